@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-thorough lint format data appworld tables figures report bench vllm-cpu test-vllm clean
+.PHONY: help setup run test test-thorough lint format data appworld tables figures rehearsal report bench vllm-cpu test-vllm clean
 
 APPWORLD_READY := .appworld/.ready
 
@@ -52,6 +52,9 @@ appworld: $(APPWORLD_READY)  ## set up AppWorld's engine in .appworld, with the 
 
 tables figures: $(READY)  ## the paper's tables or figures from the runs in results/
 	$(BIN)/python scripts/make_$@.py $(ARGS)
+
+rehearsal: $(READY) $(APPWORLD_READY)  ## every experiment of the paper on sample data with the embedded backbone, then all tables and figures
+	$(BIN)/python scripts/reproduce.py table=all backbone=embedded limit=4 $(ARGS)
 
 report: $(READY)  ## one page about the runs in results/; ARGS="results/... --out page.html" chooses
 	$(BIN)/python scripts/report.py $(or $(ARGS),results)

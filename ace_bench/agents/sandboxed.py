@@ -99,7 +99,7 @@ def _run(code: str) -> None:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
         report = traceback.TracebackException.from_exception(error)
         report.stack = traceback.StackSummary.from_list(frames)
-        print("".join(report.format()), end="", file=sys.stderr)  # noqa: T201 - the reader of this is a model
+        sys.stderr.write("".join(report.format()))  # a model reads this
     finally:
         with suppress(OSError, ValueError):
             sys.stdout.flush()

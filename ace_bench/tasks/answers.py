@@ -96,6 +96,25 @@ def split_reader(located: Located, fields: Sequence[str]) -> Callable[[str], Seq
     return lambda split: read_rows(located.files[f"{split}.jsonl"], fields)
 
 
+class AnswerTask:
+    """The part of a task that all without an environment share: what it asks and who grades are in its splits."""
+
+    _splits: Splits
+
+    def samples(self, split: str) -> Sequence[Sample]:
+        """All samples of a split in the order of its rows; inputs are ``background`` and ``question``."""
+        return self._splits.samples(split)
+
+    def open(self, sample: Sample) -> AbstractContextManager[AnswerSession]:
+        """Start a session; there is no environment, so it only grades."""
+        return self._splits.open(sample)
+
+    def forfeit(self, sample: Sample) -> Grade:
+        """Grade a sample nobody could attempt: wrong, with full weight."""
+        with self.open(sample) as session:
+            return session.grade(None)
+
+
 def file_names() -> tuple[str, ...]:
     """Names of the files that hold the splits."""
     return tuple(f"{split}.jsonl" for split in SPLITS)

@@ -20,13 +20,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
 from ace_bench.core.errors import DataError
-from ace_bench.core.types import Grade, Sample
-from ace_bench.tasks.answers import AnswerSession, Grader, Splits, file_names, literal, percent, split_reader
+from ace_bench.core.types import Grade
+from ace_bench.tasks.answers import AnswerTask, Grader, Splits, file_names, literal, percent, split_reader
 from ace_bench.tasks.data import SPLITS, RemoteFile, Row, locate
 from ace_bench.tasks.finance import OFFICIAL, SECTIONS
 
@@ -36,7 +35,7 @@ _PREFIX = re.compile(r"^us-gaap[:_]", re.IGNORECASE)
 _WRAPPING = " \t\r\n\"'`*“”‘’[](){}."
 
 
-class Finer:
+class Finer(AnswerTask):
     """The FiNER task; see the module for the official metric and what differs.
 
     ``data_dir`` names a folder with ``train.jsonl``, ``val.jsonl`` and ``test.jsonl`` (fields ``context`` and
@@ -75,19 +74,6 @@ class Finer:
         self.checksums: Mapping[str, str] = located.checksums
         self._backgrounds: dict[str, str] = {}
         self._splits = Splits(self.name, split_reader(located, ("context", "target")), self._build)
-
-    def samples(self, split: str) -> Sequence[Sample]:
-        """All samples of a split in file order; inputs are ``background`` (tag list) and ``question``."""
-        return self._splits.samples(split)
-
-    def open(self, sample: Sample) -> AbstractContextManager[AnswerSession]:
-        """Start a session; FiNER has no environment, so it only grades and shows nothing."""
-        return self._splits.open(sample)
-
-    def forfeit(self, sample: Sample) -> Grade:
-        """Grade a sample nobody could attempt: wrong, with full weight."""
-        with self.open(sample) as session:
-            return session.grade(None)
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
         """Percent of labels right (official), of samples all right, and of labels right when read with lenience.

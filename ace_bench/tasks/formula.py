@@ -22,13 +22,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
 from ace_bench.core.errors import DataError
-from ace_bench.core.types import Grade, Sample
-from ace_bench.tasks.answers import AnswerSession, Grader, Splits, file_names, percent, split_reader
+from ace_bench.core.types import Grade
+from ace_bench.tasks.answers import AnswerTask, Grader, Splits, file_names, percent, split_reader
 from ace_bench.tasks.data import SPLITS, RemoteFile, Row, locate
 from ace_bench.tasks.finance import OFFICIAL, SECTIONS
 
@@ -59,7 +58,7 @@ _THOUSANDS = {
 """The power of a thousand that a scale word stands for."""
 
 
-class Formula:
+class Formula(AnswerTask):
     """The Formula task; see the module for the official metric, the lenient one, and how a question is asked.
 
     ``data_dir`` names a folder with ``train.jsonl``, ``val.jsonl`` and ``test.jsonl`` (fields ``context`` and
@@ -100,19 +99,6 @@ class Formula:
         self.checksums: Mapping[str, str] = located.checksums
         self._hint = hint
         self._splits = Splits(self.name, split_reader(located, ("context", "target")), self._build)
-
-    def samples(self, split: str) -> Sequence[Sample]:
-        """All samples of a split in file order; inputs are ``background`` (number format) and ``question``."""
-        return self._splits.samples(split)
-
-    def open(self, sample: Sample) -> AbstractContextManager[AnswerSession]:
-        """Start a session; Formula has no environment, so it only grades and shows nothing."""
-        return self._splits.open(sample)
-
-    def forfeit(self, sample: Sample) -> Grade:
-        """Grade a sample nobody could attempt: wrong, with full weight."""
-        with self.open(sample) as session:
-            return session.grade(None)
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
         """Percent of answers right, by the official rule and by the lenient one; no grades give no metrics."""

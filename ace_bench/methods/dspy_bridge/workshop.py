@@ -55,6 +55,3 @@ class Workshop:
 
     def _note(self, fault: Fault) -> None:
         self.faults.append({"event": "fault", "role": PROPOSER, **vars(fault)})
-
-
-_ = Message

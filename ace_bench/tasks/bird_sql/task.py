@@ -21,7 +21,6 @@ wrong there. Each metric is also given by difficulty: simple, moderate, challeng
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ from ace_bench.core.settings import choice, flag, whole_number
 from ace_bench.core.typed import converted
 from ace_bench.core.types import Grade, Sample
 from ace_bench.store.caching import cache_folder
-from ace_bench.tasks.answers import AnswerSession, Grader, Splits, percent
+from ace_bench.tasks.answers import AnswerTask, Grader, Splits, percent
 from ace_bench.tasks.bird_sql.archives import Archive
 from ace_bench.tasks.bird_sql.databases import find_database
 from ace_bench.tasks.bird_sql.golds import Golds
@@ -51,7 +50,7 @@ _PUBLISHER = "https://bird-bench.oss-cn-beijing.aliyuncs.com"
 METRICS = ("execution", "execution_corrected", "judge")
 
 
-class BirdSql:
+class BirdSql(AnswerTask):
     """The BIRD-SQL task; see the module for its metrics.
 
     ``data_dir`` holds StreamBench's questions or BIRD's mini-dev (see ``questions``) and the databases; ``evidence``
@@ -119,19 +118,6 @@ class BirdSql:
         }
         self._golds = Golds(cache / "golds", self._workers)
         self._splits = Splits(self.name, rows.splits.__getitem__, self._build)
-
-    def samples(self, split: str) -> Sequence[Sample]:
-        """All samples of a split in file order; inputs are ``background`` (the instruction) and ``question``."""
-        return self._splits.samples(split)
-
-    def open(self, sample: Sample) -> AbstractContextManager[AnswerSession]:
-        """Start a session; it takes no actions, and its grade says what the query did."""
-        return self._splits.open(sample)
-
-    def forfeit(self, sample: Sample) -> Grade:
-        """Grade a sample nobody could attempt: wrong, with full weight."""
-        with self.open(sample) as session:
-            return session.grade(None)
 
     def start(self, say: Callable[[str], None]) -> None:
         """Make sure that queries can be run before the first answer is paid for."""

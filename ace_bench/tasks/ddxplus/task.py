@@ -22,14 +22,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
 from ace_bench.core.errors import DataError
 from ace_bench.core.settings import whole_number
-from ace_bench.core.types import Grade, Sample
-from ace_bench.tasks.answers import AnswerSession, Grader, Splits, file_names, percent, split_reader
+from ace_bench.core.types import Grade
+from ace_bench.tasks.answers import AnswerTask, Grader, Splits, file_names, percent, split_reader
 from ace_bench.tasks.data import SPLITS, Row, locate
 from ace_bench.tasks.ddxplus.conditions import CONDITIONS, NUMBERS, answer_of
 from ace_bench.tasks.ddxplus.draw import Sizes, drawn
@@ -55,7 +54,7 @@ _NAME = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(NUMBERS, key=len
 _MOST_DIGITS = 4_300
 
 
-class Ddxplus:
+class Ddxplus(AnswerTask):
     """The DDXPlus task; see the module for the official metric and the lenient one.
 
     ``data_dir`` names a folder with ``train.jsonl``, ``val.jsonl`` and ``test.jsonl`` (fields ``PATIENT_PROFILE`` and
@@ -114,19 +113,6 @@ class Ddxplus:
         if located.source == "real":
             read = partial(drawn, read=read, sizes=sizes)
         self._splits = Splits(self.name, read, _build)
-
-    def samples(self, split: str) -> Sequence[Sample]:
-        """All samples of a split; inputs are ``background`` (instruction and options) and ``question`` (profile)."""
-        return self._splits.samples(split)
-
-    def open(self, sample: Sample) -> AbstractContextManager[AnswerSession]:
-        """Start a session; DDXPlus has no environment, so it only grades and shows nothing."""
-        return self._splits.open(sample)
-
-    def forfeit(self, sample: Sample) -> Grade:
-        """Grade a sample nobody could attempt: wrong, with full weight."""
-        with self.open(sample) as session:
-            return session.grade(None)
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
         """Percent of diagnoses right, by the official reading and by the lenient one; no grades give no metrics."""

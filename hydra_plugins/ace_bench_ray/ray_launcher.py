@@ -17,7 +17,7 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, open_dict
 
-_NODE = {"_target_": "hydra_plugins.ace_bench.ray_launcher.RayLauncher", "init": {}, "remote": {}}
+_NODE = {"_target_": "hydra_plugins.ace_bench_ray.ray_launcher.RayLauncher", "init": {}, "remote": {}}
 ConfigStore.instance().store(group="hydra/launcher", name="ray", node=_NODE, provider="ace_bench")
 
 _log = logging.getLogger(__name__)
