@@ -152,8 +152,9 @@ def test_faults_come_first_and_a_rollout_shows_its_prompts_and_replies(ace, open
     page.get_by_label("Outcome").select_option("")
     page.get_by_label("Stage").select_option("adapt")
     page.get_by_label("Search").fill("finer-train-0001")
-    playwright.expect(page.get_by_role("status")).not_to_contain_text("36 of")
+    playwright.expect(rows.filter(has_not_text="finer-train-0001")).to_have_count(0)
     rows.filter(has_not_text="try").last.click()
+    expect_text(page.locator("article h2"), "finer-train-0001")
     roles = page.locator("section.call h4")
     assert {roles.nth(place).inner_text().split()[0] for place in range(roles.count())} == {
         "generator",
