@@ -116,11 +116,11 @@ class RunArena:
 
     def counter(self, role: str) -> TokenCounter:
         """Return the token counter of the role's backbone."""
-        return self._backbone(role).count
+        return self.backbone(role).count
 
     def context_length(self, role: str) -> int | None:
         """Return the context length of the role's backbone."""
-        return self._backbone(role).context_length
+        return self.backbone(role).context_length
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """Apply in parallel; on an exception what has not started is dropped and the exception raised."""
@@ -135,9 +135,10 @@ class RunArena:
 
     def _bind(self, role: str, session: str, *, repeats: bool = True) -> BoundLm:
         caller = Caller(stage=self.stage, role=role, session=session, repeats=repeats)
-        return BoundLm(door=self.door, backbone=self._backbone(role), caller=caller)
+        return BoundLm(door=self.door, backbone=self.backbone(role), caller=caller)
 
-    def _backbone(self, role: str) -> Backbone:
+    def backbone(self, role: str) -> Backbone:
+        """Return the role's own backbone, or the generator's."""
         return self.backbones.get(role) or self.backbones[GENERATOR]
 
     def _attempt(self, key: str, sample: Sample, context: Context, trial: int, reflection: str) -> RolloutRecord:

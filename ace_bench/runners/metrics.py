@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ace_bench.core.protocols import Task
+from ace_bench.core.protocols import Backbone, Priced, Task
 from ace_bench.core.statistics import bootstrap_interval
-from ace_bench.core.types import Record, Stage
+from ace_bench.core.types import Record, Stage, Usage
 from ace_bench.runners.bench import Bench, Outcome
 from ace_bench.store.journal import Journal, RolloutRecord
 from ace_bench.store.ledger import Account, Ledger
@@ -48,7 +48,7 @@ def run_metrics(bench: Bench, outcome: Outcome, about: Record) -> Record:
         "tokens": {**{stage.value: _tokens(ledger.stage(stage)) for stage in Stage}, "total": _tokens(ledger.total)},
         "usd": {**{stage.value: ledger.stage(stage).usage.usd for stage in Stage}, "total": ledger.total.usage.usd},
         "replayed": {stage.value: ledger.stage(stage).replayed for stage in Stage},
-        "cache": {**_cache(ledger), "servers": _servers(journal)},
+        "cache": {**_cache(ledger, bench.arena.backbone), "servers": _servers(journal)},
         "timing": {stage.value: _timing(journal, ledger, stage, bench.arena.concurrency) for stage in Stage},
     }
 
@@ -123,14 +123,30 @@ def _tokens(account: Account) -> Record:
     return {"in": account.usage.prompt, "out": account.usage.completion}
 
 
-def _cache(ledger: Ledger) -> Record:
-    def describe(account: Account) -> Record:
+def _cache(ledger: Ledger, backbone: Callable[[str], Backbone]) -> Record:
+    """Say what prefix caches served, and what share of the input's full price that saved (paper, section 4.7)."""
+
+    def describe(account: Account, stages: Iterable[Stage]) -> Record:
         cached, prompt = account.usage.cached, account.usage.prompt
         share = None if cached is None or not prompt else round(cached / prompt, _DIGITS)
-        return {"cached_tokens": cached, "share": share}
+        parts = [(backbone(role), paid.usage) for stage in stages for role, paid in ledger.roles(stage).items()]
+        return {"cached_tokens": cached, "share": share, "saved": _saved(parts)}
 
-    parts: dict[str, Any] = {stage.value: describe(ledger.stage(stage)) for stage in Stage}
-    return {**parts, "total": describe(ledger.total)}
+    parts: dict[str, Any] = {stage.value: describe(ledger.stage(stage), (stage,)) for stage in Stage}
+    return {**parts, "total": describe(ledger.total, Stage)}
+
+
+def _saved(parts: Iterable[tuple[Backbone, Usage]]) -> float | None:
+    """Return the share of the input's price that was not billed; ``None`` where a price or a count is unknown."""
+    full = billed = 0.0
+    for backbone, usage in parts:
+        if not isinstance(backbone, Priced):
+            return None
+        prices = [backbone.dollars(Usage(prompt=usage.prompt, completion=0, cached=hit)) for hit in (0, usage.cached)]
+        if prices[0] is None or prices[1] is None:
+            return None
+        full, billed = full + prices[0], billed + prices[1]
+    return round(1 - billed / full, _DIGITS) if full else None
 
 
 def _servers(journal: Journal) -> Record:

@@ -38,13 +38,13 @@ def summary_table(metrics: Mapping[str, Any]) -> Table:
     table.add_row("context", f"{context['kind']}, {context['items']} items, {compact(context['tokens'])} tokens")
     for stage in ("adapt", "evaluate"):
         table.add_row(stage, _stage(metrics, stage))
-    share, usd = metrics["cache"]["total"]["share"], metrics["usd"]["total"]
-    table.add_row("cached prompt tokens", "n/a" if share is None else f"{share:.1%}")
+    table.add_row("cached prompt tokens", _reuse(metrics["cache"]["total"]))
     for server, counters in metrics["cache"]["servers"].items():
         table.add_row("cached, by server", f"{server}: {_server_share(counters)}")
     dropped = sum(metrics["dropped_items"].values())
     if dropped:
         table.add_row("dropped from prompts", f"{dropped:,} context items: prompts were too long for the backbone")
+    usd = metrics["usd"]["total"]
     table.add_row("dollars", "n/a" if usd is None else f"{usd:,.2f}")
     return table
 
@@ -64,6 +64,13 @@ def _headline(headline: Mapping[str, Any]) -> str:
     if headline["before"] is not None:
         text += f", before {headline['before']:.2f} ({headline['after'] - headline['before']:+.2f})"
     return text
+
+
+def _reuse(cache: Mapping[str, Any]) -> str:
+    share, saved = cache["share"], cache.get("saved")
+    return ("n/a" if share is None else f"{share:.1%}") + (
+        "" if saved is None else f", which makes input {saved:.1%} cheaper"
+    )
 
 
 def _server_share(counters: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from pathlib import Path
@@ -12,6 +13,8 @@ import msgspec
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Record
 
+_log = logging.getLogger(__name__)
+
 
 class AppendLog:
     """One JSON object a line. A line counts once it ends in a newline; a torn tail is cut off on opening.
@@ -21,12 +24,14 @@ class AppendLog:
     """
 
     def __init__(self, path: Path):
-        """Open or create ``path``; ``records`` holds what it contains, ``torn`` the bytes that were cut off."""
+        """Open or create ``path``; ``records`` holds what it contains."""
         self.path = path
         self.records, self._ends = read_lines(path)
         size = path.stat().st_size if path.exists() else 0
         self._file = path.open("ab", buffering=0)
-        self.torn = size - self._cut()
+        torn = size - self._cut()
+        if torn:
+            _log.warning("%s ended in %d bytes of a line that was never finished; they were cut off", path, torn)
         self._lock = threading.Lock()
         self._encoder = msgspec.json.Encoder()
 

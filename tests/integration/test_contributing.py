@@ -81,7 +81,7 @@ def as_run_here(line: str) -> list[str]:
     """A command of the guide for this interpreter; make's test target without xdist."""
     words = shlex.split(line)
     if words[:2] == ["make", "test"]:
-        options = ("-o", "addopts=", "-p", "no:xdist", "-p", "no:cacheprovider", "-q")
+        options = ("-o", "addopts=", "-p", "no:xdist", "-p", "no:cacheprovider", "-q", "-m", "not thorough")
         return [sys.executable, "-m", "pytest", *options, *shlex.split(words[2].removeprefix("ARGS="))]
     assert words[0] == "python", f"the guide's command is of no known kind: {line}"
     return [sys.executable, *words[1:]]
@@ -142,7 +142,9 @@ def plain(output: str) -> str:
     return " ".join(re.sub("[│┃|]", " ", output).split())
 
 
-@pytest.mark.parametrize("section", EXAMPLES)
+@pytest.mark.parametrize(
+    "section", [EXAMPLES[0], *(pytest.param(section, marks=pytest.mark.thorough) for section in EXAMPLES[1:])]
+)
 def test_commands_do_what_the_guide_says(section, shell, project):
     for fence in fences(section):
         if fence.kind == "bash":
@@ -163,7 +165,7 @@ def test_commands_do_what_the_guide_says(section, shell, project):
 
 def test_the_matrix_takes_a_new_task_up_by_itself(project):
     (line,) = [line for fence in fences("Add a task") for line in fence.text.splitlines() if "test_matrix.py" in line]
-    listed = run(project, *as_run_here(line), "--collect-only")
+    listed = run(project, *as_run_here(line), "--collect-only", "-m", "")
     methods, modes = (len(list((project / "configs" / group).glob("*.yaml"))) for group in ("method", "mode"))
     assert listed.count("test_matrix.py::") == methods * modes
 

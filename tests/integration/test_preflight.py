@@ -9,6 +9,7 @@ import pytest
 
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, RolloutFault
 from ace_bench.core.types import CacheCounters, Fault, Probe, Usage
+from ace_bench.store.prices import PriceCard
 from tests.launching import launch
 
 SMALL = ("task=formula", "task.source=sample", "limit={train: 4, val: 2, test: 6}", "mode.epochs=2")
@@ -29,7 +30,7 @@ class Real:
         return self._inner.count(text)
 
     def dollars(self, usage):
-        return usage.prompt / 1e6
+        return PriceCard(input=1.0, cached_input=0.1, output=0.0).dollars(usage)
 
     def start(self, say):
         self._log.append("open")
@@ -80,6 +81,10 @@ def test_a_server_is_opened_probed_used_and_closed_and_its_counters_kept(tmp_pat
     assert server["start"] == "cold"
     for stage in ("adapt", "evaluate"):
         assert server[stage]["queries"] == ran.metrics["tokens"][stage]["in"] > 0
+    cache = ran.metrics["cache"]["total"]
+    assert cache["share"] > 0.5
+    assert cache["saved"] == pytest.approx(0.9 * cache["share"], abs=1e-3)
+    assert f"which makes input {cache['saved']:.1%} cheaper" in output
 
 
 def test_an_estimate_over_the_budget_stops_before_any_call(tmp_path, capsys):

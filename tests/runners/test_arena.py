@@ -123,7 +123,7 @@ def test_metrics_of_a_run_worked_out_by_hand(tmp_path):
     assert metrics["calls"] == {"adapt": {}, "evaluate": {"generator": 4}}
     assert metrics["tokens"]["evaluate"] == {"in": 40, "out": 8}
     assert metrics["usd"]["evaluate"] is None
-    assert metrics["cache"]["total"] == {"cached_tokens": None, "share": None}
+    assert metrics["cache"]["total"] == {"cached_tokens": None, "share": None, "saved": None}
     assert metrics["context"]["kind"] == "none"
     assert metrics["faults"]["evaluate"] == {"generator/backbone/no_reply": 1, "generator/model/empty_reply": 1}
     summary = (ran.folder / "summary.txt").read_text()
@@ -141,7 +141,7 @@ def test_one_unknown_part_makes_the_sum_unknown(tmp_path):
     metrics = play(tmp_path, script=script, **BASE).metrics
     assert metrics["tokens"]["evaluate"] == {"in": None, "out": 12}
     assert metrics["usd"]["total"] == 1.0
-    assert metrics["cache"]["evaluate"] == {"cached_tokens": 4, "share": None}
+    assert metrics["cache"]["evaluate"] == {"cached_tokens": 4, "share": None, "saved": None}
 
 
 @pytest.mark.parametrize("concurrency", [1, 16])

@@ -7,7 +7,7 @@ from ace_bench.store.lines import AppendLog, read_lines
 
 
 @pytest.mark.parametrize("cut", range(1, 12))
-def test_a_torn_tail_is_dropped_at_any_byte_and_writing_goes_on(tmp_path, cut):
+def test_a_torn_tail_is_dropped_at_any_byte_and_writing_goes_on(tmp_path, cut, caplog):
     path = tmp_path / "log.jsonl"
     log = AppendLog(path)
     log.append({"n": 1})
@@ -17,7 +17,8 @@ def test_a_torn_tail_is_dropped_at_any_byte_and_writing_goes_on(tmp_path, cut):
     path.write_bytes(whole[:-cut])
     log = AppendLog(path)
     assert log.records == [{"n": 1}]
-    assert log.torn == len(b'{"n":22222}\n') - cut
+    torn = len(b'{"n":22222}\n') - cut
+    assert torn == 0 or f"log.jsonl ended in {torn} bytes of a line that was never finished" in caplog.text
     log.append({"n": 3})
     log.close()
     assert read_lines(path)[0] == [{"n": 1}, {"n": 3}]
