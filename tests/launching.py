@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -59,6 +61,12 @@ def optimises(method: str) -> bool:
 
 
 def composed(*overrides: str) -> tuple[DictConfig, dict[str, str]]:
+    config, choices = _composed(overrides)
+    return deepcopy(config), dict(choices)
+
+
+@cache  # composing takes longer than a small run, and tests repeat their commands
+def _composed(overrides: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
     with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
         config = compose("config", overrides=list(overrides), return_hydra_config=True)
     choices = dict(config.hydra.runtime.choices)
@@ -95,7 +103,8 @@ def launch(
     plan: Callable[[Plan], Plan] = lambda plan: plan,
 ) -> Ran:
     """Run one experiment; ``backbone`` and ``task`` wrap those parts of the plan, ``plan`` changes any other."""
-    config, choices = composed(f"results={results}", *overrides)
+    config, choices = composed(*overrides)
+    config.results = str(results)
     folders: list[Path] = []
 
     def wrapped(*arguments: Any) -> Plan:

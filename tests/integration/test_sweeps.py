@@ -65,12 +65,12 @@ def test_a_run_that_fails_stops_no_other_and_a_repeated_sweep_does_what_is_left(
     checked(tmp_path, *launcher)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_ray_with_two_workers(tmp_path):
     checked(tmp_path, "launcher=ray", "hydra.launcher.init.num_cpus=2", "+hydra.launcher.init.object_store_memory=1e8")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_slurm_as_far_as_one_machine_can_tell(tmp_path):
     folder = tmp_path / "bin"
     folder.mkdir()

@@ -216,7 +216,7 @@ def test_dspy_is_not_imported_before_it_is_needed():
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @METHODS
 def test_kill_9_at_random_points_of_real_processes(method, tmp_path):
     command = [sys.executable, "run.py", "task=finer", "task.source=sample", f"method={method}", "limit=6"]
