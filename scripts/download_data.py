@@ -39,6 +39,9 @@ CHUNK = 1 << 16
 TIMEOUT = 60.0
 """Seconds without a byte after which a connection counts as cut."""
 
+_ELSEWHERE = {"appworld": "python scripts/setup_appworld.py --data"}
+"""What brings the data of tasks whose publisher has a way of its own."""
+
 RELEASE_ROWS = 2_000
 """Rows a split is drawn down to from an original release, which may hold a million."""
 
@@ -63,7 +66,8 @@ def files_of(task: str) -> Sequence[RemoteFile]:
     """Return what a task's class lists under ``downloads``."""
     files: Sequence[RemoteFile] = getattr(task_class(task), "downloads", ())
     if not files:
-        raise ConfigError(f"task {task} has no files to download")
+        elsewhere = _ELSEWHERE.get(task)
+        raise ConfigError(f"task {task} has no files to download" + (f"; use {elsewhere}" if elsewhere else " here"))
     return files
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ace_bench.backbones.embedded import EmbeddedBackbone
 from ace_bench.backbones.embedded.pieces import Form, take_apart
 from ace_bench.backbones.embedded.skills.base import Lesson
-from ace_bench.backbones.embedded.skills.sql import Sql, same_query
+from ace_bench.backbones.embedded.skills.sql import Sql, opposite, same_query
 from ace_bench.backbones.embedded.skills.sql.queries import plain_query, read_query
 from ace_bench.backbones.embedded.skills.sql.schema import read_schema
 from ace_bench.core.types import Message
@@ -200,6 +200,34 @@ def test_harmful_counters_silence_a_shape(ask: Ask) -> None:
     assert ask("generator", **fields)["final_answer"] == "SELECT 7 FROM keepers"
     counters = "b-1: helpful 0, harmful 3, neutral 0"
     assert ask("generator", **fields, counters=counters)["final_answer"] != "SELECT 7 FROM keepers"
+
+
+@pytest.mark.parametrize(
+    ("query", "turned"),
+    [
+        ("SELECT a FROM t WHERE b = 'x' AND c >= 5", "SELECT a FROM t WHERE b = 'x' AND c <= 5"),
+        ("SELECT MAX(a) FROM t ORDER BY b LIMIT 1", "SELECT MIN(a) FROM t ORDER BY b DESC LIMIT 1"),
+        (
+            "SELECT a FROM t JOIN u ON t.id = u.id WHERE u.k = 3",
+            "SELECT a FROM t JOIN u ON t.id = u.id WHERE u.k <> 3",
+        ),
+        ("SELECT COUNT(*) FROM t", ""),
+        ("Depreciation, EffectiveTaxRate", ""),
+        ("12.5 > 3", ""),
+    ],
+)
+def test_the_opposite_of_a_query(query, turned):
+    assert opposite(query) == turned
+
+
+def test_a_harmful_reflection_spoils_a_right_query(ask: Ask, zoo: Any) -> None:
+    question, gold = "Which species weighs the most?", "SELECT species FROM animals ORDER BY weight DESC LIMIT 1"
+    fields = {"background": TASK, "question": asked(question), "answer": gold, "gold": gold}
+    reflection = ask("reflector_harmful", **fields, feedback="The answer is correct.")
+    playbook = f"[b-1] (others) {reflection['key_insight'].splitlines()[-1]}"
+    misled = ask("generator", background=TASK, question=asked(question), playbook=playbook)
+    assert zoo(gold) == [("seal",)]
+    assert zoo(misled["final_answer"]) == [("otter",)]
 
 
 def test_demonstrations_may_span_lines(backbone: EmbeddedBackbone, zoo: Any) -> None:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 
 import pytest
 
+from ace_bench.core.errors import ConfigError
+from ace_bench.tasks.appworld.catalogue import Catalogue
+from ace_bench.tasks.appworld.engine import find_engine
+from ace_bench.tasks.appworld.task import AppWorld
 from ace_bench.tasks.data import RemoteFile
 from ace_bench.tasks.formula import Formula
 from tests.scripts.serving import load_script
@@ -70,3 +75,34 @@ def test_unknown_task_and_absent_folder(script, capsys, tmp_path):
     assert "there is no task nope" in capsys.readouterr().err
     assert script.main(["finer", "--data-dir", str(tmp_path / "typo")]) == 1
     assert "is not a folder" in capsys.readouterr().err
+
+
+@pytest.fixture
+def one_each(monkeypatch):
+    """AppWorld's mini-world, one sample a split: an episode takes a second."""
+    try:
+        find_engine()
+    except ConfigError as error:
+        pytest.skip(str(error))
+    read = AppWorld.samples
+    monkeypatch.setattr(AppWorld, "samples", lambda task, split: read(task, split)[:1])
+
+
+def test_reference_solutions_of_tasks_for_agents_are_run(script, one_each, capsys):
+    assert script.main(["appworld", "--source", "sample"]) == 0
+    assert capsys.readouterr().out.count("tgc 100.00") == 3
+
+
+def test_hidden_solutions_are_left_out_and_wrong_ones_told(script, one_each, capsys, monkeypatch):
+    truth = Catalogue.truth
+
+    def changed(catalogue, task):
+        hidden = task in catalogue.ids("test_normal")
+        return replace(truth(catalogue, task), solution="" if hidden else "def solution(apis, requester): pass")
+
+    monkeypatch.setattr(Catalogue, "truth", changed)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert script.main(["appworld", "--source", "sample"]) == 1
+    out = capsys.readouterr().out
+    assert "1 without a reference" in out
+    assert out.count("the gold answer is graded as wrong") == 2

@@ -150,3 +150,8 @@ def test_file_table(task):
     for file in task.downloads:
         assert file.url.startswith("https://")
         assert len(file.sha256 or "") == 64 or len(file.git_blob or "") == 40
+
+
+def test_data_that_comes_from_elsewhere_is_named(script, capsys):
+    assert script.main(["appworld"]) == 1
+    assert "use python scripts/setup_appworld.py --data" in capsys.readouterr().err

@@ -1,11 +1,18 @@
 """Prompts of the authors' format as a prompt set: the words are of this test, the form is theirs."""
 
+import sys
+
 import pytest
 
+from ace_bench.agents.react.dialogue import read_dialogue
+from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Message
 from ace_bench.store.prompts import PromptSet
+from ace_bench.tasks.appworld.engine import find_engine
+from tests.launching import launch
 from tests.runners.scripted import Scripted, answer, delta, play, reflection
-from tests.scripts.serving import load_script
+from tests.scripts import stand_ins
+from tests.scripts.serving import SCRIPTS, load_script
 
 GENERATOR = '''"""Said by the module."""
 GENERATOR_PROMPT = """Playbook: {} | Reflection: {} | Question: {} | Context: {}
@@ -26,7 +33,9 @@ CURATOR_PROMPT_NO_GT = """no gold {current_playbook} {recent_reflection}"""
 
 @pytest.fixture(scope="module")
 def script():
-    return load_script("import_official_prompts")
+    sys.path.insert(0, str(SCRIPTS))  # as `python scripts/import_official_prompts.py` has it
+    yield load_script("import_official_prompts")
+    sys.path.remove(str(SCRIPTS))
 
 
 @pytest.fixture
@@ -93,3 +102,118 @@ def test_no_checkout_and_a_taken_folder_are_told(script, checkout, tmp_path, cap
     assert "is it a checkout" in capsys.readouterr().err
     assert script.main([str(checkout), str(tmp_path)]) == 2
     assert "is there already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("style", [("**", ":**"), ("## ", ""), ("", ":")])
+def test_the_embedded_reader_learns_from_such_a_set_as_from_ours(style, script, tmp_path):
+    out = tmp_path / "out"
+    assert script.main([str(stand_ins.finance(tmp_path / "checkout", style)), str(out)]) == 0
+    settings = ("task=formula", "task.source=sample", "mode.epochs=1", "limit={train: 30, test: 30}")
+    ours = launch(tmp_path / "ours", *settings).metrics["headline"]
+    theirs = launch(tmp_path / "theirs", *settings, f"prompts={out}").metrics["headline"]
+    assert theirs["after"] > theirs["before"] + 10
+    assert (theirs["before"], theirs["after"]) == (ours["before"], ours["after"])
+
+
+@pytest.fixture
+def apps(tmp_path):
+    return stand_ins.appworld(tmp_path / "apps")
+
+
+FIELDS = {
+    "question": "Do {{ it }}.", "background": "- supervisor: you\n", "reflection": "(none)", "labels": "gold",
+    "first_name": "Bo", "last_name": "Lund", "email": "bo@x.y", "phone_number": "555", "gold": "SOLUTION",
+    "feedback": "REPORT", "trajectory": "STEPS", "reasoning": "WHY",
+    "official_playbook": lambda counters: f"PLAYBOOK {counters}",
+}  # fmt: skip
+
+
+def test_files_are_told_by_what_they_fill(script, apps, tmp_path, capsys):
+    assert script.main([str(apps), str(tmp_path / "out")]) == 0
+    told = capsys.readouterr().out
+    for role, file in (
+        ("Generator with a playbook", "with_playbook.txt"),
+        ("Reflector with ground truth", "study.txt"),
+        ("Reflector without ground truth", "study_blindly.txt"),
+        ("Curator", "look_after.txt"),
+    ):
+        assert f"{role}: {apps / 'experiments' / 'prompts' / file}\n" in told
+    prompts = PromptSet(tmp_path / "out", task="appworld", family="agent")
+    system, task = prompts.render("generator", FIELDS)
+    assert system.content.endswith("The apps:\n- supervisor: you\n\n## Playbook\nPLAYBOOK False")
+    assert task.content.endswith("My name is Bo Lund, bo@x.y, 555.\nTask: Do {{ it }}.")
+    again = prompts.render("generator", {**FIELDS, "reflection": "Look again."})[-1].content
+    assert again.endswith("Task: Do {{ it }}.\n\nReflection on an earlier attempt at this task:\nLook again.")
+    examples = read_dialogue(prompts.render("demonstrations", {})[-1].content, name="demonstrations")
+    assert [message.role for message in examples] == ["user", "assistant", "user", "assistant"]
+    assert examples[0].content.startswith("Here is how somebody else was helped.")
+    assert "print({'a': {'b': 1}}, f\"{len(apis" in examples[1].content
+    (study,) = prompts.render("reflector", FIELDS)
+    assert "## Ground truth code\nSOLUTION\n\n## Test report\nREPORT\n" in study.content
+    assert "Task: Do {{ it }}.\n\nSTEPS" in study.content
+    assert study.content.endswith('"key_insight": "{like this}"}')
+    (blind,) = prompts.render("reflector", {**FIELDS, "labels": "correctness"})
+    assert "SOLUTION" not in blind.content
+    assert "## Execution error\nREPORT" in blind.content
+    (curator,) = prompts.render("curator", {**FIELDS, "reflection": "WHAT WAS LEARNT"})
+    assert "WHAT WAS LEARNT" in curator.content
+    assert curator.content.endswith('"content": ""}]}')
+
+
+def test_a_dialogue_of_one_turn_keeps_our_examples(script, apps, tmp_path):
+    one = apps / "one.txt"
+    one.write_text("USER:\n{{ playbook }} {{ input_str }}")
+    assert script.main([str(apps), str(tmp_path / "out"), "--generator", str(one)]) == 0
+    ours = script._DEFAULT / "agent" / "demonstrations.j2"
+    assert (tmp_path / "out" / "agent" / "demonstrations.j2").read_text() == ours.read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda folder: (folder / "look_after.txt").unlink(), "no file looks like the Curator; name it with --curator"),
+        (
+            lambda folder: (folder / "second.txt").write_text((folder / "study.txt").read_text()),
+            "2 files could be the Reflector with ground truth: experiments/prompts/second.txt, experiments/prompts/",
+        ),
+        (lambda folder: _swap(folder / "study.txt", "{{test_report}}", "{{other}}"), "not known: {{other}}"),
+        (lambda folder: _swap(folder / "look_after.txt", "{guidebook}", "{other}"), "not known: {other}"),
+        (lambda folder: _swap(folder / "with_playbook.txt", "I look.", "{{ playbook }}"), "a worked example holds"),
+        (lambda folder: _swap(folder / "with_playbook.txt", "The apps:", "{% if x %}"), "more than places to fill"),
+        (lambda folder: _swap(folder / "with_playbook.txt", "Now for", "ASSISTANT:\nNow for"), "ends with a turn USER"),
+    ],
+)
+def test_what_does_not_fit_is_told_and_nothing_is_written(*, change, message, script, apps, tmp_path, capsys):
+    change(apps / "experiments" / "prompts")
+    assert script.main([str(apps), str(tmp_path / "out")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def _swap(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_a_named_file_settles_it(script, apps, tmp_path, capsys):
+    folder = apps / "experiments" / "prompts"
+    (folder / "second.txt").write_text((folder / "study.txt").read_text())
+    named = ("--reflector", "experiments/prompts/second.txt")
+    assert script.main([str(apps), str(tmp_path / "out"), *named]) == 0
+    assert "Reflector with ground truth: " + str(folder / "second.txt") in capsys.readouterr().out
+    finance = stand_ins.finance(tmp_path / "finance")
+    assert script.main([str(finance), str(tmp_path / "other"), *named]) == 2
+    assert "--reflector is for a checkout of ace-agent/ace-appworld" in capsys.readouterr().err
+
+
+def test_an_agent_learns_with_the_imported_set(script, apps, tmp_path):
+    try:
+        find_engine()
+    except ConfigError as error:
+        pytest.skip(str(error))
+    assert script.main([str(apps), str(tmp_path / "out")]) == 0
+    settings = ("task=appworld", "task.source=sample", "limit=1", "mode.epochs=1", f"prompts={tmp_path / 'out'}")
+    ran = launch(tmp_path / "runs", *settings)
+    assert ran.metrics["headline"]["before"] == 0
+    assert ran.metrics["headline"]["after"] == 100

@@ -13,7 +13,7 @@ from ace_bench.backbones.embedded.skills.acting.policy import act
 from ace_bench.core.tokens import BYTES_PER_TOKEN, estimate_tokens
 from ace_bench.core.types import Completion, Message, Record, Usage
 
-READER_VERSION = 2
+READER_VERSION = 3
 """Goes up with every change that may change an answer: recorded answers of older readers then do not count."""
 
 

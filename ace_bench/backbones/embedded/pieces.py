@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+from ace_bench.backbones.embedded.layouts import parts_under_headings
 from ace_bench.backbones.embedded.skills.base import Lesson
 from ace_bench.core.types import Message
 
@@ -18,7 +19,13 @@ _TAGS = (
     "reference_solution", "trajectory",
 )  # fmt: skip
 _OPEN = re.compile(rf"^<({'|'.join(_TAGS)})>[ \t]*$", re.MULTILINE)
-_BULLET = re.compile(r"^\[([\w.-]{1,80})\][ \t]*(?:\(([^()\n]{1,80})\)[ \t]*)?", re.MULTILINE)
+_BULLET = re.compile(
+    r"^\[([\w.-]{1,80})\][ \t]*(?:\(([^()\n]{1,80})\)[ \t]*)?"
+    r"(?:helpful=(\d{1,9})[ \t]+harmful=(\d{1,9})(?:[ \t]+neutral=\d+)?[ \t]*::[ \t]?)?",
+    re.MULTILINE,
+)
+_TITLE = re.compile(r"^##[ \t]+([A-Z][A-Z0-9 &,/'()-]*):?[ \t]*$", re.MULTILINE)
+_NOT_WORD = re.compile(r"\W+")
 _COUNTER = re.compile(r"^\[?([\w.-]{1,80})\]?:?[ \t]+helpful[ =:]*(\d+),?[ \t]+harmful[ =:]*(\d+)", re.MULTILINE)
 _QUESTION = re.compile(r"^Question:", re.MULTILINE)
 _BLANK = re.compile(r"\n[ \t]*\n")
@@ -79,7 +86,10 @@ class Pieces:
     def sections(self) -> tuple[str, ...]:
         """Names of the playbook sections the prompt allows."""
         found = _SECTIONS.search(self.plain)
-        return tuple(filter(None, (name.strip(" \t.") for name in found[1].split(",")))) if found else ()
+        if found is None:  # in the authors' layout, the playbook's own titles are all that says so
+            titles = _TITLE.findall(self.get("playbook"))
+            return tuple(_NOT_WORD.sub("_", title.lower().replace("&", "and")).strip("_") for title in titles)
+        return tuple(filter(None, (name.strip(" \t.") for name in found[1].split(","))))
 
     @property
     def operations(self) -> frozenset[str]:
@@ -107,8 +117,17 @@ def take_apart(messages: Sequence[Message]) -> Pieces:
         position = closing + len(tag) + 4
     outside.append(text[position:])
     plain = "".join(outside)
-    form = next((form for form, mark in _FORMS if mark.search(plain)), Form.PLAIN)
+    form = _form(plain)
+    if not blocks and form is not Form.PLAIN:
+        found, rest = parts_under_headings(plain)
+        blocks.update(found)
+        if _form(rest) is not Form.PLAIN:  # the form may stand in the last part, with nothing to end that
+            form, plain = _form(rest), rest
     return Pieces(form=form, plain=plain, blocks=blocks)
+
+
+def _form(plain: str) -> Form:
+    return next((form for form, mark in _FORMS if mark.search(plain)), Form.PLAIN)
 
 
 def lessons_of(playbook: str, counters: str) -> tuple[Lesson, ...]:
@@ -135,11 +154,20 @@ def _read_counters(text: str) -> Mapping[str, tuple[int, int]]:
 
 @lru_cache(maxsize=8)
 def read_bullets(text: str) -> tuple[Lesson, ...]:
-    """Read ``[id] (section) content`` lines; a content runs on to the next such line."""
+    """Read ``[id] (section) content`` and ``[id] helpful=X harmful=Y :: content`` lines.
+
+    A content runs on to the next such line, or to the title of a section.
+    """
     starts = list(_BULLET.finditer(text))
     ends = [*(start.start() for start in starts), len(text)][1:]
     return tuple(
-        Lesson(id=start[1], section=start[2] or "", content=text[start.end() : end].strip())
+        Lesson(
+            id=start[1],
+            section=start[2] or "",
+            content=_TITLE.split(text[start.end() : end], 1)[0].strip(),
+            helpful=int(start[3] or 0),
+            harmful=int(start[4] or 0),
+        )
         for start, end in zip(starts, ends, strict=True)
     )
 

@@ -20,7 +20,7 @@ from ace_bench.backbones.embedded.pieces import (
 )
 from ace_bench.backbones.embedded.skills import SKILLS, recognise
 from ace_bench.backbones.embedded.skills.base import Answer, Lesson, Review, Skill
-from ace_bench.backbones.embedded.skills.sql import same_query
+from ace_bench.backbones.embedded.skills.sql import opposite, same_query
 
 _REMOVE_AT = 3
 _DEFAULT_SECTION = "others"
@@ -85,9 +85,14 @@ def _reflector(pieces: Pieces) -> str:
 def _turned(review: Review) -> Review:
     """Take the right answer for a wrong one, and a wrong one for the reference: what a harmful reflection rests on."""
     truth = review.predicted if review.gold is None else review.gold
+    mistaken = review.predicted != truth and not review.correct
+    return replace(review, predicted=truth, gold=review.predicted if mistaken else _wrong(truth), correct=False)
+
+
+def _wrong(truth: str) -> str:
+    """Spoil an answer: a query says the opposite, values change places, a word is turned around."""
     first, *others = truth.split(",")
-    wrong = review.predicted if review.predicted != truth else ",".join([*others, first]) if others else truth[::-1]
-    return replace(review, predicted=truth, gold=wrong, correct=False)
+    return opposite(truth) or (",".join([*others, first]) if others else truth[::-1])
 
 
 def _insights(text: str) -> tuple[tuple[Skill, str], ...]:

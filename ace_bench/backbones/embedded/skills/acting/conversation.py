@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ace_bench.backbones.embedded.pieces import Pieces, lessons_of, take_apart
+from ace_bench.backbones.embedded.layouts import parts_under_headings
+from ace_bench.backbones.embedded.pieces import Form, Pieces, lessons_of, read_bullets, take_apart
 from ace_bench.backbones.embedded.skills.acting.learning import lessons_from, read_step
 from ace_bench.backbones.embedded.skills.base import Lesson
 from ace_bench.core.types import Message
 
 _MARK = "apis.supervisor.complete_task"
 _QUESTION = re.compile(r"^<question>[ \t]*$", re.MULTILINE)
+_TASK = re.compile(r"^(?:[\w' ]{0,40}\b)?[Tt]ask(?: is)?:\s*(\S.*)$", re.MULTILINE)
 _APP = re.compile(r"^- (\w+): (.*)$", re.MULTILINE)
 _DEMONSTRATION = re.compile(r"^Question: (.*?)\nAnswer: (.*?)(?=\n\nQuestion: |\Z)", re.MULTILINE | re.DOTALL)
 
@@ -30,19 +32,48 @@ class Scene:
 
 def read_scene(messages: Sequence[Message]) -> Scene | None:
     """Understand an agent's conversation; ``None`` where the messages are none."""
-    if not messages or messages[0].role != "system" or _MARK not in messages[0].content:
+    if not messages:
         return None
     place = next((n for n, m in enumerate(messages) if m.role == "user" and _QUESTION.search(m.content)), None)
     if place is None:
+        return _read_dialogue(messages)
+    if messages[0].role != "system" or _MARK not in messages[0].content:
         return None
     pieces = take_apart([messages[place]])
-    pairs = zip(messages[place + 1 :: 2], messages[place + 2 :: 2], strict=False)
     return Scene(
         question=pieces.question,
         apps=dict(_APP.findall(pieces.background)),
         lessons=tuple(_lessons(pieces)),
-        steps=tuple(read_step(f"{reply.content}\n{told.content}") for reply, told in pairs),
+        steps=_steps(messages[place + 1 :]),
     )
+
+
+def _read_dialogue(messages: Sequence[Message]) -> Scene | None:
+    """Understand a conversation without tags: instructions, worked examples, and at last a line that names the task."""
+    if not any(_MARK in message.content for message in messages):
+        return None
+    asked = [(n, match) for n, m in enumerate(messages) if m.role == "user" and (match := _TASK.search(m.content))]
+    if not asked:
+        return None
+    place, match = asked[-1]
+    head = next((n for n, message in enumerate(messages) if message.role == "assistant"), place)
+    given = [*messages[: min(head, place)], messages[place]]
+    if take_apart(given).form is not Form.PLAIN:
+        return None  # somebody is to study an attempt
+    texts = [*(message.content for message in given[:-1]), given[-1].content[: match.start()]]
+    shown = (parts_under_headings(text)[0].get("playbook", text) for text in texts)
+    advice = Lesson(id="", content=given[-1].content[match.end() :])
+    return Scene(
+        question=match[1],
+        apps=dict(_APP.findall("\n".join(texts))),
+        lessons=(*(bullet for text in shown for bullet in read_bullets(text)), advice),
+        steps=_steps(messages[place + 1 :]),
+    )
+
+
+def _steps(messages: Sequence[Message]) -> tuple[tuple[str, str], ...]:
+    pairs = zip(messages[::2], messages[1::2], strict=False)
+    return tuple(read_step(f"{reply.content}\n{told.content}") for reply, told in pairs)
 
 
 def _lessons(pieces: Pieces) -> Iterator[Lesson]:

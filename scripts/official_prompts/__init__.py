@@ -1,0 +1,1 @@
+"""The authors' prompts as prompt sets of ours: one module a repository."""

@@ -1,0 +1,84 @@
+"""Prompts in the forms of others as Jinja templates: places to fill become our fields, all else stays as it is."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable, Mapping, Sequence
+
+from ace_bench.core.errors import DataError
+
+_PLACE = re.compile(r"\{\{-?\s*([A-Za-z_][\w.]*)\s*-?\}\}")
+_STATEMENT = re.compile(r"\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+
+
+def positional(text: str, fields: Sequence[str]) -> str:
+    """Turn a format string with one ``{}`` for each field, in their order, into a template."""
+    remaining = iter(fields)
+    template = _formatted(text, lambda name: next(remaining, None) if not name else None)
+    if next(remaining, None) is not None:
+        raise DataError(f"fewer than {len(fields)} places to fill")
+    return template
+
+
+def named(text: str, fields: Mapping[str, str]) -> str:
+    """Turn a format string with named fields into a template; one that is not used there is left out."""
+    return _formatted(text, fields.get)
+
+
+def format_fields(text: str) -> frozenset[str]:
+    """Return the names a format string has places for; none where it is no format string."""
+    try:
+        return frozenset(name for _, name, _, _ in string.Formatter().parse(text) if name)
+    except ValueError:
+        return frozenset()
+
+
+def doubled(text: str, fields: Mapping[str, str]) -> str:
+    """Turn a text with places such as ``{{name}}`` into a template; other braces stay, as those of example code."""
+    statement = _STATEMENT.search(text)
+    if statement:
+        raise DataError(f"more than places to fill: {statement[0][:60]}")
+    parts: list[str] = []
+    position = 0
+    for place in _PLACE.finditer(text):
+        if place[1] not in fields:
+            raise DataError(f"a place to fill that is not known: {place[0]}")
+        parts += [literal(text[position : place.start()]), fields[place[1]]]
+        position = place.end()
+    return "".join([*parts, literal(text[position:])])
+
+
+def doubled_fields(text: str) -> frozenset[str]:
+    """Return the names of places such as ``{{name}}``."""
+    return frozenset(_PLACE.findall(text))
+
+
+def literal(text: str) -> str:
+    """Keep text from being read as Jinja: braces that could open something are written as values."""
+    return text.replace("{", "{{ '{' }}")
+
+
+def user_block(text: str) -> str:
+    """Wrap a template of one user message."""
+    return f"{{% block user %}}{text}{{% endblock %}}\n"
+
+
+def either(condition: str, first: str, second: str) -> str:
+    """Choose between two templates by a condition on the fields."""
+    return f"{{% if {condition} %}}{first}{{% else %}}{second}{{% endif %}}"
+
+
+def _formatted(text: str, field: Callable[[str], str | None]) -> str:
+    parts: list[str] = []
+    try:
+        for before, name, spec, conversion in string.Formatter().parse(text):
+            parts.append(literal(before))
+            if name is not None:
+                value = field(name)
+                if value is None or spec or conversion:
+                    raise DataError(f"a place to fill that is not known: {{{name}}}")
+                parts.append(value)
+    except ValueError as error:
+        raise DataError(f"no format string: {error}") from error
+    return "".join(parts)

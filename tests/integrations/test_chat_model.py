@@ -1,0 +1,145 @@
+"""A backbone as LangChain's chat model, and the published memory package run by its own agent on it."""
+
+import asyncio
+import json
+import threading
+
+import pytest
+
+pytest.importorskip("langchain", reason="needs the extra langchain")
+
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tools import tool
+
+from ace_bench.backbones.embedded import EmbeddedBackbone
+from ace_bench.core.errors import BudgetExhausted, RolloutFault
+from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
+from ace_bench.integrations.chat_model import BackboneChatModel
+from ace_bench.runners.budget import Budget
+from ace_bench.runners.door import BoundLm, Caller, Door
+from ace_bench.store.calls import CallLog
+from ace_bench.tasks.catalog import make_task
+from tests.launching import launch
+
+
+class Heard:
+    """Answers "fine" and remembers what it was sent."""
+
+    def __init__(self, usage=Usage()):  # noqa: B008 - frozen
+        self.messages = []
+        self._usage = usage
+
+    def __call__(self, messages, schema=None):
+        self.messages.append(tuple(messages))
+        return Completion(text="fine", usage=self._usage, seconds=0.0, model="m")
+
+
+@pytest.fixture
+def through(tmp_path):
+    """Makes a chat model on the counted door of one run folder, opened anew each time."""
+    logs = []
+
+    def open_door(backbone, budget=Budget()):  # noqa: B008 - frozen
+        for log in logs:
+            log.close()
+        logs.append(CallLog(tmp_path / "calls.jsonl"))
+        door = Door(calls=logs[-1], budget=budget, stop=threading.Event(), wall=lambda: 0.0)
+        caller = Caller(stage=Stage.ADAPT, role="generator", session="s")
+        return BackboneChatModel(lm=BoundLm(door=door, backbone=backbone, caller=caller)), logs[-1]
+
+    yield open_door
+    logs[-1].close()
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_messages_go_in_and_text_and_usage_come_out(wait):
+    lm = Heard(Usage(prompt=7, completion=2, cached=5))
+    model = BackboneChatModel(lm=lm)
+    asked = [SystemMessage([{"type": "text", "text": "Be "}, {"type": "text", "text": "brief."}]), HumanMessage("Hi?"),
+             AIMessage("Ho."), HumanMessage("Well?")]  # fmt: skip
+    said = asyncio.run(model.ainvoke(asked)) if wait else model.invoke(asked)
+    assert said.text == "fine"
+    assert said.usage_metadata["total_tokens"] == 9
+    assert said.usage_metadata["input_token_details"] == {"cache_read": 5}
+    assert said.response_metadata["model_name"] == "m"
+    contents = ("system", "Be brief."), ("user", "Hi?"), ("assistant", "Ho."), ("user", "Well?")
+    assert lm.messages == [tuple(Message(role=role, content=content) for role, content in contents)]
+
+
+def test_unknown_usage_stays_unknown():
+    assert BackboneChatModel(lm=Heard()).invoke("Hi").usage_metadata is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "settings", "message"),
+    [
+        ([ToolMessage("1", tool_call_id="1")], {}, "no tool messages"),
+        ([HumanMessage([{"type": "image", "url": "x"}])], {}, "text only"),
+        ("Hi", {"stop": ["x"]}, "leave out stop"),
+        ("Hi", {"temperature": 1.0}, "leave out temperature"),
+    ],
+)
+def test_what_a_backbone_has_not_is_refused(asked, settings, message):
+    lm = Heard()
+    with pytest.raises(ValueError, match=message):
+        BackboneChatModel(lm=lm).invoke(asked, **settings)
+    assert not lm.messages
+
+
+def test_tools_are_refused():
+    @tool
+    def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    with pytest.raises(NotImplementedError):
+        create_agent(BackboneChatModel(lm=Heard()), tools=[add]).invoke({"messages": [("user", "Add.")]})
+
+
+def test_faults_and_stops_come_through_an_agent(through):
+    class Failing(EmbeddedBackbone):
+        def complete(self, messages, **_):
+            raise RolloutFault(Fault(owner="backbone", kind="timeout", message="late"))
+
+    model, _ = through(Failing())
+    with pytest.raises(RolloutFault, match="late"):
+        create_agent(model).invoke({"messages": [("user", "Hi")]})
+    model, log = through(EmbeddedBackbone(), Budget(calls=1))
+    create_agent(model).invoke({"messages": [("user", "Hi")]})
+    with pytest.raises(BudgetExhausted):
+        create_agent(model).invoke({"messages": [("user", "Ho")]})
+    assert log.ledger.total.calls == 1
+
+
+def observed(model, samples):
+    """What the published package notes, run by its own agent: question by question, the state carried on."""
+    from agent_episodic_memory import ACEMiddleware
+
+    agent = create_agent(model, middleware=[ACEMiddleware()])
+    state = {}
+    for sample in samples:
+        question = f"{sample.inputs['background']}{sample.inputs['question']}"
+        after = agent.invoke({"messages": [("user", question)], **state})
+        state = {"ace_playbook": after["ace_playbook"]}
+    fields = ("category", "content", "outcome")
+    return [{name: entry[name] for name in fields} for entry in state["ace_playbook"]["entries"]]
+
+
+def test_the_package_run_by_its_own_agent_notes_what_our_method_notes(through, tmp_path):
+    pytest.importorskip("agent_episodic_memory")
+    settings = ("task=finer", "method=heuristic", "task.source=sample", "limit={train: 12, test: 1}", "mode.epochs=1")
+    ran = launch(tmp_path / "ours", *settings, "mode.shuffle=false", "mode.before=false")
+    samples = make_task("finer", source="sample", sample_allowed=True).samples("train")[:12]
+    model, log = through(EmbeddedBackbone())
+    noted = observed(model, samples)
+    assert noted == json.loads((ran.folder / "contexts" / "final.json").read_text())["entries"]
+    assert log.ledger.total.calls == ran.metrics["calls"]["adapt"]["generator"] == 12
+    assert len(noted) > 3
+
+    class Dead(EmbeddedBackbone):
+        def complete(self, messages, **_):
+            raise AssertionError("a finished call was made again")
+
+    again, _ = through(Dead())
+    assert observed(again, samples) == noted

@@ -1,0 +1,251 @@
+"""Stand-ins for files of the official repositories: their form, as our notes describe it, in words of our own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_GENERATOR = '''GENERATOR_PROMPT = """Somebody asks you a question. Answer it with what the collected advice below says.
+
+**How to go about it:**
+- Look into the playbook before anything else.
+- A reflection, where there is one, says what went wrong before.
+
+Give back an object in JSON with the keys reasoning, bullet_ids and final_answer.
+
+**Playbook:**
+{}
+
+**Reflection:**
+{}
+
+**Question:**
+{}
+
+**Context:**
+{}
+
+**Reply in JSON, like this:**
+{{
+  "reasoning": "[how you came to it]",
+  "bullet_ids": ["abc-00001", "abc-00002"],
+  "final_answer": "[the answer and nothing else]"
+}}
+
+---
+"""
+'''
+_REFLECTOR = '''REFLECTOR_PROMPT = """Study an attempt and find out where it went astray.
+
+**Instructions:**
+- Name the error and its cause.
+
+**Question:**
+{}
+
+**Model's Reasoning Trace:**
+{}
+
+**Model's Predicted Answer:**
+{}
+
+**Ground Truth Answer:**
+{}
+
+**Environment Feedback:**
+{}
+
+**The part of the playbook that was used for the answer:**
+{}
+
+**Reply in JSON, like this:**
+{{
+  "reasoning": "[thoughts]",
+  "error_identification": "[error]",
+  "root_cause_analysis": "[cause]",
+  "correct_approach": "[better]",
+  "key_insight": "[lesson]",
+  "bullet_tags": [{{"id": "abc-00001", "tag": "helpful"}}]
+}}
+"""
+
+REFLECTOR_PROMPT_NO_GT = """Study an attempt without knowing the answer.
+
+**Question:**
+{}
+
+**Model's Reasoning Trace:**
+{}
+
+**Model's Predicted Answer:**
+{}
+
+**Environment Feedback:**
+{}
+
+**The part of the playbook that was used for the answer:**
+{}
+
+**Reply in JSON, like this:**
+{{"reasoning": "", "error_identification": "", "key_insight": "[lesson]", "bullet_tags": []}}
+"""
+'''
+_CURATOR = '''CURATOR_PROMPT = """You look after a playbook. Say what is to be added.
+
+**Training Context:**
+- Budget: {token_budget} tokens
+- Sample {current_step} of {total_samples}
+
+**Current Playbook Stats:**
+{playbook_stats}
+
+**Recent Reflection:**
+{recent_reflection}
+
+**Current Playbook:**
+{current_playbook}
+
+**Question Context:**
+{question_context}
+
+**Your Task:**
+Reply with an object in JSON:
+{{
+  "reasoning": "[why]",
+  "operations": [
+    {{
+      "type": "ADD",
+      "section": "formulas_and_calculations",
+      "content": "[text]"
+    }}
+  ]
+}}
+"""
+
+CURATOR_PROMPT_NO_GT = CURATOR_PROMPT_NO_GT_TEXT = """As above, but nobody knows the answer.
+
+**Recent Reflection:**
+{recent_reflection}
+
+**Current Playbook:**
+{current_playbook}
+
+**Question Context:**
+{question_context}
+
+**Your Task:**
+Reply with an object in JSON: {{"reasoning": "", "operations": [{{"type": "ADD", "section": "others", "content": ""}}]}}
+"""
+'''
+
+
+def finance(folder: Path, restyled: tuple[str, str] = ("**", ":**")) -> Path:
+    """Write a checkout of the finance repository; ``restyled`` is what stands before and behind a heading."""
+    prompts = folder / "ace" / "prompts"
+    prompts.mkdir(parents=True)
+    for name, text in (("generator", _GENERATOR), ("reflector", _REFLECTOR), ("curator", _CURATOR)):
+        before, behind = restyled
+        lines = [
+            f"{before}{line[2:-3]}{behind}" if line.startswith("**") and line.endswith(":**") else line
+            for line in text.split("\n")
+        ]
+        (prompts / f"{name}.py").write_text("\n".join(lines))
+    return folder
+
+
+_AGENT = """USER:
+You act for me in a Python session. Apps are reached by `apis.<app>.<api>(...)`; print what you want to see.
+When all is done, call `apis.supervisor.complete_task()`.
+
+The apps:
+{{ app_descriptions }}
+
+## Playbook
+{{ playbook }}
+
+Here is how somebody else was helped. Her name is Ada.
+Task: How many notes are there?
+ASSISTANT:
+I look.
+```python
+print({'a': {'b': 1}}, f"{len(apis.api_docs.show_app_descriptions())}")
+```
+USER:
+Output:
+```
+{'a': {'b': 1}} 9
+```
+ASSISTANT:
+```python
+apis.supervisor.complete_task(answer=9)
+```
+USER:
+Now for the real thing.
+My name is {{ main_user.first_name }} {{ main_user.last_name }}, {{ main_user.email }}, {{ main_user.phone_number }}.
+Task: {{ input_str }}
+"""
+_STUDY = """Study what an agent did and say what is to be learnt.
+
+## Ground truth code
+{{ground_truth_code}}
+
+## Test report
+{{test_report}}
+
+## Generated code
+{{generated_code}}
+
+## Generated rationale
+{{generated_rationale}}
+
+## Execution error
+{{execution_error}}
+
+## API docs
+{{spec_or_api_docs}}
+
+## Playbook
+{{playbook}}
+
+## Previous reflection
+{{previous_reflection}}
+
+## Reply
+{"reasoning": "", "error_identification": "", "correct_approach": "", "key_insight": "{like this}"}
+"""
+_LOOK_AFTER = """Say what is to be added to the playbook.
+
+## Question context
+{question_context}
+
+## Current playbook
+{current_playbook}
+
+## Final generated code
+{final_generated_code}
+
+## Reflection
+{guidebook}
+
+## Reply
+{{"reasoning": "", "operations": [{{"type": "ADD", "section": "others", "content": ""}}]}}
+"""
+
+
+def appworld(folder: Path) -> Path:
+    """Write a checkout of the AppWorld repository."""
+    prompts = folder / "experiments" / "prompts"
+    prompts.mkdir(parents=True)
+    blind = "\n\n".join(
+        part for part in _STUDY.split("\n\n") if "ground_truth" not in part and "test_report" not in part
+    )
+    plain = _AGENT.replace("## Playbook\n{{ playbook }}\n\n", "")
+    for name, text in (
+        ("with_playbook", _AGENT),
+        ("without_playbook", plain),
+        ("study", _STUDY),
+        ("study_blindly", blind),
+        ("look_after", _LOOK_AFTER),
+    ):
+        (prompts / f"{name}.txt").write_text(text)
+    (prompts / "picture.bin").write_bytes(b"\xff\xfe\x00")
+    return folder
