@@ -9,9 +9,10 @@ import msgspec
 
 from ace_bench.agents.sandbox import Sandbox
 from ace_bench.agents.tagged import code_request, last_answer
+from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.fitting import fitted
-from ace_bench.core.protocols import Context, Lm, Prompts, Session
+from ace_bench.core.protocols import Context, Prompts, Session
 from ace_bench.core.replies import ask
 from ace_bench.core.types import Attempt, Fault, GeneratorForm, Message, Sample, Turn
 

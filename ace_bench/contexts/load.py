@@ -19,8 +19,9 @@ from ace_bench.contexts.playbook.bullets import measured
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import read_text
 from ace_bench.contexts.playbook.wording import clean
+from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import DataError
-from ace_bench.core.protocols import Context, TokenCounter
+from ace_bench.core.protocols import Context
 from ace_bench.core.types import Record
 
 _LOG = logging.getLogger(__name__)

@@ -7,27 +7,21 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
+from ace_bench.core.backbones import Lm, TokenCounter
 from ace_bench.core.types import (
     Attempt,
-    CacheCounters,
-    Completion,
     GeneratorForm,
     Grade,
     Labels,
     Message,
-    Probe,
     Record,
     Rollout,
     Sample,
     Step,
-    Usage,
 )
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-TokenCounter = Callable[[str], int]
-"""Length of a text in tokens, by a backbone's tokenizer or an estimate of it."""
 
 
 class Session(Protocol):
@@ -95,6 +89,19 @@ class Judged(Protocol):
         ...
 
 
+@runtime_checkable
+class Managed(Protocol):
+    """A backbone, task or agent that must be made ready before the first call and put away after the last: a server."""
+
+    def start(self, say: Callable[[str], None]) -> None:
+        """Get ready, telling progress in short lines; raises ``BackboneUnavailable`` or ``ConfigError``."""
+        ...
+
+    def close(self) -> None:
+        """Put away; must be safe to call at any time and more than once."""
+        ...
+
+
 class Context(Protocol):
     """What a method evolves: an immutable value."""
 
@@ -138,71 +145,6 @@ class Context(Protocol):
         ...
 
 
-class Backbone(Protocol):
-    """A chat-completions model."""
-
-    name: str
-    simulated: bool
-    """True where replies, tokens or cache figures do not come from a language model."""
-    identity: Record
-    """Everything but messages and seed that decides an answer (model, sampling); part of cache keys and digest."""
-    context_length: int | None
-    """Most tokens of a prompt and its reply together; ``None`` where there is no limit or it is not known."""
-
-    def complete(
-        self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
-    ) -> Completion:
-        """Answer once. ``session`` groups the calls of one rollout; ``schema`` is the JSON schema of the reply.
-
-        Raises ``RolloutFault`` (owner ``backbone``) after its own retries, ``BackboneUnavailable`` when dead.
-        """
-        ...
-
-    def count(self, text: str) -> int:
-        """Count tokens with the model's tokenizer where known, else an estimate."""
-        ...
-
-
-@runtime_checkable
-class Managed(Protocol):
-    """A backbone, task or agent that must be made ready before the first call and put away after the last: a server."""
-
-    def start(self, say: Callable[[str], None]) -> None:
-        """Get ready, telling progress in short lines; raises ``BackboneUnavailable`` or ``ConfigError``."""
-        ...
-
-    def close(self) -> None:
-        """Put away; must be safe to call at any time and more than once."""
-        ...
-
-
-@runtime_checkable
-class Probing(Protocol):
-    """A backbone that can be checked by one tiny call before a run spends anything."""
-
-    def probe(self) -> Probe:
-        """Check endpoint, key, model, structured output and token reports; raises ``ConfigError`` with the mend."""
-        ...
-
-
-@runtime_checkable
-class Priced(Protocol):
-    """A backbone that knows what its tokens cost."""
-
-    def dollars(self, usage: Usage) -> float | None:
-        """Price some tokens; ``None`` where a price or a count is unknown."""
-        ...
-
-
-@runtime_checkable
-class CacheReporting(Protocol):
-    """A backbone whose server counts its own prefix-cache reuse."""
-
-    def cache_counters(self) -> CacheCounters | None:
-        """Read the counters now; ``None`` where the server does not report them."""
-        ...
-
-
 class Prompts(Protocol):
     """A prompt set bound to a task: templates by role."""
 
@@ -228,14 +170,6 @@ class Agent(Protocol):
 
         Raises ``RolloutFault`` when the attempt fails; never grades.
         """
-        ...
-
-
-class Lm(Protocol):
-    """A backbone bound to a role and a session: the hand an agent or a role holds."""
-
-    def __call__(self, messages: Sequence[Message], schema: Record | None = None) -> Completion:
-        """Complete once through the counted door."""
         ...
 
 

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.protocols import Lm
 from ace_bench.core.typed import decoder_of
 from ace_bench.core.types import Fault, Message, Record
 

@@ -12,7 +12,7 @@ from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import SkipValidation
 
-from ace_bench.core.protocols import Backbone, Lm
+from ace_bench.core.backbones import Backbone, Lm
 from ace_bench.core.types import Completion, Message, Record, Usage
 
 _ROLES = {"system": "system", "human": "user", "ai": "assistant"}

@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from ace_bench.core.backbones import Backbone, Lm, TokenCounter
 from ace_bench.core.digest import digest_of_text
 from ace_bench.core.errors import ConfigError, RolloutFault
-from ace_bench.core.protocols import Agent, Backbone, Context, Judged, Lm, Prompts, Task, TokenCounter
+from ace_bench.core.protocols import Agent, Context, Judged, Prompts, Task
 from ace_bench.core.types import Attempt, Fault, Grade, Labels, Rollout, Sample, Stage, reveal
 from ace_bench.runners.door import BoundLm, Caller, Door
 from ace_bench.runners.meter import Meter

@@ -12,9 +12,10 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
+from ace_bench.core.backbones import Backbone
 from ace_bench.core.digest import digest_of, digest_of_text
 from ace_bench.core.errors import AceBenchError, ConfigError
-from ace_bench.core.protocols import Agent, Backbone, Judged, Method, Task
+from ace_bench.core.protocols import Agent, Judged, Method, Task
 from ace_bench.core.types import Record
 from ace_bench.runners.arena import GENERATOR, JUDGE
 from ace_bench.runners.bench import Mode

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ace_bench.core.protocols import CacheReporting, Context, Method, Optimiser, StepLearner
+from ace_bench.core.backbones import CacheReporting
+from ace_bench.core.protocols import Context, Method, Optimiser, StepLearner
 from ace_bench.core.types import CacheCounters, Record, Sample, Stage
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.meter import Meter

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from ace_bench.core.backbones import Backbone
 from ace_bench.core.errors import BudgetExhausted, Interrupted, RolloutFault
-from ace_bench.core.protocols import Backbone
 from ace_bench.core.types import Completion, Message, Record, Stage
 from ace_bench.runners.budget import Budget
 from ace_bench.store.calls import CallLog, Recorded, call_name

@@ -8,8 +8,9 @@ from contextlib import ExitStack, contextmanager
 
 from rich.console import Console
 
+from ace_bench.core.backbones import Backbone, CacheReporting, Probing
 from ace_bench.core.errors import BudgetExhausted, Interrupted
-from ace_bench.core.protocols import Backbone, CacheReporting, Managed, Probing
+from ace_bench.core.protocols import Managed
 from ace_bench.runners.assemble import Plan
 from ace_bench.runners.observers import compact
 from ace_bench.runners.rehearsal import Rehearsed, rehearse

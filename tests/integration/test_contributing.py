@@ -178,7 +178,8 @@ def test_the_copy_is_what_runs(project):
 CONFORMANCE = """
 from ace_bench.backbones.urllib_chat import UrllibChat
 from ace_bench.contexts.recent import RecentPairs
-from ace_bench.core.protocols import Backbone, Context, StepLearner, Task
+from ace_bench.core.backbones import Backbone
+from ace_bench.core.protocols import Context, StepLearner, Task
 from ace_bench.methods.recent import Recent
 from ace_bench.tasks.capitals import Capitals
 

@@ -10,8 +10,9 @@ from ace_bench.agents.react.conversation import Conversation, Exchange
 from ace_bench.agents.react.dialogue import joined, load_dialogue, read_dialogue
 from ace_bench.agents.react.memory import ExecutionMemory, NoMemory
 from ace_bench.agents.react.replies import cited_in, read_reply
+from ace_bench.core.backbones import Lm
 from ace_bench.core.fitting import fitted
-from ace_bench.core.protocols import Context, Lm, Prompts, Session
+from ace_bench.core.protocols import Context, Prompts, Session
 from ace_bench.core.settings import choice, whole_number
 from ace_bench.core.types import Attempt, Completion, GeneratorForm, Message, Sample, Turn
 

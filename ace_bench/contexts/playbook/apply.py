@@ -25,8 +25,8 @@ from ace_bench.contexts.playbook.deltas import (
 )
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.wording import OTHERS, clean, comparable, section_name, slug
+from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.protocols import TokenCounter
 from ace_bench.core.types import Record
 
 UnknownSection = Literal["reject", "others"]

@@ -11,7 +11,7 @@ from functools import cached_property
 import msgspec
 
 from ace_bench.contexts.playbook.wording import comparable
-from ace_bench.core.protocols import TokenCounter
+from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.types import Record
 
 BEFORE_FIRST_STEP = -1

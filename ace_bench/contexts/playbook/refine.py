@@ -16,8 +16,8 @@ from ace_bench.contexts.playbook.bullets import Bullet, joined, measured
 from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo, Matrix
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.wording import clean, comparable
+from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.protocols import TokenCounter
 from ace_bench.core.types import Record
 
 When = Literal["delta", "budget", "never"]

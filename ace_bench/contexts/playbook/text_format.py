@@ -22,8 +22,8 @@ from typing import NamedTuple
 from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP, Bullet, measured, number_of
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.wording import OTHERS, clean, section_name, slug, tidy
+from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import DataError
-from ace_bench.core.protocols import TokenCounter
 
 _HEADING = re.compile(r"##(?!#)[ \t]*(.*)")
 _PLAIN_HEAD = re.compile(r"[ \t]*\[([A-Za-z][^\s\[\]]*-[0-9]{4,9})\](?!\()[ \t]*(.*)")

@@ -13,8 +13,9 @@ from ace_bench.contexts.playbook.deltas import Operation
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.contexts.playbook.retrieve import Retriever
+from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.protocols import Arena, Context, TokenCounter, Update
+from ace_bench.core.protocols import Arena, Context, Update
 from ace_bench.core.settings import choice, whole_number
 from ace_bench.core.types import GeneratorForm, Record, Rollout, Sample, Step
 from ace_bench.methods.ace.curator import NO_PROPOSAL, Desk, Proposal

@@ -9,8 +9,8 @@ import dspy
 from dspy.lm15 import Message as Part
 from dspy.lm15 import Request, Response, TextPart, Usage
 
+from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.protocols import Lm
 from ace_bench.core.types import Message
 from ace_bench.methods.dspy_bridge.halt import passing_through
 

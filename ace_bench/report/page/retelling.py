@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 from hydra.errors import HydraException
 from hydra.utils import instantiate
 
+from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import AceBenchError, ConfigError, RolloutFault
 from ace_bench.core.fitting import CONTEXT_LENGTH
-from ace_bench.core.protocols import Agent, Context, Method, Preparing, StepLearner, TokenCounter
+from ace_bench.core.protocols import Agent, Context, Method, Preparing, StepLearner
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import Attempt, Completion, Fault, Grade, Labels, Message, Record, Rollout, Sample, Step
 from ace_bench.core.types import reveal as revealed

@@ -27,8 +27,9 @@ from typing import Any
 
 import msgspec
 
+from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import ConfigError, RolloutFault
-from ace_bench.core.protocols import Lm, Prompts
+from ace_bench.core.protocols import Prompts
 from ace_bench.core.settings import choice, flag, whole_number
 from ace_bench.core.typed import converted
 from ace_bench.core.types import Grade, Sample

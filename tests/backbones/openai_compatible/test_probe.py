@@ -4,8 +4,9 @@ import socket
 
 import pytest
 
+from ace_bench.core.backbones import Backbone, Priced, Probing
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.protocols import Backbone, Managed, Priced, Probing
+from ace_bench.core.protocols import Managed
 from ace_bench.store.prices import PriceCard
 from tests.backbones.openai_compatible.scripted import DROP, Reply, answer, client, error, serving
 

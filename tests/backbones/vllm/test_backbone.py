@@ -7,8 +7,9 @@ import urllib.request
 import pytest
 
 from ace_bench.backbones.vllm.backbone import Vllm
+from ace_bench.core.backbones import Backbone, CacheReporting, Priced, Probing
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
-from ace_bench.core.protocols import Backbone, CacheReporting, Managed, Priced, Probing
+from ace_bench.core.protocols import Managed
 from ace_bench.core.types import CacheCounters, Message
 from ace_bench.runners.assemble import _build
 from tests.launching import composed
