@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from rich.console import Console
 
@@ -29,6 +31,8 @@ from ace_bench.tasks.data import download_folder
 CONSTRAINTS = Path(__file__).resolve().parents[1] / "constraints-appworld.txt"
 _DESCRIBE = "import json, appworld, appworld.apps as a; print(json.dumps([appworld.__version__, a.APP_TO_DESCRIPTION]))"
 _HIDDEN = ("admin",)
+_WAY_OUT = ("http_proxy", "https_proxy", "no_proxy", "all_proxy", "ssl_cert_file", "requests_ca_bundle")
+"""Variables that say how a network is reached, in small or capital letters."""
 
 
 def install(folder: Path, console: Console) -> None:
@@ -59,7 +63,10 @@ def download(folder: Path, target: Path, console: Console) -> None:
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     try:
-        _appworld(folder, "download", "data", "--root", str(part), cwd=part)
+        way_out = {name: value for name, value in os.environ.items() if name.lower() in _WAY_OUT}
+        said = _appworld(folder, "download", "data", "--root", str(part), cwd=part, more=way_out)
+        if not (part / "data" / "datasets").is_dir():  # where its publisher refuses, it ends as if all were well
+            raise ConfigError("".join(said.strip().splitlines()[-1:]) or "nothing came")
         part.rename(target)
     except ConfigError as error:
         raise DataError(
@@ -91,9 +98,11 @@ def check(console: Console) -> float:
         task.close()
 
 
-def _appworld(folder: Path, *arguments: str, cwd: Path | None = None) -> None:
-    environment = {"APPWORLD_CACHE": str(folder / "cache"), "PATH": "/usr/bin:/bin", "HOME": str(folder)}
-    _run([str(folder / "bin" / "appworld"), *arguments], cwd=cwd or folder, environment=environment)
+def _appworld(
+    folder: Path, *arguments: str, cwd: Path | None = None, more: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    environment = {"APPWORLD_CACHE": str(folder / "cache"), "PATH": "/usr/bin:/bin", "HOME": str(folder), **more}
+    return _run([str(folder / "bin" / "appworld"), *arguments], cwd=cwd or folder, environment=environment)
 
 
 def _run(command: Sequence[str], *, cwd: Path | None = None, environment: Mapping[str, str] | None = None) -> str:

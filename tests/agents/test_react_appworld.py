@@ -13,6 +13,7 @@ from ace_bench.runners.assemble import assemble
 from ace_bench.tasks.appworld.task import SECTIONS, AppWorld
 from tests.agents.world import COMPLETE, PROMPTS, Replies, code
 from tests.launching import ROOT, composed
+from tests.tasks.appworld.sharing import sharing
 
 pytestmark = pytest.mark.skipif(
     not (ROOT / ".appworld" / "bin" / "python").exists(), reason="the AppWorld engine is not installed: make appworld"
@@ -21,12 +22,11 @@ LOOKUP = "print(apis.api_docs.show_api_doc(app_name='spotify', api_name='login')
 
 
 @pytest.fixture(scope="module")
-def appworld():
-    task = AppWorld(
-        data_dir=None, source="sample", test_split="test_normal", timeout=60, memory_gib=4, sample_allowed=True
-    )
-    yield task
-    task.close()
+def appworld(pytestconfig):
+    with sharing(pytestconfig):
+        return AppWorld(
+            data_dir=None, source="sample", test_split="test_normal", timeout=60, memory_gib=4, sample_allowed=True
+        )
 
 
 def solve(session, sample, lm):

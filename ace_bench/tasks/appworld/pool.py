@@ -79,9 +79,9 @@ class Pool:
                 atexit.unregister(self.close)
 
     def _up(self) -> _Running:
-        """Return what runs, after a start where nothing does or a process has died."""
+        """Return what runs, after a start where nothing does or the warm process has died."""
         with self._lock:
-            if self._running is not None and (self._running.servers.ended.is_set() or not self._running.scorer.running):
+            if self._running is not None and self._running.servers.ended.is_set():
                 self._running.close()
                 self._running = None
             if self._running is None:
@@ -100,8 +100,6 @@ class Pool:
             show(self._root, folder / "world")
             servers = Servers(self._conditions, root=folder / "world", folder=folder)
             stack.callback(servers.close)
-            scorer = Scorer(self._conditions, root=self._root, folder=folder / "scores")
-            stack.callback(scorer.close)
+            scorer = Scorer(servers, root=self._root, memory=self._conditions.memory)
             servers.wait()
-            scorer.wait()
             return _Running(folder=folder, servers=servers, scorer=scorer, close=stack.pop_all().close)

@@ -9,8 +9,11 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
 import shutil
 import subprocess
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock
@@ -23,6 +26,10 @@ from ace_bench.tasks.data import find_folder
 TRAP = "memory"
 """The engine takes a path with this word in it for a database in memory, and breaks."""
 
+FORGOTTEN_S = 7 * 24 * 3600
+"""How long nobody must have asked for a version of the mini-world for it to be removed; no run on it takes as long."""
+
+_VERSION = re.compile(r"[0-9a-f]{16}(\.part)?")
 _BUILDER = HERE / "engine_side" / "miniworld"
 _SHOWN = ("api_docs", "base_dbs", "version.txt")
 _SHOWN_OF_TASK = ("dbs", "specs.json")
@@ -70,6 +77,9 @@ def sample_root(engine: Engine) -> Path:
         with FileLock(f"{root}.lock"):
             if not root.is_dir():
                 _build(engine, root)
+                _remove_forgotten(root.parent)
+    with suppress(OSError):  # it may be another user's, to read only
+        os.utime(root)
     return root
 
 
@@ -85,6 +95,14 @@ def _build(engine: Engine, root: Path) -> None:
         raise DataError(f"the AppWorld mini-world cannot be built: {(done.stderr or done.stdout)[-2000:]}")
     part.chmod(0o700)
     part.rename(root)
+
+
+def _remove_forgotten(folder: Path) -> None:
+    """Remove versions of the mini-world that nobody has asked for in a while: when, the time of a folder says."""
+    for root in folder.iterdir():
+        if _VERSION.fullmatch(root.name) and root.is_dir() and time.time() - root.stat().st_mtime > FORGOTTEN_S:
+            going = root if root.suffix else root.rename(f"{root}.part")  # a root that exists is whole
+            shutil.rmtree(going, ignore_errors=True)
 
 
 def show(root: Path, target: Path) -> None:

@@ -1,4 +1,4 @@
-"""Verdicts on saved outputs, from a process that agent code never ran in, and the official metrics over them.
+"""Verdicts on saved outputs, from processes that agent code never ran in, and the official metrics over them.
 
 A task is passed when all its unit tests pass. Task goal completion (TGC) is the share of tasks passed, scenario goal
 completion (SGC) the share of scenarios all of whose tasks are passed (paper, section 4.3; the engine's evaluator).
@@ -6,22 +6,17 @@ completion (SGC) the share of scenarios all of whose tasks are passed (paper, se
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from ace_bench.core.errors import ConfigError
 from ace_bench.core.typed import converted
-from ace_bench.core.types import Grade, Record
+from ace_bench.core.types import Grade
 from ace_bench.tasks.answers import percent
-from ace_bench.tasks.appworld.engine import Conditions
 from ace_bench.tasks.appworld.outputs import Unusable
-from ace_bench.tasks.appworld.partner import Partner
-from ace_bench.tasks.appworld.servers import START_S, broken
+from ace_bench.tasks.appworld.servers import Servers, broken
 
 EVALUATION_S = 60
 """Most seconds an evaluation may take; the outputs may make it slow on purpose."""
@@ -37,27 +32,11 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Scorer:
-    """Keeps a warm process that evaluates against the full data root; one evaluation at a time, safe between threads.
+    """Has outputs evaluated against the full data root at ``root``; safe between threads."""
 
-    ``folder`` is for its litter.
-    """
-
-    def __init__(self, conditions: Conditions, *, root: Path, folder: Path):
-        self._memory = conditions.memory
-        self._asking = threading.Lock()
-        self._answers: queue.SimpleQueue[Record | None] = queue.SimpleQueue()
-        self.running = True
-        self._partner = Partner(
-            conditions.engine.command("score", conditions.task),
-            environment=conditions.engine.environment(root, folder),
-            log=folder / "score.log",
-            hear=self._answers.put,
-        )
-
-    def wait(self) -> None:
-        """Wait until the process is warm; raises ``ConfigError`` where it does not come up."""
-        if self._next(START_S) is None:
-            raise ConfigError(f"AppWorld's scorer does not start: {self._partner.last_words() or 'it says nothing'}")
+    def __init__(self, servers: Servers, *, root: Path, memory: int):
+        self._servers = servers
+        self._limits = {"root": str(root), "memory": memory, "seconds": EVALUATION_S}
 
     def score(self, task: str, outputs: Path) -> Verdict:
         """Evaluate what ``outputs/tasks/<task>`` holds.
@@ -65,30 +44,15 @@ class Scorer:
         Raises ``Unusable`` where that is the outputs' doing, ``RolloutFault`` where there is no verdict for other
         reasons.
         """
-        order = {"task": task, "outputs": str(outputs), "memory": self._memory, "seconds": EVALUATION_S}
-        with self._asking:
-            self._partner.tell(order)
-            answer = self._next(3 * EVALUATION_S)
+        order = {"task": task, "outputs": str(outputs), **self._limits}
+        answer = self._servers.score(order, seconds=3 * EVALUATION_S)
         if answer is not None and answer.get("spoilt"):
             raise Unusable(answer["error"].strip().splitlines()[-1])
         if answer is None or "error" in answer:
-            reason = "the scorer is gone" if answer is None else answer["error"]
+            reason = "there was no answer" if answer is None else answer["error"]
             raise broken("scoring", f"{task} could not be evaluated: {reason}")
         verdict: Verdict = converted(answer, Verdict)
         return verdict
-
-    def close(self) -> None:
-        """End the process."""
-        self._partner.close()
-
-    def _next(self, seconds: float) -> Record | None:
-        """Return the next answer; without one in time no later one can be told apart, so the process counts as gone."""
-        try:
-            answer = self._answers.get(timeout=seconds)
-        except queue.Empty:
-            answer = None
-        self.running = answer is not None
-        return answer
 
 
 def metrics(grades: Sequence[Grade]) -> Mapping[str, float]:

@@ -1,8 +1,12 @@
-"""Environment servers, one fresh process an episode, all of them forked from one warm process (see ``serve``)."""
+"""Environment servers, one fresh process an episode, all of them forked from one warm process (see ``serve``).
+
+The same process evaluates, in forks of their own, what episodes saved.
+"""
 
 from __future__ import annotations
 
 import itertools
+import queue
 import secrets
 import shutil
 from collections.abc import Callable
@@ -42,6 +46,7 @@ class Servers:
         self._memory = conditions.memory
         self._numbers = itertools.count(1)
         self._lives: dict[int, _Life] = {}
+        self._answers: dict[int, queue.SimpleQueue[Record | None]] = {}
         self._ready = Event()
         self.ended = Event()
         (folder / "sockets").mkdir(mode=0o700)
@@ -80,6 +85,18 @@ class Servers:
             raise broken("server", f"an environment server did not start: {life.problem}")
         return server
 
+    def score(self, order: Record, *, seconds: float) -> Record | None:
+        """Have saved outputs evaluated (see ``score``) and return the answer; ``None`` where none comes in time."""
+        number = next(self._numbers)
+        answer = self._answers[number] = queue.SimpleQueue()
+        self._partner.tell({"score": number, **order})
+        try:
+            return None if self.ended.is_set() else answer.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        finally:
+            self._answers.pop(number, None)
+
     def close(self) -> None:
         """End all servers and the warm process."""
         self._partner.close()
@@ -92,8 +109,13 @@ class Servers:
                 life.problem = life.problem or "the engine's warm process ended"
                 life.started.set()
                 life.gone.set()
+            for answer in list(self._answers.values()):
+                answer.put(None)
         elif "ready" in record:
             self._ready.set()
+        elif "scored" in record:
+            if waiting := self._answers.get(record["scored"]):
+                waiting.put(record["answer"])
         else:
             self._note(record)
 

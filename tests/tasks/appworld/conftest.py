@@ -11,6 +11,7 @@ import pytest
 from ace_bench.core.errors import ConfigError
 from ace_bench.tasks.appworld.engine import Engine, find_engine
 from ace_bench.tasks.appworld.task import AppWorld
+from tests.tasks.appworld.sharing import sharing
 
 RUN = "\nsolution(apis, requester)"
 
@@ -29,20 +30,18 @@ def make(**settings: object) -> AppWorld:
     return AppWorld(**common | {"sample_allowed": False} | settings)
 
 
+@pytest.fixture
+def one_warm_engine(engine, pytestconfig) -> Iterator[None]:
+    """Whole runs of the test play in the engine that is warm already."""
+    with sharing(pytestconfig):
+        yield
+
+
 @pytest.fixture(scope="session")
-def task(engine) -> Iterator[AppWorld]:
-    """The task, warm; when it started, secrets lay where the engine's processes might pick them up."""
-    made = make()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLANTED_API_KEY", "sk-planted")
-        planted = engine.folder / ".env"
-        planted.write_text("PLANTED_FILE_KEY=sk-planted-file\n")
-        try:
-            made.start(lambda _: None)
-        finally:
-            planted.unlink(missing_ok=True)
-    yield made
-    made.close()
+def task(engine, pytestconfig) -> AppWorld:
+    """The task on the shared warm engine."""
+    with sharing(pytestconfig):
+        return make()
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import pytest
 
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Labels, reveal
-from tests.tasks.appworld.conftest import RUN, make, processes_in, solved
+from tests.tasks.appworld.conftest import RUN, processes_in, solved
 
 FRESH = """
 import json, sys, dotenv
@@ -215,19 +215,14 @@ def test_a_server_killed_from_outside_is_a_fault_of_the_task(task, sample):
         assert session.step("print(3)") == "3\n"
 
 
-def test_the_warm_process_may_die_and_sessions_start_a_new_one(engine):
-    task = make()
-    try:
-        sample = task.samples("train")[0]
-        with task.open(sample) as session:
-            before = task._pool._running
-            os.kill(before.servers._partner._process.pid, signal.SIGKILL)
-            assert before.servers.ended.wait(30)
-            with pytest.raises(RolloutFault, match="killed"):
-                session.step("print(1)")
-        with task.open(sample) as session:
-            solved(task, sample, session)
-            assert session.grade("done").correct
-        assert not before.folder.exists()
-    finally:
-        task.close()
+def test_the_warm_process_may_die_and_sessions_start_a_new_one(task, sample):
+    with task.open(sample) as session:
+        before = task._pool._running
+        os.kill(before.servers._partner._process.pid, signal.SIGKILL)
+        assert before.servers.ended.wait(30)
+        with pytest.raises(RolloutFault, match="killed"):
+            session.step("print(1)")
+    with task.open(sample) as session:
+        solved(task, sample, session)
+        assert session.grade("done").correct
+    assert not before.folder.exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.tasks.appworld import engine as engine_module
 from ace_bench.tasks.appworld.catalogue import Catalogue, Truth
 from ace_bench.tasks.appworld.engine import FACTS, find_engine
-from ace_bench.tasks.appworld.roots import check_path, close_to_others, show
+from ace_bench.tasks.appworld.roots import check_path, close_to_others, sample_root, show
 from ace_bench.tasks.appworld.scoring import metrics
 from ace_bench.tasks.appworld.session import Assignment
 from tests.tasks.appworld.conftest import make
@@ -189,6 +190,25 @@ def test_a_builder_that_fails_leaves_nothing_and_says_why(monkeypatch, tmp_path,
     with pytest.raises(DataError, match="mini-world cannot be built"):
         make()
     assert [path for path in (tmp_path / "cache" / "appworld").iterdir() if path.is_dir()] == []
+
+
+def test_a_new_mini_world_takes_the_place_of_those_that_nobody_asked_for_in_a_while(monkeypatch, tmp_path, installed):
+    monkeypatch.setenv("ACE_BENCH_CACHE", str(tmp_path / "cache"))
+    (installed / "bin").mkdir()
+    python = installed / "bin" / "python"
+    python.write_text('#!/bin/sh\nmkdir -p "$3/data"\n')
+    python.chmod(0o755)
+    worlds = tmp_path / "cache" / "appworld"
+    old, late, part, other = (worlds / name for name in ("0" * 16, "1" * 16, "2" * 16 + ".part", "mine"))
+    for folder in (old, late, part, other):
+        (folder / "data").mkdir(parents=True)
+        os.utime(folder, (0, 0))
+    os.utime(late)
+    root = sample_root(find_engine(installed))
+    assert {path for path in worlds.iterdir() if path.is_dir()} == {root, late, other}
+    os.utime(root, (0, 0))
+    assert sample_root(find_engine(installed)) == root
+    assert time.time() - root.stat().st_mtime < 60, "who asks for a version keeps it"
 
 
 def graded(task, difficulty, correct, interactions=1):

@@ -1,23 +1,18 @@
-"""Scores the saved outputs of episodes against the full data root, far from any agent code.
+"""Evaluates the saved outputs of episodes against the full data root, in processes that no agent code ever ran in.
 
-    python -m engine_side.score TASK            (APPWORLD_ROOT names the full root)
-
-Orders come as JSON lines on standard input: ``{"task": id, "outputs": folder, "memory": bytes, "seconds": ..}``, where
-the folder holds ``tasks/<id>/dbs``. Each is answered by one line: ``success``, ``tests`` (their number), ``passes``
-(number passed) and ``report`` (the engine's text), or ``error`` and ``spoilt`` (whether the outputs are to blame).
-Every evaluation runs in a fork of its own: what agent code left in the outputs can spoil that one only. The process
-ends when standard input closes.
+An order names the ``task``, the ``root`` of the full data, the folder ``outputs`` with ``tasks/<id>/dbs``, and the
+limits ``memory`` (bytes) and ``seconds``. The answer has ``success``, ``tests`` (their number), ``passes`` (number
+passed) and ``report`` (the engine's text), or ``error`` and ``spoilt`` (whether the outputs are to blame). Every
+evaluation runs in a fork of its own: what agent code left in the outputs can spoil that one only.
 """
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import resource
 import shutil
 import signal
-import sys
 import tempfile
 import traceback
 from collections.abc import Iterator, Mapping
@@ -27,47 +22,26 @@ from typing import Any
 from .confine import die_with_parent
 
 
-def main() -> None:
-    """Warm up, then answer orders one at a time."""
-    sys.path.remove(os.environ.pop("PYTHONPATH"))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _load(sys.argv[1])
-    _say({"ready": True})
-    for line in sys.stdin.buffer:
-        _say(_answer(json.loads(line)))
+def evaluated(order: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Answer an order. The process is to be a fork that does nothing else: the engine's data root changes."""
+    from appworld import update_root
 
-
-def _load(task: str) -> None:
-    """Evaluate a world that nobody has touched, so that forks find everything slow done."""
-    import dotenv
-
-    dotenv.load_dotenv = lambda *_, **__: False
-    from appworld.apps.model_lib import CachedDBHandler, get_direct_cached_sqlite3_connection
-    from appworld.evaluator import evaluate_task
-
-    with _untouched(task) as outputs:
-        evaluate_task(task, outputs, suppress_errors=True, save_report=False).report(print_it=False, colorize=False)
-    CachedDBHandler.reset()
-    get_direct_cached_sqlite3_connection.cache_clear()
-    gc.collect()
-    gc.freeze()
-
-
-@contextmanager
-def _untouched(task: str) -> Iterator[str]:
-    """Give the outputs of an episode in which nothing happened."""
-    with tempfile.TemporaryDirectory() as outputs:
-        shutil.copytree(f"{os.environ['APPWORLD_ROOT']}/data/tasks/{task}/dbs", f"{outputs}/tasks/{task}/dbs")
-        yield outputs
-
-
-def _answer(order: Mapping[str, Any]) -> Mapping[str, Any]:
+    update_root(order["root"])
     answer = _forked(order)
     if "error" in answer:
         # Whose fault is it? If a world that nobody touched can be evaluated, it is what this episode left.
-        with _untouched(order["task"]) as outputs:
+        with _untouched(order) as outputs:
             return {**answer, "spoilt": "error" not in _forked({**order, "outputs": outputs})}
     return answer
+
+
+@contextmanager
+def _untouched(order: Mapping[str, Any]) -> Iterator[str]:
+    """Give the outputs of an episode in which nothing happened."""
+    task = order["task"]
+    with tempfile.TemporaryDirectory() as outputs:
+        shutil.copytree(f"{order['root']}/data/tasks/{task}/dbs", f"{outputs}/tasks/{task}/dbs")
+        yield outputs
 
 
 def _forked(order: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -108,12 +82,3 @@ def _evaluate(order: Mapping[str, Any]) -> Mapping[str, Any]:
         "passes": tracker.pass_count,
         "report": report,
     }
-
-
-def _say(record: Mapping[str, Any]) -> None:
-    sys.stdout.buffer.write(json.dumps(record).encode() + b"\n")
-    sys.stdout.buffer.flush()
-
-
-if __name__ == "__main__":
-    main()

@@ -5,65 +5,50 @@
 It loads the engine and plays ``TASK`` once, which takes seconds, puts that world away, and then starts servers in a
 fraction of a second: each is a copy of the process as it stood, behind a keeper that ends it with everything it
 started. A server offers the engine's own HTTP interface on a Unix socket ``FOLDER/sockets/<socket>`` that only the user
-of this process can reach. ``ROOT`` is a data root without ground truth.
+of this process can reach. ``ROOT`` is a data root without ground truth. What episodes saved is evaluated by forks, too
+(see ``score``): no agent code ever ran in this process.
 
-Orders come as JSON lines on standard input: ``{"start": id, "socket": name, "uid": .., "memory": bytes}`` and
-``{"end": id}``. News go to standard output: ``{"ready": true}``, ``{"id": .., "layers": [..]}`` or
-``{"id": .., "error": ..}`` once a server can be talked to or cannot be started, ``{"id": .., "status": ..}`` when it
-and its family are gone (as a return code: -9 is SIGKILL). When standard input closes, everything ends and ``FOLDER``
-is removed.
+Orders come as JSON lines on standard input: ``{"start": id, "socket": name, "uid": .., "memory": bytes}``,
+``{"end": id}``, and ``{"score": id, ..}`` with what ``score.evaluated`` wants. News go to standard output:
+``{"ready": true}``, ``{"id": .., "layers": [..]}`` or ``{"id": .., "error": ..}`` once a server can be talked to or
+cannot be started, ``{"id": .., "status": ..}`` when it and its family are gone (as a return code: -9 is SIGKILL), and
+``{"scored": id, "answer": ..}``. When standard input closes, everything ends and ``FOLDER`` is removed.
 """
 
 from __future__ import annotations
 
-import encodings
-import gc
-import importlib
 import json
 import os
-import pkgutil
 import selectors
 import shutil
 import signal
 import socket
 import sys
-import threading
 import traceback
-import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .confine import SYSTEM, Bounds, adopt_orphans, confine, die_with_parent
 from .family import end_family
+from .loading import load
+from .score import evaluated
 
 _MESSAGE = 1 << 16
 """Most bytes of a message between a server, its keeper and this process."""
 
-_NOT_IMPORTED = frozenset({"antigravity", "idlelib", "lib2to3", "readline", "rlcompleter", "this", "tkinter", "turtle"})
-"""Modules of the standard library that do something when imported, or nothing without a display."""
-_WARM_UP = (
-    "for app in apis.api_docs.show_app_descriptions():\n"
-    "    try:\n"
-    "        apis[app['name']].show_profile()\n"
-    "    except Exception:\n"
-    "        pass",
-    "1 / 0",
-    "import os; os.system('')",
-    "(",
-)
-"""One piece of code for each kind of outcome; the first makes the engine read the documentation of every app."""
-
 
 class Warm:
-    """The warm process: it starts keepers and passes on what they say."""
+    """The warm process: it starts keepers and evaluations, and passes on what they say."""
 
     def __init__(self, root: str, folder: str):
         self._root = root
         self._folder = Path(folder)
+        self._children: dict[int, int] = {}
         self._leashes: dict[int, int] = {}
-        self._keepers: dict[int, int] = {}
+        self._scoring: set[int] = set()
         self._selector = selectors.DefaultSelector()
 
     def run(self) -> None:
@@ -75,7 +60,7 @@ class Warm:
         while True:
             for key, _ in self._selector.select():
                 if key.data is not None:
-                    self._hear(key.data)
+                    key.data()
                     continue
                 received = os.read(stdin, _MESSAGE)
                 if not received:
@@ -85,48 +70,79 @@ class Warm:
                     self._obey(json.loads(line))
 
     def end(self) -> None:
-        """End all servers, wait for their keepers, and remove the folder."""
+        """End all servers and evaluations, wait for them, and remove the folder."""
         for leash in self._leashes.values():
             os.close(leash)
-        for keeper in self._keepers.values():
+        for number in self._scoring:
+            os.kill(self._children[number], signal.SIGKILL)
+        for child in self._children.values():
             with suppress(ChildProcessError):
-                os.waitpid(keeper, 0)
+                os.waitpid(child, 0)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _obey(self, order: Mapping[str, Any]) -> None:
         if "start" in order:
             self._start(order)
+        elif "score" in order:
+            self._score(order)
         elif order["end"] in self._leashes:
             # The keeper sees its side close for reading, ends the server, and says so before it goes.
             _shut(self._leashes[order["end"]])
 
     def _start(self, order: Mapping[str, Any]) -> None:
-        ours, theirs = (end.detach() for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
         number = order["start"]
         folder = self._folder / "episodes" / str(number)
         readable = (self._root, *SYSTEM, sys.prefix, sys.base_prefix)
         bounds = Bounds(folder=str(folder), readable=readable, uid=order["uid"], memory=order["memory"])
-        keeper = os.fork()
-        if keeper == 0:
+        address = str(self._folder / "sockets" / order["socket"])
+        self._fork(number, lambda leash: _keep(leash, bounds, address), partial(self._hear, number))
+
+    def _score(self, order: Mapping[str, Any]) -> None:
+        number, warm = order["score"], os.getpid()
+        self._scoring.add(number)
+        self._fork(number, lambda leash: _score(leash, warm, order), partial(self._collect, number, bytearray()))
+
+    def _fork(self, number: int, work: Callable[[int], None], hear: Callable[[], None]) -> None:
+        """Fork a child that does the work; ``hear`` is called when it has something to say or is gone."""
+        ours, theirs = (end.detach() for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+        child = os.fork()
+        if child == 0:
             for descriptor in (ours, *self._leashes.values()):
                 os.close(descriptor)
-            _forever(lambda: _keep(theirs, bounds, str(self._folder / "sockets" / order["socket"])))
+            _forever(lambda: work(theirs))
         os.close(theirs)
-        self._leashes[number], self._keepers[number] = ours, keeper
-        self._selector.register(ours, selectors.EVENT_READ, number)
+        self._leashes[number], self._children[number] = ours, child
+        self._selector.register(ours, selectors.EVENT_READ, hear)
 
     def _hear(self, number: int) -> None:
-        leash = self._leashes[number]
-        message = os.read(leash, _MESSAGE)
+        message = os.read(self._leashes[number], _MESSAGE)
         if message:
             _say({"id": number, **json.loads(message)})
-            return
+        else:
+            self._bury(number)
+
+    def _collect(self, number: int, heard: bytearray) -> None:
+        message = os.read(self._leashes[number], _MESSAGE)
+        heard += message
+        if not message:
+            self._bury(number)
+            self._scoring.remove(number)
+            _say({"scored": number, "answer": _whole(heard)})
+
+    def _bury(self, number: int) -> None:
+        leash = self._leashes.pop(number)
         self._selector.unregister(leash)
-        os.close(self._leashes.pop(number))
-        os.waitpid(self._keepers.pop(number), 0)
+        os.close(leash)
+        os.waitpid(self._children.pop(number), 0)
 
 
-def _forever(work: Any) -> None:
+def _whole(text: bytearray) -> Any:
+    """Read JSON that ends early where the process that wrote it was killed."""
+    with suppress(ValueError):
+        return json.loads(text)
+
+
+def _forever(work: Callable[[], None]) -> None:
     """Do the work of a forked process and never return into the copy of its parent's stack."""
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -135,6 +151,15 @@ def _forever(work: Any) -> None:
         traceback.print_exc()
     finally:
         os._exit(1)
+
+
+def _score(leash: int, warm: int, order: Mapping[str, Any]) -> None:
+    """Evaluate what an episode saved, and tell."""
+    die_with_parent(warm)
+    answer = json.dumps(evaluated(order)).encode()
+    for start in range(0, len(answer), _MESSAGE):
+        os.write(leash, answer[start : start + _MESSAGE])
+    os._exit(0)
 
 
 def _keep(leash: int, bounds: Bounds, address: str) -> None:
@@ -202,46 +227,6 @@ def _close_all_but(*kept: int) -> None:
         os.closerange(low, descriptor)
         low = descriptor + 1
     os.closerange(low, os.sysconf("SC_OPEN_MAX"))
-
-
-def load(task: str, scratch: Path) -> None:
-    """Import the engine and play a world once, so that forks find everything slow done; leave no world behind."""
-    import dotenv
-
-    # The engine would read a .env file of any folder above it, and with it keys that agent code must not see.
-    dotenv.load_dotenv = lambda *_, **__: False
-    _import_all()
-    from appworld.apps.model_lib import get_direct_cached_sqlite3_connection
-    from appworld.environment import AppWorld
-
-    world = AppWorld(task_id=task, experiment_name=str(scratch), load_ground_truth=False)
-    for code in _WARM_UP:
-        world.execute(code)
-    world.task_completed()
-    world.task.close()
-    world.close()
-    AppWorld.close_all()
-    get_direct_cached_sqlite3_connection.cache_clear()
-    del world
-    gc.collect()
-    gc.freeze()
-    shutil.rmtree(scratch, ignore_errors=True)
-    running = threading.enumerate()
-    if len(running) > 1:
-        raise RuntimeError(f"threads would be lost in a fork: {running}")
-
-
-def _import_all() -> None:
-    """Import what servers may want, which the users they become may be unable to read (Python in a private home)."""
-    from appworld.common.safety_guard import ALLOWED_MODULE_NAMES
-
-    codecs = (f"encodings.{module.name}" for module in pkgutil.iter_modules(encodings.__path__))
-    standard = (name for name in sys.stdlib_module_names if name not in _NOT_IMPORTED)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name in ("appworld.serve.environment", "uvicorn", *ALLOWED_MODULE_NAMES, *sorted(standard), *codecs):
-            with suppress(ImportError):
-                importlib.import_module(name)
 
 
 def _say(record: Mapping[str, Any]) -> None:

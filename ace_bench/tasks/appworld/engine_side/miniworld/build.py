@@ -8,4 +8,5 @@ from pathlib import Path
 
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[1])  # so that this folder is the package "miniworld"
-    sys.exit(importlib.import_module("miniworld.builder").main())
+    with importlib.import_module("hurry").hurried():
+        sys.exit(importlib.import_module("miniworld.builder").main())

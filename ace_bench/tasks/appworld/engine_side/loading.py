@@ -1,0 +1,78 @@
+"""Everything slow about the engine, done once before processes are forked off."""
+
+from __future__ import annotations
+
+import encodings
+import gc
+import importlib
+import pkgutil
+import shutil
+import sys
+import threading
+import warnings
+from contextlib import suppress
+from pathlib import Path
+
+from .hurry import hurried
+
+_NOT_IMPORTED = frozenset({"antigravity", "idlelib", "lib2to3", "readline", "rlcompleter", "this", "tkinter", "turtle"})
+"""Modules of the standard library that do something when imported, or nothing without a display."""
+_ENGINE = ("appworld.serve.environment", "uvicorn", "pytest")
+"""What servers and evaluations need; the engine imports the last when it compares its first values."""
+_WARM_UP = (
+    "for app in apis.api_docs.show_app_descriptions():\n"
+    "    try:\n"
+    "        apis[app['name']].show_profile()\n"
+    "    except Exception:\n"
+    "        pass",
+    "1 / 0",
+    "import os; os.system('')",
+    "(",
+)
+"""One piece of code for each kind of outcome; the first makes the engine read the documentation of every app."""
+
+
+def load(task: str, scratch: Path) -> None:
+    """Import the engine and play a world once, so that forks find everything slow done; leave no world behind."""
+    import dotenv
+
+    # The engine would read a .env file of any folder above it, and with it keys that agent code must not see.
+    dotenv.load_dotenv = lambda *_, **__: False
+    with hurried():
+        _import_all()
+        _play(task, scratch)
+        gc.collect()
+        gc.freeze()
+    shutil.rmtree(scratch, ignore_errors=True)
+    running = threading.enumerate()
+    if len(running) > 1:
+        raise RuntimeError(f"threads would be lost in a fork: {running}")
+
+
+def _import_all() -> None:
+    """Import what servers may want, which the users they become may be unable to read (Python in a private home)."""
+    for name in _ENGINE:
+        importlib.import_module(name)
+    from appworld.common.safety_guard import ALLOWED_MODULE_NAMES
+
+    codecs = (f"encodings.{module.name}" for module in pkgutil.iter_modules(encodings.__path__))
+    standard = (name for name in sys.stdlib_module_names if name not in _NOT_IMPORTED)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in (*ALLOWED_MODULE_NAMES, *sorted(standard), *codecs):
+            with suppress(ImportError):
+                importlib.import_module(name)
+
+
+def _play(task: str, scratch: Path) -> None:
+    from appworld.apps.model_lib import get_direct_cached_sqlite3_connection
+    from appworld.environment import AppWorld
+
+    world = AppWorld(task_id=task, experiment_name=str(scratch), load_ground_truth=False)
+    for code in _WARM_UP:
+        world.execute(code)
+    world.task_completed()
+    world.task.close()
+    world.close()
+    AppWorld.close_all()
+    get_direct_cached_sqlite3_connection.cache_clear()
