@@ -7,7 +7,8 @@
     python scripts/reproduce.py table=all backbone=vllm backbone.url=http://localhost:8000 backbone.model=...
 
 Settings are those of run.py and go to every run. Finished runs are skipped and begun ones continued, so the same
-command again does what is left. A run that fails stops no other; the exit status is 1 then, and 130 after Ctrl-C.
+command again does what is left, and nothing if that is nothing. A run that fails stops no other; the exit status is 1
+then, and 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 from reproducing.asking import EMBEDDED, Asked, Job, count, jobs, read_asked
 from reproducing.crew import INTERRUPTED, Crew, Ended, cores
 from reproducing.estimating import Cost, Estimator, together
+from reproducing.manifest import Manifest
 from reproducing.standing import Standing, State, python_run, shown
 from rich.console import Console
 from rich.table import Table
@@ -56,6 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.estimate:
             console.print(*_estimates(wanted, gathered), sep="\n")
             return 0
+        if not options.dry_run and Manifest(asked, ROOT).holds:
+            console.print(_nothing_to_do(len(wanted), asked), markup=False)
+            return 0
         return Reproduction(asked, wanted, gathered, console, options.jobs).run(
             only_missing=options.only_missing, dry=options.dry_run
         )
@@ -74,6 +79,7 @@ class Reproduction:
         self._wanted = wanted
         self._gathered = gathered
         self._console = console
+        self._manifest = Manifest(asked, ROOT)
         self._crew = Crew(workers or (cores() if asked.backbone == EMBEDDED else 1))
         self._standing = self._read()
         self._lock = threading.Lock()
@@ -83,17 +89,22 @@ class Reproduction:
         """Make what is not finished, in waves; then the tables. Returns the exit status."""
         self._gathered.compose(["task=finer", *self._asked.overrides])  # a mistake is told before anything starts
         todo = [job for job in self._wanted if self._due(job, only_missing=only_missing, say=dry)]
+        left = only_missing and any(self._standing.state(job) is State.BEGUN for job in self._wanted)
         if dry:
             return 0
         self._console.print(f"{len(todo)} of {len(self._wanted)} runs to do, {self._crew.workers} at a time")
         for depth in sorted({_depth(job.planned) for job in todo}):
             if not self._crew.stopped.is_set():
-                self._wave([job for job in todo if _depth(job.planned) == depth])
+                self._wave(sorted((job for job in todo if _depth(job.planned) == depth), key=_quick))
         if self._crew.stopped.is_set():
             self._console.print("Stopped; the same command goes on.")
             return INTERRUPTED
-        self._results()
-        return self._verdict()
+        inputs = self._manifest.inputs()
+        files = self._results()
+        status = self._verdict()
+        if status == 0 and not left:
+            self._manifest.keep(inputs, files)
+        return status
 
     def _due(self, job: Job, *, only_missing: bool, say: bool) -> bool:
         """Whether a run is to be made; ``say`` tells how it stands."""
@@ -130,8 +141,8 @@ class Reproduction:
             text = f"[{len(self._ended)}] {shown(job)}: {problem}{said}"
             self._console.print(text, markup=False, style="red" if problem else None)
 
-    def _results(self) -> None:
-        """Write the tables and figures that were asked for from what is there."""
+    def _results(self) -> list[Path]:
+        """Write the tables and figures that were asked for from what is there; return the files."""
         own = [setting for setting in self._asked.overrides if setting.startswith(_DECIDING)]
         extra = (*((f"backbone={self._asked.backbone}",) if self._asked.backbone else ()), *own)
         gathered = Gathered(results=self._asked.results, configs=self._gathered.configs, extra=extra)
@@ -145,6 +156,7 @@ class Reproduction:
         for file in files:
             if file.suffix in (".md", ".png"):
                 self._console.print(str(file), markup=False)
+        return files
 
     def _verdict(self) -> int:
         problems = {job: problem for job, problem in self._ended.items() if problem}
@@ -172,8 +184,20 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _nothing_to_do(runs: int, asked: Asked) -> str:
+    return (
+        f"Nothing to do: all {runs} runs are finished, and the tables and figures in {asked.results} are those that "
+        "this version makes of them."
+    )
+
+
 def _depth(planned: PlannedRun) -> int:
     return 1 + max((_depth(need.run) for need in planned.needs), default=-1)
+
+
+def _quick(job: Job) -> bool:
+    """Whether a run is none on AppWorld: those take longest, and begun last they would leave the other cores idle."""
+    return "task=appworld" not in job.planned.overrides
 
 
 def _listing(experiments: Experiments) -> Table:

@@ -15,10 +15,10 @@ from ace_bench.core.typed import decoder_of
 from ace_bench.core.types import NO_USAGE, Stage, Usage
 from ace_bench.report.statistics import Point, Points
 
-_SAMPLE = re.compile(r"(?:^|/)(?P<id>\w+-(?P<split>train|val|test)-[^/]+)")
+_SAMPLE = re.compile(r"(?:^|/)(?P<id>\w+-(?P<split>train|val|test)-[^/]+)(?:/(?P<context>[0-9a-f]{12})(?:/|$))?")
 
 
-class Graded(msgspec.Struct):
+class Graded(msgspec.Struct, gc=False):
     """Of a grade, what scores are made from."""
 
     score: float
@@ -27,7 +27,7 @@ class Graded(msgspec.Struct):
     detail: dict[str, float] = {}
 
 
-class _Line(msgspec.Struct):
+class _Line(msgspec.Struct, gc=False):
     kind: str
     stage: str = ""
     split: str = ""
@@ -37,7 +37,7 @@ class _Line(msgspec.Struct):
     grade: Graded | None = None
 
 
-class Changed(msgspec.Struct):
+class Changed(msgspec.Struct, gc=False):
     """Of a step, what it did to the context; ``patch`` leads from the context before to that of ``digest``."""
 
     kind: str
@@ -47,7 +47,7 @@ class Changed(msgspec.Struct):
     context_tokens: int = 0
 
 
-class Called(msgspec.Struct):
+class Called(msgspec.Struct, gc=False):
     """Of a call, what it cost and for what."""
 
     stage: Stage
@@ -60,6 +60,12 @@ class Called(msgspec.Struct):
 def read_calls(folder: Path) -> list[Called]:
     """Read the calls of a run; raises ``StoreError``."""
     return list(_lines(folder / "calls.jsonl", Called))
+
+
+def evaluates_another(call: Called, split: str, context: str) -> bool:
+    """Whether a call is of an evaluation of a split with another context than the one of this digest."""
+    sample = _SAMPLE.search(call.session) if call.stage is Stage.EVALUATE else None
+    return bool(sample and sample["split"] == split and sample["context"] not in (None, context[:12]))
 
 
 def read_steps(folder: Path) -> Iterator[Changed]:
@@ -102,10 +108,13 @@ def spent(calls: Iterable[Called], wanted: str) -> float | None:
     samples), and what is ``in``, ``out``, ``calls`` or ``samples``. Replayed calls cost nothing, but count.
     """
     stage, role, split, what = wanted.split(".")
+    by_sample = split != "all" or what == "samples"
     total, samples, count = NO_USAGE, set(), 0
     for call in calls:
-        sample = _SAMPLE.search(call.session)
-        if call.stage == stage and role in ("all", call.role) and _fits(sample["split"] if sample else "", split):
+        if call.stage != stage or role not in ("all", call.role):
+            continue
+        sample = _SAMPLE.search(call.session) if by_sample else None
+        if _fits(sample["split"] if sample else "", split):
             count += 1
             total += NO_USAGE if call.replayed else call.usage
             samples |= {sample["id"]} if sample else set()
@@ -151,14 +160,19 @@ def _by_group(grades: Iterable[Graded]) -> Points:
 
 def _lines(path: Path, kind: type[Any]) -> Iterator[Any]:
     """Read the fields of ``kind`` from each whole line: what follows the last line end is being written."""
-    decode = decoder_of(kind).decode
+    decoder = decoder_of(kind)
     try:
-        lines = path.read_bytes().split(b"\n")[:-1]
+        text = path.read_bytes()
     except OSError as error:
         raise StoreError(f"{path} cannot be read ({error}); repeat the command of the run") from error
-    for number, line in enumerate(lines, start=1):
-        try:
-            yield decode(line)
-        except msgspec.MsgspecError as error:
-            message = f"{path}, line {number} is damaged ({error}); restore the file, or repeat the run"
-            raise StoreError(message) from error
+    whole = text[: text.rfind(b"\n") + 1]
+    try:
+        yield from decoder.decode_lines(whole)
+    except msgspec.MsgspecError:
+        for number, line in enumerate(whole.split(b"\n")[:-1], start=1):
+            try:
+                decoder.decode(line)
+            except msgspec.MsgspecError as error:
+                message = f"{path}, line {number} is damaged ({error}); restore the file, or repeat the run"
+                raise StoreError(message) from error
+        raise

@@ -18,10 +18,11 @@ import msgspec
 
 from ace_bench.core.errors import StoreError
 from ace_bench.core.typed import decoder_of
-from ace_bench.core.types import Record
+from ace_bench.core.types import Record, Stage
 from ace_bench.report.evidence import (
     Called,
     Graded,
+    evaluates_another,
     evaluations,
     points_of,
     predictions,
@@ -34,6 +35,7 @@ from ace_bench.report.statistics import Points, mean_score
 
 _SEED = re.compile(r"seed\d+(?:-(?P<attempt>\d+))?")
 _SPENT = "spent."
+_SPENT_TESTED = "spent.tested."
 _FALL = ("fall.before.tokens", "fall.after.tokens")
 _SAME = 0.01
 """Percentage points that rounding may lie between a figure and the mean of its points."""
@@ -83,9 +85,12 @@ class RunSummary:
 
         ``metric`` is one of the task's (``accuracy``) on the tested split after adaptation, a path into
         ``metrics.json`` (``rollouts.adapt``), or ``spent.`` and what ``evidence.spent`` sums up over calls
-        (``spent.adapt.reflector.all.in``), or ``fall.before.tokens`` and ``fall.after.tokens``: the size of the context
-        around the step that shrank it most.
+        (``spent.adapt.reflector.all.in``; the stage ``tested`` is ``evaluate`` without an evaluation before
+        adaptation), or ``fall.before.tokens`` and ``fall.after.tokens``: the size of the context around the step that
+        shrank it most.
         """
+        if metric.startswith(_SPENT_TESTED):
+            return spent(self._tested_calls, f"{Stage.EVALUATE}.{metric.removeprefix(_SPENT_TESTED)}")
         if metric.startswith(_SPENT):
             return spent(self._calls, metric.removeprefix(_SPENT))
         if metric in _FALL:
@@ -122,6 +127,12 @@ class RunSummary:
     def _calls(self) -> list[Called]:
         return read_calls(self.folder)
 
+    @cached_property
+    def _tested_calls(self) -> list[Called]:
+        """Calls without those of an evaluation before adaptation, which not every run makes (``mode.before``)."""
+        split, tested = self.metrics["headline"]["split"], self.metrics["context"]["digest"]
+        return [call for call in self._calls if not evaluates_another(call, split, tested)]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Damaged:
@@ -142,7 +153,7 @@ class Found:
 def find_runs(results: Path) -> Found:
     """Read all runs under ``results``, however deep; a damaged folder is listed and spoils nothing else."""
     runs, damaged = [], []
-    for folder in _run_folders(results):
+    for folder in run_folders(results):
         try:
             runs.append(read_run(folder))
         except StoreError as error:
@@ -173,7 +184,8 @@ def read_run(folder: Path) -> RunSummary:
         ) from error
 
 
-def _run_folders(results: Path) -> Iterator[Path]:
+def run_folders(results: Path) -> Iterator[Path]:
+    """Yield all run folders under ``results``, in the order of their paths."""
     for path, folders, files in os.walk(results):
         folders.sort()
         if any(mark in files for mark in _MARKS):

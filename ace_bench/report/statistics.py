@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from functools import lru_cache
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,16 +20,18 @@ from ace_bench.core.errors import DataError
 from ace_bench.core.statistics import RESAMPLES, clusters
 
 _SIGNS = 10_000
-"""Sign flips drawn where there are too many to try all."""
-_TRY_ALL = 13
-"""Up to this many units that differ, all sign flips are tried."""
+"""Sign flips drawn where they cannot be counted."""
+_FINEST = 120
+"""Flips are counted where all differences are multiples of a step of at least 1 in this many."""
+_LONGEST = 100_000
+"""Steps up to which sums are counted."""
 _EQUAL = 1e-9
 
 _Array = NDArray[np.float64]
+_Counts = NDArray[np.int64]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Point:
+class Point(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What one sample brought: its score in [0, 1], and the group it is drawn with ("" is a group of its own)."""
 
     score: float
@@ -52,7 +55,8 @@ class Comparison:
 
     ``difference`` is in percentage points; ``better`` and ``worse`` count samples whose mean over repetitions differs,
     and ``p`` is two-sided: by McNemar's exact test (``mcnemar``) where units differ by the same amount, otherwise by
-    flipping signs of the differences by unit (``permutation``: all of them, or 10,000 drawn by seed).
+    flipping signs of the differences by unit (``permutation``: over all flips where the differences are multiples of
+    one step, as means of right and wrong are, otherwise over 10,000 drawn by seed).
     """
 
     n: int
@@ -127,14 +131,22 @@ def _interval(sums: _Array, sizes: _Array, *, seed: int, level: float) -> Interv
     runs, units = sums.shape
     if units < 2:
         return None
+    drawn, repeated = _draws(runs, units, seed)
+    # Not `@`: for matrices of this size the threads of a BLAS cost more than they save.
+    totals = np.einsum("ij,ij->i", np.einsum("ir,rj->ij", repeated, sums), drawn)
+    means = 100.0 * totals / (runs * np.einsum("ij,j->i", drawn, sizes))
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(low=float(low), high=float(high))
+
+
+@lru_cache(maxsize=4)  # the cells of a table have their samples and seeds in common, and so their draws
+def _draws(runs: int, units: int, seed: int) -> tuple[_Array, _Array]:
+    """How often each resample holds each unit, and each run."""
     rng = np.random.default_rng(seed)
     picked = rng.integers(units, size=(RESAMPLES, units))
     drawn = np.stack([np.bincount(pick, minlength=units) for pick in picked])
     repeated = rng.multinomial(runs, np.full(runs, 1 / runs), size=RESAMPLES)
-    totals = ((repeated @ sums) * drawn).sum(axis=1)
-    means = 100.0 * totals / (runs * (drawn @ sizes))
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(low=float(low), high=float(high))
+    return drawn.astype(float), repeated.astype(float)
 
 
 def _sign_test(differences: _Array, seed: int) -> tuple[float, str]:
@@ -143,14 +155,34 @@ def _sign_test(differences: _Array, seed: int) -> tuple[float, str]:
     sizes = np.abs(changed)
     if changed.size == 0 or np.ptp(sizes) < _EQUAL:
         return _mcnemar(int((changed > 0).sum()), changed.size), "mcnemar"
-    if changed.size <= _TRY_ALL:
-        signs = np.array(list(product((-1.0, 1.0), repeat=changed.size)))
-        drawn = 0
-    else:
-        signs = 2.0 * np.random.default_rng(seed).integers(2, size=(_SIGNS, changed.size), dtype=np.int8) - 1.0
-        drawn = 1  # what was seen counts among the flips drawn, so that p is never 0
+    steps = _in_steps(sizes)
+    if steps is not None:
+        return _exact(steps, int(steps[changed > 0].sum())), "permutation"
+    signs = 2.0 * np.random.default_rng(seed).integers(2, size=(_SIGNS, changed.size), dtype=np.int8) - 1.0
     extreme = int((np.abs(signs @ sizes) >= abs(float(changed.sum())) - _EQUAL).sum())
-    return (extreme + drawn) / (len(signs) + drawn), "permutation"
+    # What was seen counts among the flips drawn, so that p is never 0.
+    return (extreme + 1) / (_SIGNS + 1), "permutation"
+
+
+def _in_steps(sizes: _Array) -> _Counts | None:
+    """Sizes as multiples of a common step; ``None`` where they have none, or are too many steps."""
+    for parts in range(1, _FINEST + 1):
+        steps = np.rint(sizes * parts)
+        if np.abs(sizes * parts - steps).max() < 1e-7:
+            return steps.astype(np.int64) if steps.sum() <= _LONGEST else None
+    return None
+
+
+def _exact(steps: _Counts, gained: int) -> float:
+    """Share of all flips of signs whose sum is as far from 0 as the one seen, in which ``gained`` steps are plus."""
+    chances = np.zeros(int(steps.sum()) + 1)
+    chances[0] = 1.0
+    for step in steps:  # of each sum of the steps that are plus
+        chances[step:] += chances[:-step]
+        chances /= 2
+    middle = (chances.size - 1) / 2
+    extreme = np.abs(np.arange(chances.size) - middle) >= abs(gained - middle)
+    return float(np.clip(chances[extreme].sum(), np.finfo(float).tiny, 1.0))
 
 
 def _mcnemar(better: int, discordant: int) -> float:

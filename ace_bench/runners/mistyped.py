@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,12 +11,24 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
-_HYDRA_ERROR = 1
+_HYDRA_ERROR, _MISTAKE = 1, 2
+_RESULT = re.compile(r"\+?(?:experiment=)?(table|figure)[_=]0*(\w+)|\+?experiment=.*")
 
 
 @contextmanager
 def explain_overrides(configs: Path, arguments: Sequence[str]) -> Iterator[None]:
-    """After Hydra's own message on a bad override, name the closest key or option, at no cost to good ones."""
+    """After Hydra's own message on a bad override, name the closest key or option, at no cost to good ones.
+
+    Who asks for a result of the paper, which takes several runs, is told what makes it.
+    """
+    results = list(filter(None, map(_RESULT.fullmatch, arguments)))
+    if results:
+        asked = f"{results[0][1] or 'table'}={results[0][2] or 'all'}"
+        sys.stderr.write(
+            "error: run.py makes one run; all runs of a result of the paper, and its table or figure, are made by "
+            f"`python scripts/reproduce.py {asked}`.\n"
+        )
+        sys.exit(_MISTAKE)
     try:
         yield
     except SystemExit as stop:

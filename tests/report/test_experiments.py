@@ -137,6 +137,32 @@ def test_a_planned_run_is_found_again_whatever_its_places_and_budget(tmp_path):
     assert scratch.runs().find(scratch.offline, seed=0).folder == again.folder != done.folder
 
 
+def test_a_run_that_was_also_evaluated_before_adaptation_has_all_that_is_asked_of_one_that_was_not(tmp_path):
+    scratch = Scratch(tmp_path)
+    more = launch(tmp_path, *scratch.offline.overrides, "mode.before=true")
+    assert more.metrics["headline"]["before"] is not None
+    assert scratch.runs().find(scratch.offline, seed=0).folder == more.folder
+    plain = launch(tmp_path, *scratch.offline.overrides)
+    assert scratch.runs().find(scratch.offline, seed=0).folder == plain.folder, "the very one that is asked for"
+    assert scratch.runs().find(scratch.offline, seed=0, extra=["mode.before=true"]).folder == more.folder
+    shutil.rmtree(more.folder)
+    assert scratch.runs().find(scratch.offline, seed=0, extra=["mode.before=true"]) is None, "it lacks what is asked"
+
+
+def test_a_run_of_a_version_without_some_setting_is_taken_to_have_had_its_default(tmp_path):
+    scratch = Scratch(tmp_path)
+    done = launch(tmp_path, *scratch.offline.overrides)
+    file = done.folder / "config.yaml"
+    config = OmegaConf.load(file)
+    for name in ("method.retrieval", "method.refiner.harmful_min", "mode.batch_size", "agent.sandbox", "task.data_dir"):
+        part, _, key = name.rpartition(".")
+        del OmegaConf.select(config, part)[key]
+    OmegaConf.save(config, file)
+    assert scratch.runs().find(scratch.offline, seed=0).folder == done.folder
+    other = ["method.refiner.threshold=0.5"]
+    assert scratch.runs().find(scratch.offline, seed=0, extra=other) is None, "its version could not do that"
+
+
 @pytest.mark.parametrize("content", ["task: [", "task: {}\n", ""])
 def test_a_run_whose_configuration_is_damaged_is_listed_and_spoils_nothing_else(content, tmp_path):
     make_runs(tmp_path, 2, samples=0)
@@ -183,6 +209,9 @@ def test_only_runs_that_restate_a_default_are_taken_for_each_other():
     [
         ["task=finer", "method=ace", "mode=online", "labels=none", "limit={train: 3, val: 2}"],
         ["task=finer", "backbone=vllm", "+backbone.extra_body.chat_template_kwargs={thinking: false}"],
+        ["mode=evaluate", "method=frozen", "mode.context=some/final.json"],
+        ["method=ace_rich"],
+        ["tracker=wandb", "method=dc", "mode=online", "mode.window=2"],
         ["task=formula", "backbone=gpt_5_1", "backbone@roles.reflector=gpt_oss_120b", "method.reflector=off"],
     ],
 )

@@ -7,10 +7,11 @@ from PIL import Image
 
 from ace_bench.core.types import Stage, Usage
 from ace_bench.report.evidence import Called
+from ace_bench.report.figures import write
 from ace_bench.report.figures.curves import context_collapse
 from ace_bench.report.figures.scores import overall_bars, sensitivity
 from ace_bench.report.figures.series import all_series, cache_curve, score_curve, shown, size_curve
-from ace_bench.report.figures.style import MOST, looks
+from ace_bench.report.figures.style import MOST, looks, save
 from ace_bench.report.figures.write import write_figures
 from ace_bench.report.tables.build import build_table
 from scripts.make_figures import main
@@ -111,24 +112,34 @@ def test_sensitivity_goes_by_the_setting_that_a_table_varies(planner):
 
 @pytest.mark.parametrize(("after", "collapsed"), [(122, True), (15_000, False)])
 def test_a_collapse_is_marked_with_sizes_and_accuracies(after, collapsed, planner):
-    planner.make(planned("figure_2/step_60/tokens"), BASE, extra=REAL, sizes=[9_000, 18_282, after, 400])
+    planner.make(planned("figure_2/step_60/tokens"), BASE, extra=REAL, sizes=[9_000, 18_282, after, after])
     planner.make(planned("figure_2/step_60/accuracy"), ACE, extra=REAL)
     planner.make(planned("figure_2/step_61/accuracy"), BASE, extra=REAL)
     figure = context_collapse(SHARED.experiments, selection(planner.results), "Collapse")
     assert ("18,282 tokens\naccuracy 70.0" in words(figure)) is collapsed
     assert ("122 tokens\naccuracy 25.0" in words(figure)) is collapsed
-    assert list(figure.axes[0].lines[0].get_ydata()) == [9_000, 18_282, after, 400]
+    lesser = f"(sharpest fall: 18,282 to {after:,} tokens,\naccuracy 70.0 before, 25.0 after)"
+    assert (lesser in words(figure)) is not collapsed
+    assert list(figure.axes[0].lines[0].get_ydata()) == [9_000, 18_282, after, after]
 
 
-def test_every_figure_is_written_with_its_warning(tmp_path, capsys):
+def test_every_figure_is_drawn_and_written_with_its_warning(tmp_path, capsys, monkeypatch):
+    drawn = {}
+
+    def save_some(figure, stem):
+        """Written to files, figures take a second each, whatever is in them."""
+        drawn[stem.name.partition("_embedded")[0]] = figure
+        assert "simulated-sample_data" in stem.name
+        return save(figure, stem) if "learning_finer" in stem.name else []
+
+    monkeypatch.setattr(write, "save", save_some)
     simulated = Planner(tmp_path, SHARED.compose, simulated=True, source="sample")
     simulated.make(planned("2/base/finer"), BASE, extra=EMBEDDED)
     for ref in ("2/ace_offline_gt/finer", "2/ace_online_gt/finer", "17/every_1/finer"):
         simulated.make(planned(ref), ACE, extra=EMBEDDED, sizes=[3, 5, 8])
     assert "[simulated, sample data: not comparable" in selection(tmp_path).variant.label
     assert main(["--results", str(tmp_path)]) == 0
-    names = {file.name.partition("_embedded")[0] for file in (tmp_path / "figures").glob("*.png")}
-    assert names == {
+    assert drawn.keys() == {
         "figure_01_overall",
         "learning_finer_offline",
         "learning_finer_online",
@@ -137,8 +148,12 @@ def test_every_figure_is_written_with_its_warning(tmp_path, capsys):
         "cache_finer",
         "sensitivity_table_17",
     }
-    for file in (tmp_path / "figures").glob("*.png"):
-        assert "simulated-sample_data" in file.name
+    for figure in drawn.values():
+        assert "[simulated, sample data: not comparable" in figure.get_suptitle()
+        assert all(axis.has_data() for axis in figure.axes)
+    files = sorted((tmp_path / "figures").glob("*.png"))
+    assert len(files) == 2
+    for file in files:
         assert file.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
         with Image.open(file) as image:
             assert image.width > 1000

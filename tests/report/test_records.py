@@ -88,6 +88,14 @@ def test_spending_by_role_adds_up_to_the_metrics(results):
         run.value("spent.adapt.all.all.dollars")
 
 
+def test_what_the_test_took_leaves_out_the_evaluation_before_adaptation(results):
+    run = only(results, method="ace", mode="offline", seed=0)
+    assert run.metrics["headline"]["before"] is not None
+    assert run.value("spent.tested.all.test.calls") == 6 == run.value("spent.evaluate.all.test.calls") / 2
+    base = only(results, method="base")
+    assert base.value("spent.tested.all.test.in") == base.value("spent.evaluate.all.test.in") > 0
+
+
 def test_unknown_tokens_are_not_zero(results, tmp_path):
     folder = tmp_path / "seed0"
     shutil.copytree(only(results, method="base").folder, folder)

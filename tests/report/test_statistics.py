@@ -40,13 +40,25 @@ def test_graded_scores_try_every_flip_of_signs():
     assert (found.test, found.p, found.discordant) == ("permutation", 2 / 8, 3)
 
 
-def test_many_graded_scores_draw_flips_and_never_promise_certainty():
+def test_many_graded_scores_count_every_flip_and_never_promise_certainty():
     ours, base = points([0.75, 0.5] * 100), points([0.25, 0.25] * 100)
     found = compare([ours], [base])
-    assert found == compare([ours], [base]), "the same answer each time"
-    assert found.p == pytest.approx(1 / 10_001)
+    assert found.p == pytest.approx(2 / 2**200), "all plus, or all minus"
     assert found.interval.low == pytest.approx(37.5, abs=3)
     assert not found.within_noise()
+    assert compare([points([0.75, 0.5] * 1000)], [points([0.25, 0.25] * 1000)]).p > 0
+
+
+def test_scores_without_a_common_step_draw_flips():
+    rng = np.random.default_rng(3)
+    coarse = np.round(rng.normal(0.52, 0.1, size=60), 2)
+    fine, base = points(coarse + rng.uniform(-1e-5, 1e-5, size=60)), points([0.5] * 60)
+    counted, drawn = compare([points(coarse)], [base]), compare([fine], [base])
+    assert drawn == compare([fine], [base]), "the same answer each time"
+    assert (counted.test, drawn.test) == ("permutation", "permutation")
+    assert drawn.p != counted.p
+    assert drawn.p == pytest.approx(counted.p, abs=0.01), "drawing tells what counting does"
+    assert compare([fine], [points([0.0] * 60)]).p == pytest.approx(1 / 10_001)
 
 
 def test_the_tasks_of_a_scenario_flip_together():

@@ -87,6 +87,29 @@ def test_an_average_needs_all_its_parts(real):
     assert pd.isna(after.loc["ace_offline_gt", "average"].value)
 
 
+def test_a_score_over_scenarios_has_an_interval_and_a_test_over_scenarios(tmp_path):
+    planner = Planner(tmp_path, SHARED.compose)
+    planner.make(planned("1/react/normal_tgc"), [1.0, 1.0, 0.0] * 12, extra=REAL)
+    planner.make(planned("1/ace_offline_gt/normal_tgc"), [1.0] * 27 + [1.0, 0.0, 1.0] * 3, extra=REAL, sizes=[1])
+    (table,) = made(tmp_path, "1")[0].values()
+    tasks, scenarios = (table.loc["ace_offline_gt", f"normal_{metric}"] for metric in ("tgc", "sgc"))
+    assert (tasks.n, scenarios.n) == (36, 12)
+    assert (tasks.value, scenarios.value) == (pytest.approx(100 * 33 / 36), 75.0)
+    expected = score_interval([{str(n): Point(score=float(n < 9)) for n in range(12)}])
+    assert (scenarios.low, scenarios.high) == pytest.approx((expected.low, expected.high))
+    assert (scenarios.better, scenarios.worse, scenarios.p) == (9, 0, pytest.approx(2 / 2**9))
+
+
+def test_costs_that_an_evaluation_before_adaptation_adds_are_told(real):
+    (folder,) = real.glob("paper/finer-ace-*/*/seed0")
+    before = made(real, "2")[1]
+    metrics = json.loads((folder / "metrics.json").read_text())
+    metrics["headline"]["before"] = 25.0
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    after = made(real, "2")[1]
+    assert ("evaluate, before and after" in before, "evaluate, before and after" in after) == (False, True)
+
+
 def test_averages_divide_the_sums_of_the_other_table(tmp_path):
     Planner(tmp_path, SHARED.compose).make(planned("12/ace/calls"), [1.0] * 9, extra=REAL, sizes=[1])
     (sums,) = made(tmp_path, "12")[0].values()

@@ -14,6 +14,7 @@ from ace_bench.report.experiments import ColumnPlan, Experiment, Experiments, Ro
 from ace_bench.report.paper.tables import load_paper
 from ace_bench.report.records import find_runs
 from ace_bench.report.tables.gathered import Gathered
+from ace_bench.runners.mistyped import explain_overrides
 from tests.launching import ROOT
 from tests.scripts.serving import SCRIPTS, load_script
 
@@ -31,7 +32,14 @@ def script():
 
 
 @pytest.fixture
-def reproduce(script, tmp_path, capsys):
+def reproduce(script, tmp_path, capsys, monkeypatch):
+    def gathered(**settings):
+        found = Gathered(**settings)
+        found.__dict__.update(experiments=EXPERIMENTS, compose=compose)  # once for all tests
+        return found
+
+    monkeypatch.setattr(script, "Gathered", gathered)
+
     def run(*arguments):
         status = script.main([*arguments, f"results={tmp_path}"])
         output = capsys.readouterr()
@@ -54,9 +62,18 @@ def test_what_is_missing_is_run_once_and_makes_the_table(reproduce, tmp_path):
     (table,) = tmp_path.glob("tables/table_04b_*.md")
     assert "simulated" in table.read_text()
     assert str(table) in said
+    written, changed = table.read_text(), table.stat().st_mtime_ns
     status, said = reproduce(*REHEARSED)
-    assert status == 0
-    assert "0 of 2 runs to do" in said
+    assert (status, said.count("\n")) == (0, 1)
+    assert said.startswith("Nothing to do: all 2 runs are finished")
+    assert table.stat().st_mtime_ns == changed
+    for spoil in (table.unlink, lambda: table.write_text("mine")):
+        spoil()
+        assert "0 of 2 runs to do" in reproduce(*REHEARSED)[1]
+        assert table.read_text() == written
+    (metrics,) = tmp_path.glob("paper/finer-dc-*/*/seed0/metrics.json")
+    metrics.write_text(metrics.read_text() + "\n")
+    assert "0 of 2 runs to do" in reproduce(*REHEARSED)[1], "a run is not what it was"
     assert reproduce(*REHEARSED, "--dry-run")[1].count("finished  python run.py") == 2
 
 
@@ -109,7 +126,7 @@ def test_a_run_waits_for_the_one_it_needs(script, fails, tmp_path):
     with (tmp_path / "said").open("w") as out:
         console = script.Console(file=out, width=500)
         made = script.Reproduction(asked, wanted, gathered, console, 2)
-        made._results = lambda: None  # there is no table of it
+        made._results = list  # there is no table of it
         status = made.run(only_missing=False, dry=False)
     said = (tmp_path / "said").read_text()
     if fails:
@@ -206,3 +223,22 @@ def test_an_unknown_result_is_listed_with_what_there_is(script, capsys):
     assert "figure=2" in said
     with pytest.raises(ConfigError, match="write table=all"):
         script.read_asked(["all"], EXPERIMENTS)
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ("experiment=table_02", "table=2"),
+        ("+experiment=table_04a", "table=4a"),
+        ("experiment=figure_02", "figure=2"),
+        ("table=10", "table=10"),
+        ("figure=2", "figure=2"),
+        ("experiment=ours", "table=all"),
+    ],
+)
+def test_whoever_asks_run_py_for_a_result_is_told_what_makes_it(asked, named, capsys):
+    with pytest.raises(SystemExit) as stop, explain_overrides(ROOT / "configs", ["backbone=embedded", asked]):
+        pytest.fail("nothing is composed")
+    assert stop.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"`python scripts/reproduce.py {named}`" in line

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ace_bench.report.evidence import read_calls, sharpest_fall
 from ace_bench.report.experiments import Experiments, PlannedRun
 from ace_bench.report.figures.series import Curve, Shown, cache_curve, score_curve, size_curve
-from ace_bench.report.figures.style import Look, canvas, legend_below, looks
+from ace_bench.report.figures.style import Look, canvas, count_axis, legend_below, looks, percent_axis, size_axis
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import mean_of
 from ace_bench.report.tables.variants import Selection
@@ -30,17 +30,17 @@ def learning_curves(shown: Shown) -> Figure | None:
     adapted = [one for one in shown.series if one.runs[0].metrics["steps"]]
     if not adapted:
         return None
-    figure, (scores, sizes) = canvas(1, 2, 2.9)
+    figure, (scores, sizes) = canvas(1, 2, 3.0)
     for one in adapted:
         _draw(scores, score_curve(one.runs), one.name, shown.looks[one.name])
         _draw(sizes, size_curve(one.runs), one.name, shown.looks[one.name])
     online = adapted[0].mode == "online"
     scores.set(
         xlabel="test samples predicted" if online else "training samples met for the first time",
-        ylabel="mean score of first tries so far (%)",
+        ylabel="mean of first tries so far (%)",
     )
     sizes.set(xlabel="adaptation steps", ylabel="context (tokens)")
-    sizes.set_ylim(bottom=0)
+    _fit_axes(sizes, scores)
     figure.suptitle(shown.title)
     legend_below(figure, [scores])
     return figure
@@ -51,17 +51,21 @@ def context_collapse(experiments: Experiments, selection: Selection, title: str)
     falls = _falls(experiments, selection)
     if not falls:
         return None
-    figure, (sizes, scores) = canvas(1, 2, 2.9)
+    figure, (sizes, scores) = canvas(1, 2, 3.0)
     for fall, look in zip(falls, looks([fall.name for fall in falls]).values(), strict=True):
         # A collapse is an event of one run: the mean over seeds would show a slope.
         tokens, *_ = size_curve([fall.run])
-        _draw(sizes, size_curve([fall.run]), fall.name, look)
-        _draw(scores, score_curve([fall.run]), fall.name, look)
-        _mark_fall(sizes, fall, tokens, look)
+        step = sharpest_fall([int(size) for size in tokens])
+        collapsed = step is not None and tokens[step] <= _COLLAPSED * tokens[step - 1]
+        name = fall.name if step is None or collapsed else fall.name + _told(fall, tokens[step - 1], tokens[step])
+        _draw(sizes, size_curve([fall.run]), name, look)
+        _draw(scores, score_curve([fall.run]), name, look)
+        if step is not None and collapsed:
+            _mark_fall(sizes, fall, (step, tokens[step - 1], tokens[step]), look)
     sizes.set(xlabel="adaptation steps", ylabel="context (tokens)")
-    sizes.set_ylim(bottom=0)
     sizes.margins(y=0.2)
-    scores.set(xlabel="test samples predicted", ylabel="mean score of predictions so far (%)")
+    scores.set(xlabel="test samples predicted", ylabel="mean of predictions so far (%)")
+    _fit_axes(sizes, scores)
     figure.suptitle(title)
     legend_below(figure, [sizes])
     return figure
@@ -76,12 +80,21 @@ def cache_reuse(shown: Shown) -> Figure | None:
     figure, (axis,) = canvas(1, 1, 2.9)
     for name, curve in curves.items():
         share = [100 * place / len(curve) for place in range(1, len(curve) + 1)]
-        axis.plot(share, curve, label=name, color=shown.looks[name].colour, linestyle=shown.looks[name].line)
-    axis.set(xlabel="share of the run's calls made (%)", ylabel=f"cached prompt tokens, last {_WINDOW} calls (%)")
+        look = shown.looks[name]
+        axis.plot(share, curve, label=name, color=look.colour, linestyle=look.line, linewidth=look.width)
+    axis.set(xlabel=f"share of the run's calls made (%); each point over the last {_WINDOW} calls")
+    axis.set_ylabel("cached prompt tokens (%)")
     axis.set_ylim(0, 100)
     figure.suptitle(shown.title)
     legend_below(figure, [axis])
     return figure
+
+
+def _fit_axes(sizes: Axes, scores: Axes) -> None:
+    size_axis(sizes)
+    percent_axis(scores)
+    for axis in (sizes, scores):
+        count_axis(axis)
 
 
 def _draw(axis: Axes, curve: Curve, name: str, look: Look) -> None:
@@ -93,20 +106,28 @@ def _draw(axis: Axes, curve: Curve, name: str, look: Look) -> None:
         label=name,
         color=look.colour,
         linestyle=look.line,
+        linewidth=look.width,
         marker=look.marker,
+        markersize=2.8 * look.width,
         markevery=max(1, len(mean) // 6),
     )
     if low != high:
         axis.fill_between(steps, low, high, color=look.colour, alpha=0.15, linewidth=0)
 
 
-def _mark_fall(axis: Axes, fall: _Fall, tokens: Sequence[float], look: Look) -> None:
+def _told(fall: _Fall, before: float, after: float) -> str:
+    """Tell of a fall that is no collapse, if a context beside it was evaluated."""
+    if not fall.accuracies:
+        return ""
+    accuracies = ", ".join(f"{value:.1f} {who}" for who, value in fall.accuracies.items())
+    return f"\n(sharpest fall: {before:,.0f} to {after:,.0f} tokens,\naccuracy {accuracies})"
+
+
+def _mark_fall(axis: Axes, fall: _Fall, sizes: tuple[int, float, float], look: Look) -> None:
     """Write the sizes around a collapse beside it, with the accuracies where those contexts were evaluated."""
-    step = sharpest_fall([int(size) for size in tokens])
-    if step is None or tokens[step] > _COLLAPSED * tokens[step - 1]:
-        return
-    for place, who in ((step, "before"), (step + 1, "after")):
-        size, accuracy = tokens[place - 1], fall.accuracies.get(who)
+    step, before, after = sizes
+    for place, size, who in ((step, before, "before"), (step + 1, after, "after")):
+        accuracy = fall.accuracies.get(who)
         axis.annotate(
             f"{size:,.0f} tokens" + ("" if accuracy is None else f"\naccuracy {accuracy:.1f}"),
             (place, size),

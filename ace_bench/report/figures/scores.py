@@ -7,7 +7,7 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 from ace_bench.report.experiments import Experiments
-from ace_bench.report.figures.style import GREY, canvas, legend_below, looks
+from ace_bench.report.figures.style import GREY, canvas, legend_below, looks, percent_axis
 from ace_bench.report.tables.build import ResultTable, build_table
 from ace_bench.report.tables.cells import Measured, reach
 from ace_bench.report.tables.grids import column_name
@@ -75,9 +75,10 @@ def sensitivity(table: ResultTable, title: str, *, with_paper: bool) -> Figure |
         if level is not None:
             axis.axhline(level, color=GREY, linestyle="--", label=table.lines[base].label)
         axis.set_xticks(range(len(names)), names)
-        axis.set(ylabel=f"{column_name(column)} (%)", xlabel=table.experiment.title)
+        axis.set(ylabel=f"{column_name(column)} (%)", xlabel=_varied(table))
         axis.set_xlim(-0.4, len(rows) - 0.6)
         axis.margins(y=0.15)
+        percent_axis(axis)
     figure.suptitle(title)
     legend_below(figure, axes)
     return figure
@@ -87,6 +88,12 @@ def setting_name(table: ResultTable, row: str) -> str:
     """Name a row by the setting it varies, or by its own name where the paper prints none."""
     settings = table.paper.rows[row].settings if row in table.paper.rows else {}
     return ", ".join(str(value) for value in settings.values()) or row.replace("_", " ")
+
+
+def _varied(table: ResultTable) -> str:
+    """Name the setting that a table varies as the paper does, or the table where it prints none."""
+    names = {name for row in table.paper.rows.values() for name in row.settings}
+    return names.pop().replace("_", " ") if len(names) == 1 else table.experiment.title
 
 
 def _bar(axis: Axes, x: float, width: float, cell: Measured, **look: Any) -> None:

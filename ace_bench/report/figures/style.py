@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -21,10 +22,16 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 _LINES = ("-", "--", "-.", ":")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++", "oo", "--")
+_WIDEST = 2.2
+"""Points."""
 MOST = len(_COLOURS)
 """Series that can be told apart in one figure."""
 
+_LEAST = 10.0
+"""Percentage points that an axis of scores shows at least."""
+
 GREY = "#666666"
+_PAD = 0.06
 WIDTH = 6.75
 """Inches: the text width of a page."""
 
@@ -45,7 +52,6 @@ _SETTINGS: Mapping[Any, Any] = MappingProxyType(
         "legend.frameon": False,
         "legend.fontsize": 7,
         "pdf.fonttype": 42,
-        "savefig.bbox": "tight",
         "savefig.dpi": 200,
     }
 )
@@ -53,12 +59,13 @@ _SETTINGS: Mapping[Any, Any] = MappingProxyType(
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """How one series is drawn."""
+    """How one series is drawn. Later ones are thinner, so that one that lies under them is still seen."""
 
     colour: str
     line: str
     marker: str
     hatch: str
+    width: float
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
@@ -69,6 +76,7 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
             line=_LINES[place % len(_LINES)],
             marker=_MARKERS[place % MOST],
             hatch=_HATCHES[place % MOST],
+            width=_WIDEST * (1 - 0.06 * (place % MOST)),
         )
         for place, name in enumerate(names)
     }
@@ -89,9 +97,31 @@ def styled() -> Iterator[None]:
 def canvas(rows: int, columns: int, height: float, **kwargs: Any) -> tuple[Figure, list[Axes]]:
     """Make a figure of the text's width, ``height`` inches high, and its axes, line by line."""
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    figure = Figure(figsize=(WIDTH, height), layout=ConstrainedLayoutEngine(w_pad=_PAD, h_pad=_PAD))
     return figure, list(figure.subplots(rows, columns, squeeze=False, **kwargs).flat)
+
+
+def percent_axis(axis: Axes) -> None:
+    """Where all scores are much the same, show some percent around them, so that noise in digits is no mountain."""
+    low, high = axis.get_ylim()
+    if high - low < _LEAST:
+        bottom = max((low + high - _LEAST) / 2, -0.05 * _LEAST)
+        axis.set_ylim(bottom, bottom + _LEAST)
+
+
+def count_axis(axis: Axes) -> None:
+    """Tick whole numbers along x."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
+
+
+def size_axis(axis: Axes) -> None:
+    """Let y begin at nothing, whose marks are to be seen, and reach at least one."""
+    top = max(1.0, axis.get_ylim()[1])
+    axis.set_ylim(-0.03 * top, top)
 
 
 def legend_below(figure: Figure, axes: Sequence[Axes]) -> None:
@@ -101,7 +131,9 @@ def legend_below(figure: Figure, axes: Sequence[Axes]) -> None:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     if found:
-        columns = min(len(found), 2 if max(map(len, found)) > 40 else 4)
+        widest = max(len(line) for label in found for line in label.splitlines())
+        lines = ceil(len(found) / (2 if widest > 40 else 4))
+        columns = ceil(len(found) / lines)  # lines of much the same length
         figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns)
 
 
@@ -111,4 +143,5 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     for file in files:
         # Without a date the same runs give the same bytes.
         figure.savefig(file, metadata={"CreationDate": None} if file.suffix == ".pdf" else None)
+        figure.set_layout_engine("none")  # it is laid out by now
     return files

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+_BLOCK = 64
+"""Lines that are compared at once."""
+
 
 class Texts:
     """Distinct lines, and chains of texts of which each is told by what it keeps of the one before.
@@ -34,17 +37,25 @@ class Texts:
 
 def _edit(before: list[int], after: list[int]) -> list[int]:
     edit: list[int] = []
-    where = {line: place for place, line in enumerate(before)}
+    where: dict[int, int] | None = None
     at, expected, size, end = 0, 0, len(before), len(after)
     while at < end:
         # A line may occur often: where the text runs on as before, its next occurrence is meant.
         runs_on = expected < size and before[expected] == after[at]
-        start = expected if runs_on else where.get(after[at])
+        if where is None and not runs_on:
+            where = {line: place for place, line in enumerate(before)}
+        start = expected if runs_on or where is None else where.get(after[at])
         if start is None:
             edit.append(-1 - after[at])
             at, expected = at + 1, expected + 1
             continue
         count = 1
+        # Most texts repeat thousands of lines: they are compared in blocks as long as that goes.
+        while (
+            len(block := after[at + count : at + count + _BLOCK]) == _BLOCK
+            and block == (before[start + count : start + count + _BLOCK])
+        ):
+            count += _BLOCK
         while at + count < end and start + count < size and before[start + count] == after[at + count]:
             count += 1
         edit += [start, count]

@@ -57,7 +57,9 @@ class Measured:
 
     @property
     def samples(self) -> int | None:
-        """Samples that each run tested."""
+        """Samples that each run tested; of a score, those (or the scenarios) whose mean it is."""
+        if self.points:
+            return len(self.points[0])
         return int(self.runs[0].value("n") or 0) if self.runs else None
 
     @property

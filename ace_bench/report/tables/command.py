@@ -26,7 +26,7 @@ def make(what: str, write: Write, description: str, arguments: Sequence[str] | N
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of runs (default: results)")
     parser.add_argument("--out", type=Path, help=f"where to write (default: RESULTS/{what}s)")
     parser.add_argument("--with-paper", action="store_true", help="the paper's numbers beside simulated runs, too")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     console = Console(highlight=False, soft_wrap=True)
     try:
         which, extra = _sorted(what, options.overrides)

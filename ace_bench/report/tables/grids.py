@@ -162,7 +162,12 @@ def _costs(runs: Sequence[RunSummary]) -> Iterator[tuple[str, ...]]:
         found = {name: mean_of([run.value(path.format(stage=stage)) for run in runs]) for name, path in _COSTS.items()}
         calls = mean_of([sum(run.metrics["calls"][stage].values()) for run in runs])
         if found["rollouts"] or calls:
-            yield (stage, number(calls), *(number(value) for value in found.values()))
+            twice = stage == "evaluate" and any(run.metrics["headline"]["before"] is not None for run in runs)
+            yield (
+                f"{stage}, before and after" if twice else stage,
+                number(calls),
+                *(number(value) for value in found.values()),
+            )
 
 
 def _beside_the_paper(table: ResultTable) -> list[str]:

@@ -18,6 +18,8 @@ _SPECIAL = str.maketrans(
     | {"<": "$<$", ">": "$>$"}
 )
 """What LaTeX would take for more than itself."""
+_WIDE = 7
+"""Columns that a page holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,22 +58,27 @@ def markdown(page: Page) -> str:
 
 
 def latex(page: Page) -> str:
-    """Write a table for a paper that loads ``booktabs``, its notes as comments."""
+    """Write a table for a paper that loads ``booktabs`` and ``graphicx``, its notes as comments.
+
+    What has more columns than a page is wide is scaled down to its width.
+    """
     blocks = []
     for grid in page.grids:
         label = f"tab:{page.table.name}-{page.table.selection.variant.slug}-{grid.title.split()[0].lower()}"
+        wide = len(grid.header) > _WIDE
         blocks += [
             r"\begin{table}[t]",
             r"\centering\footnotesize",
             rf"\caption{{{_escaped(f'{page.table.title}. {grid.title}.')}}}",
             rf"\label{{{label}}}",
+            *([r"\resizebox{\linewidth}{!}{%"] if wide else []),
             rf"\begin{{tabular}}{{{'l' * len(grid.header)}}}",
             r"\toprule",
             _latex_row(grid.header),
             r"\midrule",
             *map(_latex_row, grid.rows),
             r"\bottomrule",
-            r"\end{tabular}",
+            r"\end{tabular}" + "}" * wide,
             "\\end{table}\n",
         ]
     return "\n".join([*blocks, *(f"% {note}" for note in page.notes)]) + "\n"

@@ -165,6 +165,7 @@ def test_faults_come_first_and_a_rollout_shows_its_prompts_and_replies(ace, open
     call.get_by_text("Prompt", exact=True).click()
     sample = json.loads((ace / "samples.json").read_text())
     question = sample["texts"][sample["samples"]["finer-train-0001"]["inputs"]["question"]]
+    call.locator("pre").first.wait_for(state="attached")
     assert question in "\n".join(call.locator("pre").all_text_contents())
     call.get_by_text("Reply", exact=True).click()
     expect_text(call.locator("pre").last, "final_answer")
