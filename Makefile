@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+FULL := $(VENV)/.full
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -13,34 +14,38 @@ APPWORLD_READY := .appworld/.ready
 help:  ## list the targets
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-setup: $(READY)  ## create .venv with everything that running and testing needs
+setup: $(FULL)  ## create .venv with everything: optimisers, figures, sweeps, trackers, tests
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ace-bench needs Python 3.11 or newer: make PYTHON=python3.11 setup")'
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
+	touch $@
+
+$(FULL): $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
 run: $(READY)  ## adapt and evaluate an ACE playbook on FiNER; ARGS="task=formula ..." changes the experiment
 	$(BIN)/python run.py task=finer method=ace $(ARGS)
 
-test: $(READY) $(APPWORLD_READY)  ## run the tests, on the real AppWorld engine, too
+test: $(FULL) $(APPWORLD_READY)  ## run the tests, on the real AppWorld engine, too
 	$(BIN)/python -m pytest $(ARGS)
 
-test-thorough: $(READY) $(APPWORLD_READY)  ## the tests that take minutes each, on top of `make test`
+test-thorough: $(FULL) $(APPWORLD_READY)  ## the tests that take minutes each, on top of `make test`
 	$(BIN)/python -m pytest -m thorough $(ARGS)
 
-lint: $(READY)  ## ruff, mypy and the import contract
+lint: $(FULL)  ## ruff, mypy and the import contract
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(READY)  ## format the code
+format: $(FULL)  ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-data: $(READY)  ## download the data of all tasks (network needed)
+data: $(FULL)  ## download the data of all tasks (network needed)
 	for task in finer formula ddxplus bird_sql; do $(BIN)/python scripts/download_data.py $$task || exit 1; done
 
 $(APPWORLD_READY): $(READY) scripts/setup_appworld.py constraints-appworld.txt
@@ -50,16 +55,16 @@ $(APPWORLD_READY): $(READY) scripts/setup_appworld.py constraints-appworld.txt
 appworld: $(APPWORLD_READY)  ## set up AppWorld's engine in .appworld, with the mini-world (300 MB)
 	@echo ".appworld is ready; scripts/setup_appworld.py --data downloads the official data"
 
-tables figures: $(READY)  ## the paper's tables or figures from the runs in results/
+tables figures: $(FULL)  ## the paper's tables or figures from the runs in results/
 	$(BIN)/python scripts/make_$@.py $(ARGS)
 
-rehearsal: $(READY) $(APPWORLD_READY)  ## every experiment of the paper on sample data with the embedded backbone, then all tables and figures
+rehearsal: $(FULL) $(APPWORLD_READY)  ## every experiment of the paper on sample data with the embedded backbone, then all tables and figures
 	$(BIN)/python scripts/reproduce.py table=all backbone=embedded limit=4 $(ARGS)
 
-report: $(READY)  ## one page about the runs in results/; ARGS="results/... --out page.html" chooses
+report: $(FULL)  ## one page about the runs in results/; ARGS="results/... --out page.html" chooses
 	$(BIN)/python scripts/report.py $(or $(ARGS),results)
 
-bench: $(READY)  ## measure the harness's own speed
+bench: $(FULL)  ## measure the harness's own speed
 	$(BIN)/python scripts/benchmark.py $(ARGS)
 
 VLLM_READY := .vllm/.ready
@@ -70,7 +75,7 @@ $(VLLM_READY): scripts/vllm_cpu.py
 vllm-cpu: $(VLLM_READY)  ## build .vllm, the environment of a vLLM server that runs on CPUs (3.5 GB)
 	@echo ".vllm/bin/vllm is ready"
 
-test-vllm: $(READY) $(VLLM_READY)  ## test against a real vLLM server on this machine's CPUs (minutes; not part of `make test`)
+test-vllm: $(FULL) $(VLLM_READY)  ## test against a real vLLM server on this machine's CPUs (minutes; not part of `make test`)
 	$(BIN)/python -m pytest -n 0 -v tests/vllm $(ARGS)
 
 clean:  ## remove the environment and caches, not results or data

@@ -1,6 +1,6 @@
 """Write the report of one or several runs as one HTML page that needs nothing else.
 
-    python scripts/report.py results/main/finer-ace-embedded-offline/3c6341764e96/seed0
+    python scripts/report.py results/main/finer-ace-embedded-offline/9bcd0c5d6f9b/seed0
     python scripts/report.py RUN RUN --out comparison.html
 
 A folder above run folders stands for all of them. Without --out, the page of one run is report.html in its folder, and

@@ -132,7 +132,7 @@ WRONG = {
     "initial": (["method.initial=nowhere.txt"], "method.initial=nowhere.txt is no file"),
     "threshold": (["method.refiner.threshold=2"], "threshold"),
     "playbook budget": (["method.refiner.max_tokens=0"], "max_tokens"),
-    "embedder": (["embedder=sentence-transformers/all-mpnet-base-v2"], "pip install -e .[embeddings]"),
+    "embedder": (["embedder=sentence-transformers/all-mpnet-base-v2"], "pip install -e '.[embeddings]'"),
 }
 
 

@@ -78,10 +78,10 @@ def run(project: Path, *command: str) -> str:
 
 
 def as_run_here(line: str) -> list[str]:
-    """A command of the guide for this interpreter; make's test target without xdist."""
+    """A command of the guide for this interpreter; make's test target in one process."""
     words = shlex.split(line)
     if words[:2] == ["make", "test"]:
-        options = ("-o", "addopts=", "-p", "no:xdist", "-p", "no:cacheprovider", "-q", "-m", "not thorough")
+        options = ("-n", "0", "-p", "no:cacheprovider")
         return [sys.executable, "-m", "pytest", *options, *shlex.split(words[2].removeprefix("ARGS="))]
     assert words[0] == "python", f"the guide's command is of no known kind: {line}"
     return [sys.executable, *words[1:]]

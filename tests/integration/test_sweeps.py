@@ -60,7 +60,13 @@ def checked(tmp_path, *launcher, **env):
     assert len(find_runs(results).runs) == 2
 
 
-@pytest.mark.parametrize("launcher", [(), ("launcher=joblib", "hydra.launcher.n_jobs=2")], ids=["one by one", "joblib"])
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        pytest.param((), id="one by one", marks=pytest.mark.thorough),
+        pytest.param(("launcher=joblib", "hydra.launcher.n_jobs=2"), id="joblib"),
+    ],
+)
 def test_a_run_that_fails_stops_no_other_and_a_repeated_sweep_does_what_is_left(launcher, tmp_path):
     checked(tmp_path, *launcher)
 

@@ -88,11 +88,13 @@ def one_each(monkeypatch):
     monkeypatch.setattr(AppWorld, "samples", lambda task, split: read(task, split)[:1])
 
 
+@pytest.mark.usefixtures("one_warm_engine")
 def test_reference_solutions_of_tasks_for_agents_are_run(script, one_each, capsys):
     assert script.main(["appworld", "--source", "sample"]) == 0
     assert capsys.readouterr().out.count("tgc 100.00") == 3
 
 
+@pytest.mark.usefixtures("one_warm_engine")
 def test_hidden_solutions_are_left_out_and_wrong_ones_told(script, one_each, capsys, monkeypatch):
     truth = Catalogue.truth
 

@@ -63,6 +63,7 @@ def engine():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_official_figures_are_those_of_the_run(tmp_path, capsys, pytestconfig, part):
     with sharing(pytestconfig):
         check(tmp_path, capsys, "task.source=real", f"task.data_dir={part}")

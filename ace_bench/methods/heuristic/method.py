@@ -27,7 +27,7 @@ class Heuristic:
 
     def __init__(self, *, max_entries: int) -> None:
         if find_spec("agent_episodic_memory") is None:
-            raise ConfigError("method=heuristic needs an extra that is not installed: pip install -e .[langchain]")
+            raise ConfigError("method=heuristic needs an extra that is not installed: pip install -e '.[langchain]'")
         self._shown = whole_number("method.max_entries", max_entries, least=1)
 
     def start(self, arena: Arena) -> Context:  # noqa: ARG002 - the same for every task

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,13 +27,6 @@ def make(**settings: object) -> AppWorld:
     """Make a task on the mini-world."""
     common = {"data_dir": None, "source": "sample", "test_split": "test_normal", "timeout": 100, "memory_gib": 4}
     return AppWorld(**common | {"sample_allowed": False} | settings)
-
-
-@pytest.fixture
-def one_warm_engine(engine, pytestconfig) -> Iterator[None]:
-    """Whole runs of the test play in the engine that is warm already."""
-    with sharing(pytestconfig):
-        yield
 
 
 @pytest.fixture(scope="session")

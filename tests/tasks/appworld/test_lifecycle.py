@@ -87,7 +87,9 @@ class Reference:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("tested", "killed"), [(3, 2), pytest.param(18, 10, marks=pytest.mark.thorough)])
-def test_servers_killed_in_random_episodes_cost_a_second_try_and_no_episode(one_warm_engine, tmp_path, tested, killed):
+def test_servers_killed_in_random_episodes_cost_a_second_try_and_no_episode(
+    engine, one_warm_engine, tmp_path, tested, killed
+):
     agents = []
 
     def with_reference(plan):

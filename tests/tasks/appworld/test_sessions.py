@@ -43,6 +43,7 @@ def sample(task):
     return task.samples("train")[0]
 
 
+@pytest.mark.thorough
 def test_a_forked_server_is_as_good_as_a_fresh_interpreter(task, sample, engine, root, tmp_path):
     """Two episodes one after the other from one warm process, and one in an interpreter that never forked."""
     key = sample.id.removeprefix("appworld-train-")
@@ -215,6 +216,7 @@ def test_a_server_killed_from_outside_is_a_fault_of_the_task(task, sample):
         assert session.step("print(3)") == "3\n"
 
 
+@pytest.mark.thorough
 def test_the_warm_process_may_die_and_sessions_start_a_new_one(task, sample):
     with task.open(sample) as session:
         before = task._pool._running

@@ -28,7 +28,7 @@ function lineChart({ title, note = "", series, xLabel, yLabel, low = null, high 
       for (const [px, py] of points) plot.append(svg("circle", { class: `dot c${place}`, cx: x(px), cy: y(py), r: 4 }));
     }
   });
-  const readout = el("p.readout", { "aria-hidden": "true" }, yLabel);
+  const readout = el("p.readout", { "aria-hidden": "true" }, `${yLabel} by ${xLabel}`);
   hover(plot, drawn, { x, xs, xLabel, yLabel, readout });
   const legend = el("p.legend", {}, drawn.map((one) => el(`span.key.c${series.indexOf(one)}`, {}, one.name)));
   return el("figure.chart", {}, el("figcaption", {}, title), note && el("p.note", {}, note), legend, plot, readout);
@@ -48,7 +48,7 @@ function hover(plot, series, { x, xs, xLabel, yLabel, readout }) {
   });
   plot.addEventListener("pointerleave", () => {
     fill(mark, { x1: -9, x2: -9 });
-    readout.textContent = yLabel;
+    readout.textContent = `${yLabel} by ${xLabel}`;
   });
 }
 

@@ -18,7 +18,8 @@ function tiles(run) {
   cards.push(["rollouts", shown(made), plural(run.steps.length, "step"), failed ? plural(failed, "fault") : "no faults"]);
   const total = sums(run.calls);
   cards.push(["calls", shown(total.calls), `${shown(total.in)} tokens in, ${shown(total.out)} out`]);
-  cards.push(["cached prompt tokens", share(total), `${shown(total.cached)} of ${shown(total.in)}`]);
+  const saved = run.metrics.cache?.total.saved;
+  cards.push(["cached prompt tokens", share(total), `${shown(total.cached)} of ${shown(total.in)}`, typeof saved === "number" && `input ${(100 * saved).toFixed(1)}% cheaper`]);
   cards.push(["dollars", shown(total.usd, 4), `${shown(total.seconds, 1)} s of model time`]);
   return el("div.tiles", {}, cards.map(([label, value, ...notes]) => el("div.tile", {}, el("h3", {}, label), el("p.big", {}, value), notes.filter(Boolean).map((note) => el("p.note", {}, note)))));
 }
