@@ -144,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with closing(task) if isinstance(task, Managed) else nullcontext():
             wrong = check(task, Console())
     except AceBenchError as error:
-        Console(stderr=True).print(f"[red]Error:[/] {error}", highlight=False, soft_wrap=True)
+        Console(stderr=True).print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         return 1
     return 1 if wrong else 0
 

@@ -185,7 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for archive in getattr(task_class(options.task), "archives", ()):
             add_archive(archive, folder, options.base_url, console)
     except AceBenchError as error:
-        console.print(f"[red]Error:[/] {error}", highlight=False, soft_wrap=True)
+        console.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         return 1
     except KeyboardInterrupt:
         console.print("Stopped; the same command again continues.")

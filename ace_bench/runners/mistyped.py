@@ -7,11 +7,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
 _HYDRA_ERROR, _MISTAKE = 1, 2
+_LAUNCHERS = {"joblib": "joblib", "ray": "ray", "slurm": "submitit"}
+"""The package that each launcher comes with."""
 _RESULT = re.compile(r"\+?(?:experiment=)?(table|figure)[_=]0*(\w+)|\+?experiment=.*")
 
 
@@ -38,7 +41,7 @@ def explain_overrides(configs: Path, arguments: Sequence[str]) -> Iterator[None]
 
 
 def suggestions(configs: Path, arguments: Sequence[str]) -> list[str]:
-    """Return one line for each override that names no known group option or key."""
+    """Return one line for each override that names no known group option or key, or one that is not installed."""
     groups = {
         group.relative_to(configs).as_posix(): sorted(path.stem for path in group.glob("*.yaml"))
         for group in configs.rglob("*")
@@ -50,6 +53,8 @@ def suggestions(configs: Path, arguments: Sequence[str]) -> list[str]:
         if key in groups:
             if not set(value.split(",")) <= set(groups[key]):
                 lines.append(f"{key}={value}: {_closest(value, groups[key])}")
+            elif key == "launcher" and value in _LAUNCHERS and find_spec(_LAUNCHERS[value]) is None:
+                lines.append(f"{key}={value} needs an extra that is not installed: pip install -e '.[sweeps]'")
         elif not key.startswith(("+", "~", "hydra")) and key not in (known := _keys(configs, groups, chosen)):
             lines.append(f"{key}: there is no such key; {_closest(key, known)}")
     return lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -155,3 +156,9 @@ def test_file_table(task):
 def test_data_that_comes_from_elsewhere_is_named(script, capsys):
     assert script.main(["appworld"]) == 1
     assert "use python scripts/setup_appworld.py --data" in capsys.readouterr().err
+
+
+def test_without_the_library_the_extra_is_named_to_the_letter(script, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    assert script.main(["ddxplus", "--dir", str(tmp_path)]) == 1
+    assert "pip install -e '.[data]'" in capsys.readouterr().err
