@@ -20,7 +20,7 @@ from ace_bench.core.types import Fault, Record
 from ace_bench.tasks.appworld.engine import Conditions
 from ace_bench.tasks.appworld.partner import Partner
 
-START_S = 120.0
+START_S = 300.0
 """Most seconds the engine may take to warm up, or a server to be there."""
 
 
