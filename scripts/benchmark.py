@@ -6,7 +6,7 @@
     python scripts/benchmark.py methods --data DIR --results DIR2 --out methods.md
                                                      all methods side by side; the same command again goes on
 
-Figures depend on the machine and on what else it does; the README says what to expect. Nothing here is a test.
+Figures depend on the machine and on what else it does. Nothing here is a test.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ def _in_steps(sizes: _Array) -> _Counts | None:
     """Sizes as multiples of a common step; ``None`` where they have none, or are too many steps."""
     for parts in range(1, _FINEST + 1):
         steps = np.rint(sizes * parts)
-        if np.abs(sizes * parts - steps).max() < 1e-7:
+        if steps.min() >= 1 and np.abs(sizes * parts - steps).max() < 1e-7:
             return steps.astype(np.int64) if steps.sum() <= _LONGEST else None
     return None
 

@@ -61,6 +61,12 @@ def test_scores_without_a_common_step_draw_flips():
     assert compare([fine], [points([0.0] * 60)]).p == pytest.approx(1 / 10_001)
 
 
+def test_a_difference_finer_than_any_step_is_compared_like_others():
+    ours, base = [0.5, 0.25, 0.5, 2e-8], [0.0, 0.5, 0.0, 0.0]
+    found = compare([points(ours)], [points(base)])
+    assert 0.3 < found.p < 0.6
+
+
 def test_the_tasks_of_a_scenario_flip_together():
     groups = [f"scenario {n // 3}" for n in range(12)]
     found = compare([points([1] * 12, groups)], [points([0] * 12, groups)])
