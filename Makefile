@@ -7,7 +7,7 @@ FULL := $(VENV)/.full
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-thorough lint format data appworld tables figures rehearsal report bench vllm-cpu test-vllm clean
+.PHONY: help setup run test test-thorough test-printed lint format data appworld tables figures rehearsal report bench vllm-cpu test-vllm clean
 
 APPWORLD_READY := .appworld/.ready
 
@@ -34,6 +34,9 @@ test: $(FULL) $(APPWORLD_READY)  ## run the tests, on the real AppWorld engine, 
 
 test-thorough: $(FULL) $(APPWORLD_READY)  ## the tests that take minutes each, on top of `make test`
 	$(BIN)/python -m pytest -m thorough $(ARGS)
+
+test-printed: $(FULL) $(APPWORLD_READY)  ## run every command that README and docs print to its end; takes long
+	$(BIN)/python -m pytest -m printed tests/pages $(ARGS)
 
 lint: $(FULL)  ## ruff, mypy and the import contract
 	$(BIN)/ruff check .

@@ -5,7 +5,7 @@ A reference solution of AppWorld is run in a world of its own first; samples wit
     python scripts/check_task.py finer --data-dir data/finer
     python scripts/check_task.py bird_sql --set metric=execution_corrected
 
-The exit code is not zero where a file is bad or a gold answer is graded as wrong.
+The exit code is 1 where a gold answer is graded as wrong, and 2 where a file is bad or a setting wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from omegaconf import OmegaConf
 from rich.console import Console
 from rich.table import Table
 
-from ace_bench.core.errors import AceBenchError
+from ace_bench.core.errors import AceBenchError, ConfigError
 from ace_bench.core.protocols import Managed, Task
 from ace_bench.core.types import Grade, Sample
 from ace_bench.tasks.catalog import make_task, task_names
@@ -136,6 +136,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     try:
+        for word in options.set:
+            if "=" not in word:
+                raise ConfigError(f"--set {word} has no value: write --set {word}=VALUE")
         changes = OmegaConf.to_container(OmegaConf.from_dotlist(options.set))
         assert isinstance(changes, dict)
         given = {str(key): value for key, value in changes.items()}
@@ -145,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             wrong = check(task, Console())
     except AceBenchError as error:
         Console(stderr=True).print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
-        return 1
+        return 2
     return 1 if wrong else 0
 
 

@@ -186,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             add_archive(archive, folder, options.base_url, console)
     except AceBenchError as error:
         console.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
-        return 1
+        return 2
     except KeyboardInterrupt:
         console.print("Stopped; the same command again continues.")
         return 130

@@ -4,28 +4,22 @@
     python scripts/make_tables.py table=2,4 --with-paper           some, with the paper's numbers in any case
     python scripts/make_tables.py table=2 backbone=embedded limit=40
 
-Settings choose the runs that were made with them. Runs with another backbone, limit or prompt set, and real and sample
-data, are never in one table.
+Settings choose the runs that were made with them; METHOD:SETTING is one of a method's runs only. Runs with another
+model, limit or prompt set, and real and sample data, are never in one table.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from ace_bench.report.tables.command import make
-from ace_bench.report.tables.gathered import Gathered
 from ace_bench.report.tables.write import write_tables
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make tables and return the exit status."""
-
-    def write(gathered: Gathered, out: Path, which: Sequence[str], with_paper: bool) -> Sequence[Path]:
-        return write_tables(gathered, out, which, with_paper=with_paper)
-
-    return make("table", write, __doc__, arguments)
+    return make("table", write_tables, __doc__, arguments)
 
 
 if __name__ == "__main__":

@@ -131,7 +131,8 @@ def pack(options: argparse.Namespace, console: Console) -> None:
     if not (into / "data").exists():
         os.symlink(root / "data", into / "data")
     limits = {name: tested.settings[name] for name in ("timeout", "memory_gib")}
-    task = AppWorld(**where, **limits, test_split=split)
+    confinement = tested.settings.get("confinement", "required")
+    task = AppWorld(**where, **limits, test_split=split, confinement=confinement)
     try:
         grades, different = replay_all(task, tested, outputs / "tasks", console)
     finally:
@@ -178,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pack(options, Console())
     except AceBenchError as error:
         Console(stderr=True).print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
-        return 1
+        return 2
     return 0
 
 

@@ -4,11 +4,11 @@
     python scripts/reproduce.py table=2 --estimate                 what it takes, by the paper's own counts
     python scripts/reproduce.py table=2 backbone=embedded          rehearse it for free, on sample data
     python scripts/reproduce.py table=2 seed=0,1,2 budget.usd=20   run it, with the paper's model, in three seeds
-    python scripts/reproduce.py table=all backbone=vllm backbone.url=http://localhost:8000 backbone.model=...
+    python scripts/reproduce.py table=all backbone=vllm backbone.url=http://localhost:8000 backbone.model=NAME
 
-Settings are those of run.py and go to every run. Finished runs are skipped and begun ones continued, so the same
-command again does what is left, and nothing if that is nothing. A run that fails stops no other; the exit status is 1
-then, and 130 after Ctrl-C.
+Settings are those of run.py and go to every run; METHOD:SETTING goes to the runs of a method, such as
+gepa:method.max_metric_calls=20. Finished runs are skipped and begun ones continued: the same command again does what is
+left. A run that fails stops no other; the exit status is 1 then, and 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -21,7 +21,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ace_bench.core.loading import leave_at_signals
+
+if __name__ == "__main__":
+    leave_at_signals()
+
 from reproducing.asking import EMBEDDED, Asked, Job, count, jobs, read_asked
+from reproducing.checking import check_methods, check_settings
 from reproducing.crew import INTERRUPTED, Crew, Ended, cores
 from reproducing.estimating import Cost, Estimator, together
 from reproducing.manifest import Manifest
@@ -30,8 +36,11 @@ from rich.console import Console
 from rich.table import Table
 
 from ace_bench.core.errors import AceBenchError, ConfigError
+from ace_bench.core.secrets import refuse_secret_arguments
 from ace_bench.report.experiments import Experiments, PlannedRun
 from ace_bench.report.figures.write import write_figures
+from ace_bench.report.overrides import run_overrides
+from ace_bench.report.tables.command import DIFFERENCES
 from ace_bench.report.tables.gathered import Gathered
 from ace_bench.report.tables.write import write_tables
 
@@ -39,7 +48,6 @@ ROOT = Path(__file__).resolve().parents[1]
 FAILED, MISTAKE = 1, 2
 
 _KINDS = {"figure_1": "overall", "figure_2": "collapse"}
-_DECIDING = ("task", "method", "agent", "mode", "backbone", "labels", "limit", "prompts")
 _TAIL = 12
 """Lines shown of what a failed run said."""
 
@@ -53,14 +61,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.list:
             console.print(_listing(gathered.experiments))
             return 0
-        asked = read_asked(options.settings, gathered.experiments)
+        refuse_secret_arguments(options.settings)
+        asked = read_asked(options.settings, gathered.experiments, differences=options.differences)
         wanted = jobs(asked, gathered.experiments)
+        check_settings(wanted, gathered.compose, gathered.configs)  # mistakes are reported before anything starts
         if options.estimate:
             console.print(*_estimates(wanted, gathered), sep="\n")
             return 0
-        if not options.dry_run and Manifest(asked, ROOT).holds:
-            console.print(_nothing_to_do(len(wanted), asked), markup=False)
-            return 0
+        if not options.dry_run:
+            if Manifest(asked, ROOT).holds:
+                console.print(_nothing_to_do(len(wanted), asked), markup=False)
+                return 0
+            check_methods(wanted, gathered.compose)
         return Reproduction(asked, wanted, gathered, console, options.jobs).run(
             only_missing=options.only_missing, dry=options.dry_run
         )
@@ -87,7 +99,6 @@ class Reproduction:
 
     def run(self, *, only_missing: bool, dry: bool) -> int:
         """Make what is not finished, in waves; then the tables. Returns the exit status."""
-        self._gathered.compose(["task=finer", *self._asked.overrides])  # a mistake is told before anything starts
         todo = [job for job in self._wanted if self._due(job, only_missing=only_missing, say=dry)]
         left = only_missing and any(self._standing.state(job) is State.BEGUN for job in self._wanted)
         if dry:
@@ -110,7 +121,7 @@ class Reproduction:
         """Whether a run is to be made; ``say`` tells how it stands."""
         state = self._standing.state(job)
         if say:
-            self._console.print(f"{state.value:9} {shown(job, self._standing.command(job))}", markup=False)
+            self._console.print(f"{state.value:9} {self._shown(job, self._standing.command(job))}", markup=False)
         return state not in (State.FINISHED, State.NEEDLESS) and not (only_missing and state is State.BEGUN)
 
     def _wave(self, wave: Sequence[Job]) -> None:
@@ -138,30 +149,36 @@ class Reproduction:
     def _tell(self, job: Job, problem: str, *, said: str = "") -> None:
         with self._lock:
             self._ended[job] = problem
-            text = f"[{len(self._ended)}] {shown(job)}: {problem}{said}"
+            text = f"[{len(self._ended)}] {self._shown(job)}: {problem}{said}"
             self._console.print(text, markup=False, style="red" if problem else None)
 
     def _results(self) -> list[Path]:
         """Write the tables and figures that were asked for from what is there; return the files."""
-        own = [setting for setting in self._asked.overrides if setting.startswith(_DECIDING)]
-        extra = (*((f"backbone={self._asked.backbone}",) if self._asked.backbone else ()), *own)
+        extra = (*((f"backbone={self._asked.backbone}",) if self._asked.backbone else ()), *self._asked.overrides)
         gathered = Gathered(results=self._asked.results, configs=self._gathered.configs, extra=extra)
         tables = [name for name in self._asked.names if not name.startswith("figure_")]
-        files = write_tables(gathered, self._asked.results / "tables", tables) if tables else []
+        files = []
+        if tables:
+            files += write_tables(gathered, self._asked.results / "tables", tables, differences=self._asked.differences)
         everything = {name for name in self._gathered.experiments.by_name if count(name, self._gathered.experiments)}
         kinds = [_KINDS[name] for name in self._asked.names if name in _KINDS]
         if kinds:
             chosen = () if everything <= set(self._asked.names) else kinds
-            files += write_figures(gathered, self._asked.results / "figures", chosen)
+            files += write_figures(
+                gathered, self._asked.results / "figures", chosen, differences=self._asked.differences
+            )
         for file in files:
             if file.suffix in (".md", ".png"):
                 self._console.print(str(file), markup=False)
         return files
 
+    def _shown(self, job: Job, command: Sequence[str] | None = None) -> str:
+        return shown(job, self._gathered.compose, command)
+
     def _verdict(self) -> int:
         problems = {job: problem for job, problem in self._ended.items() if problem}
         for job, problem in problems.items():
-            self._console.print(f"{problem}: {shown(job)}", markup=False, style="red")
+            self._console.print(f"{problem}: {self._shown(job)}", markup=False, style="red")
         counted = Counter("not finished" if problem else "finished now" for problem in self._ended.values())
         before = len(self._wanted) - len(self._ended)
         self._console.print(
@@ -175,11 +192,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("settings", nargs="*", help="table=..., figure=..., backbone=..., seed=..., as run.py has them")
+    parser.add_argument(
+        "settings", nargs="*", help="table=..., figure=..., backbone=..., seed=..., any of run.py, METHOD:SETTING"
+    )
     parser.add_argument("--list", action="store_true", help="list the paper's results and how many runs each needs")
     parser.add_argument("--estimate", action="store_true", help="what the runs would take; nothing is run")
     parser.add_argument("--dry-run", action="store_true", help="how each run stands, and its command; nothing is run")
     parser.add_argument("--only-missing", action="store_true", help="leave runs alone that were begun")
+    parser.add_argument("--differences", action="store_true", help=DIFFERENCES)
     parser.add_argument("--jobs", type=int, help="runs at a time (default: 1; with the embedded backbone all cores)")
     return parser
 
@@ -215,7 +235,10 @@ def _estimates(wanted: Sequence[Job], gathered: Gathered) -> Iterator[Table | st
     if any(f"backbone={EMBEDDED}" in job.extra for job in wanted):
         raise ConfigError("the embedded backbone costs nothing; leave backbone= out, or name the one to be paid")
     estimator = Estimator(gathered.experiments.paper)
-    parts = {job: estimator.parts(gathered.compose([*job.planned.overrides, *job.extra])) for job in wanted}
+    parts = {
+        job: estimator.parts(gathered.compose(run_overrides(job.planned, job.extra, gathered.compose)))
+        for job in wanted
+    }
     table = Table("run", "calls", "tokens in", "tokens out", "dollars", "hours", box=None)
     for job, some in parts.items():
         table.add_row(_named(job), *_figures(together(some)))

@@ -80,7 +80,13 @@ def download(folder: Path, target: Path, console: Console) -> None:
 def check(console: Console) -> float:
     """Play one reference solution of the mini-world and grade it; return the seconds an episode took."""
     task = AppWorld(
-        data_dir=None, source="sample", test_split="test_normal", timeout=100, memory_gib=4, sample_allowed=True
+        data_dir=None,
+        source="sample",
+        test_split="test_normal",
+        timeout=100,
+        memory_gib=4,
+        confinement="required",
+        sample_allowed=True,
     )
     try:
         task.start(lambda line: console.print(line, highlight=False, markup=False))
@@ -133,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             download(FOLDER, download_folder("appworld"), console)
     except AceBenchError as error:
         Console(stderr=True).print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
-        return 1
+        return 2
     return 0
 
 

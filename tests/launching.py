@@ -14,17 +14,19 @@ from unittest import mock
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.utils import get_class
-from omegaconf import DictConfig, open_dict
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from ace_bench.backbones.embedded.backbone import EmbeddedBackbone
 from ace_bench.core.protocols import Task
+from ace_bench.core.settings import build
 from ace_bench.core.types import Completion, Message, Record
 from ace_bench.runners import experiment
 from ace_bench.runners.assemble import Plan, assemble
 
 ROOT = Path(__file__).resolve().parents[1]
+PLAYBOOK = ROOT / "tests" / "fixtures" / "playbook.txt"
 
-_EVERYWHERE, _EVERY_METHOD = ("ace", "base"), "finer"
+_EVERYWHERE, _EVERY_METHOD = ("ace",), "finer"
 
 
 def options(group: str) -> list[str]:
@@ -33,7 +35,7 @@ def options(group: str) -> list[str]:
 
 
 def pairs() -> list[Any]:
-    """Every task with every method. ``make test`` takes two methods for each task and one task for each method."""
+    """Every task with every method. ``make test`` takes ACE for each task and one task for each method."""
     return [
         pytest.param(task, method, marks=() if method in _EVERYWHERE or task == _EVERY_METHOD else pytest.mark.thorough)
         for task in options("task")
@@ -42,10 +44,12 @@ def pairs() -> list[Any]:
 
 
 def quick(method: str) -> tuple[str, ...]:
-    """Overrides that keep the search of an optimiser short."""
+    """Overrides that keep the search of an optimiser short, or that a method needs."""
     settings = composed(f"method={method}")[0].method
     if "max_metric_calls" in settings:
-        return ("method.auto=null", "method.max_metric_calls=30")
+        return ("method.max_metric_calls=30",)
+    if method == "frozen":  # it needs a context
+        return (f"method.context={PLAYBOOK}",)
     return ("method.auto=light",) if "auto" in settings else ()
 
 
@@ -63,6 +67,11 @@ def optimises(method: str) -> bool:
 def composed(*overrides: str) -> tuple[DictConfig, dict[str, str]]:
     config, choices = _composed(overrides)
     return deepcopy(config), dict(choices)
+
+
+def built(config: DictConfig, place: str) -> Any:
+    """Build the part at a place of a configuration."""
+    return build(OmegaConf.to_container(OmegaConf.select(config, place), resolve=True), place)
 
 
 @cache  # composing takes longer than a small run, and tests repeat their commands

@@ -16,12 +16,18 @@ import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Annotated
+
+from msgspec import Meta
 
 from ace_bench.agents import sandboxed
-from ace_bench.core.confine import own_user
-from ace_bench.core.settings import positive, whole_number
+from ace_bench.core.confine import in_words, own_user
+from ace_bench.core.scratch import clear_abandoned, scratch_folder
+from ace_bench.core.settings import Count, Seconds
 
+_SCRATCH = "code"
+_HELP = "See docs/methods.md"
+_REPORT_BYTES = 1000
 REFUSED = "Code cannot be run here: this machine has no means to confine it."
 _STOPPED = "(stopped after {seconds:g} seconds)"
 _TIME_IS_UP = (signal.SIGALRM, signal.SIGXCPU)
@@ -34,32 +40,38 @@ _ENVIRONMENT = {"LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
 class Sandbox:
     """``seconds`` of wall and of processor time, ``memory_mib`` of address space, ``output_chars`` that are shown."""
 
-    def __init__(self, *, seconds: float, memory_mib: int, output_chars: int):
-        positive("agent.sandbox.seconds", seconds)
+    def __init__(self, *, seconds: Seconds, memory_mib: Annotated[int, Meta(ge=64, le=1 << 20)], output_chars: Count):
         self._seconds = seconds
-        self._memory = whole_number("agent.sandbox.memory_mib", memory_mib, least=64) << 20
-        self._shown = whole_number("agent.sandbox.output_chars", output_chars, least=1)
+        self._memory = memory_mib << 20
+        self._shown = output_chars
         self._numbers = itertools.count(1)
+        self.layers: tuple[str, ...] | None = None
+        """What confined the code that was run last; ``None`` where none was."""
 
     def start(self, say: Callable[[str], None]) -> None:
         """Say what there is to say of this machine before anything is spent."""
+        clear_abandoned(_SCRATCH)
         if self.run("") == REFUSED:
-            say("Code of the generator is not run: this machine cannot confine it (Landlock). See docs/methods.md")
+            say(f"Code of the generator is not run: this machine cannot confine it. {_HELP}")
+        else:
+            say(f"Code of the generator is confined by: {in_words(self.layers or ())}. {_HELP}")
 
     def run(self, code: str) -> str:
         """Return what the code printed, its errors included, or why it was not run; safe between threads."""
         uid = own_user(next(self._numbers))
-        with (
-            tempfile.TemporaryDirectory(prefix="ace-bench-", ignore_cleanup_errors=True) as folder,
-            tempfile.TemporaryFile() as output,
-        ):
+        with scratch_folder(_SCRATCH) as scratch, tempfile.TemporaryFile() as output:
+            folder = scratch / "own"
+            folder.mkdir()
             if uid is not None:
+                scratch.chmod(0o711)
                 os.chown(folder, uid, uid)
-            limits = {"folder": folder, "uid": uid, "memory": self._memory, "seconds": self._seconds}
-            status = self._execute(limits, code, output)
+            limits = {"folder": str(folder), "uid": uid, "memory": self._memory, "seconds": self._seconds}
+            layers, status = self._execute(limits, code, output)
             output.seek(0)
             text = output.read(4 * self._shown + 1).decode(errors="replace")
-        if status == sandboxed.REFUSED:
+        if layers:
+            self.layers = tuple(json.loads(layers))
+        elif status == sandboxed.REFUSED:
             return REFUSED
         parts = [text if len(text) <= self._shown else f"{text[: self._shown]}\n(output cut here)"]
         if status is None or -status in _TIME_IS_UP:
@@ -68,18 +80,32 @@ class Sandbox:
             parts.append(f"(killed by signal {-status})")
         return "\n".join(filter(None, (part.strip("\n") for part in parts)))
 
-    def _execute(self, limits: Mapping[str, object], code: str, output: IO[bytes]) -> int | None:
-        """Return the exit status, ``None`` where time was up; whatever is left of the process is ended."""
-        command = [sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8", sandboxed.__file__, json.dumps(limits)]
-        with subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=Path(sandboxed.__file__).parent,
-            env=_ENVIRONMENT,
-            start_new_session=True,
-        ) as child:
+    def _execute(self, limits: Mapping[str, object], code: str, output: IO[bytes]) -> tuple[bytes, int | None]:
+        """Return what confined the code, b"" where it was not begun, and the exit status, ``None``: time was up.
+
+        Whatever is left of the process is ended.
+        """
+        reading, writing = os.pipe()  # closed before the code begins, which can therefore not claim what it likes
+        arguments = json.dumps({**limits, "begun": writing})
+        with open(reading, "rb", buffering=0) as begun:
+            try:
+                child = subprocess.Popen(
+                    [sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8", sandboxed.__file__, arguments],
+                    stdin=subprocess.PIPE,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    cwd=Path(sandboxed.__file__).parent,
+                    env=_ENVIRONMENT,
+                    pass_fds=(writing,),
+                    start_new_session=True,
+                )
+            finally:
+                os.close(writing)
+            status = self._finish(child, code)
+            return begun.read(_REPORT_BYTES), status
+
+    def _finish(self, child: subprocess.Popen[bytes], code: str) -> int | None:
+        with child:
             try:
                 child.communicate(code.encode(errors="replace"), timeout=_STARTING_S + self._seconds)
                 return child.returncode

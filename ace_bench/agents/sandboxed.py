@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 REFUSED = 111
-"""Exit status where the machine cannot keep the code from files and network: it was not run."""
+"""Exit status where the machine cannot confine the code, which was therefore not begun."""
 
-_NEEDED = {"files", "network"}
 _NOT_IMPORTED = frozenset({"antigravity", "idlelib", "lib2to3", "this", "tkinter", "turtle", "turtledemo"})
 """Modules of the standard library that do something when imported, or nothing without a display."""
 _LATER = ("_strptime", "encodings.idna", "locale")
@@ -34,17 +33,19 @@ def main() -> None:
     parent = os.getppid()
     code = sys.stdin.buffer.read().decode()
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    from ace_bench.core.confine import Bounds, confine, die_with_parent
+    from ace_bench.core.confine import NEEDED, Bounds, confine, libraries
 
     sys.path.pop(0)
     for name in (*_LATER, *_imported(code)):  # the user it becomes may be unable to read the interpreter's home
         with suppress(ImportError):
             importlib.import_module(name)
-    layers = confine(Bounds(folder=limits["folder"], readable=_readable(), uid=limits["uid"], memory=limits["memory"]))
-    die_with_parent(parent)
-    if not set(layers) >= _NEEDED:
-        os._exit(REFUSED)
     _limit(limits["seconds"])
+    bounds = {name: limits[name] for name in ("folder", "uid", "memory")}
+    layers = confine(Bounds(readable=libraries(), **bounds), parent)
+    if not set(layers) >= NEEDED:
+        os._exit(REFUSED)
+    os.write(limits["begun"], json.dumps(layers).encode())
+    os.close(limits["begun"])
     _run(code)
 
 
@@ -62,17 +63,6 @@ def _imported(code: str) -> Iterator[str]:
         top = name.partition(".")[0]
         if top in sys.stdlib_module_names and top not in _NOT_IMPORTED:
             yield name
-
-
-def _readable() -> list[str]:
-    """The standard library and shared libraries, without any folder of installed packages: data may lie in those."""
-    standard = Path(os.__file__).parent
-    libraries = (Path(sys.base_prefix, "lib"), *map(Path, ("/lib", "/lib64", "/usr/lib", "/usr/lib64")))
-    inside = [path for path in standard.iterdir() if path.name not in ("site-packages", "dist-packages")]
-    for folder in libraries:
-        if folder.is_dir():
-            inside += [path for path in folder.iterdir() if not path.name.startswith("python")]
-    return [*map(str, inside), "/usr/share/zoneinfo", "/etc/localtime", "/etc/ld.so.cache", "/dev/urandom", "/dev/null"]
 
 
 def _limit(seconds: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -48,8 +48,18 @@ class SingleTurn:
         if self._form.code_runs:
             self._sandbox.start(say)
 
+    @property
+    def confinement(self) -> Sequence[str] | None:
+        """What confined the code that was run; ``None`` where none was."""
+        return self._sandbox.layers
+
     def close(self) -> None:
         """Nothing is left to put away."""
+
+    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return the fields of the generator's template, and of what shows it the output of its code."""
+        executed = {"executed": frozenset(("output", "left"))} if self._form.code_runs else {}
+        return {self._form.template: inputs | shown | {"reflection", "code_runs"}, **executed}
 
     def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str) -> Attempt:
         """Attempt the sample. Raises ``RolloutFault`` for an empty or unreadable reply."""

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import read_text
 from ace_bench.contexts.playbook.wording import clean
 from ace_bench.core.backbones import TokenCounter
-from ace_bench.core.errors import DataError
+from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.protocols import Context
 from ace_bench.core.types import Record
+from ace_bench.store.checksums import read_checked
 
 _LOG = logging.getLogger(__name__)
 
@@ -61,12 +63,17 @@ def load_context(path: str | Path, *also: type[Context], sections: Iterable[str]
         if not _is_json(text):
             playbook, notes = read_text(text, sections=sections, count=count)
             for note in notes:
-                _LOG.warning("%s, %s", path, note)
+                _warn(path, note)
             return playbook
         context = restore(_record(text), *also)
         return _fitted(context, sections, count) if isinstance(context, Playbook) else context
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
+
+
+@cache  # a run reads its file before its folder is made, and again when it begins
+def _warn(path: Path, note: str) -> None:
+    _LOG.warning("%s, %s", path, note)
 
 
 def _is_json(text: str) -> bool:
@@ -79,10 +86,13 @@ def _fitted(playbook: Playbook, sections: Iterable[str], count: TokenCounter) ->
 
 
 def _read(path: Path) -> str:
+    whole = path.absolute()
     try:
-        data = path.read_bytes()
+        data = read_checked(whole.parent.parent, f"{whole.parent.name}/{whole.name}")
     except OSError as error:
         raise DataError(f"{path}: the context file cannot be read: {error.strerror}") from error
+    except StoreError as error:
+        raise DataError(f"{error}, or copy the file to use it as it is") from error
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -27,7 +27,9 @@ class Backbone(Protocol):
     ) -> Completion:
         """Answer once. ``session`` groups the calls of one rollout; ``schema`` is the JSON schema of the reply.
 
-        Raises ``RolloutFault`` (owner ``backbone``) after its own retries, ``BackboneUnavailable`` when dead.
+        Raises ``RolloutFault``: with owner ``backbone`` where there is no answer after its own retries, with owner
+        ``model`` where the model cannot or will not answer (kind ``context_length`` for a prompt that is too long).
+        Raises ``BackboneUnavailable`` where no further call can succeed.
         """
         ...
 
@@ -45,11 +47,35 @@ class Lm(Protocol):
 
 
 @runtime_checkable
+class Keyed(Protocol):
+    """A backbone that needs something of this machine: a key in the environment, a program."""
+
+    def check(self) -> None:
+        """Raise ``SettingError`` where that is missing; sends and starts nothing."""
+        ...
+
+
+@runtime_checkable
 class Probing(Protocol):
     """A backbone that can be checked by one tiny call before a run spends anything."""
 
     def probe(self) -> Probe:
-        """Check endpoint, key, model, structured output and token reports; raises ``ConfigError`` with the mend."""
+        """Check endpoint, key, model, structured output and token reports; raises ``ConfigError`` with the fix.
+
+        Raises ``BackboneUnavailable`` where it does not answer now but may later.
+        """
+        ...
+
+
+@runtime_checkable
+class Interruptible(Protocol):
+    """A backbone whose calls can be ended early. The calls of others are waited for, or end with the process."""
+
+    def interrupt(self, grace: float) -> None:
+        """End pauses at once and requests after ``grace`` seconds; called from another thread.
+
+        Calls under way and later ones raise ``Interrupted``.
+        """
         ...
 
 

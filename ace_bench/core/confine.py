@@ -1,9 +1,15 @@
 """What keeps a process that runs a model's code away from all that is not its own (Linux).
 
-Three layers, each applied where the machine allows it and reported by name: ``user`` (a user of its own, where the
-harness runs as root), ``files`` (Landlock: reads what it is given, writes its own folder, starts no program) and
-``network`` (no network at all: a namespace of its own, else Landlock's ban on TCP). Limits on memory, files and
-processes always apply. Nothing here can be undone by the process itself.
+Layers, each applied where the machine allows it and reported by name:
+
+``files``       Landlock: reads what it is given and writes its own folder
+``calls``       a filter of system calls: no new process, program or socket, no signal to others (see ``system_calls``)
+``namespaces``  no network and no shared memory but its own, should the filter have a hole
+``user``        a user of its own, where the harness runs as root
+
+The first two are ``NEEDED``, and need no privileges. As no process can be added, the limit of address space is one of
+the memory of all that the code does, and whoever kills the process has ended all of it. Nothing here can be undone by
+the process itself.
 
 This module needs nothing but the standard library: processes of other interpreters import it, too.
 """
@@ -15,21 +21,44 @@ import os
 import resource
 import signal
 import struct
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+
+from ace_bench.core.system_calls import restrict_calls
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 36, 38
 _CLONE_NEWIPC, _CLONE_NEWUSER, _CLONE_NEWNET = 0x08000000, 0x10000000, 0x40000000
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _PATH_BENEATH = 1
+_OF_THE_SYSTEM = (
+    *("/usr/share/zoneinfo", "/etc/localtime", "/etc/ld.so.cache", "/etc/mime.types"),
+    *("/dev/urandom", "/dev/null"),
+)
 _READ_FILE, _READ_DIR, _WRITE_FILE = 1 << 2, 1 << 3, 1 << 1
 _RIGHTS_BY_VERSION = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 """How many kinds of access to files each version of Landlock's interface can forbid."""
 _NETWORK_VERSION, _SCOPE_VERSION = 4, 6
-SYSTEM = ("/usr", "/lib", "/lib64", "/etc", "/dev/urandom", "/dev/null")
-"""What programs read of a system, besides their interpreter."""
+NEEDED = frozenset({"calls", "files"})
+"""The layers without which code of a model is not run unless a user says so."""
+
+_IN_WORDS = {
+    "files": "Landlock",
+    "calls": "a filter of system calls",
+    "namespaces": "namespaces",
+    "user": "a user of its own",
+}
+_LACKING = {
+    "files": "the kernel has no Landlock (Linux 5.13 or newer, switched on)",
+    "calls": "system calls cannot be filtered (Linux on x86_64 or aarch64, with seccomp)",
+}
+
 _MIB = 1 << 20
+_THREADS, _SLACK = 64, 512
+"""Threads that a process may have, and how many more a user whom it shares with others may come to have meanwhile."""
 _USERS = range(61184, 65520)
 """Numbers that systems set aside for short-lived users; within reach of containers that map 65,536 users."""
 
@@ -38,7 +67,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """``folder`` is the one place to write, ``readable`` are files and folders to read, with all below them.
+    """``folder`` is the one place to write, "" where there is none; ``readable`` are what to read, with all below.
 
     ``uid`` is the user to become (``None``: stay), ``memory`` the limit of address space in bytes.
     """
@@ -49,32 +78,63 @@ class Bounds:
     memory: int
 
 
+def in_words(layers: Iterable[str]) -> str:
+    """Say what confines a process that has these layers."""
+    return ", ".join(words for layer, words in _IN_WORDS.items() if layer in layers) or "nothing"
+
+
+def lacking(layers: Iterable[str]) -> str:
+    """Say why a process that has these layers is not confined as it must be; "" where it is."""
+    return "; ".join(words for layer, words in _LACKING.items() if layer not in layers)
+
+
 def own_user(number: int) -> int | None:
     """Return the user that a confined process is to become, another for each; ``None`` where only root could."""
     return _USERS[(os.getpid() * 61 + number) % len(_USERS)] if os.getuid() == 0 else None
 
 
-def confine(bounds: Bounds) -> list[str]:
-    """Confine this process for good and return the names of the layers in force."""
+def confine(bounds: Bounds, parent: int | None = None) -> list[str]:
+    """Confine this process for good and return the names of the layers in force.
+
+    The process must have one thread. From here on it ends with its parent (more exactly, with the thread that started
+    it), where the number of that process is given.
+    """
     layers = []
-    # Only root may leave a network just so; others may in a user namespace of their own, where the kernel lets them.
-    alone = _libc.unshare(_CLONE_NEWNET | _CLONE_NEWIPC | (_CLONE_NEWUSER if bounds.uid is None else 0)) == 0
-    version = _landlock(sorted({*bounds.readable}), bounds.folder)
-    if version:
-        layers.append("files")
-    if alone or version >= _NETWORK_VERSION:
-        layers.append("network")
     _limit(bounds)
+    _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    # Only root may leave a network just so; others may in a user namespace of their own, where the kernel lets them.
+    if _libc.unshare(_CLONE_NEWNET | _CLONE_NEWIPC | (_CLONE_NEWUSER if os.getuid() else 0)) == 0:
+        layers.append("namespaces")
+    if _landlock(sorted({*bounds.readable}), bounds.folder):
+        layers.append("files")
     if bounds.uid is not None:
         os.setgroups([])
         os.setresgid(bounds.uid, bounds.uid, bounds.uid)
         os.setresuid(bounds.uid, bounds.uid, bounds.uid)
         layers.append("user")
     os.umask(0o077)
-    os.chdir(bounds.folder)
-    os.environ["HOME"] = os.environ["TMPDIR"] = bounds.folder
+    os.chdir(bounds.folder or "/")
+    os.environ["HOME"] = os.environ["TMPDIR"] = bounds.folder or "/nonexistent"
     tempfile.tempdir = None
-    return layers
+    if parent is not None:
+        die_with_parent(parent)
+    if restrict_calls():
+        layers.append("calls")
+    return sorted(layers)
+
+
+def libraries() -> list[str]:
+    """Return the standard library, shared libraries and what these read of a system.
+
+    Left out is any folder of installed packages, as data may lie in those.
+    """
+    standard = Path(os.__file__).parent
+    folders = (Path(sys.base_prefix, "lib"), *map(Path, ("/lib", "/lib64", "/usr/lib", "/usr/lib64")))
+    inside = [path for path in standard.iterdir() if path.name not in ("site-packages", "dist-packages")]
+    for folder in folders:
+        if folder.is_dir():
+            inside += [path for path in folder.iterdir() if not path.name.startswith("python")]
+    return [*map(str, inside), *_OF_THE_SYSTEM]
 
 
 def adopt_orphans() -> None:
@@ -96,19 +156,29 @@ def _limit(bounds: Bounds) -> None:
         resource.RLIMIT_FSIZE: 256 * _MIB,
         resource.RLIMIT_NOFILE: 256,
     }
-    if bounds.uid is not None:
-        limits[resource.RLIMIT_NPROC] = 64  # counted by user: only where the user is the episode's own
+    # Threads are counted by user, who may have others; with root they are not counted.
+    others = 0 if bounds.uid is not None or os.getuid() == 0 else _SLACK + _threads_of(os.getuid())
+    limits[resource.RLIMIT_NPROC] = _THREADS + others
     for kind, value in limits.items():
         _, hard = resource.getrlimit(kind)
         bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (bound, bound))
 
 
-def _landlock(readable: Sequence[str], writable: str) -> int:
-    """Forbid all other files; return the version of the interface, 0 where the kernel has none."""
+def _threads_of(uid: int) -> int:
+    count = 0
+    for process in os.scandir("/proc"):
+        with suppress(OSError):
+            if process.name.isdigit() and process.stat().st_uid == uid:
+                count += len(os.listdir(f"/proc/{process.name}/task"))
+    return count
+
+
+def _landlock(readable: Sequence[str], writable: str) -> bool:
+    """Forbid all other files; return whether the kernel can."""
     version = _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1)
     if version < 1:
-        return 0
+        return False
     everything = (1 << _RIGHTS_BY_VERSION[min(version, max(_RIGHTS_BY_VERSION))]) - 1
     tcp = 0b11 if version >= _NETWORK_VERSION else 0
     scope = 0b11 if version >= _SCOPE_VERSION else 0  # no signals to, and no abstract sockets of, other processes
@@ -117,15 +187,15 @@ def _landlock(readable: Sequence[str], writable: str) -> int:
     size = 24 if scope else 16 if tcp else 8
     ruleset = _libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(size), 0)
     if ruleset < 0:
-        return 0
+        return False
     for path in readable:
         _allow(ruleset, path, _READ_FILE | _READ_DIR)
     _allow(ruleset, "/dev/null", _READ_FILE | _WRITE_FILE)
-    _allow(ruleset, writable, everything & ~1)  # bit 0: start a program
-    _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if writable:
+        _allow(ruleset, writable, everything & ~1)  # bit 0: start a program
     restricted = _libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0
     os.close(ruleset)
-    return version if restricted else 0
+    return bool(restricted)
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:

@@ -102,6 +102,16 @@ class Managed(Protocol):
         ...
 
 
+@runtime_checkable
+class Confining(Protocol):
+    """A task or agent that runs code of a model on this machine."""
+
+    @property
+    def confinement(self) -> Sequence[str] | None:
+        """The layers that confined such code so far, least first (see ``core.confine``); ``None``: none was run."""
+        ...
+
+
 class Context(Protocol):
     """What a method evolves: an immutable value."""
 
@@ -158,7 +168,16 @@ class Prompts(Protocol):
         ...
 
     def require(self, roles: Iterable[str]) -> None:
-        """Raise ``ConfigError`` where a template is missing or cannot be read."""
+        """Raise ``ConfigError`` where a template is missing or cannot be used."""
+        ...
+
+
+@runtime_checkable
+class Prompting(Protocol):
+    """A part that asks by templates and says which fields it fills, so that a prompt set is checked before any call."""
+
+    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return the fields of each template; ``inputs`` are those of a sample, ``shown`` those of the context."""
         ...
 
 
@@ -252,6 +271,17 @@ class Method(Protocol):
 
     def start(self, arena: Arena) -> Context:
         """Return the context before any adaptation; makes no calls."""
+        ...
+
+
+@runtime_checkable
+class Given(Method, Protocol):
+    """A method that starts from the context in ``file`` and changes nothing in it."""
+
+    file: str
+
+    def without(self, arena: Arena) -> Context:
+        """Return what it would start from without the file's content, to compare with."""
         ...
 
 

@@ -88,6 +88,11 @@ def _first_balanced(text: str) -> str | None:
     return None
 
 
+def without_surrogates(text: str) -> str:
+    """Replace half surrogate pairs, which a JSON reply may hold and no file can."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def schema_of(kind: type[msgspec.Struct]) -> Record:
     """JSON schema of a reply type, with its one definition inlined, for servers that constrain decoding."""
     decoder_of(kind)

@@ -1,35 +1,202 @@
-"""Checks of settings, so that a wrong value fails by its name before anything is spent."""
+"""Settings checked by annotation: a part of a run is built from plain values that fit its constructor's types.
+
+A constructor says what a setting may be by its annotation, such as ``Count`` or ``Literal["on", "off"]``. ``build``
+checks the values, the names and what is missing before it calls the constructor, so that a wrong setting is refused
+by the name under which the user wrote it, wherever in the configuration the part stands.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import dataclasses
+import inspect
+import math
+import pkgutil
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from ace_bench.core.errors import ConfigError
+from msgspec import Meta
+
+from ace_bench.core.errors import ConfigError, SettingError
+
+_TARGET = "_target_"
+_LARGEST = 10**12
+"""No setting is a number beyond this, and the libraries that get them hold no larger ones."""
+_SHOWN = 80
+"""Most characters of a wrong value that a message repeats."""
+
+Whole = Annotated[int, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=1)]
+Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+Port = Annotated[int, Meta(ge=1, le=65535)]
+Parallel = Annotated[int, Meta(ge=1, le=4096)]
+Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Seconds = Annotated[float, Meta(gt=0, le=10_000_000)]
+Share = Annotated[float, Meta(gt=0, le=1)]
+Similarity = Annotated[float, Meta(gt=0, le=1, description="a similarity above 0 and at most 1")]
+Text = Annotated[str, Meta(min_length=1)]
 
 
-def whole_number(name: str, value: Any, *, least: int) -> int:
-    """Return a whole number of at least ``least``, else raise ``ConfigError``."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ConfigError(f"{name}={value} must be a whole number, {least} or more")
+def build(node: Any, path: str, **parts: Any) -> Any:
+    """Return the part that a node of a configuration describes: its ``_target_``, called with its settings.
+
+    ``node`` is plain (mappings, lists, scalars) and ``path`` is where it stands. ``parts`` are further arguments that
+    are no settings. Nested nodes are built first. Raises ``ConfigError`` by the name of the wrong setting.
+    """
+    if not isinstance(node, Mapping) or not isinstance(node.get(_TARGET), str):
+        raise ConfigError(f"{path}{_given(node)} must be a group of settings with a {_TARGET}, as in configs/")
+    try:
+        make = pkgutil.resolve_name(node[_TARGET])
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"{path}.{_TARGET}={node[_TARGET]} cannot be imported: {error}") from error
+    return make_part(make, {name: value for name, value in node.items() if name != _TARGET}, path, **parts)
+
+
+def make_part(make: Callable[..., Any], settings: Mapping[str, Any], path: str, **parts: Any) -> Any:
+    """Call a constructor with settings that fit its annotations; ``path`` is "" for the top of a configuration."""
+    inside = f"{path}." if path else ""
+    known = {name: one for name, one in _parameters(make).items() if name not in parts}
+    for name in settings:
+        if name not in known:
+            raise ConfigError(f"there is no setting {inside}{name}; {_closest(str(name), inside, list(known))}")
+    for name, parameter in known.items():
+        if parameter.default is parameter.empty and name not in settings:
+            raise ConfigError(f"{inside}{name} is missing; set it, as the file in configs/ does")
+    values = {name: _value(value, known[name].annotation, f"{inside}{name}") for name, value in settings.items()}
+    try:
+        with settings_of(path):
+            return make(**values, **parts)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{path or 'the configuration'} cannot be used: {error}") from error
+
+
+@contextmanager
+def settings_of(path: str) -> Iterator[None]:
+    """Within it a ``SettingError`` becomes a ``ConfigError`` that says where the part with that setting stands."""
+    try:
+        yield
+    except SettingError as error:
+        raise ConfigError(f"{path}.{error}" if path else str(error)) from error
+
+
+def check(value: Any, kind: Any, path: str) -> None:
+    """Raise ``ConfigError`` unless a value fits an annotation."""
+    if isinstance(value, int | float) and abs(value) > _LARGEST and not math.isinf(value):
+        raise ConfigError(f"{path}{_given(value)} is larger than any number that can be used")
+    if not _fits(value, kind):
+        raise ConfigError(f"{path}{_given(value)} must be {describe(kind)}")
+
+
+def _value(value: Any, kind: Any, path: str) -> Any:
+    """Return a setting's value as its constructor takes it: nodes become parts, everything else is checked."""
+    if isinstance(value, Mapping):
+        if _TARGET in value:
+            return build(value, path)
+        group = next((one for one in (kind, *get_args(kind)) if dataclasses.is_dataclass(one)), None)
+        if isinstance(group, type):
+            return make_part(group, value, path)
+    check(value, kind, path)
     return value
 
 
-def positive(name: str, value: Any) -> None:
-    """Raise ``ConfigError`` unless the value is a number above 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise ConfigError(f"{name}={value} must be a number above 0")
+def _parameters(make: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Return what a constructor takes; ``**rest: Annotated[Any, Class]`` takes what that class does."""
+    found: dict[str, inspect.Parameter] = {}
+    try:
+        signature = inspect.signature(make, eval_str=True)
+    except NameError:  # a type that is imported for checkers only: its settings go unchecked
+        signature = inspect.signature(make)
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            found[name] = parameter
+        elif get_origin(parameter.annotation) is Annotated:
+            rest = _parameters(get_args(parameter.annotation)[1])  # what of it is needed, the class knows
+            found = {**{key: one.replace(default=None) for key, one in rest.items()}, **found}
+    return found
 
 
-def flag(name: str, value: Any) -> bool:
-    """Return a truth value, else raise ``ConfigError``: "maybe" would count as true."""
-    if not isinstance(value, bool):
-        raise ConfigError(f"{name}={value} must be true or false")
-    return value
+def _fits(value: Any, kind: Any) -> bool:  # noqa: PLR0911 - one line a kind of annotation
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _fits(value, arguments[0]) and all(_within(value, one) for one in arguments[1:])
+    if origin in (Union, UnionType):
+        return any(_fits(value, one) for one in arguments)
+    if origin is Literal:
+        return isinstance(value, str) and value in arguments
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, Mapping) and all(
+            _fits(name, arguments[0]) and _fits(one, arguments[1]) for name, one in value.items()
+        )
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return isinstance(value, list | tuple) and all(_fits(one, arguments[0]) for one in value)
+    if kind is float:
+        return type(value) in (int, float) and math.isfinite(value)
+    if kind in (bool, int, str, NoneType):
+        return type(value) is kind
+    return kind is Any or kind is inspect.Parameter.empty or isinstance(kind, str)
 
 
-def choice(name: str, value: Any, allowed: Sequence[str]) -> str:
-    """Return one of the allowed words, else raise ``ConfigError`` that lists them."""
-    if not isinstance(value, str) or value not in allowed:
-        raise ConfigError(f"{name}={value} is not one of {', '.join(allowed)}")
-    return value
+def _within(value: Any, bounds: Meta) -> bool:
+    limits = (
+        bounds.gt is None or value > bounds.gt,
+        bounds.ge is None or value >= bounds.ge,
+        bounds.lt is None or value < bounds.lt,
+        bounds.le is None or value <= bounds.le,
+        bounds.min_length is None or len(value) >= bounds.min_length,
+        bounds.pattern is None or re.fullmatch(bounds.pattern, value),
+    )
+    return all(limits)
+
+
+def describe(kind: Any) -> str:  # noqa: PLR0911 - one line a kind of annotation
+    """Say in words what an annotation allows."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        bounds: Meta = arguments[1]
+        return bounds.description or f"{describe(arguments[0])}{_bounds_in_words(bounds)}"
+    if origin in (Union, UnionType):
+        *first, last = (describe(one) for one in arguments)
+        return f"{', '.join(first)}, or {last}"
+    if origin is Literal:
+        return f"one of {', '.join(arguments)}"
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return f"a mapping, each value {describe(arguments[1])}"
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return f"a list, each item {describe(arguments[0])}"
+    if dataclasses.is_dataclass(kind):
+        return f"a group of settings ({', '.join(field.name for field in dataclasses.fields(kind))})"
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", NoneType: "null"}
+    return words.get(kind, f"a group of settings with a {_TARGET}, as in configs/")
+
+
+def _bounds_in_words(bounds: Meta) -> str:
+    least, above, most, below = bounds.ge, bounds.gt, bounds.le, bounds.lt
+    if bounds.min_length:
+        return " that is not empty"
+    if least is not None:
+        end = f" to {most}" if most is not None else f" to below {below}" if below is not None else None
+        return f" from {least}{end}" if end else f", {least} or more"
+    return f" above {above}{'' if most is None else f' and at most {most}'}"
+
+
+def _given(value: Any) -> str:
+    """Return ``=value`` as a user writes it on the command line, cut where it is long."""
+    text = _written(value)
+    return f"={text if len(text) <= _SHOWN else text[:_SHOWN] + '...'}"
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name}: {_written(one)}' for name, one in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_written, value))}]"
+    return {None: "null", True: "true", False: "false"}[value] if isinstance(value, bool | None) else str(value)
+
+
+def _closest(name: str, inside: str, known: Sequence[str]) -> str:
+    matches = get_close_matches(name, known, n=1)
+    return f"did you mean {inside}{matches[0]}?" if matches else f"there are {', '.join(known) or 'none'}"

@@ -144,11 +144,20 @@ class Probe:
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """Why something failed and whose fault it is: ``model``, ``task``, ``backbone`` or ``harness``."""
+    """Why something failed and whose fault it is: ``model``, ``task``, ``backbone`` or ``harness``.
+
+    The owner ``backbone`` means that there is no answer at all. A prompt that is too long for the model is a fault of
+    the ``model``: asked again, it would be too long again.
+    """
 
     owner: str
     kind: str
     message: str
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether the backbone gave no answer, so that nothing is known about the model."""
+        return self.owner == "backbone"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ class BackboneChatModel(BaseChatModel):
     """A chat model that hands every call to ``lm``: ``create_agent(BackboneChatModel(lm=lm))``.
 
     With the ``lm`` of a run's arena calls are counted, limited, recorded and, in a continued run, replayed like those
-    of any method. Faults of the backbone come out as they are. Messages are text; there are no tools and no stop
+    of any method. Faults and lost calls come out as they are. Messages are text; there are no tools and no stop
     words, since a backbone has none: both are refused, and nothing is dropped silently.
     """
 

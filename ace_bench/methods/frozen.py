@@ -10,10 +10,11 @@ from ace_bench.contexts.cheatsheet import Cheatsheet
 from ace_bench.contexts.demonstrations import Demonstrations
 from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.instruction import Instruction
-from ace_bench.contexts.load import kind_of
+from ace_bench.contexts.load import kind_of, load_context
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.protocols import Arena, Context
+from ace_bench.core.settings import Text
 from ace_bench.core.types import GeneratorForm
 
 _FORMS: Mapping[str, GeneratorForm] = MappingProxyType(
@@ -38,16 +39,21 @@ _EMPTY: Mapping[str, Context] = MappingProxyType(
 
 
 class Frozen:
-    """Puts samples to the model as the kind of context in file ``context`` needs it: for ``mode=evaluate``.
+    """Starts from the context in file ``context`` and learns nothing, so that every mode evaluates that context.
 
-    The file is the one that the mode names, and the mode loads it. Without a file, and so in other modes, this is the
-    task's own prompt and no context.
+    The kind of the context decides how samples are put to the model. With ``mode=evaluate`` the file is the mode's.
     """
 
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
-    def __init__(self, *, context: str | None) -> None:
-        self._kind = NoContext.kind if context is None else kind_of(Path(context))
+    def __init__(self, *, context: Text | None) -> None:
+        if context is None:
+            raise SettingError(
+                "context is missing: give mode=evaluate mode.context=FILE, or method.context=FILE in another mode; "
+                "method=base evaluates without a context"
+            )
+        self.file = context
+        self._kind = kind_of(Path(context))
         if self._kind not in _FORMS:
             raise ConfigError(
                 f"{context} holds a context of kind {self._kind}; evaluate it with the method that made it"
@@ -55,5 +61,9 @@ class Frozen:
         self.generator = _FORMS[self._kind]
 
     def start(self, arena: Arena) -> Context:
+        """Return the context in the file; raises ``DataError`` where it is damaged."""
+        return load_context(Path(self.file), sections=arena.sections, count=arena.counter("generator"))
+
+    def without(self, arena: Arena) -> Context:
         """Return the empty context of the kind, which ``mode.before=true`` compares with."""
         return Playbook.start(arena.sections) if self._kind == Playbook.kind else _EMPTY[self._kind]

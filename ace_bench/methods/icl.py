@@ -9,7 +9,7 @@ from types import MappingProxyType
 from ace_bench.contexts.demonstrations import Demonstration, Demonstrations
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.protocols import Arena, Context, Update
-from ace_bench.core.settings import positive, whole_number
+from ace_bench.core.settings import Count, Share
 from ace_bench.core.types import GeneratorForm, Labels
 
 
@@ -24,12 +24,7 @@ class Icl:
     generator = GeneratorForm(template="demonstrated", reply="text")
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
-    def __init__(self, *, shots: int | None, fill: float) -> None:
-        if shots is not None:
-            whole_number("method.shots", shots, least=1)
-        positive("method.fill", fill)
-        if fill > 1:
-            raise ConfigError(f"method.fill={fill} must be a share of the context length, at most 1")
+    def __init__(self, *, shots: Count | None, fill: Share) -> None:
         self._shots = shots
         self._fill = fill
 

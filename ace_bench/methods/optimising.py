@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from typing import Literal
 
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.core.errors import ConfigError
@@ -12,7 +13,7 @@ from ace_bench.core.types import Labels
 START = "instruction"
 """Template of the instruction that optimisation starts from: its ``user`` block."""
 
-SIZES = ("light", "medium", "heavy")
+Size = Literal["light", "medium", "heavy"]
 """DSPy's names for budgets (``auto``)."""
 
 _LIBRARIES = ("dspy", "optuna")

@@ -12,8 +12,9 @@ import msgspec
 
 from ace_bench.core.errors import ConfigError, StoreError
 from ace_bench.core.typed import decoder_of
-from ace_bench.core.types import NO_USAGE, Stage, Usage
+from ace_bench.core.types import NO_USAGE, Fault, Stage, Usage
 from ace_bench.report.statistics import Point, Points
+from ace_bench.store.lines import read_lines
 
 _SAMPLE = re.compile(r"(?:^|/)(?P<id>\w+-(?P<split>train|val|test)-[^/]+)(?:/(?P<context>[0-9a-f]{12})(?:/|$))?")
 
@@ -29,6 +30,7 @@ class Graded(msgspec.Struct, gc=False):
 
 class _Line(msgspec.Struct, gc=False):
     kind: str
+    key: str = ""
     stage: str = ""
     split: str = ""
     sample: str = ""
@@ -55,11 +57,12 @@ class Called(msgspec.Struct, gc=False):
     session: str
     usage: Usage
     replayed: bool = False
+    fault: Fault | None = None
 
 
 def read_calls(folder: Path) -> list[Called]:
     """Read the calls of a run; raises ``StoreError``."""
-    return list(_lines(folder / "calls.jsonl", Called))
+    return _lines(folder / "calls.jsonl", Called)
 
 
 def evaluates_another(call: Called, split: str, context: str) -> bool:
@@ -115,7 +118,7 @@ def spent(calls: Iterable[Called], wanted: str) -> float | None:
             continue
         sample = _SAMPLE.search(call.session) if by_sample else None
         if _fits(sample["split"] if sample else "", split):
-            count += 1
+            count += call.fault is None or not call.fault.unanswered
             total += NO_USAGE if call.replayed else call.usage
             samples |= {sample["id"]} if sample else set()
     figures = {"in": total.prompt, "out": total.completion, "calls": count, "samples": len(samples)}
@@ -129,9 +132,10 @@ def _fits(split: str, wanted: str) -> bool:
 
 
 def _rollouts(folder: Path, split: str) -> Iterator[_Line]:
-    for line in _lines(folder / "journal.jsonl", _Line):
-        if line.grade is not None and line.split == split and line.trial == 0:
-            yield line
+    """Yield first tries in order; of one that was made again, as it rested on a call without an answer, the last."""
+    tries = [line for line in _lines(folder / "journal.jsonl", _Line) if line.grade is not None and line.trial == 0]
+    latest = {line.key or number: line for number, line in enumerate(tries)}
+    return (line for line in latest.values() if line.split == split)
 
 
 def _first(lines: Iterable[_Line]) -> dict[str, Graded]:
@@ -158,21 +162,8 @@ def _by_group(grades: Iterable[Graded]) -> Points:
     return {group: Point(score=float(all_right)) for group, all_right in right.items() if group}
 
 
-def _lines(path: Path, kind: type[Any]) -> Iterator[Any]:
-    """Read the fields of ``kind`` from each whole line: what follows the last line end is being written."""
-    decoder = decoder_of(kind)
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read ({error}); repeat the command of the run") from error
-    whole = text[: text.rfind(b"\n") + 1]
-    try:
-        yield from decoder.decode_lines(whole)
-    except msgspec.MsgspecError:
-        for number, line in enumerate(whole.split(b"\n")[:-1], start=1):
-            try:
-                decoder.decode(line)
-            except msgspec.MsgspecError as error:
-                message = f"{path}, line {number} is damaged ({error}); restore the file, or repeat the run"
-                raise StoreError(message) from error
-        raise
+def _lines(path: Path, kind: type[Any]) -> list[Any]:
+    """Read the fields of ``kind`` from each line; raises ``StoreError``, as no sum over some of the lines is right."""
+    if not path.exists():
+        raise StoreError(f"{path} is missing; repeat the command of the run")
+    return read_lines(path, decoder_of(kind).decode).check().entries

@@ -12,13 +12,14 @@ from ace_bench.contexts.load import restore
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.protocols import Context
 from ace_bench.report.evidence import read_steps, sharpest_fall
-from ace_bench.report.records import read_json
+from ace_bench.store.files import WriteGate, replace_files
+from ace_bench.store.results import read_object
 
 
 def history(folder: Path) -> Iterator[Context]:
     """Yield the context before the first step and after each one; raises ``StoreError``."""
     try:
-        context = restore(read_json(folder / "contexts" / "initial.json"))
+        context = restore(read_object(folder, "contexts/initial.json"))
         yield context
         for step in read_steps(folder):
             context = context.patched(step.patch)
@@ -32,15 +33,15 @@ def history(folder: Path) -> Iterator[Context]:
 def write_around_fall(folder: Path) -> bool:
     """Write a run's contexts just before and after the step that shrank it most (paper, figure 2), if any did.
 
-    Returns whether there was one; the files are ``contexts/before_fall.json`` and ``after_fall.json``.
+    Returns whether there was one; the files are ``contexts/before_fall.json`` and ``after_fall.json``. Raises
+    ``StoreError`` and ``FolderUnwritable``.
     """
     step = sharpest_fall([step.context_tokens for step in read_steps(folder)])
     if step is None:
         return False
     around = islice(history(folder), step, step + 2)
-    for name, context in zip(("before_fall", "after_fall"), around, strict=True):
-        target = folder / "contexts" / f"{name}.json"
-        partial = target.with_name(target.name + ".part")
-        partial.write_bytes(msgspec.json.encode(context.dump()))
-        partial.replace(target)
+    names = (folder / "contexts" / f"{name}.json" for name in ("before_fall", "after_fall"))
+    contents = {path: msgspec.json.encode(context.dump()) for path, context in zip(names, around, strict=True)}
+    with WriteGate().writing(folder):
+        replace_files(contents)
     return True

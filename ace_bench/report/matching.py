@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import ConfigError, StoreError
+from ace_bench.core.identity import CONTEXT_FILES, deciding, usual_embedder
 from ace_bench.report.experiments import PlannedRun
+from ace_bench.report.overrides import Compose, quoted, run_overrides
 from ace_bench.report.records import Damaged, RunSummary
 
-Compose = Callable[[Sequence[str]], Mapping[str, Any]]
-"""From overrides to the whole configuration, as ``run.py`` would resolve them."""
-
-_DECIDING = ("task", "agent", "method", "mode", "labels", "limit", "prompts")
-_WHERE = {"task": ("data_dir", "source")}
-"""Settings that say where to find what a run's own record names by checksum."""
-_CONTEXTS = {"method": "initial", "mode": "context"}
-_BACKBONE = ("_target_", "model", "name")
-_EMBEDDER = "embedder"
-_EMBEDDED = "backbone=embedded"
+_EMBEDDER, _AUTO = "embedder", "auto"
 _CHOSEN = ("method", "mode", "task", "backbone")
 _TARGET = "_target_"
 
@@ -31,17 +24,20 @@ class Runs:
     def __init__(self, runs: Iterable[RunSummary], compose: Compose) -> None:
         """``compose`` turns overrides into a configuration."""
         self._compose = compose
-        self._runs: dict[tuple[str, int], RunSummary] = {}
-        self._measured_more: dict[tuple[str, int], RunSummary] = {}
+        self._runs: dict[tuple[str, int, str], RunSummary] = {}
+        self._measured_more: dict[tuple[str, int, str], RunSummary] = {}
         self._found: dict[tuple[PlannedRun, int, tuple[str, ...]], RunSummary | None] = {}
         self.damaged: list[Damaged] = []
         """Runs whose configuration cannot be read."""
         for run in sorted(runs, key=lambda run: (run.finished, run.attempt)):
             try:
                 settings = completed(run, compose)
-                self._runs[settings_digest(settings), run.seed] = run
-                if settings["mode"].get("before"):
-                    self._measured_more[settings_digest(_without_before(settings)), run.seed] = run
+                embedder = settings.get(_EMBEDDER)
+                usual = embedder == usual_embedder(simulated=run.simulated)
+                for name in {str(embedder), _AUTO} if usual else {str(embedder)}:
+                    self._runs[settings_digest(settings), run.seed, name] = run
+                    if settings["mode"].get("before"):
+                        self._measured_more[settings_digest(_without_before(settings)), run.seed, name] = run
             except (StoreError, KeyError) as error:
                 self.damaged.append(Damaged(folder=run.folder, reason=f"config.yaml: {error}"))
 
@@ -53,19 +49,22 @@ class Runs:
         key = (planned, seed, tuple(extra))
         if key not in self._found:
             overrides = self.overrides(planned, seed=seed, extra=extra)
-            digest = "" if overrides is None else settings_digest(self._compose(overrides))
-            found, more = self._runs.get((digest, seed)), self._measured_more.get((digest, seed))
-            self._found[key] = more if more and (found is None or more.finished > found.finished) else found
+            self._found[key] = None if overrides is None else self._made_with(self._compose(overrides), seed)
         return self._found[key]
+
+    def _made_with(self, settings: Mapping[str, Any], seed: int) -> RunSummary | None:
+        key = (settings_digest(settings), seed, str(settings[_EMBEDDER]))
+        found, more = self._runs.get(key), self._measured_more.get(key)
+        return more if more and (found is None or more.finished > found.finished) else found
 
     def overrides(self, planned: PlannedRun, *, seed: int, extra: Sequence[str] = ()) -> list[str] | None:
         """Return all overrides of a planned run but its seed; ``None`` until the runs it needs are finished."""
-        found = [*_rehearsed(planned.overrides, extra), *extra]
+        found = run_overrides(planned, extra, self._compose)
         for need in planned.needs:
             run = self.find(need.run, seed=seed, extra=extra)
             if run is None or not run.finished:
                 return None
-            found.append(f"{need.setting}={_quoted(context_file(run, need.context))}")
+            found.append(f"{need.setting}={quoted(str(context_file(run, need.context)))}")
         return found
 
 
@@ -91,18 +90,14 @@ def completed(run: RunSummary, compose: Compose) -> Mapping[str, Any]:
 def settings_digest(settings: Mapping[str, Any]) -> str:
     """Digest of the settings that decide a run's result, from a composed configuration or a run's ``config.yaml``.
 
-    Places, limits of budget and concurrency, and how a backbone is reached are left out, and so is the embedder, which
-    a run chooses by its backbone. A context given by file counts by the run folder it is in.
+    A context given by file counts by the run folder it is in. The embedder is not in it.
     """
-    parts = {name: settings.get(name) for name in _DECIDING}
-    for group, names in _WHERE.items():
-        parts[group] = {key: value for key, value in settings[group].items() if key not in names}
-    for group, name in _CONTEXTS.items():
-        path = settings[group].get(name)
+    found = deciding(settings)
+    for group, name in CONTEXT_FILES:
+        path = found[group].get(name)
         if path is not None:
-            parts[group] = {**settings[group], name: "/".join(Path(path).parts[-4:])}
-    backbones = {"generator": settings["backbone"], **(settings.get("roles") or {})}
-    return digest_of(_without_embedder({**parts, "backbones": {role: _model(b) for role, b in backbones.items()}}))
+            found[group] = {**found[group], name: "/".join(Path(path).parts[-4:])}
+    return digest_of(_without_embedder(found))
 
 
 def _filled(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,25 +112,6 @@ def _filled(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, 
 
 def _without_before(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**settings, "mode": {**settings["mode"], "before": False}}
-
-
-def _rehearsed(overrides: Sequence[str], extra: Sequence[str]) -> list[str]:
-    """Where all is rehearsed with the embedded backbone, so are the roles that the plan gives another one."""
-    if _EMBEDDED not in extra:
-        return list(overrides)
-    return [
-        override.partition("=")[0] + "=embedded" if override.startswith("backbone@") else override
-        for override in overrides
-    ]
-
-
-def _quoted(path: Path) -> str:
-    """Write a path so that Hydra takes it as it stands, whatever is in it."""
-    return "'" + str(path).replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _model(backbone: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: backbone[key] for key in _BACKBONE if key in backbone}
 
 
 def _without_embedder(value: Any) -> Any:

@@ -14,10 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from ace_bench.core.errors import StoreError
-from ace_bench.core.typed import decoder_of
 from ace_bench.core.types import Record, Stage
 from ace_bench.report.evidence import (
     Called,
@@ -32,6 +29,7 @@ from ace_bench.report.evidence import (
     spent,
 )
 from ace_bench.report.statistics import Points, mean_score
+from ace_bench.store.results import read_about, read_metrics, read_settings, read_status
 
 _SEED = re.compile(r"seed\d+(?:-(?P<attempt>\d+))?")
 _SPENT = "spent."
@@ -78,7 +76,7 @@ class RunSummary:
     @cached_property
     def settings(self) -> Mapping[str, Any]:
         """The resolved configuration; raises ``StoreError``."""
-        return _read(self.folder / "config.yaml", lambda data: msgspec.yaml.decode(data, type=dict[str, Any]))
+        return read_settings(self.folder)
 
     def value(self, metric: str) -> float | None:
         """Return a number of the run, ``None`` where it is unknown.
@@ -95,6 +93,7 @@ class RunSummary:
             return spent(self._calls, metric.removeprefix(_SPENT))
         if metric in _FALL:
             sizes = [step.context_tokens for step in read_steps(self.folder)]
+            self._expect("journal.jsonl", "steps", len(sizes), self.metrics.get("steps", 0))
             step = sharpest_fall(sizes)
             return None if step is None else sizes[step - 1 + _FALL.index(metric)]
         path = metric.split(".")
@@ -120,18 +119,31 @@ class RunSummary:
     def _tested(self) -> Mapping[str, Graded]:
         split = self.metrics["headline"]["split"]
         if self.mode == "online" and self.metrics["steps"]:
-            return predictions(self.folder, split)
-        return evaluations(self.folder, split, self.metrics["context"]["digest"])
+            found = predictions(self.folder, split)
+        else:
+            found = evaluations(self.folder, split, self.metrics["context"]["digest"])
+        self._expect("journal.jsonl", "tested samples", len(found), self.metrics["headline"]["n"])
+        return found
 
     @cached_property
     def _calls(self) -> list[Called]:
-        return read_calls(self.folder)
+        found = read_calls(self.folder)
+        counted = self.metrics.get("calls", {}).values()
+        self._expect("calls.jsonl", "calls", len(found), sum(sum(roles.values()) for roles in counted))
+        return found
 
     @cached_property
     def _tested_calls(self) -> list[Called]:
         """Calls without those of an evaluation before adaptation, which not every run makes (``mode.before``)."""
         split, tested = self.metrics["headline"]["split"], self.metrics["context"]["digest"]
         return [call for call in self._calls if not evaluates_another(call, split, tested)]
+
+    def _expect(self, name: str, what: str, found: int, wanted: int) -> None:
+        """Lines at the end of a file may be gone without a trace in it: the metrics know how many there were."""
+        if found < wanted:
+            raise StoreError(
+                f"{self.folder / name} holds {found} of {wanted} {what}; restore the file, or repeat the run"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,25 +175,19 @@ def find_runs(results: Path) -> Found:
 
 def read_run(folder: Path) -> RunSummary:
     """Read one run folder, finished or not; raises ``StoreError``."""
-    finished = (folder / "metrics.json").exists()
-    metrics = read_json(folder / "metrics.json") if finished else {}
-    about = metrics or read_json(folder / "environment.json")
-    status = {} if finished else read_json(folder / "status.json")
+    metrics = read_metrics(folder)
+    about = metrics or read_about(folder)
+    status = {"state": "finished"} if metrics else read_status(folder)
     attempt = _SEED.fullmatch(folder.name)
     keys = ("task", "method", "backbone", "mode", "labels", "seed", "source", "simulated", "digest")
-    try:
-        return RunSummary(
-            folder=folder,
-            **{key: about[key] for key in keys},
-            attempt=int(attempt["attempt"] or 1) if attempt else 1,
-            state="finished" if finished else status["state"],
-            reason=status.get("reason", ""),
-            metrics=metrics,
-        )
-    except KeyError as error:
-        raise StoreError(
-            f"{folder} says nothing of {error}: it is damaged or of another version; repeat the run"
-        ) from error
+    return RunSummary(
+        folder=folder,
+        **{key: about[key] for key in keys},
+        attempt=int(attempt["attempt"] or 1) if attempt else 1,
+        state=status["state"],
+        reason=status.get("reason", ""),
+        metrics=metrics or {},
+    )
 
 
 def run_folders(results: Path) -> Iterator[Path]:
@@ -191,18 +197,3 @@ def run_folders(results: Path) -> Iterator[Path]:
         if any(mark in files for mark in _MARKS):
             folders.clear()
             yield Path(path)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object of a run folder; raises ``StoreError``."""
-    return _read(path, decoder_of(dict[str, Any]).decode)
-
-
-def _read(path: Path, decode: Any) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = decode(path.read_bytes())
-    except FileNotFoundError as error:
-        raise StoreError(f"{path} is missing; repeat the command of the run") from error
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise StoreError(f"{path} is damaged ({error}); delete it and repeat the command of the run") from error
-    return found

@@ -10,6 +10,7 @@ from ace_bench.core.protocols import Context, Optimiser, Preparing, StepLearner,
 from ace_bench.core.types import Rollout, Sample, Stage, Step
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.bench import Bench
+from ace_bench.runners.unanswered import until_answered
 from ace_bench.store.journal import StepRecord
 
 
@@ -25,7 +26,8 @@ def take_step(  # noqa: PLR0913 - all that a step is
     """Learn from a batch of samples, or repeat what the journal says of this step.
 
     ``ready`` is what the context was made into before the batch, where that was done already (``prepare``).
-    A step cut short left its rollouts and calls behind; they are replayed, so nothing is paid for twice.
+    A step cut short left its rollouts and calls behind; they are replayed, so nothing is paid for twice. Raises
+    ``CallLost`` where a backbone left a call unanswered: then nothing was learnt, and the step is to be repeated.
     """
     learner = bench.method
     if not isinstance(learner, StepLearner):
@@ -61,7 +63,7 @@ def fit(bench: Bench, context: Context) -> Context:
     recorded = _replayed(bench, context, (), step)
     if recorded is None:
         with bench.clock(Stage.ADAPT) as arena:
-            update = optimiser.fit(context, arena)
+            update = until_answered(lambda: optimiser.fit(context, arena), arena.door.replay_all)
             _record(bench, context, (), step, update)
         recorded = update.context
     bench.meter.advance(recorded)

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from ace_bench.core.backbones import Backbone, Lm, TokenCounter
 from ace_bench.core.digest import digest_of_text
-from ace_bench.core.errors import ConfigError, RolloutFault
+from ace_bench.core.errors import CallLost, ConfigError, RolloutFault
 from ace_bench.core.protocols import Agent, Context, Judged, Prompts, Task
 from ace_bench.core.types import Attempt, Fault, Grade, Labels, Rollout, Sample, Stage, reveal
 from ace_bench.runners.door import BoundLm, Caller, Door
@@ -80,11 +80,18 @@ class RunArena:
         return self.task.forfeit(sample).gold
 
     def rollout(self, sample: Sample, context: Context, *, trial: int = 0, reflection: str = "") -> Rollout:
-        """Attempt, grade and record; the method gets what ``labels`` reveals of the grade."""
+        """Attempt, grade and record; the method gets what ``labels`` reveals of the grade.
+
+        Raises ``CallLost`` where a backbone left a call unanswered: nothing is recorded then but the other calls.
+        """
         key = self._key(sample, context, trial)
-        record = self.journal.rollouts.get(key)
+        record = self._recorded(key)
         if record is None:
-            record = self._attempt(key, sample, context, trial, reflection)
+            try:
+                record = self._attempt(key, sample, context, trial, reflection)
+            except CallLost:
+                self.door.replay(key)
+                raise
             self.journal.add_rollout(record)
         self.meter.saw(record)
         return Rollout(
@@ -101,7 +108,7 @@ class RunArena:
 
     def known(self, sample: Sample, context: Context) -> bool:
         """Whether the first try of a sample is recorded already."""
-        return self._key(sample, context, 0) in self.journal.rollouts
+        return self._recorded(self._key(sample, context, 0)) is not None
 
     def rollouts(self, samples: Sequence[Sample], context: Context) -> Sequence[Rollout]:
         """First-try rollouts in parallel, in the order of ``samples``."""
@@ -130,6 +137,13 @@ class RunArena:
             return [function(item) for item in todo]
         with ThreadPoolExecutor(max_workers=min(self.concurrency, len(todo))) as pool:
             return list(pool.map(function, todo))
+
+    def _recorded(self, key: str) -> RolloutRecord | None:
+        """Return the recorded rollout, unless it rests on a call that is to be asked again."""
+        record = self.journal.rollouts.get(key)
+        answers = self.door.faults.is_answer
+        done = record is not None and answers(record.fault) and answers(record.judge_fault)
+        return record if done else None
 
     def _key(self, sample: Sample, context: Context, trial: int) -> str:
         return "/".join(filter(None, (self.stage, self.scope, sample.id, context.digest[:12], str(trial))))

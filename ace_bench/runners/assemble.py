@@ -8,25 +8,29 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from hydra.errors import InstantiationException
-from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
-from ace_bench.core.backbones import Backbone
+from ace_bench.core.backbones import Backbone, Priced
 from ace_bench.core.digest import digest_of, digest_of_text
-from ace_bench.core.errors import AceBenchError, ConfigError
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.identity import CONTEXT_FILES, GROUPS, deciding, usual_embedder
 from ace_bench.core.protocols import Agent, Judged, Method, Task
-from ace_bench.core.types import Record
+from ace_bench.core.secrets import refuse_secrets
+from ace_bench.core.settings import build
+from ace_bench.core.types import Record, Usage
 from ace_bench.runners.arena import GENERATOR, JUDGE
 from ace_bench.runners.bench import Mode
+from ace_bench.runners.budget import Budget
 from ace_bench.runners.observers import Tracker
 from ace_bench.runners.settings import Settings, read_settings
 from ace_bench.store.folder import choose_folder
 from ace_bench.store.prompts import PromptSet
 
 _GROUPS = ("agent", "task", "method", "backbone", "roles", "default_roles", "mode", "tracker")
-_FILES = (("method", "initial"), ("method", "context"), ("mode", "context"), ("agent", "demonstrations"))
-"""Settings that may name a file whose content, not path, identifies a run."""
+_ANY_USAGE = Usage(prompt=2, completion=1, cached=1)
+_NAMED = ("task", "method", "backbone", "mode")
+"""Groups whose options name a run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,31 +53,32 @@ class Plan(Settings):
 def assemble(config: DictConfig, choices: Mapping[str, str], root: Path) -> Plan:
     """Build the parts. ``choices`` are Hydra's (task, method, backbone, mode), ``root`` is the project folder.
 
-    Raises ``ConfigError`` or ``DataError`` with the mend.
+    Raises ``ConfigError`` or ``DataError`` with the fix.
     """
-    settings = read_settings(config, groups=_GROUPS)
-    backbones = {
-        GENERATOR: _build(config, "backbone"),
-        **{str(role): _build(config, f"roles.{role}") for role in config.get("roles") or {}},
-    }
+    resolved = _resolved(config)
+    settings = read_settings(_top(resolved))
+    backbones = _backbones(resolved)
     simulated = any(backbone.simulated for backbone in backbones.values())
     if config.embedder == "auto":
-        config.embedder = "hashing" if simulated else "sentence-transformers/all-mpnet-base-v2"
-    mode: Mode = _build(config, "mode")
-    method: Method = _build(config, "method")
+        config.embedder = usual_embedder(simulated=simulated)
+        resolved = _resolved(config)
+    mode: Mode = _build(resolved, "mode")
+    method: Method = _build(resolved, "method")
     mode.check(method)
-    task: Task = _build(config, "task", sample_allowed=simulated)
+    task: Task = _build(resolved, "task", sample_allowed=simulated)
     templates = _templates(method, task)
     _check_roles(backbones, templates)
     if JUDGE in templates and JUDGE not in backbones and not simulated:
-        backbones[JUDGE] = _build(config, f"default_roles.{JUDGE}")
+        backbones[JUDGE] = build(resolved["default_roles"][JUDGE], f"default_roles.{JUDGE}")
+    _check_prices(settings.budget, backbones)
     for split in mode.reads(method):
         task.samples(split)
     prompts = PromptSet(_prompt_folder(config.prompts, root), task=task.name, family=task.family)
     prompts.require(chain.from_iterable(templates.values()))
-    resolved = cast(dict[str, Any], OmegaConf.to_container(config, resolve=True))
+    agent: Agent = _build(resolved, "agent", prompts=prompts, form=method.generator)
+    tracker: Tracker = _build(resolved, "tracker")
     about = {
-        **{group: choices[group] for group in ("task", "method", "backbone", "mode")},
+        **_names(choices),
         "roles": {role: backbone.name for role, backbone in backbones.items()},
         "labels": settings.labels.value,
         "seed": settings.seed,
@@ -88,10 +93,10 @@ def assemble(config: DictConfig, choices: Mapping[str, str], root: Path) -> Plan
         task=task,
         method=method,
         mode=mode,
-        agent=_build(config, "agent", prompts=prompts, form=method.generator),
+        agent=agent,
         prompts=prompts,
         backbones=backbones,
-        tracker=_build(config, "tracker"),
+        tracker=tracker,
         folder=_folder(config, about, settings),
         simulated=simulated,
         about=about,
@@ -99,26 +104,81 @@ def assemble(config: DictConfig, choices: Mapping[str, str], root: Path) -> Plan
     )
 
 
+def check_backbones(resolved: Record) -> bool:
+    """Check the settings at the top and the backbones; raises ``ConfigError``. Returns whether one is simulated."""
+    settings = read_settings(_top(resolved))
+    backbones = _backbones(resolved)
+    _check_prices(settings.budget, backbones)
+    return any(backbone.simulated for backbone in backbones.values())
+
+
+def check_method(resolved: Record) -> None:
+    """Check the settings of method and mode; raises ``ConfigError``."""
+    for group in ("method", "mode"):
+        _build(resolved, group)
+
+
+def _names(choices: Mapping[str, str]) -> dict[str, str]:
+    several = [group for group in _NAMED if group not in choices]
+    if several:
+        raise ConfigError(f"{several[0]} must be one option: write {several[0]}=NAME, without brackets")
+    return {group: choices[group] for group in _NAMED}
+
+
+def place_of(role: str) -> str:
+    """Return where in the configuration the backbone of a role stands."""
+    return "backbone" if role == GENERATOR else f"roles.{role}"
+
+
+def _top(resolved: Record) -> Record:
+    return {name: value for name, value in resolved.items() if name not in _GROUPS}
+
+
+def _backbones(resolved: Record) -> dict[str, Backbone]:
+    roles = resolved.get("roles") or {}
+    if not isinstance(roles, Mapping):
+        raise ConfigError(f"roles={roles} must be a group of backbones: choose one by backbone@roles.reflector=NAME")
+    own = {role: build(node, place_of(role)) for role, node in roles.items()}
+    return {GENERATOR: _build(resolved, "backbone"), **own}
+
+
 def _folder(config: DictConfig, about: Record, settings: Settings) -> Path:
-    run = "-".join(about[group] for group in ("task", "method", "backbone", "mode"))
+    run = "-".join(about[group] for group in _NAMED)
     parent = Path(config.results) / str(config.name) / run / about["digest"][:12]
     return choose_folder(parent, settings.seed, resume=settings.resume)
 
 
-def _build(config: DictConfig, group: str, **extra: Any) -> Any:
-    """Instantiate a node; ``extra`` goes past Hydra, which would turn dataclasses into configurations."""
-    node = OmegaConf.select(config, group)
+def _resolved(config: DictConfig) -> dict[str, Any]:
+    """Return the configuration as plain values.
+
+    Raises ``ConfigError`` where one refers to what is not there, or holds a secret, which must not be written down.
+    """
     try:
-        return instantiate(node, _partial_=True, _convert_="all")(**extra)
-    except InstantiationException as error:
-        cause: BaseException = error
-        while cause.__cause__ is not None and not isinstance(cause, AceBenchError):
-            cause = cause.__cause__
-        if isinstance(cause, AceBenchError):
-            raise cause from error
-        raise ConfigError(f"{group} cannot be built: {cause}") from error
-    except TypeError as error:
-        raise ConfigError(f"{group} cannot be built: {error}") from error
+        resolved = cast(dict[str, Any], OmegaConf.to_container(config, resolve=True, throw_on_missing=True))
+    except OmegaConfBaseException as error:
+        problem = str(error).splitlines()[0]
+        raise ConfigError(f"{error.full_key} cannot be resolved: {problem}; correct what it refers to") from error
+    refuse_secrets(resolved)
+    return resolved
+
+
+def _build(resolved: Record, group: str, **parts: Any) -> Any:
+    if resolved.get(group) is None:
+        raise ConfigError(f"{group}=null leaves nothing to run: choose one; `python run.py --help` lists what there is")
+    return build(resolved[group], group, **parts)
+
+
+def _check_prices(budget: Budget, backbones: Mapping[str, Backbone]) -> None:
+    """Refuse a limit in dollars that nobody could keep to."""
+    if budget.usd is None:
+        return
+    for role, backbone in backbones.items():
+        if isinstance(backbone, Priced) and backbone.dollars(_ANY_USAGE) is None:
+            where = place_of(role)
+            raise ConfigError(
+                f"budget.usd={budget.usd:g} needs prices: set {where}.prices.input, {where}.prices.cached_input and "
+                f"{where}.prices.output, or use budget.calls or budget.tokens"
+            )
 
 
 def _templates(method: Method, task: Task) -> Mapping[str, tuple[str, ...]]:
@@ -152,13 +212,12 @@ def _identity(
     settings: Settings,
 ) -> Record:
     """Return what decides a run's result. Not in it: seed, budget, concurrency, paths, trackers."""
-    parts = {group: dict(resolved[group]) for group in ("task", "method", "mode", "agent")}
-    for group, setting in _FILES:
+    settled = deciding(resolved)
+    parts = {group: dict(settled[group]) for group in GROUPS}
+    for group, setting in CONTEXT_FILES:
         path = parts[group].get(setting)
         if path is not None and Path(path).is_file():
             parts[group][setting] = digest_of_text(Path(path).read_text(encoding="utf-8", errors="replace"))
-    for setting in ("data_dir", "source"):
-        parts["task"].pop(setting, None)
     return {
         **parts,
         "source": task.source,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ace_bench.core.backbones import CacheReporting
+from ace_bench.core.errors import CallLost
 from ace_bench.core.protocols import Context, Method, Optimiser, StepLearner
 from ace_bench.core.types import CacheCounters, Record, Sample, Stage
 from ace_bench.runners.arena import RunArena
@@ -84,6 +85,14 @@ class Mode(Protocol):
         """Raise ``ConfigError`` where the method cannot run in this mode; called before anything is spent."""
         ...
 
+    def begin(self, bench: Bench) -> Context:
+        """Return the context that the method starts from, without any call.
+
+        Raises ``ConfigError`` or ``DataError`` where a file to start from cannot be used, or the method cannot work
+        with the samples and labels.
+        """
+        ...
+
     def run(self, bench: Bench) -> Outcome:
         """Adapt and evaluate."""
         ...
@@ -92,15 +101,22 @@ class Mode(Protocol):
 def evaluate(bench: Bench, samples: Sequence[Sample], context: Context, phase: str) -> list[RolloutRecord]:
     """Roll out every sample once under a context, in parallel; records in the order of ``samples``.
 
-    Rollouts of the same context on the same sample are shared with earlier evaluations of the run.
+    Rollouts of the same context on the same sample are shared with earlier evaluations of the run. Samples that the
+    backbone left unanswered are asked again after all others, until they are answered or the run stops.
     """
     bench.meter.begin(phase, len(samples))
     with bench.clock(Stage.EVALUATE) as arena:
 
-        def one(sample: Sample) -> RolloutRecord:
+        def one(sample: Sample) -> RolloutRecord | None:
             replayed = arena.known(sample, context)
-            (record,) = arena.records([arena.rollout(sample, context)])
+            try:
+                (record,) = arena.records([arena.rollout(sample, context)])
+            except CallLost:
+                return None
             bench.meter.advance(context, replayed=replayed)
             return record
 
-        return arena.map(one, samples)
+        records: dict[str, RolloutRecord] = {}
+        while left := [sample for sample in samples if sample.id not in records]:
+            records.update((record.sample, record) for record in arena.map(one, left) if record is not None)
+        return [records[sample.id] for sample in samples]

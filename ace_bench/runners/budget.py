@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ace_bench.core.settings import Count, Positive
 from ace_bench.store.ledger import Account
 
 
@@ -16,10 +17,10 @@ class Budget:
     adaptation and evaluation.
     """
 
-    calls: int | None = None
-    tokens: int | None = None
-    usd: float | None = None
-    seconds: float | None = None
+    calls: Count | None = None
+    tokens: Count | None = None
+    usd: Positive | None = None
+    seconds: Positive | None = None
 
     def exceeded(self, spent: Account, under_way: int, wall: float) -> str | None:
         """Say which limit forbids one more call, ``None`` if none does. A limit nobody can check forbids too."""

@@ -6,11 +6,15 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ace_bench.core.backbones import Backbone
-from ace_bench.core.errors import BudgetExhausted, Interrupted, RolloutFault
+from ace_bench.core.errors import BudgetExhausted, CallLost, RolloutFault
+from ace_bench.core.replies import without_surrogates
 from ace_bench.core.types import Completion, Message, Record, Stage
 from ace_bench.runners.budget import Budget
+from ace_bench.runners.stopping import Stop
+from ace_bench.runners.unanswered import FaultRule, Outage
 from ace_bench.store.calls import CallLog, Recorded, call_name
 from ace_bench.store.responses import Responses, response_key
 
@@ -33,6 +37,8 @@ class Door:
 
     A call is known by its session, role, prompt and how often that prompt was sent in the session: a run that is
     killed and continued asks the same questions in the same sessions and gets the recorded replies for free.
+
+    A call that the backbone leaves unanswered raises ``CallLost``, unless ``faults`` accepts that as an answer.
     """
 
     def __init__(  # noqa: PLR0913 - parts, all keyword-only
@@ -40,11 +46,14 @@ class Door:
         *,
         calls: CallLog,
         budget: Budget,
-        stop: threading.Event,
+        stop: Stop,
         wall: Callable[[], float],
+        faults: FaultRule | None = None,
         responses: Responses | None = None,
         seed: int = 0,
     ):
+        self.faults = faults or FaultRule()
+        self._outage = Outage(self.faults, stop)
         self._calls = calls
         self._responses = responses
         self._seed = seed
@@ -65,29 +74,22 @@ class Door:
             self._seen[name] += caller.repeats
         call_id = f"{name}/{repetition}"
         known = self._calls.find(call_id)
-        if known is not None:
+        if known is not None and self.faults.is_answer(known.fault):
             if known.fault is not None:
                 raise RolloutFault(known.fault)
             return known.completion
-        key = self._key(backbone, messages, schema, repetition)
-        shared = self._responses.find(key) if self._responses else None
-        if shared is not None:
-            self._record(call_id, Recorded(completion=shared), caller)
-            return shared
-        self._admit()
-        try:
-            completion = _clean(backbone.complete(messages, role=caller.role, session=caller.session, schema=schema))
-            self._record(call_id, Recorded(completion=completion), caller)
-        except RolloutFault as error:
-            if error.paid is not None:
-                self._record(call_id, Recorded(completion=_clean(error.paid), fault=error.fault), caller)
-            raise
-        finally:
-            with self._lock:
-                self._under_way -= 1
-        if self._responses:
+        pay = partial(self._pay, call_id, backbone, messages, caller, schema)
+        if self._responses is None:
+            return pay()
+        key = response_key(backbone.identity, messages, schema=schema, seed=self._seed, repetition=repetition)
+        with self._responses.claimed(key, self._stop.check):
+            shared = self._responses.find(key)
+            if shared is not None:
+                self._record(call_id, Recorded(completion=shared), caller)
+                return shared
+            completion = pay()
             self._responses.add(key, completion)
-        return completion
+            return completion
 
     def replay(self, session: str) -> None:
         """Let a session start over: prompts it sent before get their recorded replies."""
@@ -95,17 +97,46 @@ class Door:
             for name in [name for name in self._seen if name.startswith(f"{session}/")]:
                 del self._seen[name]
 
+    def replay_all(self) -> None:
+        """Let all sessions start over, as in a process that continues the run."""
+        with self._lock:
+            self._seen.clear()
+
+    def _pay(
+        self, call_id: str, backbone: Backbone, messages: Sequence[Message], caller: Caller, schema: Record | None
+    ) -> Completion:
+        """Make a call within the budget."""
+        self._admit()
+        try:
+            return self._ask(call_id, backbone, messages, caller, schema)
+        finally:
+            with self._lock:
+                self._under_way -= 1
+
+    def _ask(
+        self, call_id: str, backbone: Backbone, messages: Sequence[Message], caller: Caller, schema: Record | None
+    ) -> Completion:
+        """Make a call and record what it cost, whatever comes of it."""
+        try:
+            completion = _clean(backbone.complete(messages, role=caller.role, session=caller.session, schema=schema))
+        except RolloutFault as error:
+            if error.paid is not None:
+                self._record(call_id, Recorded(completion=_clean(error.paid), fault=error.fault), caller)
+            if self.faults.is_answer(error.fault):
+                self._outage.answered(backbone)
+                raise
+            self._outage.unanswered(backbone, error.fault)
+            self._stop.check()
+            raise CallLost(error.fault) from error
+        self._record(call_id, Recorded(completion=completion), caller)
+        self._outage.answered(backbone)
+        return completion
+
     def _record(self, call_id: str, recorded: Recorded, caller: Caller) -> None:
         self._calls.add(call_id, recorded, stage=caller.stage, role=caller.role, session=caller.session)
 
-    def _key(self, backbone: Backbone, messages: Sequence[Message], schema: Record | None, repetition: int) -> str:
-        if self._responses is None:
-            return ""
-        return response_key(backbone.identity, messages, schema=schema, seed=self._seed, repetition=repetition)
-
     def _admit(self) -> None:
-        if self._stop.is_set():
-            raise Interrupted("interrupted by the user")
+        self._stop.check()
         with self._lock:
             reason = self._budget.exceeded(self._calls.ledger.total, self._under_way, self._wall())
             if reason is not None:
@@ -114,8 +145,7 @@ class Door:
 
 
 def _clean(completion: Completion) -> Completion:
-    """Replace half surrogate pairs, which a JSON reply may hold and no file can."""
-    text = completion.text.encode("utf-8", "replace").decode()
+    text = without_surrogates(completion.text)
     return completion if text == completion.text else replace(completion, text=text)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ace_bench.contexts.load import load_context
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.protocols import Context, Method
-from ace_bench.core.settings import flag
+from ace_bench.core.protocols import Context, Given, Method
+from ace_bench.core.settings import Text
 from ace_bench.core.types import Stage
 from ace_bench.runners.bench import Bench, Outcome, evaluate
 
@@ -18,8 +18,8 @@ from ace_bench.runners.bench import Bench, Outcome, evaluate
 class Evaluate:
     """Evaluate the context in file ``context`` on ``split``; ``before`` also evaluates without it."""
 
-    context: str | None
-    split: str
+    context: Text | None
+    split: Text
     before: bool
 
     def reads(self, method: Method) -> tuple[str, ...]:  # noqa: ARG002 - nothing is learnt
@@ -33,18 +33,28 @@ class Evaluate:
 
     def check(self, method: Method) -> None:
         """Raise ``ConfigError`` where the file is not named or not there."""
-        flag("mode.before", self.before)
         if self.context is None:
             raise ConfigError(
                 f"mode=evaluate needs a context for {type(method).__name__}: pass mode.context=<file>, for instance "
                 "contexts/final.json of a run folder; method=base in mode=offline evaluates without one"
             )
         if not Path(self.context).is_file():
-            raise ConfigError(f"mode.context={self.context} is no file; give a saved context")
+            raise ConfigError(f"mode.context={self.context} is not a file: give a saved context")
+        if isinstance(method, Given) and method.file != self.context:
+            raise ConfigError(
+                f"mode.context={self.context} and method.context={method.file} differ: give mode.context alone"
+            )
+
+    def begin(self, bench: Bench) -> Context:
+        """Return the context to compare with, after a look at the file."""
+        method = bench.method
+        start = method.without(bench.arena) if isinstance(method, Given) else method.start(bench.arena)
+        self._load(bench, start)
+        return start
 
     def run(self, bench: Bench) -> Outcome:
         """Evaluate only."""
-        start = bench.method.start(bench.arena)
+        start = self.begin(bench)
         context = self._load(bench, start)
         samples = bench.arena.samples(self.split)
         before = evaluate(bench, samples, start, f"evaluate {self.split}, before") if self.before else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,9 +11,15 @@ from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 
+from hydra.errors import CompactHydraException, HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
-_HYDRA_ERROR, _MISTAKE = 1, 2
+_FAILED, _MISTAKE = 1, 2
+_FEW = 12
+"""Most names that a message lists."""
+_MERGING = "Error merging override "
+_FULL_ERROR = "HYDRA_FULL_ERROR"
 _LAUNCHERS = {"joblib": "joblib", "ray": "ray", "slurm": "submitit"}
 """The package that each launcher comes with."""
 _RESULT = re.compile(r"\+?(?:experiment=)?(table|figure)[_=]0*(\w+)|\+?experiment=.*")
@@ -20,10 +27,12 @@ _RESULT = re.compile(r"\+?(?:experiment=)?(table|figure)[_=]0*(\w+)|\+?experimen
 
 @contextmanager
 def explain_overrides(configs: Path, arguments: Sequence[str]) -> Iterator[None]:
-    """After Hydra's own message on a bad override, name the closest key or option, at no cost to good ones.
+    """Say in one sentence what is wrong with an override, with the closest key or option; no cost to good ones.
 
-    Who asks for a result of the paper, which takes several runs, is told what makes it.
+    Who asks for a result of the paper, which takes several runs, is told what makes it. Secrets are refused.
     """
+    if any("=" in argument for argument in arguments):
+        _refuse_secrets(arguments)
     results = list(filter(None, map(_RESULT.fullmatch, arguments)))
     if results:
         asked = f"{results[0][1] or 'table'}={results[0][2] or 'all'}"
@@ -32,27 +41,78 @@ def explain_overrides(configs: Path, arguments: Sequence[str]) -> Iterator[None]
             f"`python scripts/reproduce.py {asked}`.\n"
         )
         sys.exit(_MISTAKE)
+    own = os.environ.get(_FULL_ERROR)
+    os.environ[_FULL_ERROR] = "1"  # else Hydra prints its errors itself, in many lines, and exits
     try:
         yield
-    except SystemExit as stop:
-        if stop.code == _HYDRA_ERROR:
-            sys.stderr.writelines(f"{line}\n" for line in suggestions(configs, arguments))
-        raise
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
+        if type(error) is CompactHydraException:  # of a sweep: its runs have said what is wrong
+            sys.stderr.write(f"{error}\n")
+            sys.exit(_FAILED)
+        found = suggestions(configs, arguments)
+        if own is not None or (isinstance(error, ValueError) and not found):  # Hydra's for task=null, or anybody's
+            raise
+        sys.stderr.write(f"error: {found[0] if found else _in_one_line(error)}\n")
+        sys.exit(_MISTAKE)
+    finally:
+        if own is None:
+            del os.environ[_FULL_ERROR]
+
+
+def _refuse_secrets(arguments: Sequence[str]) -> None:
+    """Refuse arguments that hold a secret: Hydra keeps those of a sweep in a file."""
+    from ace_bench.core.errors import ConfigError  # these take a tenth of a second, and --help needs none of it
+    from ace_bench.core.secrets import refuse_secret_arguments
+
+    try:
+        refuse_secret_arguments(arguments)
+    except ConfigError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(_MISTAKE)
+
+
+def _in_one_line(error: Exception) -> str:
+    """Say what Hydra says of an override that names a known key."""
+    message = " ".join(str(error).split())
+    if isinstance(error, OverrideParseException):
+        return (
+            f"{error.override} cannot be read: write key=value, close brackets, and quote other characters than words"
+        )
+    quoted = message.partition("'")[2].partition("'")[0]
+    if message.startswith("Ambiguous"):
+        return f"{quoted} gives several values: add --multirun for a sweep, or write [a,b] for a list"
+    if message.startswith(_MERGING):
+        override = message.removeprefix(_MERGING)
+        return f"{override} must be a group of settings: write {override.partition('=')[0]}.NAME=VALUE"
+    if "is already at" in message:
+        return f"{quoted} is there already: write {quoted}=... without the +"
+    return f"{message.partition(' To append')[0].rstrip('.')}; `python run.py --help` lists what there is"
 
 
 def suggestions(configs: Path, arguments: Sequence[str]) -> list[str]:
-    """Return one line for each override that names no known group option or key, or one that is not installed."""
+    """Return one line for each override that names no known group option or key, or one that is not installed.
+
+    Wrong options come first: the keys that there are depend on them.
+    """
     groups = {
         group.relative_to(configs).as_posix(): sorted(path.stem for path in group.glob("*.yaml"))
         for group in configs.rglob("*")
         if group.is_dir()
     }
-    chosen = dict(argument.split("=", 1) for argument in arguments if "=" in argument and "@" not in argument)
-    lines = []
-    for key, value in chosen.items():
-        if key in groups:
-            if not set(value.split(",")) <= set(groups[key]):
-                lines.append(f"{key}={value}: {_closest(value, groups[key])}")
+    given = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
+    chosen = {key: value for key, value in given.items() if "@" not in key}
+    lines = [
+        f"{argument} has no value: write {argument}=..."
+        for argument in arguments
+        if "=" not in argument and not argument.startswith(("-", "~"))
+    ]
+    for key, value in given.items():
+        group, _, place = key.partition("@")
+        if group in groups:
+            if place and place not in (places := _places(configs)):
+                lines.insert(0, f"{key}: no {group} goes there; there are {', '.join(places)}")
+            elif not set(value.split(",")) <= set(groups[group]):
+                lines.insert(0, f"{key}={value}: {_closest(value, groups[group])}")
             elif key == "launcher" and value in _LAUNCHERS and find_spec(_LAUNCHERS[value]) is None:
                 lines.append(f"{key}={value} needs an extra that is not installed: pip install -e '.[sweeps]'")
         elif not key.startswith(("+", "~", "hydra")) and key not in (known := _keys(configs, groups, chosen)):
@@ -62,7 +122,16 @@ def suggestions(configs: Path, arguments: Sequence[str]) -> list[str]:
 
 def _closest(word: str, known: Sequence[str]) -> str:
     matches = get_close_matches(word, known, n=1, cutoff=0.5)
-    return f"did you mean {matches[0]}?" if matches else "`python run.py --help` lists what there is"
+    if matches and word != "null":
+        return f"did you mean {matches[0]}?"
+    return f"there are {', '.join(known)}" if len(known) <= _FEW else "`python run.py --help` lists what there is"
+
+
+def _places(configs: Path) -> list[str]:
+    """Return where a second option of a group may go: the roles."""
+    entries = OmegaConf.load(configs / "config.yaml").defaults
+    keys = (str(key) for entry in entries if isinstance(entry, DictConfig) for key in entry)
+    return [key.partition("@")[2] for key in keys if "@" in key]
 
 
 def _keys(configs: Path, groups: dict[str, list[str]], chosen: dict[str, str]) -> list[str]:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from ace_bench.core.protocols import Context, Method, Optimiser, StepLearner
-from ace_bench.core.settings import choice, flag, whole_number
+from ace_bench.core.settings import Count
 from ace_bench.core.types import Record, Sample, Stage, Step
 from ace_bench.runners.adapt import fit, take_step
 from ace_bench.runners.bench import Bench, Outcome, evaluate
+from ace_bench.runners.unanswered import until_answered
 
 TRAIN, VALIDATION, TEST = "train", "val", "test"
 
@@ -26,20 +31,12 @@ class Offline:
     ``before`` also tests the context before adaptation.
     """
 
-    epochs: int
-    batch_size: int
+    epochs: Annotated[int, Meta(ge=1, le=1000)]
+    batch_size: Count
     shuffle: bool
-    select: str
-    eval_every: int
+    select: Literal["final", "best"]
+    eval_every: Count
     before: bool
-
-    def __post_init__(self) -> None:
-        """Check the settings; raises ``ConfigError``."""
-        choice("mode.select", self.select, ("final", "best"))
-        for name in ("epochs", "batch_size", "eval_every"):
-            whole_number(f"mode.{name}", getattr(self, name), least=1)
-        for name in ("shuffle", "before"):
-            flag(f"mode.{name}", getattr(self, name))
 
     def reads(self, method: Method) -> tuple[str, ...]:
         """All splits a run may read; optimisers choose by the validation split themselves."""
@@ -54,11 +51,15 @@ class Offline:
     def check(self, method: Method) -> None:
         """Every method has an offline mode; one that does not learn is just evaluated."""
 
-    def run(self, bench: Bench) -> Outcome:
-        """Evaluate, adapt, evaluate again."""
-        start = bench.method.start(bench.arena)
+    def begin(self, bench: Bench) -> Context:
+        """Return the context before adaptation; an optimiser looks at its samples and labels."""
         if isinstance(bench.method, Optimiser):
             bench.method.check(bench.arena)
+        return bench.method.start(bench.arena)
+
+    def run(self, bench: Bench) -> Outcome:
+        """Evaluate, adapt, evaluate again."""
+        start = self.begin(bench)
         test = bench.arena.samples(TEST)
         if not bench.adapts:
             return Outcome(split=TEST, context=start, after=evaluate(bench, test, start, "evaluate test"))
@@ -89,7 +90,9 @@ class Offline:
             bench.meter.begin("adapt", len(plan), done=stretch[0][0].index)
             with bench.clock(Stage.ADAPT) as arena:
                 for step, samples in stretch:
-                    context = take_step(bench, arena.at(Stage.ADAPT, f"epoch{step.epoch}"), context, samples, step)
+                    epoch = arena.at(Stage.ADAPT, f"epoch{step.epoch}")
+                    take = partial(take_step, bench, epoch, context, samples, step)
+                    context = until_answered(take, arena.door.replay_all)
             if self.select == "best":
                 seen.append(self._look(bench, context, stretch[-1][0]))
         return context, seen

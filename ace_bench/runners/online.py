@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from ace_bench.core.errors import ConfigError
-from ace_bench.core.protocols import Method, Optimiser, StepLearner, Update
-from ace_bench.core.settings import flag, whole_number
-from ace_bench.core.types import Stage, Step
+from ace_bench.core.errors import ConfigError, SettingError
+from ace_bench.core.protocols import Context, Method, Optimiser, StepLearner, Update
+from ace_bench.core.settings import Count
+from ace_bench.core.types import Sample, Stage, Step
 from ace_bench.runners.adapt import prepare, take_step
+from ace_bench.runners.arena import RunArena
 from ace_bench.runners.bench import Bench, Outcome, evaluate
+from ace_bench.runners.unanswered import until_answered
 from ace_bench.store.journal import RolloutRecord
 
 TEST = "test"
@@ -26,16 +29,14 @@ class Online:
     learning, as in the official code; only the prediction is scored.
     """
 
-    epochs: int
-    window: int
+    epochs: Count
+    window: Count
     before: bool
 
     def __post_init__(self) -> None:
-        """Check the settings; raises ``ConfigError``."""
+        """Raise ``SettingError`` for more than one pass."""
         if self.epochs != 1:
-            raise ConfigError("mode=online passes once over the test split; use mode=offline for more epochs")
-        whole_number("mode.window", self.window, least=1)
-        flag("mode.before", self.before)
+            raise SettingError(f"epochs={self.epochs} must be 1 with mode=online; use mode=offline for more epochs")
 
     def reads(self, method: Method) -> tuple[str, ...]:  # noqa: ARG002 - the same for every method
         """All splits a run may read."""
@@ -51,9 +52,13 @@ class Online:
         if isinstance(method, Optimiser):
             raise ConfigError(f"{type(method).__name__} optimises on a training split; use mode=offline")
 
+    def begin(self, bench: Bench) -> Context:
+        """Return the context before the first sample."""
+        return bench.method.start(bench.arena)
+
     def run(self, bench: Bench) -> Outcome:
         """Run the stream."""
-        context = start = bench.method.start(bench.arena)
+        context = start = self.begin(bench)
         order = list(bench.arena.samples(TEST))
         random.Random(f"{bench.seed}/test").shuffle(order)
         if not isinstance(bench.method, StepLearner):
@@ -62,13 +67,21 @@ class Online:
         bench.meter.begin("predict and learn", len(order))
         predicted: list[RolloutRecord] = []
         with bench.clock(Stage.ADAPT) as arena:
-            for index, sample in enumerate(order):
-                step = Step(index=index, total=len(order), epoch=0)
-                ready = Update(context=context)
-                if index % self.window == 0:
-                    window = order[index : index + self.window]
-                    ready = prepare(bench, arena, context, window, step)
-                    predicted += arena.records(arena.rollouts(window, ready.context))
-                context = take_step(bench, arena, context, [sample], step, ready=ready)
+            for index in range(len(order)):
+                go_on = partial(self._predict_and_learn, bench, arena, context, order, index)
+                context, records = until_answered(go_on, arena.door.replay_all)
+                predicted += records
         contexts = {"initial": start, "final": context}
         return Outcome(split=TEST, context=context, after=predicted, before=before, contexts=contexts)
+
+    def _predict_and_learn(
+        self, bench: Bench, arena: RunArena, context: Context, order: Sequence[Sample], index: int
+    ) -> tuple[Context, Sequence[RolloutRecord]]:
+        """Learn from one sample, after predicting its window where it is the first of one; return the predictions."""
+        step = Step(index=index, total=len(order), epoch=0)
+        ready, records = Update(context=context), list[RolloutRecord]()
+        if index % self.window == 0:
+            window = order[index : index + self.window]
+            ready = prepare(bench, arena, context, window, step)
+            records = arena.records(arena.rollouts(window, ready.context))
+        return take_step(bench, arena, context, [order[index]], step, ready=ready), records

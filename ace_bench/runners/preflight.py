@@ -2,59 +2,104 @@
 
 from __future__ import annotations
 
-import threading
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
 
 from rich.console import Console
 
-from ace_bench.core.backbones import Backbone, CacheReporting, Probing
-from ace_bench.core.errors import BudgetExhausted, Interrupted
-from ace_bench.core.protocols import Managed
-from ace_bench.runners.assemble import Plan
+from ace_bench.core.backbones import Backbone, CacheReporting, Keyed, Probing
+from ace_bench.core.errors import BudgetExhausted
+from ace_bench.core.protocols import Confining, Managed, Prompting
+from ace_bench.core.settings import settings_of
+from ace_bench.core.types import Stage
+from ace_bench.runners.assemble import Plan, place_of
 from ace_bench.runners.observers import compact
 from ace_bench.runners.rehearsal import Rehearsed, rehearse
+from ace_bench.runners.stopping import Stop
+from ace_bench.runners.wiring import make_bench
+from ace_bench.store.folder import RunFolder
 from ace_bench.store.journal import Journal
 from ace_bench.store.ledger import Account
 
 
+def check_beginning(plan: Plan) -> None:
+    """Let the run begin in a folder of its own that goes away: contexts are read, and templates against a sample.
+
+    Nothing is sent and nothing started. Raises ``ConfigError`` or ``DataError``.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = RunFolder(Path(scratch))
+        try:
+            bench = make_bench(folder, plan, Stop(), ())
+            with settings_of("method"):
+                context = plan.mode.begin(bench)
+            samples = bench.arena.samples(plan.mode.splits[Stage.EVALUATE])
+        finally:
+            folder.close()
+    for sample in samples[:1]:
+        inputs, shown = frozenset(sample.inputs), frozenset(context.render(sample))
+        for part in (plan.agent, plan.method, plan.task):
+            fields = part.prompt_fields(inputs, shown) if isinstance(part, Prompting) else {}
+            for template, names in fields.items():
+                plan.prompts.check(template, names)
+
+
+def check_keys(plan: Plan) -> None:
+    """Look for the keys and programs that the backbones need; raises ``ConfigError``. A dry run needs none."""
+    for place, backbone in _distinct(plan).items():
+        if isinstance(backbone, Keyed):
+            with settings_of(place):
+                backbone.check()
+
+
 @contextmanager
-def parts_ready(plan: Plan, journal: Journal, console: Console, stop: threading.Event) -> Iterator[None]:
+def parts_ready(plan: Plan, journal: Journal, console: Console, stop: Stop) -> Iterator[None]:
     """Start what has to be started and probe what can be; put everything away at the end, whatever happens.
 
     A probe is one tiny call a backbone; it belongs to no stage and is not in the ledger.
     """
 
     def say(line: str) -> None:
-        if stop.is_set():  # a server may take minutes to start: do not make a user wait for it
-            raise Interrupted("interrupted by the user")
+        stop.check()  # a server may take minutes to start: do not make a user wait for it
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     with ExitStack() as stack:
-        for part in (plan.task, plan.agent):
+        for place, part in (("task", plan.task), ("agent", plan.agent)):
             if isinstance(part, Managed):
                 stack.callback(part.close)
-                part.start(say)
-        for backbone in _distinct(plan):
-            if isinstance(backbone, Managed):
-                stack.callback(backbone.close)
-                backbone.start(say)
-            if isinstance(backbone, CacheReporting) and (counters := backbone.cache_counters()) is not None:
-                journal.add_server(backbone.name, counters.queries)  # before the probe warms the cache
-            if isinstance(backbone, Probing):
-                facts = backbone.probe().facts
-                say(f"{backbone.name}: " + ", ".join(f"{name} {fact}" for name, fact in facts.items()))
+                with settings_of(place):
+                    part.start(say)
+        for place, backbone in _distinct(plan).items():
+            with settings_of(place):
+                if isinstance(backbone, Managed):
+                    stack.callback(backbone.close)
+                    backbone.start(say)
+                if isinstance(backbone, CacheReporting) and (counters := backbone.cache_counters()) is not None:
+                    journal.add_server(backbone.name, counters.queries)  # before the probe warms the cache
+                if isinstance(backbone, Probing):
+                    facts = backbone.probe().facts
+                    say(f"{backbone.name}: " + ", ".join(f"{name} {fact}" for name, fact in facts.items()))
         yield
 
 
-def check_estimate(plan: Plan, spent: Account, console: Console) -> None:
+def with_confinement(plan: Plan) -> Plan:
+    """Note what confines code of models, once the parts that run it are ready."""
+    parts = (part.confinement for part in (plan.task, plan.agent) if isinstance(part, Confining))
+    layers = next((layers for layers in parts if layers is not None), None)
+    return plan if layers is None else replace(plan, about={**plan.about, "confinement": [*layers]})
+
+
+def check_estimate(plan: Plan, spent: Account, console: Console, stop: Stop) -> None:
     """Estimate what a run on real backbones takes; raise ``BudgetExhausted`` where that is more than its budget.
 
     ``spent`` is what earlier processes of the run paid: a run that is continued is not estimated again.
     """
     if plan.simulated or spent.calls:
         return
-    estimate = rehearse(plan)
+    estimate = rehearse(plan, stop)
     console.print(describe(estimate), markup=False, highlight=False, soft_wrap=True)
     needed = Account(calls=estimate.calls, usage=estimate.usage)
     reason = plan.budget.exceeded(needed, under_way=0, wall=0.0)
@@ -89,5 +134,7 @@ def show_dry_run(plan: Plan, console: Console) -> None:
     console.print(describe(estimate), markup=False, highlight=False, soft_wrap=True)
 
 
-def _distinct(plan: Plan) -> list[Backbone]:
-    return list({id(backbone): backbone for backbone in plan.backbones.values()}.values())
+def _distinct(plan: Plan) -> dict[str, Backbone]:
+    """Return each backbone once, by where it stands in the configuration."""
+    roles = {id(backbone): role for role, backbone in reversed([*plan.backbones.items()])}
+    return {place_of(role): plan.backbones[role] for role in reversed([*roles.values()])}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from ace_bench.runners.arena import GENERATOR
 from ace_bench.runners.assemble import Plan
 from ace_bench.runners.bench import Bench
 from ace_bench.runners.budget import Budget
+from ace_bench.runners.stopping import Stop
 from ace_bench.runners.wiring import make_bench
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.ledger import Account
@@ -36,7 +36,7 @@ class Rehearsed:
     prompts: dict[str, Sequence[Message]] = field(default_factory=dict)
 
 
-def rehearse(plan: Plan) -> Rehearsed:
+def rehearse(plan: Plan, stop: Stop | None = None) -> Rehearsed:
     """Run the plan on a few samples in a throwaway folder, at no cost, and scale up to all of them."""
     standins = {role: _StandIn(role, backbone) for role, backbone in plan.backbones.items()}
     limits = {split: min(REHEARSED, limit or REHEARSED) for split, limit in plan.limits.items()}
@@ -44,7 +44,7 @@ def rehearse(plan: Plan) -> Rehearsed:
     with tempfile.TemporaryDirectory() as scratch:
         folder = RunFolder(Path(scratch))
         try:
-            bench = make_bench(folder, small, threading.Event(), ())
+            bench = make_bench(folder, small, stop or Stop(), ())
             plan.mode.run(bench)
             ledger = folder.calls.ledger
             calls, usage = 0, NO_USAGE

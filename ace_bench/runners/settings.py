@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from omegaconf import DictConfig, OmegaConf
+from msgspec import Meta
 
-from ace_bench.core.errors import ConfigError
-from ace_bench.core.settings import choice, flag, positive, whole_number
+from ace_bench.core.settings import Count, Parallel, Port, Seed, Text, make_part
 from ace_bench.core.types import Labels
 from ace_bench.runners.budget import Budget
+from ace_bench.runners.unanswered import FaultRule
 
-SPLITS = ("train", "val", "test")
-_KEYS = (
-    *("name", "results", "seed", "labels", "limit", "concurrency", "resume", "prompts", "embedder", "budget"),
-    *("dry_run", "estimate", "response_cache", "metrics_port"),
-)
-_BUDGET = tuple(field.name for field in fields(Budget))
+_Word = Annotated[
+    str, Meta(pattern=r"[\w.-]*[\w-][\w.-]*", description="one word of letters, digits, - and _: it names a folder")
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +26,7 @@ class Settings:
     labels: Labels
     limits: Mapping[str, int | None]
     budget: Budget
+    faults: FaultRule
     concurrency: int
     seed: int
     resume: bool
@@ -39,43 +36,50 @@ class Settings:
     metrics_port: int | None
 
 
-def read_settings(config: DictConfig, *, groups: Sequence[str]) -> Settings:
-    """Read the top of a configuration that also holds ``groups``; raises ``ConfigError`` by the setting's name."""
-    unknown = sorted(str(key) for key in config if key not in (*_KEYS, *groups))
-    if unknown:
-        raise ConfigError(f"there is no key {', '.join(unknown)}; `python run.py --help` lists what there is")
-    if not re.fullmatch(r"[\w.-]*[\w-][\w.-]*", str(config.name)):
-        raise ConfigError(f"name={config.name} must be one word: it names a folder in results")
-    port = config.metrics_port
+@dataclass(frozen=True, kw_only=True)
+class _BySplit:
+    train: Count | None = None
+    val: Count | None = None
+    test: Count | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Top:
+    """The settings as a user writes them."""
+
+    name: _Word
+    results: Text
+    seed: Seed
+    labels: Literal["gold", "correctness", "none"]
+    limit: Count | _BySplit | None
+    concurrency: Parallel
+    resume: bool
+    prompts: Text
+    embedder: Text
+    response_cache: Text | None
+    dry_run: bool
+    estimate: bool
+    metrics_port: Port | None
+    accept_faults: bool
+    stop_after_faults: Count
+    budget: Budget
+
+
+def read_settings(top: Mapping[str, Any]) -> Settings:
+    """Read the settings beside the groups; raises ``ConfigError`` by the setting's name."""
+    given: _Top = make_part(_Top, top, "")
+    limit = given.limit
+    by_split = limit if isinstance(limit, _BySplit) else _BySplit(train=limit, val=limit, test=limit)
     return Settings(
-        labels=Labels(choice("labels", config.labels, [label.value for label in Labels])),
-        limits=_limits(OmegaConf.to_object(config.limit) if isinstance(config.limit, DictConfig) else config.limit),
-        budget=_budget(config.budget),
-        concurrency=whole_number("concurrency", config.concurrency, least=1),
-        seed=whole_number("seed", config.seed, least=0),
-        resume=flag("resume", config.resume),
-        dry_run=flag("dry_run", config.dry_run),
-        estimate=flag("estimate", config.estimate),
-        response_cache=None if config.response_cache is None else Path(config.response_cache),
-        metrics_port=None if port is None else whole_number("metrics_port", port, least=1),
+        labels=Labels(given.labels),
+        limits=asdict(by_split),
+        budget=given.budget,
+        faults=FaultRule(accept=given.accept_faults, stop_after=given.stop_after_faults),
+        concurrency=given.concurrency,
+        seed=given.seed,
+        resume=given.resume,
+        dry_run=given.dry_run,
+        estimate=given.estimate,
+        response_cache=None if given.response_cache is None else Path(given.response_cache),
+        metrics_port=given.metrics_port,
     )
-
-
-def _budget(limits: DictConfig) -> Budget:
-    values = {str(name): value for name, value in limits.items()}
-    for name, value in values.items():
-        if name not in _BUDGET:
-            raise ConfigError(f"there is no budget.{name}; there are {', '.join(_BUDGET)}")
-        if value is not None:
-            positive(f"budget.{name}", value)
-    return Budget(**values)
-
-
-def _limits(limit: Any) -> dict[str, int | None]:
-    per_split = limit if isinstance(limit, dict) else dict.fromkeys(SPLITS, limit)
-    for split, value in per_split.items():
-        if split not in SPLITS:
-            raise ConfigError(f"limit names no split {split}; splits are {', '.join(SPLITS)}")
-        if value is not None:
-            whole_number(f"limit of {split}", value, least=1)
-    return {split: per_split.get(split) for split in SPLITS}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 from ace_bench.core.errors import ConfigError
+from ace_bench.store.files import replace_files
 
 CACHE_VARIABLE = "ACE_BENCH_CACHE"
 
@@ -27,10 +27,6 @@ def cache_folder(name: str) -> Path:
 def write_whole(path: Path, content: bytes) -> None:
     """Put a file into a cache at once, for other runs may read it at any time; raises ``ConfigError``."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(draft).replace(path)
+        replace_files({path: content})
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}; set {CACHE_VARIABLE} to a folder") from error

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import msgspec
 
+from ace_bench.core.typed import decoder_of
 from ace_bench.core.types import Completion, Fault, Message, Stage
+from ace_bench.store.files import WriteGate
 from ace_bench.store.ledger import Ledger
 from ace_bench.store.lines import AppendLog
 
@@ -38,34 +40,75 @@ def call_name(session: str, role: str, messages: Sequence[Message]) -> str:
     return f"{session}/{role}/{value:08x}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class CallRecord:
+    """One line of ``calls.jsonl``."""
+
+    id: str
+    stage: Stage
+    role: str
+    session: str
+    completion: Completion
+    fault: Fault | None
+
+
+class _About(msgspec.Struct):
+    id: str
+    stage: Stage
+    role: str
+    session: str
+    fault: Fault | None = None
+
+
+def parse_call(line: bytes) -> CallRecord:
+    """Read a line of ``calls.jsonl``; raises ``ValueError``."""
+    about: _About = decoder_of(_About).decode(line)
+    completion: Completion = decoder_of(Completion).decode(line)
+    return CallRecord(
+        id=about.id,
+        stage=about.stage,
+        role=about.role,
+        session=about.session,
+        completion=completion,
+        fault=about.fault,
+    )
+
+
 class CallLog:
     """``calls.jsonl``: replies by call id, with the ledger over them.
 
     The prompt itself is not kept: it can be made again from the context step, ``samples.json`` and ``prompts/``, and
     writing a whole playbook at every call would let the folder grow by the playbook instead of the delta.
+
+    A call that the backbone did not answer is kept for what it cost; when it is asked again, the later line counts.
     """
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, gate: WriteGate | None = None):
         self.ledger = Ledger()
-        self._log = AppendLog(path)
+        self._log = AppendLog(
+            path,
+            parse_call,
+            gate=gate,
+            meaning="the calls that are gone are made again, and what may rest on them is done again over the others",
+        )
+        self.lost = self._log.found.lost
+        """Numbers of the lines that damage took."""
         self._by_id: dict[str, Recorded] = {}
-        for record in self._log.records:
-            recorded = Recorded(
-                completion=msgspec.convert(record, Completion), fault=msgspec.convert(record["fault"], Fault | None)
-            )
-            self._enter(record["id"], recorded, Stage(record["stage"]), record["role"])
+        for record in self._log.found.entries:
+            recorded = Recorded(completion=record.completion, fault=record.fault)
+            self._enter(record.id, recorded, record.stage, record.role)
 
     @property
     def made(self) -> int:
-        """Number of calls recorded."""
-        return len(self._by_id)
+        """Number of calls recorded, unanswered ones included."""
+        return self._log.count
 
     def find(self, call_id: str) -> Recorded | None:
         """Return what an earlier process of this run got for a call."""
         return self._by_id.get(call_id)
 
     def add(self, call_id: str, recorded: Recorded, *, stage: Stage, role: str, session: str) -> None:
-        """Keep a call that was just made."""
+        """Keep a call that was just made; raises ``FolderUnwritable``."""
         record = {
             "id": call_id,
             "stage": stage.value,
@@ -77,14 +120,19 @@ class CallLog:
         self._log.append(record)
         self._enter(call_id, recorded, stage, role)
 
+    def settle(self) -> None:
+        """Put the file in order after damage; raises ``FolderUnwritable``."""
+        self._log.settle()
+
     def sync(self) -> None:
         """Flush to the disk itself."""
         self._log.sync()
 
     def close(self) -> None:
-        """Sync and close the file."""
+        """Close the file."""
         self._log.close()
 
     def _enter(self, call_id: str, recorded: Recorded, stage: Stage, role: str) -> None:
         self._by_id[call_id] = recorded
-        self.ledger.add(stage, role, recorded.completion)
+        answered = recorded.fault is None or not recorded.fault.unanswered
+        self.ledger.add(stage, role, recorded.completion, answered=answered)

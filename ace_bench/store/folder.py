@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from filelock import FileLock, Timeout
 
-from ace_bench.core.errors import StoreError
+from ace_bench.core.errors import FolderUnwritable, StoreError
 from ace_bench.core.types import Record
 from ace_bench.store.calls import CallLog
+from ace_bench.store.checksums import Checksums
+from ace_bench.store.files import DRAFT, WriteGate, replace_files, sync, sync_folders
 from ace_bench.store.journal import Journal
 
+STATUS = "status.json"
+_log = logging.getLogger(__name__)
 _ATTEMPT = re.compile(r"^seed(?P<seed>\d+)(?:-(?P<attempt>\d+))?$")
 
 
 def choose_folder(parent: Path, seed: int, *, resume: bool) -> Path:
     """Return the folder of a seed under ``parent``: the latest one to continue, or a new one beside it.
 
-    Folders are ``seed0``, then ``seed0-2``, ``seed0-3`` ... for repetitions with ``resume=false``.
+    Folders are ``seed0``, then ``seed0-2``, ``seed0-3`` ... for repetitions with ``resume=false``. Raises
+    ``StoreError`` where ``parent`` cannot be read.
     """
+    try:
+        names = os.listdir(parent)
+    except FileNotFoundError:
+        names = []
+    except OSError as error:
+        raise StoreError(f"{parent} cannot be read ({error.strerror}); choose another folder with results=") from error
     attempts = [
-        int(match["attempt"] or 1)
-        for path in (parent.iterdir() if parent.is_dir() else ())
-        if (match := _ATTEMPT.match(path.name)) and int(match["seed"]) == seed
+        int(match["attempt"] or 1) for name in names if (match := _ATTEMPT.match(name)) and int(match["seed"]) == seed
     ]
     latest = max(attempts, default=0)
     number = latest if resume and latest else latest + 1
@@ -37,63 +48,87 @@ class RunFolder:
     """One run on disk, held by one process at a time.
 
     Files: ``config.yaml``, ``environment.json``, ``status.json``, ``samples.json``, ``prompts/``, ``journal.jsonl``,
-    ``calls.jsonl``, ``contexts/``, ``metrics.json`` and ``summary.txt``.
+    ``calls.jsonl``, ``contexts/``, ``metrics.json``, ``summary.txt`` and ``checksums.jsonl``. What writes raises
+    ``FolderUnwritable`` where the disk does not take it, and from then on nothing is written but the status.
     """
 
     def __init__(self, path: Path):
         """Open or create the folder and take its lock; raises ``StoreError`` where another process holds it."""
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreError(f"{path} cannot be made ({error}); choose another results folder") from error
         self.path = path
+        self.gate = WriteGate()
         self._lock = FileLock(path / ".lock")
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout as error:
-            raise StoreError(
-                f"{path} is in use by another process; wait for it or stop it, or pass resume=false for a new one"
-            ) from error
-        try:
-            self.calls = CallLog(path / "calls.jsonl")
-            self.journal = Journal(path / "journal.jsonl", self.calls)
-        except BaseException:
-            self._lock.release()
-            raise
-
-    @property
-    def metrics(self) -> dict[str, Any] | None:
-        """The metrics of a finished run, else ``None``."""
-        return self.read_json("metrics.json")
-
-    def read_json(self, name: str) -> dict[str, Any] | None:
-        """Read a JSON file of the folder, ``None`` where there is none."""
-        path = self.path / name
-        if not path.exists():
-            return None
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-        except msgspec.MsgspecError as error:
-            raise StoreError(f"{path} is damaged ({error}); delete it and repeat the command") from error
+        with contextlib.ExitStack() as opened, self.gate.writing(path):
+            _make_folder(path)
+            try:
+                self._lock.acquire(timeout=0)
+            except Timeout as error:
+                raise StoreError(
+                    f"{path} is in use by another process; wait for it or stop it, or pass resume=false for a new one"
+                ) from error
+            opened.callback(self._lock.release)
+            for draft in path.rglob(f"*{DRAFT}"):  # of a process that was killed
+                draft.unlink()
+            self._checksums = opened.enter_context(contextlib.closing(Checksums(path, self.gate)))
+            self.calls = opened.enter_context(contextlib.closing(CallLog(path / "calls.jsonl", self.gate)))
+            self.journal = Journal(path / "journal.jsonl", self.calls, self.gate)
+            opened.enter_context(contextlib.closing(self.journal))
+            self.calls.settle()  # only now: while numbers are missing there, it is known what may rest on them
+            sync(path)
+            self._opened = opened.pop_all()
 
     def write_json(self, name: str, value: Record) -> None:
         """Write a JSON file whole or not at all."""
-        self.write_text(name, msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+        self.write({name: pretty(value)})
 
-    def write_text(self, name: str, text: str) -> None:
-        """Write a text file whole or not at all."""
-        target = self.path / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial = target.with_name(target.name + ".part")
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(target)
+    def write(self, contents: Mapping[str, str]) -> None:
+        """Write text files, each whole or not at all, and keep their checksums; on return they are on the disk."""
+        encoded = {name: text.encode() for name, text in contents.items()}
+        self._checksums.add({name: content for name, content in encoded.items() if name != STATUS})
+        with self.gate.writing(self.path):
+            replace_files({self.path / name: content for name, content in encoded.items()})
 
-    def set_status(self, state: str, reason: str = "", extra: Mapping[str, Any] | None = None) -> None:
-        """Note how the run stands: ``running``, ``stopped`` (with the reason) or ``finished``."""
-        self.write_json("status.json", {"state": state, "reason": reason, **(extra or {})})
+    def holds(self, name: str, text: str) -> bool:
+        """Whether a file has this content."""
+        try:
+            return (self.path / name).read_bytes() == text.encode()
+        except OSError:
+            return False
+
+    def set_status(self, state: str, reason: str = "") -> None:
+        """Note how the run stands: ``running`` or ``finished``."""
+        self.write({STATUS: _status(state, reason)})
+
+    def leave_status(self, state: str, reason: str) -> None:
+        """Note why the run ends early, ``stopped`` or ``failed``, wherever the disk takes it; never raises."""
+        path, text = self.path / STATUS, _status(state, reason).encode()
+        try:
+            replace_files({path: text})
+        except OSError:
+            with contextlib.suppress(OSError), path.open("r+b") as file:  # a full disk lets a small file change
+                file.write(text)
+                file.truncate()
 
     def close(self) -> None:
-        """Sync everything and let the folder go."""
-        self.journal.close()
-        self.calls.close()
-        self._lock.release()
+        """Sync everything and let the folder go; what the disk does not take any more is logged."""
+        with self._opened:
+            try:
+                if not self.gate.is_shut:
+                    self.journal.end()
+            except FolderUnwritable as error:
+                _log.warning("%s", error)
+
+
+def pretty(value: Record) -> str:
+    """Return a value as the text of a JSON file."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+
+
+def _status(state: str, reason: str) -> str:
+    return pretty({"state": state, "reason": reason})
+
+
+def _make_folder(path: Path) -> None:
+    """Make a folder whose name is safe against a power failure."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    sync_folders(folder.parent for folder in missing)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ace_bench.core.errors import StoreError
-from ace_bench.store.lines import read_lines
+from ace_bench.core.typed import decoder_of
+from ace_bench.store.lines import SEAL, read_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,16 +25,25 @@ class Frames:
 
 
 def load_frames(folder: str | Path) -> Frames:
-    """Load a run folder, running or finished; needs no lock and changes nothing."""
+    """Load a run folder, running or finished; needs no lock and changes nothing.
+
+    Damaged lines are left out with a warning. Raises ``StoreError``.
+    """
     import pandas as pd
 
     root = Path(folder)
     if not (root / "journal.jsonl").exists():
         raise StoreError(f"{root} is no run folder: it holds no journal.jsonl; give the folder a run printed last")
-    journal, _ = read_lines(root / "journal.jsonl")
-    calls, _ = read_lines(root / "calls.jsonl")
+    journal, calls = (_records(root / name) for name in ("journal.jsonl", "calls.jsonl"))
     flat = {
-        kind: pd.json_normalize([line for line in journal if line["kind"] == kind], max_level=1)
+        kind: pd.json_normalize([line for line in journal if line.get("kind") == kind], max_level=1)
         for kind in ("rollout", "step")
     }
     return Frames(rollouts=flat["rollout"], steps=flat["step"], calls=pd.json_normalize(calls, max_level=1))
+
+
+def _records(path: Path) -> list[dict[str, Any]]:
+    found = read_lines(path, decoder_of(dict[str, Any]).decode)
+    if found.problems:
+        warnings.warn(f"{found.summary}: left out", stacklevel=3)
+    return [{key: value for key, value in record.items() if key not in SEAL} for record in found.entries]

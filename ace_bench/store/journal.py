@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
+from ace_bench.core.typed import decoder_of
 from ace_bench.core.types import Attempt, Fault, Grade, Record, Stage
 from ace_bench.store.calls import CallLog
+from ace_bench.store.files import WriteGate
 from ace_bench.store.lines import AppendLog
-
-_SYNC_EVERY_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,38 +67,102 @@ class CacheRecord:
     hits: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class ServerRecord:
+    """Tokens that a server had looked up in its cache before this run's first call: 0 is a cold start."""
+
+    server: str
+    asked_before: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClockRecord:
+    """Nothing but the clock that every line has."""
+
+
+_KINDS: Mapping[str, type] = {
+    "rollout": RolloutRecord,
+    "step": StepRecord,
+    "cache": CacheRecord,
+    "server": ServerRecord,
+    "clock": ClockRecord,
+}
+
+
+class _About(msgspec.Struct):
+    """What every line of the journal says: its kind, and how things stood when it was written."""
+
+    kind: str
+    process: Annotated[str, msgspec.Meta(pattern="^[0-9]+$")]
+    clock: Stage | None
+    wall: float
+    calls_made: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class JournalLine:
+    """One line of ``journal.jsonl``: by ``process``, when its stage ``clock`` had run for ``wall`` seconds."""
+
+    process: str
+    clock: Stage | None
+    wall: float
+    calls_made: int
+    record: RolloutRecord | StepRecord | CacheRecord | ServerRecord | ClockRecord
+
+
+def parse_journal(line: bytes) -> JournalLine:
+    """Read a line of ``journal.jsonl``; raises ``ValueError``."""
+    about: _About = decoder_of(_About).decode(line)
+    if about.kind not in _KINDS:
+        raise ValueError(f"unknown kind {about.kind!r}")
+    return JournalLine(
+        process=about.process,
+        clock=about.clock,
+        wall=about.wall,
+        calls_made=about.calls_made,
+        record=decoder_of(_KINDS[about.kind]).decode(line),
+    )
+
+
 class Journal:
     """``journal.jsonl``. Wall time is kept across processes: each line says how long its stage has run so far.
 
-    Each line also says how many calls were recorded when it was written. Where a power failure or a truncated file
-    took calls that a line rests on, the journal counts only up to that line: what follows is done again, with the
-    calls that are left replayed, and the ledger never lacks a call that a rollout needed.
+    Each line also says how many calls were recorded when it was written. Where a power failure or damage took calls
+    that a line may rest on, the journal counts only up to that line: what follows is done again, with the calls that
+    are left replayed, and the ledger never lacks a call that a rollout needed.
     """
 
-    def __init__(self, path: Path, calls: CallLog):
-        self._log = AppendLog(path)
+    def __init__(self, path: Path, calls: CallLog, gate: WriteGate | None = None):
+        """Read the journal and put its file in order; raises ``StoreError`` and ``FolderUnwritable``."""
+        self._log = AppendLog(
+            path,
+            parse_journal,
+            gate=gate,
+            meaning="what was recorded in lines that are gone is done again from the recorded calls",
+        )
         self._calls = calls
-        resting = [line for line, record in enumerate(self._log.records) if record["calls_made"] > calls.made]
-        if resting:
-            self._log.keep(resting[0])
         self.rollouts: dict[str, RolloutRecord] = {}
         self.steps: list[StepRecord] = []
         self.caches: list[CacheRecord] = []
         self.asked_before: dict[str, int] = {}
         """Tokens that each server had looked up in its cache before this run's first call: 0 is a cold start."""
-        self._walls: dict[tuple[str, str], float] = {}
-        for record in self._log.records:
-            self._enter(record)
+        self._walls: dict[tuple[str, Stage], float] = {}
+        lines = self._log.found.entries
+        gap = min(self._log.found.lost, default=len(lines) + 1)
+        kept = {
+            place
+            for place, line in enumerate(lines[: _resting(lines, calls)])
+            if self._enter(line, follows_gap=place + 1 >= gap)
+        }
+        self._log.settle(kept)
         self._process = str(1 + max((int(p) for p, _ in self._walls), default=0))
         self._stage: Stage | None = None
         self._stage_start = 0.0
-        self._synced = time.monotonic()
-        self._lock = threading.Lock()
 
     def begin(self, stage: Stage) -> None:
         """Start the clock of a stage; the time of earlier stretches of the same stage is kept."""
         self._close_stretch()
-        spent = self._walls.get((self._process, stage.value), 0.0)
+        spent = self._walls.get((self._process, stage), 0.0)
         self._stage, self._stage_start = stage, time.monotonic() - spent
 
     def end(self) -> None:
@@ -113,20 +177,14 @@ class Journal:
         before = sum(
             seconds
             for (process, name), seconds in self._walls.items()
-            if name == stage.value and not (running and process == self._process)
+            if name is stage and not (running and process == self._process)
         )
         return before + running
 
     def add_rollout(self, record: RolloutRecord) -> None:
         """Keep a graded rollout."""
         self._append({"kind": "rollout", **msgspec.to_builtins(record)})
-        with self._lock:
-            self.rollouts[record.key] = record
-            due = time.monotonic() - self._synced > _SYNC_EVERY_S
-            if due:
-                self._synced = time.monotonic()
-        if due:
-            self._sync()
+        self.rollouts[record.key] = record
 
     def add_step(self, record: StepRecord) -> None:
         """Keep a finished step; on return it is on the disk."""
@@ -148,8 +206,7 @@ class Journal:
             self.caches.append(record)
 
     def close(self) -> None:
-        """Sync and close the file."""
-        self.end()
+        """Close the file."""
         self._log.close()
 
     def _append(self, record: dict[str, Any]) -> None:
@@ -173,18 +230,28 @@ class Journal:
 
     def _close_stretch(self) -> None:
         if self._stage is not None:
-            self._walls[self._process, self._stage.value] = self._elapsed()
+            self._walls[self._process, self._stage] = self._elapsed()
             self._append({"kind": "clock"})
 
-    def _enter(self, record: dict[str, Any]) -> None:
-        if record["clock"]:
-            self._walls[record["process"], record["clock"]] = record["wall"]
-        if record["kind"] == "rollout":
-            rollout = msgspec.convert(record, RolloutRecord)
-            self.rollouts[rollout.key] = rollout
-        elif record["kind"] == "step":
-            self.steps.append(msgspec.convert(record, StepRecord))
-        elif record["kind"] == "cache":
-            self.caches.append(msgspec.convert(record, CacheRecord))
-        elif record["kind"] == "server":
-            self.asked_before.setdefault(record["server"], record["asked_before"])
+    def _enter(self, line: JournalLine, *, follows_gap: bool) -> bool:
+        """Take a line in; false for a step after a gap: it is taken again, and so is what the gap held of it."""
+        record = line.record
+        if isinstance(record, StepRecord) and (follows_gap or record.index != len(self.steps)):
+            return False
+        if line.clock is not None:
+            self._walls[line.process, line.clock] = line.wall
+        if isinstance(record, RolloutRecord):
+            self.rollouts[record.key] = record
+        elif isinstance(record, StepRecord):
+            self.steps.append(record)
+        elif isinstance(record, CacheRecord):
+            self.caches.append(record)
+        elif isinstance(record, ServerRecord):
+            self.asked_before.setdefault(record.server, record.asked_before)
+        return True
+
+
+def _resting(lines: Sequence[JournalLine], calls: CallLog) -> int:
+    """Return the place of the first line that may rest on a call that is gone."""
+    gone = min(calls.lost, default=calls.made + 1)
+    return next((place for place, line in enumerate(lines) if line.calls_made >= gone), len(lines))

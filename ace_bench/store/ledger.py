@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from ace_bench.core.types import NO_USAGE, Completion, Stage, Usage
 
@@ -12,8 +13,10 @@ from ace_bench.core.types import NO_USAGE, Completion, Stage, Usage
 class Account:
     """Sums over some calls.
 
-    ``seconds`` is model time, ``waited`` time lost to the ``retries``. ``replayed`` calls came from the response
-    cache: they are in ``calls`` and in no other sum.
+    ``calls`` are those that were answered. ``seconds`` is model time, ``waited`` time lost to the ``retries``, those of
+    unanswered calls included. ``replayed`` calls came from the response cache: they are in ``calls`` and in no other
+    sum. ``exact_usd`` lets ``usage.usd`` be rounded only once, so that the order of the calls, which threads decide,
+    leaves no trace in it.
     """
 
     calls: int = 0
@@ -22,6 +25,12 @@ class Account:
     usage: Usage = NO_USAGE
     seconds: float = 0.0
     waited: float = 0.0
+    exact_usd: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        """Take the dollars of ``usage`` as exact."""
+        if self.exact_usd is None and self.usage.usd is not None:
+            object.__setattr__(self, "exact_usd", Fraction(self.usage.usd))
 
     @property
     def paid(self) -> int:
@@ -30,11 +39,13 @@ class Account:
 
     def __add__(self, other: Account) -> Account:
         """Sum field by field; unknown usage stays unknown."""
+        usd = None if self.exact_usd is None or other.exact_usd is None else self.exact_usd + other.exact_usd
         return Account(
             calls=self.calls + other.calls,
             replayed=self.replayed + other.replayed,
             retries=self.retries + other.retries,
-            usage=self.usage + other.usage,
+            usage=replace(self.usage + other.usage, usd=None if usd is None else float(usd)),
+            exact_usd=usd,
             seconds=self.seconds + other.seconds,
             waited=self.waited + other.waited,
         )
@@ -48,10 +59,10 @@ class Ledger:
         self._total = Account()
         self._lock = threading.Lock()
 
-    def add(self, stage: Stage, role: str, completion: Completion) -> None:
-        """Enter one call."""
+    def add(self, stage: Stage, role: str, completion: Completion, *, answered: bool = True) -> None:
+        """Enter one call; of one that was not answered only what it cost."""
         entry = Account(
-            calls=1,
+            calls=int(answered),
             replayed=int(completion.replayed),
             retries=completion.retries,
             usage=NO_USAGE if completion.replayed else completion.usage,

@@ -1,92 +1,266 @@
-"""Append-only JSON Lines files that survive a kill at any byte."""
+"""Append-only JSON Lines files with a checksum a line: they survive kills, full disks and damage.
+
+A line is a JSON object that ends in its number, counted from 1, and its checksum::
+
+    {"id":"...","text":"...","line":17,"crc32":"0a1b2c3d"}
+
+``crc32`` is zlib's over all bytes of the line before ``,"crc32"``. Numbers show lines that are missing, come twice or
+changed places. Files of versions that wrote neither are read as they are, until a run continues them.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import re
 import threading
+import time
+import zlib
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Generic, TypeVar
 
 import msgspec
 
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Record
+from ace_bench.store.files import WriteGate, replace_files, sync
 
+T = TypeVar("T")
+
+DAMAGED = ".damaged"
+"""How the name of a file ends that holds lines taken out of another one, byte by byte as they were."""
+
+SEAL = ("line", "crc32")
+"""The fields at the end of each line that are not content."""
+
+_SYNC_EVERY_S = 1.0
+_SEALED = re.compile(rb',"line":(\d+),"crc32":"([0-9a-f]{8})"\}$')
+_LONGEST_SEAL, _CHECKSUM = 60, len(b',"crc32":"00000000"}')
+_SHOWN = 3
 _log = logging.getLogger(__name__)
 
 
-class AppendLog:
-    """One JSON object a line. A line counts once it ends in a newline; a torn tail is cut off on opening.
+@dataclass(frozen=True, kw_only=True)
+class Lines(Generic[T]):
+    """What a file holds: ``entries`` in the order of their numbers, and the bytes ``lines`` that they came from.
 
-    Each ``append`` is handed to the operating system at once, so that a killed process loses nothing it wrote;
-    ``sync`` makes it safe against a power failure and is called at step boundaries.
+    ``problems`` says in words what is wrong, ``damaged`` are the lines left out for it, ``lost`` the numbers known to
+    be gone. ``whole`` counts the bytes up to the end of the last line: what follows was never finished. ``sealed`` is
+    false for a file without checksums.
     """
 
-    def __init__(self, path: Path):
-        """Open or create ``path``; ``records`` holds what it contains."""
+    path: Path
+    entries: list[T] = field(default_factory=list)
+    lines: list[bytes] = field(default_factory=list)
+    problems: tuple[str, ...] = ()
+    damaged: tuple[bytes, ...] = ()
+    lost: tuple[int, ...] = ()
+    whole: int = 0
+    sealed: bool = True
+
+    @property
+    def summary(self) -> str:
+        """What is wrong with the file, in one line."""
+        more = len(self.problems) - _SHOWN
+        return f"{self.path}: {', '.join(self.problems[:_SHOWN])}" + (f" and {more} more" if more > 0 else "")
+
+    def check(self) -> Lines[T]:
+        """Return itself; raises ``StoreError`` where anything is wrong: no sum over the lines would be right."""
+        if self.problems:
+            raise StoreError(f"{self.summary}; restore the file, or repeat the run")
+        return self
+
+
+def read_lines(path: Path, parse: Callable[[bytes], T]) -> Lines[T]:
+    """Read a file; one that is not there is empty. ``parse`` raises ``ValueError`` for a line of the wrong shape.
+
+    What follows the last line end is being written, or never was. Raises ``StoreError`` where the file as a whole
+    cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return Lines(path=path)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read ({error.strerror}); make it readable, or restore it") from error
+    whole = data.rfind(b"\n") + 1
+    reading = _Reading([*data[:whole].split(b"\n")[:-1]], parse)
+    return Lines(
+        path=path,
+        entries=[reading.found[number][0] for number in sorted(reading.found)],
+        lines=[reading.found[number][1] for number in sorted(reading.found)],
+        problems=tuple(reading.problems),
+        damaged=tuple(reading.damaged),
+        lost=reading.lost,
+        whole=whole,
+        sealed=reading.sealed,
+    )
+
+
+class _Reading(Generic[T]):
+    """Goes through the lines of a file and tells the good ones from the others."""
+
+    def __init__(self, lines: list[bytes], parse: Callable[[bytes], T]):
+        numbers = [_number(line) for line in lines]
+        self.sealed = not lines or any(numbers)
+        self.found: dict[int, tuple[T, bytes]] = {}
+        self.problems: list[str] = []
+        self.damaged: list[bytes] = []
+        twice, broken_before_last = 0, 0
+        seen: set[bytes] = set()
+        broken = 0
+        for place, (line, sealed_as) in enumerate(zip(lines, numbers, strict=True), start=1):
+            number = sealed_as if self.sealed else place - twice
+            if number in self.found or (not self.sealed and line in seen):
+                twice += 1
+                self._leave_out(line, f"line {place} comes twice")
+                continue
+            seen.add(line)
+            try:
+                if number is None:
+                    raise ValueError("its checksum does not fit")
+                self.found[number] = parse(line), line
+                broken_before_last = broken
+            except (ValueError, RecursionError) as error:
+                broken += 1
+                self._leave_out(line, f"line {place} is damaged ({error})")
+        self.lost = tuple(sorted(set(range(1, max(self.found, default=0))) - self.found.keys()))
+        missing = len(self.lost) - broken_before_last
+        if missing > 0:
+            what = "a line is" if missing == 1 else f"{missing} lines are"
+            self.problems.append(f"{what} missing (the first gap is at number {self.lost[0]})")
+
+    def _leave_out(self, line: bytes, problem: str) -> None:
+        self.damaged.append(line)
+        self.problems.append(problem)
+
+
+class AppendLog(Generic[T]):
+    """A file of lines that one process writes.
+
+    Each ``append`` is handed to the operating system at once, so that a killed process loses nothing it wrote, and at
+    least every second one of them waits until the disk itself has it. An append that fails is cut back, and none
+    follows it: the file ends in a whole line.
+    """
+
+    def __init__(self, path: Path, parse: Callable[[bytes], T], *, gate: WriteGate | None = None, meaning: str = ""):
+        """Read ``path``. ``meaning`` completes the warning about lines that cannot be used: what follows from it."""
         self.path = path
-        self.records, self._ends = read_lines(path)
-        size = path.stat().st_size if path.exists() else 0
-        self._file = path.open("ab", buffering=0)
-        torn = size - self._cut()
-        if torn:
-            _log.warning("%s ended in %d bytes of a line that was never finished; they were cut off", path, torn)
+        self.found = read_lines(path, parse)
+        self.gate = gate or WriteGate()
+        self._meaning = meaning
         self._lock = threading.Lock()
         self._encoder = msgspec.json.Encoder()
+        self._synced = time.monotonic()
+        self._settled = False
+        self._count = len(self.found.entries)
+        self._size = 0
+        self._file: FileIO | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of lines."""
+        return self._count
+
+    def settle(self, keep: Collection[int] | None = None) -> None:
+        """Leave in the file only the entries that can be used, or those of ``keep``, by place; before any ``append``.
+
+        Damaged lines go to a file beside it. Raises ``FolderUnwritable``.
+        """
+        found = self.found
+        kept = [line for place, line in enumerate(found.lines) if keep is None or place in keep]
+        if found.problems:
+            kept_in = f"; what was there is kept in {self.path.name}{DAMAGED}" if found.damaged else ""
+            _log.warning("%s%s; %s", found.summary, kept_in, self._meaning)
+        with self.gate.writing(self.path):
+            if found.damaged:
+                aside = self.path.with_name(self.path.name + DAMAGED)
+                with aside.open("ab") as file:
+                    file.write(b"".join(line + b"\n" for line in found.damaged))
+                sync(aside)
+            if found.problems or len(kept) < len(found.lines) or not found.sealed:
+                data = b"".join(_sealed(_text(line), number) for number, line in enumerate(kept, start=1))
+                replace_files({self.path: data})
+                self._size = len(data)
+            else:
+                self._size = found.whole
+            torn = self.path.stat().st_size - self._size if self.path.exists() else 0
+            if torn:
+                os.truncate(self.path, self._size)
+                _log.warning(
+                    "%s ended in %d bytes of a line that was never finished; they were cut off", self.path, torn
+                )
+            self._file = self.path.open("ab", buffering=0)
+        self._count = len(kept)
+        self._settled = True
+        self.found = replace(found, entries=[], lines=[], damaged=())  # they may be large
 
     def append(self, record: Record) -> None:
-        """Add one record; safe to call from several threads."""
-        line = self._encoder.encode(record) + b"\n"
-        with self._lock:
-            written = self._file.write(line)
-            while written < len(line):
-                written += self._file.write(line[written:])
-
-    def keep(self, count: int) -> None:
-        """Cut off all but the first ``count`` of the records that were there on opening; before any ``append``."""
-        del self.records[count:], self._ends[count:]
-        self._cut()
-
-    def _cut(self) -> int:
-        end = self._ends[-1] if self._ends else 0
-        self._file.truncate(end)
-        return end
+        """Add one record; safe to call from several threads. Raises ``FolderUnwritable``."""
+        text = self._encoder.encode(record)
+        with self._lock, self.gate.writing(self.path):
+            file = self._opened()
+            line = _sealed(text, self._count + 1)
+            try:
+                _write(file, line)
+            except OSError:
+                with contextlib.suppress(OSError):  # a line without an end is cut off on the next opening
+                    file.truncate(self._size)
+                raise
+            self._count += 1
+            self._size += len(line)
+            if time.monotonic() - self._synced > _SYNC_EVERY_S:
+                self._sync(file)
 
     def sync(self) -> None:
-        """Flush to the disk itself."""
-        with self._lock:
-            os.fsync(self._file.fileno())
+        """Flush to the disk itself; raises ``FolderUnwritable``."""
+        with self._lock, self.gate.writing(self.path):
+            self._sync(self._opened())
 
     def close(self) -> None:
-        """Sync and close."""
-        self.sync()
-        self._file.close()
+        """Close the file as it is."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+
+    def _opened(self) -> FileIO:
+        if not self._settled:
+            self.settle()
+        if self._file is None:
+            raise RuntimeError(f"{self.path} is closed")
+        return self._file
+
+    def _sync(self, file: FileIO) -> None:
+        os.fsync(file.fileno())
+        self._synced = time.monotonic()
 
 
-def read_lines(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
-    """Read the records of a file and where each ends in bytes; a torn or damaged last line is left out.
+def _write(file: FileIO, line: bytes) -> None:
+    written = 0
+    while written < len(line):  # a disk that fills takes a part of a line before it fails
+        written += file.write(line[written:])
 
-    Raises ``StoreError`` where a line before the last one is damaged: that is no accident of a kill.
-    """
-    if not path.exists():
-        return [], []
-    decoder = msgspec.json.Decoder(dict[str, Any])
-    data = path.read_bytes()
-    lines = data.split(b"\n")
-    lines.pop()  # what follows the last newline is empty or torn
-    records: list[dict[str, Any]] = []
-    ends: list[int] = []
-    good = 0
-    for number, line in enumerate(lines, start=1):
-        try:
-            records.append(decoder.decode(line))
-        except msgspec.MsgspecError as error:
-            if number == len(lines):
-                break
-            raise StoreError(
-                f"{path}, line {number} is damaged ({error}); restore the file, or start anew with resume=false"
-            ) from error
-        good += len(line) + 1
-        ends.append(good)
-    return records, ends
+
+def _sealed(text: bytes, number: int) -> bytes:
+    """Return a JSON object as the line of that number."""
+    head = b'%b,"line":%d' % (text[:-1], number)
+    return b'%b,"crc32":"%08x"}\n' % (head, zlib.crc32(head))
+
+
+def _number(line: bytes) -> int | None:
+    """Return the number of a line whose checksum fits, else ``None``."""
+    seal = _SEALED.search(line, max(0, len(line) - _LONGEST_SEAL))
+    if seal is None or int(seal[2], 16) != zlib.crc32(line[:-_CHECKSUM]):
+        return None
+    return int(seal[1])
+
+
+def _text(line: bytes) -> bytes:
+    """Return the JSON of a line without number and checksum."""
+    seal = _SEALED.search(line, max(0, len(line) - _LONGEST_SEAL))
+    return line.strip() if seal is None else line[: seal.start()] + b"}"

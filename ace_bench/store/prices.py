@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.settings import NotNegative
 from ace_bench.core.types import Usage
 
 _MILLION = 1_000_000
@@ -13,23 +12,11 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class PriceCard:
-    """Dollars per million tokens; ``None`` is unknown. A provider without a discount has ``cached_input = input``.
+    """Dollars per million tokens; ``None`` is unknown. A provider without a discount has ``cached_input = input``."""
 
-    Raises ``ConfigError`` for a price that is no number from 0 up.
-    """
-
-    input: float | None = None
-    cached_input: float | None = None
-    output: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("input", "cached_input", "output"):
-            price = getattr(self, name)
-            known = price is not None
-            if known and (isinstance(price, bool) or not isinstance(price, int | float)):
-                raise ConfigError(f"prices.{name}={price} must be dollars per million tokens, or null where unknown")
-            if known and not (math.isfinite(price) and price >= 0):
-                raise ConfigError(f"prices.{name}={price} must be 0 or more, or null where unknown")
+    input: NotNegative | None = None
+    cached_input: NotNegative | None = None
+    output: NotNegative | None = None
 
     def dollars(self, usage: Usage) -> float | None:
         """Return the price of a call; ``None`` where a price or a token count that it needs is unknown."""

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from jinja2 import FileSystemLoader, StrictUndefined, Template, TemplateError, TemplateNotFound
+from jinja2 import (
+    FileSystemLoader,
+    StrictUndefined,
+    Template,
+    TemplateError,
+    TemplateNotFound,
+    TemplateSyntaxError,
+    meta,
+    nodes,
+)
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ace_bench.core.digest import digest_of
@@ -15,6 +24,8 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Message
 
 _BLOCKS = ("system", "user")
+_BROKEN = (TemplateError, UnicodeDecodeError, OSError, TypeError, ValueError, ArithmeticError, LookupError)
+"""What reading and rendering a template raises that somebody else wrote."""
 _COMMON = "common"
 
 
@@ -33,8 +44,9 @@ class PromptSet:
             raise ConfigError(f"prompt set {root} has neither a folder {task}/ nor {family}/; check prompts=")
         self._folders = [*own, *([root / _COMMON] if (root / _COMMON).is_dir() else [])]
         # A report renders the templates that it finds in a run folder, wherever that came from.
+        self._loader = FileSystemLoader(self._folders)
         self._environment = ImmutableSandboxedEnvironment(
-            loader=FileSystemLoader(self._folders),
+            loader=self._loader,
             undefined=StrictUndefined,
             autoescape=False,  # prompts are plain text, not HTML
             trim_blocks=False,
@@ -52,16 +64,39 @@ class PromptSet:
                 for block in _BLOCKS
                 if block in template.blocks
             )
-        except TemplateError as error:
-            raise ConfigError(f"prompt template {role}.j2 in {self._folders[0]}: {error}") from error
+        except _BROKEN as error:
+            raise self._broken(role, error) from error
 
     def require(self, roles: Iterable[str]) -> None:
         """Load templates ahead, so that a missing or broken one fails before anything is spent."""
         for role in roles:
-            try:
-                self._load(role)
-            except TemplateError as error:
-                raise ConfigError(f"prompt template {role}.j2 in {self._folders[0]}: {error}") from error
+            self._load(role)
+
+    def check(self, role: str, fields: Collection[str]) -> None:
+        """Raise ``ConfigError`` where a template, or one that it includes, asks for another field than ``fields``."""
+        try:
+            unknown = sorted(self._asked(f"{role}.j2") - set(fields))
+        except _BROKEN as error:
+            raise self._broken(role, error) from error
+        if unknown:
+            raise ConfigError(
+                f"prompt template {role}.j2 in {self._folders[0]} asks for {', '.join(unknown)}, and its fields are "
+                f"{', '.join(sorted(fields)) or 'none'}: correct the template"
+            )
+
+    def _asked(self, name: str) -> set[str]:
+        """Return the fields that a template cannot do without, those of what it includes among them."""
+        source, *_ = self._loader.get_source(self._environment, name)
+        tree = self._environment.parse(source)
+        probed = [*tree.find_all(nodes.Test), *tree.find_all(nodes.Filter)]
+        spared = {
+            one.node.name
+            for one in probed
+            if one.name in ("defined", "undefined", "default", "d") and isinstance(one.node, nodes.Name)
+        }
+        set_here = {one.name for one in tree.find_all(nodes.Name) if one.ctx == "store"}
+        included = (self._asked(other) for other in meta.find_referenced_templates(tree) if other not in (None, name))
+        return (meta.find_undeclared_variables(tree) | set[str]().union(*included) - set_here) - spared
 
     def _load(self, role: str) -> Template:
         try:
@@ -69,17 +104,32 @@ class PromptSet:
         except TemplateNotFound as error:
             places = " or ".join(str(folder) for folder in self._folders)
             raise ConfigError(f"there is no prompt template {role}.j2 in {places}; add it") from error
+        except _BROKEN as error:
+            raise self._broken(role, error) from error
+        if "user" not in template.blocks:
+            raise self._broken(
+                role, "it has no block user: put what is asked between {% block user %} and {% endblock %}"
+            )
         self._templates[role] = template
         return template
+
+    def _broken(self, role: str, problem: object) -> ConfigError:
+        if isinstance(problem, UnicodeDecodeError):
+            problem = f"it is not UTF-8 (byte {problem.start + 1})"
+        line = f", line {problem.lineno}" if isinstance(problem, TemplateSyntaxError) else ""
+        return ConfigError(f"prompt template {role}.j2 in {self._folders[0]} cannot be used{line}: {problem}")
 
     @cached_property
     def files(self) -> Mapping[str, str]:
         """The templates that this task can use, by ``<folder>/<file>``."""
-        return {
-            f"{folder.name}/{path.name}": path.read_text(encoding="utf-8")
-            for folder in self._folders
-            for path in sorted(folder.glob("*.j2"))
-        }
+        found = {}
+        for folder in self._folders:
+            for path in sorted(folder.glob("*.j2")):
+                try:
+                    found[f"{folder.name}/{path.name}"] = path.read_text(encoding="utf-8")
+                except (OSError, UnicodeDecodeError) as error:
+                    raise self._broken(path.stem, error) from error
+        return found
 
     @cached_property
     def digest(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.protocols import Task
+from ace_bench.core.settings import make_part
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs" / "task"
 
@@ -25,13 +26,14 @@ def task_class(name: str) -> type[Any]:
     return get_class(_settings(name)["_target_"])
 
 
-def make_task(name: str, **overrides: Any) -> Task:
+def make_task(name: str, *, sample_allowed: bool, **overrides: Any) -> Task:
     """Make a task from its configuration file; overrides that are ``None`` leave the file's value."""
     kind = task_class(name)
     wanted = inspect.signature(kind).parameters
     # The group file may also hold choices that are not the task's own, such as its agent.
     settings = {key: value for key, value in _settings(name).items() if key in wanted}
-    task: Task = kind(**settings | {key: value for key, value in overrides.items() if value is not None})
+    settings |= {key: value for key, value in overrides.items() if value is not None}
+    task: Task = make_part(kind, settings, "task", sample_allowed=sample_allowed)
     return task
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, get_args
 
-from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.core.errors import ConfigError, DataError, SettingError
 
-SOURCES = ("auto", "real", "sample")
+Source = Literal["auto", "real", "sample"]
+SOURCES: tuple[Source, ...] = get_args(Source)
 """What ``task.source`` may say: real data if found, real data or nothing, the packaged sample set."""
 
 SPLITS = ("train", "val", "test")
@@ -77,12 +80,8 @@ def find_folder(task: str, *, data_dir: str | None, source: str, sample_allowed:
 
     Raises ``ConfigError`` for settings that clash or name no folder, ``DataError`` for absent data.
     """
-    if source not in SOURCES:
-        raise ConfigError(f"task.source={source} is unknown; choose one of {', '.join(SOURCES)}")
     if source == "sample" and data_dir is not None:
-        raise ConfigError(
-            "task.source=sample reads the packaged sample set: drop task.data_dir, or use task.source=real"
-        )
+        raise SettingError("source=sample reads the packaged sample set: set data_dir=null, or use source=real")
     folder = None if source == "sample" else _real_folder(task, data_dir)
     if folder is not None:
         return folder, "real"
@@ -98,7 +97,7 @@ def _real_folder(task: str, data_dir: str | None) -> Path | None:
     if data_dir is not None:
         folder = Path(data_dir).expanduser()
         if not folder.is_dir():
-            raise ConfigError(f"task.data_dir={data_dir} is not a folder; name the one that holds the files of {task}")
+            raise SettingError(f"data_dir={data_dir} is not a folder; name the one that holds the files of {task}")
         return folder
     candidates = [download_folder(task)]
     root = os.environ.get(DATA_ROOT_VARIABLE)
@@ -160,10 +159,10 @@ def read_rows(path: Path, fields: Sequence[str]) -> tuple[Row, ...]:
 
 
 def read_records(path: Path) -> Iterator[tuple[str, str, Mapping[str, object]]]:
-    """Read the objects of a JSON-lines file, each after its key (see ``read_rows``) and where it stands."""
+    """Read the objects of a JSON-lines file after their keys (see ``read_rows``) and places; it may have a BOM."""
     places: dict[str, int] = {}
     try:
-        lines = path.read_bytes().split(b"\n")
+        lines = path.read_bytes().removeprefix(codecs.BOM_UTF8).split(b"\n")
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
     for number, line in enumerate(lines, start=1):

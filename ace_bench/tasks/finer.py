@@ -24,12 +24,14 @@ from functools import partial
 from pathlib import Path
 
 from ace_bench.core.errors import DataError
+from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade
 from ace_bench.tasks.answers import AnswerTask, Grader, Splits, file_names, literal, percent, split_reader
-from ace_bench.tasks.data import SPLITS, RemoteFile, Row, locate
+from ace_bench.tasks.data import SPLITS, RemoteFile, Row, Source, locate
 from ace_bench.tasks.finance import OFFICIAL, SECTIONS
 
 _FIRST_QUESTION = re.compile(r"^1\. ", re.MULTILINE)
+_NUMBERED = re.compile(r"^(\d{1,3})\. ", re.MULTILINE)
 _NUMBERING = re.compile(r"^\(?\d{1,2}\s*[.):-]\s*(?=[A-Za-z\"'`*])")
 _PREFIX = re.compile(r"^us-gaap[:_]", re.IGNORECASE)
 _WRAPPING = " \t\r\n\"'`*“”‘’[](){}."
@@ -67,7 +69,7 @@ class Finer(AnswerTask):
         ),
     )
 
-    def __init__(self, *, data_dir: str | None, source: str, sample_allowed: bool) -> None:
+    def __init__(self, *, data_dir: Text | None, source: Source, sample_allowed: bool) -> None:
         located = locate(self.name, file_names(), data_dir=data_dir, source=source, sample_allowed=sample_allowed)
         self.source: str = located.source
         self.files: Mapping[str, Path] = located.files
@@ -94,6 +96,9 @@ class Finer(AnswerTask):
         target = row.fields["target"].strip()
         if not all(label.strip() for label in target.split(",")):
             raise DataError(f"{row.where}: field target holds an empty label: {target!r}")
+        asked, answered = _questions(question), len(target.split(","))
+        if asked != answered:
+            raise DataError(f"{row.where}: field target answers {answered} of {asked} questions; correct the row")
         # One object for the text that all samples share: it is 6 kB a sample otherwise.
         shared = self._backgrounds.setdefault(background, background)
         return {"background": shared, "question": question}, partial(grade_labels, target)
@@ -105,6 +110,14 @@ def split_context(context: str, where: str) -> tuple[str, str]:
     if first is None:
         raise DataError(f"{where}: field context has no numbered question (a line that starts with '1. ')")
     return context[: first.start()], context[first.start() :]
+
+
+def _questions(text: str) -> int:
+    """Count the questions: lines that begin with 1., 2., 3. and so on; other numbers belong to a text."""
+    count = 0
+    for number in _NUMBERED.findall(text):
+        count += int(number) == count + 1
+    return count
 
 
 def grade_labels(target: str, answer: str | None) -> Grade:

@@ -26,9 +26,10 @@ from functools import partial
 from pathlib import Path
 
 from ace_bench.core.errors import DataError
+from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade
 from ace_bench.tasks.answers import AnswerTask, Grader, Splits, file_names, percent, split_reader
-from ace_bench.tasks.data import SPLITS, RemoteFile, Row, locate
+from ace_bench.tasks.data import SPLITS, RemoteFile, Row, Source, locate
 from ace_bench.tasks.finance import OFFICIAL, SECTIONS
 
 INSTRUCTION = (
@@ -92,7 +93,7 @@ class Formula(AnswerTask):
         ),
     )
 
-    def __init__(self, *, data_dir: str | None, source: str, hint: bool, sample_allowed: bool) -> None:
+    def __init__(self, *, data_dir: Text | None, source: Source, hint: bool, sample_allowed: bool) -> None:
         located = locate(self.name, file_names(), data_dir=data_dir, source=source, sample_allowed=sample_allowed)
         self.source: str = located.source
         self.files: Mapping[str, Path] = located.files

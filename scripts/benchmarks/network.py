@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ from ace_bench.backbones.openai_compatible.settings import CacheHints, Rate, Ret
 from ace_bench.core.types import Message, Stage
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.door import BoundLm, Caller, Door
+from ace_bench.runners.stopping import Stop
 from ace_bench.store.calls import CallLog
 from ace_bench.store.prices import PriceCard
 from benchmarks.measuring import Figure, Setting
@@ -97,7 +97,7 @@ def _ours(url: str) -> Callable[[int], object]:
         connections=THREADS,
     )
     log = CallLog(Path(tempfile.mkdtemp()) / "calls.jsonl")
-    door = Door(calls=log, budget=Budget(), stop=threading.Event(), wall=lambda: 0.0)
+    door = Door(calls=log, budget=Budget(), stop=Stop(), wall=lambda: 0.0)
 
     def call(number: int) -> object:
         caller = Caller(stage=Stage.EVALUATE, role="generator", session=f"sample {number}")

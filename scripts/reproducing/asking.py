@@ -15,13 +15,17 @@ EMBEDDED = "embedded"
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """``names`` are experiments, ``backbone`` is "" for that of each table, ``overrides`` go to every run."""
+    """``names`` are experiments, ``backbone`` is "" for that of each table, ``overrides`` are settings for the runs.
+
+    With ``differences`` all numbers are set against the paper's.
+    """
 
     names: tuple[str, ...]
     backbone: str
     seeds: tuple[int, ...]
     results: Path
     overrides: tuple[str, ...]
+    differences: bool = False
 
     def extra(self, model: str) -> tuple[str, ...]:
         """Return what all runs get beside their plan; ``model`` is the paper's for the table."""
@@ -39,11 +43,11 @@ class Job:
     seed: int
 
 
-def read_asked(settings: Sequence[str], experiments: Experiments) -> Asked:
+def read_asked(settings: Sequence[str], experiments: Experiments, *, differences: bool = False) -> Asked:
     """Sort ``table=2 backbone=... seed=0,1 limit=20`` out; raises ``ConfigError`` and ``DataError``."""
     names: dict[str, None] = {}
     backbone, seeds, results = "", "0", "results"
-    overrides = []
+    overrides: dict[str, str] = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals:
@@ -57,8 +61,11 @@ def read_asked(settings: Sequence[str], experiments: Experiments) -> Asked:
                 seeds = value
             case "results":
                 results = value
+            case "task" | "method" | "mode" | "labels":
+                raise ConfigError(f"{setting} would make all rows alike: they choose their own {key}, so leave it out")
             case _:
-                overrides.append(setting)
+                overrides.pop(key, None)  # one that is given twice has its last value, as for run.py
+                overrides[key] = setting
     if not names:
         raise ConfigError("say what to reproduce: table=2, table=1,3, figure=2, table=all; --list tells what there is")
     if not all(seed.isdecimal() for seed in seeds.split(",")):
@@ -68,7 +75,8 @@ def read_asked(settings: Sequence[str], experiments: Experiments) -> Asked:
         backbone=backbone,
         seeds=tuple(dict.fromkeys(map(int, seeds.split(",")))),
         results=Path(results),
-        overrides=tuple(overrides),
+        overrides=tuple(overrides.values()),
+        differences=differences,
     )
 
 

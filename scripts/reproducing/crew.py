@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
+from ace_bench.runners.signals import end_with_this_process
+
 INTERRUPTED = 130
 
 
@@ -43,8 +45,10 @@ class Crew:
             return Ended(status=INTERRUPTED, seconds=0.0)
         started = time.monotonic()
         captured = {} if self.workers == 1 else {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        environment = dict(os.environ)
+        end_with_this_process(environment)
         # A session of its own: Ctrl-C in the terminal reaches it once, through `_stop`, and not twice.
-        process = subprocess.Popen(command, text=True, start_new_session=True, **captured)  # type: ignore[call-overload]
+        process = subprocess.Popen(command, text=True, start_new_session=True, env=environment, **captured)  # type: ignore[call-overload]
         self._live.add(process)
         if self.stopped.is_set():
             process.send_signal(signal.SIGINT)

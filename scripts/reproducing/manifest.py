@@ -32,7 +32,7 @@ class Manifest:
         self._root = root
         self._file = asked.results / FILE
         self._key = digest_of(
-            [asked.names, asked.backbone, asked.seeds, str(asked.results), asked.overrides],
+            [asked.names, asked.backbone, asked.seeds, str(asked.results), asked.overrides, asked.differences],
         )
 
     @property

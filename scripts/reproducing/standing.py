@@ -10,7 +10,8 @@ from pathlib import Path
 
 from ace_bench.report.experiments import TESTED, Need
 from ace_bench.report.histories import write_around_fall
-from ace_bench.report.matching import Compose, Runs
+from ace_bench.report.matching import Runs
+from ace_bench.report.overrides import Compose, run_overrides
 from ace_bench.report.records import RunSummary, find_runs
 from reproducing.asking import Job
 
@@ -65,9 +66,9 @@ class Standing:
         return self._runs.overrides(job.planned, seed=job.seed, extra=job.extra)
 
 
-def shown(job: Job, command: Sequence[str] | None = None) -> str:
+def shown(job: Job, compose: Compose, command: Sequence[str] | None = None) -> str:
     """Write a run's command as a user would type it, without what it waits for where that is not known yet."""
-    words = command or [*job.planned.overrides, *job.extra, f"seed={job.seed}"]
+    words = command or [*run_overrides(job.planned, job.extra, compose), f"seed={job.seed}"]
     needs = "" if command else "".join(f"  # then {need.setting}=..." for need in job.planned.needs)
     return shlex.join(["python", "run.py", *words]) + needs
 

@@ -25,7 +25,13 @@ LOOKUP = "print(apis.api_docs.show_api_doc(app_name='spotify', api_name='login')
 def appworld(pytestconfig):
     with sharing(pytestconfig):
         return AppWorld(
-            data_dir=None, source="sample", test_split="test_normal", timeout=60, memory_gib=4, sample_allowed=True
+            data_dir=None,
+            source="sample",
+            test_split="test_normal",
+            timeout=60,
+            memory_gib=4,
+            confinement="required",
+            sample_allowed=True,
         )
 
 

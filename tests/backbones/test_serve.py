@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
+import select
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -124,6 +126,64 @@ def test_malformed_bodies_get_400_and_the_connection_lives_on(serve: Serve, body
     assert reply.status == 404
     reply.read()
     connection.close()
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ("Content-Length: ten", 400),
+        ("Content-Length: -5", 400),
+        ("Content-Length: +5", 400),
+        ("Content-Length: 5.0", 400),
+        ("Content-Length: 0x10", 400),
+        ("Content-Length: \u00b2", 400),  # a digit to str.isdigit, none to int
+        ("Content-Length:", 400),
+        ("Content-Length: 2\r\nContent-Length: 3", 400),
+        ("Content-Length: 2\r\nTransfer-Encoding: chunked", 400),
+        ("Content-Length: 99999999999", 413),
+        ("Content-Length: " + "9" * 5_000, 413),  # more digits than int reads
+        ("Transfer-Encoding: chunked", 411),
+        ("X-Other: 1", 411),
+        ("Content-Length: 100", 408),  # the rest never comes
+    ],
+)
+def test_a_wrong_length_gets_an_answer_and_no_traceback(
+    serve: Serve, client: Client, capfd: pytest.CaptureFixture[str], headers: str, status: int
+) -> None:
+    server = serve(body_s=0.2)
+    reply = raw(server, f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n{headers}\r\n\r\n{{}}")
+    assert reply.status == status
+    assert json.load(reply)["error"]["type"] == "invalid_request_error"
+    assert ask(client(server)).choices[0].message.content == "green"
+    assert capfd.readouterr().err == ""
+
+
+def test_a_body_that_ends_early_or_drips_ends_the_request(serve: Serve) -> None:
+    head = "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"
+    assert raw(serve(), head + "{", half_close=True).status == 400
+    server = serve(body_s=0.3)
+    address = urlsplit(server.address)
+    with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
+        connection.sendall(head.encode())
+        with suppress(OSError):  # ended by the server while bytes still drip in
+            for _ in range(100):
+                connection.sendall(b" ")
+                if select.select([connection], [], [], 0.05)[0]:
+                    break
+        assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
+
+
+def raw(server: ReaderServer, request: str, *, half_close: bool = False) -> http.client.HTTPResponse:
+    """Send bytes that no client library would send."""
+    address = urlsplit(server.address)
+    connection = socket.create_connection((address.hostname, address.port), timeout=20)
+    connection.sendall(request.encode("latin-1"))
+    if half_close:
+        connection.shutdown(socket.SHUT_WR)
+    reply = http.client.HTTPResponse(connection)
+    reply.begin()
+    connection.close()  # the reply keeps its own hold of it
+    return reply
 
 
 def test_sixteen_threads_at_once(serve: Serve, client: Client) -> None:

@@ -43,6 +43,12 @@ def test_the_official_text_is_recognised_whatever_the_file_is_called(tmp_path: P
     assert ids(loaded) == ["others-00001"]
 
 
+def test_a_file_in_the_working_folder_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "final.json", json.dumps(playbook("one").dump()))
+    monkeypatch.chdir(tmp_path)
+    assert load(Path("final.json")) == playbook("one")
+
+
 def test_a_playbook_is_fitted_to_the_run(tmp_path: Path) -> None:
     record = json.loads(json.dumps(Playbook.of(playbook("a b").bullets, sections=["old"], next_number=9).dump()))
     record["bullets"][0]["tokens"] = 12345

@@ -15,7 +15,6 @@ from ace_bench.contexts.playbook.deltas import Add
 from ace_bench.contexts.playbook.embed import HashingEmbedder, Matrix
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import Refined, Refiner, Word
-from ace_bench.core.errors import ConfigError
 
 from .making import SECTIONS, bullet, contents, count, examples, ids, playbook, playbooks, run
 
@@ -241,23 +240,6 @@ def test_many_subjects_are_compared_in_blocks() -> None:
         *(f"word{number} token{number * 7} thing{number * 13}" for number in range(300)), "WORD299  token2093 thing3887"
     )
     assert ids(refine(Refiner(HashingEmbedder()), book).playbook) == ids(book)[:300]
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"threshold": 0},
-        {"threshold": 90},
-        {"when": "always"},
-        {"max_tokens": 0},
-        {"headroom": 1},
-        {"harmful_min": 0},
-    ],
-    ids=str,
-)
-def test_wrong_settings_fail_early(wrong: dict) -> None:
-    with pytest.raises(ConfigError, match=next(iter(wrong))):
-        Refiner(HashingEmbedder(), **wrong)
 
 
 refiners = st.fixed_dictionaries(

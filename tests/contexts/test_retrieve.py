@@ -157,15 +157,6 @@ def test_threads_that_share_a_retriever_get_what_one_alone_gets():
     assert all(numbers_ == expected[place] for place, numbers_ in found)
 
 
-@pytest.mark.parametrize(
-    "settings", [{"mode": "best"}, {"mode": False}, {"top_k": 0}, {"duplicates": 0}, {"duplicates": 1.5}]
-)
-def test_wrong_settings_are_told_by_name(settings):
-    mode = settings.pop("mode", "bm25")
-    with pytest.raises(ConfigError, match=r"method\.retrieval\."):
-        retriever(mode, **settings)
-
-
 @pytest.mark.skipif(find_spec("sentence_transformers") is not None, reason="the extra is installed")
 def test_a_missing_extra_is_told_when_the_retriever_is_made():
     with pytest.raises(ConfigError, match=r"\.\[embeddings\]"):

@@ -27,7 +27,8 @@ def offline(tmp_path_factory):
 def test_every_task_with_every_method_in_every_mode(task, method, mode, offline, tmp_path):
     ran = offline(task, method)
     if mode == "online":
-        ran = launch(tmp_path, f"task={task}", f"method={method}", "mode=online", *SMALL, *brief(task))
+        given = quick(method) if method == "frozen" else ()
+        ran = launch(tmp_path, f"task={task}", f"method={method}", "mode=online", *SMALL, *brief(task), *given)
         if optimises(method):
             assert ran.status == 2
             return

@@ -108,11 +108,15 @@ def test_a_failed_probe_ends_the_run_before_any_call_and_closes_the_server(error
     assert str(error) in captured.out + captured.err
 
 
-def test_a_backbone_that_dies_stops_the_run_and_one_that_fails_a_call_does_not(tmp_path):
-    log = []
-    assert real(tmp_path / "dead", log, call=BackboneUnavailable("gone")).status == 3
+def test_a_backbone_that_is_gone_or_answers_nothing_stops_the_run(tmp_path):
     fault = RolloutFault(Fault(owner="backbone", kind="http_500", message="oops"))
-    ran = real(tmp_path / "failing", log, call=fault)
+    for call in (BackboneUnavailable("gone"), fault):
+        assert real(tmp_path, [], call=call).status == 3
+
+
+def test_a_run_that_accepts_faults_counts_what_was_not_answered_as_wrong(tmp_path):
+    fault = RolloutFault(Fault(owner="backbone", kind="http_500", message="oops"))
+    ran = real(tmp_path, [], "accept_faults=true", call=fault)
     assert ran.status == 0
     assert ran.metrics["splits"]["test"]["after"]["faults"] == 6
     assert ran.metrics["headline"]["after"] == 0
@@ -179,7 +183,7 @@ def test_a_prompt_that_is_too_long_shows_less_of_the_playbook_and_says_so(tmp_pa
 
         def complete(self, messages, **about):
             if sum(len(message.content) for message in messages) > self.context_length:
-                raise RolloutFault(Fault(owner="backbone", kind="context_length", message="too long"))
+                raise RolloutFault(Fault(owner="model", kind="context_length", message="too long"))
             return self._inner.complete(messages, **about)
 
     playbook = tmp_path / "long.txt"

@@ -86,7 +86,7 @@ def test_slurm_as_far_as_one_machine_can_tell(tmp_path):
     checked(tmp_path, "launcher=slurm", PATH=f"{folder}:{os.environ['PATH']}")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_sweep_that_is_killed_and_repeated_ends_as_if_it_had_not_been(tmp_path):
     results = tmp_path / "results"
     runs = ("task=formula", "method=ace", "seed=0,1", "task.source=sample", "limit=20", "mode.epochs=2")

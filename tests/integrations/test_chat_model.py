@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import threading
 
 import pytest
 
@@ -13,11 +12,12 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.tools import tool
 
 from ace_bench.backbones.embedded import EmbeddedBackbone
-from ace_bench.core.errors import BudgetExhausted, RolloutFault
+from ace_bench.core.errors import BudgetExhausted, CallLost, RolloutFault
 from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
 from ace_bench.integrations.chat_model import BackboneChatModel
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.door import BoundLm, Caller, Door
+from ace_bench.runners.stopping import Stop
 from ace_bench.store.calls import CallLog
 from ace_bench.tasks.catalog import make_task
 from tests.launching import launch
@@ -44,7 +44,7 @@ def through(tmp_path):
         for log in logs:
             log.close()
         logs.append(CallLog(tmp_path / "calls.jsonl"))
-        door = Door(calls=logs[-1], budget=budget, stop=threading.Event(), wall=lambda: 0.0)
+        door = Door(calls=logs[-1], budget=budget, stop=Stop(), wall=lambda: 0.0)
         caller = Caller(stage=Stage.ADAPT, role="generator", session="s")
         return BackboneChatModel(lm=BoundLm(door=door, backbone=backbone, caller=caller)), logs[-1]
 
@@ -103,7 +103,7 @@ def test_faults_and_stops_come_through_an_agent(through):
             raise RolloutFault(Fault(owner="backbone", kind="timeout", message="late"))
 
     model, _ = through(Failing())
-    with pytest.raises(RolloutFault, match="late"):
+    with pytest.raises(CallLost, match="late"):
         create_agent(model).invoke({"messages": [("user", "Hi")]})
     model, log = through(EmbeddedBackbone(), Budget(calls=1))
     create_agent(model).invoke({"messages": [("user", "Hi")]})

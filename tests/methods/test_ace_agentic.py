@@ -140,7 +140,7 @@ def test_bullets_named_in_thoughts_are_tagged_and_the_whole_playbook_is_shown(tm
 def test_a_trajectory_too_long_for_a_role_loses_its_oldest_outputs(tmp_path):
     def cramped(call):
         if len(call.prompt) > 9_000:
-            return Fault(owner="backbone", kind=CONTEXT_LENGTH, message="too long")
+            return Fault(owner="model", kind=CONTEXT_LENGTH, message="too long")
         assert "'3' * 2000" in call.prompt
         assert "3" * 2000 in call.prompt
         assert "0" * 2000 not in call.prompt

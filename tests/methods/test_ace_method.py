@@ -229,7 +229,7 @@ def test_the_more_reflections_mislead_the_worse_and_always_is_worse_than_no_play
 
 @pytest.mark.parametrize(("settings", "message"), [
     (["method.harmful_every=0"], "method.harmful_every=0 must be a whole number, 1 or more"),
-    (["method.harmful_every=5", "method.reflector=off"], "method.harmful_every needs a Reflector"),
+    (["method.harmful_every=5", "method.reflector=off"], "method.harmful_every=5 needs a Reflector"),
 ])  # fmt: skip
 def test_harmful_reflections_need_a_reflector_and_a_frequency(settings, message, tmp_path, capsys):
     assert launch(tmp_path, "method=ace", *settings).status == 2

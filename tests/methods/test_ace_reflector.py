@@ -143,10 +143,10 @@ def test_a_reflector_that_fails_in_a_later_round_leaves_the_earlier_advice(tmp_p
 
 
 def test_a_failed_attempt_is_neither_reflected_on_nor_curated(tmp_path):
-    fault = Fault(owner="backbone", kind="no_reply", message="lost")
+    fault = Fault(owner="model", kind="refusal", message="no")
     for reflector in ("on", "off"):
         script = Trying(fault)
         ran = play(tmp_path, f"method.reflector='{reflector}'", script=script, **ONE)
         assert ran.status == 0
         assert script.of("reflector") == script.of("curator") == []
-        assert ran.metrics["faults"]["adapt"] == {"generator/backbone/no_reply": 1}
+        assert ran.metrics["faults"]["adapt"] == {"generator/model/refusal": 1}

@@ -11,7 +11,7 @@ from tests.launching import launch
 from tests.methods.playing import context_of
 from tests.runners.scripted import Scripted, Toy, events, gold, play, rollouts, steps
 
-BROKEN = Fault(owner="backbone", kind="no_reply", message="timed out")
+BROKEN = Fault(owner="model", kind="refusal", message="no")
 
 
 def said(text):
@@ -69,7 +69,7 @@ def test_each_sample_is_answered_under_the_sheet_that_the_one_before_left(tmp_pa
 
 
 @pytest.mark.parametrize(
-    "reply", ["<cheatsheet>\n- cut o", "no tags", BROKEN], ids=["cut off", "without tags", "no reply"]
+    "reply", ["<cheatsheet>\n- cut o", "no tags", BROKEN], ids=["cut off", "without tags", "refused"]
 )
 def test_a_reply_without_a_whole_sheet_keeps_the_old_one(reply, tmp_path):
     def curator(call):
@@ -99,7 +99,7 @@ def test_a_failed_rollout_teaches_nothing_and_a_missing_answer_is_just_wrong(tmp
 
     ran, script = dc(tmp_path, generator=generator, test=3)
     assert sorted(call.sample for call in script.of("curator")) == ["toy-test-1", "toy-test-2"]
-    assert ran.metrics["faults"]["adapt"] == {"generator/backbone/no_reply": 1}
+    assert ran.metrics["faults"]["adapt"] == {"generator/model/refusal": 1}
     assert ran.metrics["operations"]["skipped"] == 1
     assert ran.metrics["counters"]["adapt"]["without_answer"] == 1
 
@@ -157,7 +157,7 @@ def test_retrieval_prepares_a_window_once(tmp_path):
 def test_retrieved_attempts_give_way_where_a_prompt_is_too_long(tmp_path):
     def cramped(call):
         if call.prompt.count("Output: ") > 1:
-            return Fault(owner="backbone", kind=CONTEXT_LENGTH, message="too long")
+            return Fault(owner="model", kind=CONTEXT_LENGTH, message="too long")
         return growing(call)
 
     ran, _ = dc(tmp_path, method="dc_rs", curator=cramped, test=3)
@@ -189,7 +189,7 @@ def test_a_saved_sheet_is_a_start_and_can_be_evaluated(tmp_path):
     ("setting", "message"),
     [
         ("method.code_runs=-1", "method.code_runs=-1 must be"),
-        ("method.initial=nowhere.json", "method.initial=nowhere.json is no file"),
+        ("method.initial=nowhere.json", "method.initial=nowhere.json is not a file"),
         ("method.retrieved=0", "method.retrieved=0 must be"),
     ],
 )

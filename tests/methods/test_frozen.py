@@ -24,6 +24,50 @@ def test_a_context_does_as_well_alone_as_with_its_method(method, tmp_path):
     assert frozen.metrics["context"]["kind"] == json.loads(saved.read_text())["kind"]
 
 
+@pytest.mark.parametrize("mode", ["offline", "online"])
+def test_every_mode_evaluates_the_given_context_and_nothing_else(mode, tmp_path):
+    text = tmp_path / "playbook.txt"
+    text.write_text(write_text(playbook("one", "two")))
+    recorder = []
+
+    def record(backbone):
+        recorder.append(Recording(backbone))
+        return recorder[-1]
+
+    ran = launch(tmp_path, *SMALL, "method=frozen", f"method.context={text}", f"mode={mode}", backbone=record)
+    alone = launch(tmp_path, *SMALL, "method=frozen", "mode=evaluate", f"mode.context={text}")
+    assert ran.status == 0
+    assert len(recorder[0].asked) == 6, "each test sample once"
+    assert all("\n[others-00001] (others) one\n" in prompt for _, _, prompt in recorder[0].asked)
+    for of in ("context", "headline"):
+        assert ran.metrics[of] == alone.metrics[of]
+    assert ran.metrics["context"]["items"] == 2
+    assert ran.metrics["calls"]["adapt"] == {}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ((), "method.context is missing: give mode=evaluate mode.context=FILE"),
+        (("mode=evaluate",), "method.context is missing: give mode=evaluate mode.context=FILE"),
+        (("method.context=nowhere.json",), "nowhere.json: the context file cannot be read"),
+        (("method.context={0}/cut.json",), "cut.json: line 1: broken JSON"),
+        (("method.context={0}/wrong.json",), "wrong.json: "),
+        (("method.context={0}/a.txt", "mode=evaluate", "mode.context={0}/b.txt"), "b.txt and method.context="),
+    ],
+)
+def test_a_run_without_one_whole_context_is_refused_before_it_starts(settings, message, tmp_path, capsys):
+    (tmp_path / "cut.json").write_text('{"kind": "playbook", "bullets": [')
+    (tmp_path / "wrong.json").write_text('{"kind": "playbook", "bullets": [{"id": 7}]}')
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text(write_text(playbook("one")))
+    results = tmp_path / "results"
+    ran = launch(results, *SMALL, "method=frozen", *(setting.format(tmp_path) for setting in settings))
+    assert ran.status == 2
+    assert message in capsys.readouterr().err
+    assert not list(results.rglob("calls.jsonl"))
+
+
 def test_before_is_the_same_prompt_without_the_context(tmp_path):
     made = launch(tmp_path, *SMALL, "method=ace", "mode.epochs=1")
     saved = made.folder / "contexts" / "final.json"

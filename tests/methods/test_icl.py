@@ -72,7 +72,7 @@ def test_without_gold_labels_it_is_refused_before_any_call(labels, tmp_path, cap
     [
         ("method.shots=0", "method.shots=0 must be"),
         ("method.fill=0", "method.fill=0 must be"),
-        ("method.fill=1.5", "method.fill=1.5 must be a share"),
+        ("method.fill=1.5", "method.fill=1.5 must be a number above 0 and at most 1"),
         ("mode=online", "use mode=offline"),
     ],
 )

@@ -17,7 +17,7 @@ from omegaconf import OmegaConf
 from rich.console import Console
 
 from ace_bench.report.experiments import PlannedRun
-from ace_bench.report.matching import Compose
+from ace_bench.report.overrides import Compose
 from ace_bench.report.tables.command import CONFIGS
 from ace_bench.report.tables.gathered import Gathered
 from ace_bench.report.tables.write import write_tables
@@ -112,14 +112,16 @@ def _metrics(metric: str, scores: Sequence[float], *, steps: int, faults: int) -
     sgc = 100 * sum(all(score == 1 for score in group) for group in groups) / len(groups)
     stages = {stage: {"in": 1000 * n, "out": 100 * n} for stage in ("adapt", "evaluate")}
     return {
-        "headline": {"split": "test", "metric": metric, "before": None, "after": after, "n": n},
+        "headline": {"split": "test", "metric": metric, "before": None, "after": after, "n": n, "ci95": None},
         "splits": {"test": {"before": None, "after": {"n": n, "faults": faults, metric: after, "sgc": sgc, **levels}}},
-        "context": {"digest": CONTEXT, "tokens": 0},
+        "context": {"digest": CONTEXT, "tokens": 0, "kind": "playbook", "items": 0},
         "steps": steps,
         "rollouts": {"adapt": n, "evaluate": n},
         "faults": {"adapt": {}, "evaluate": {"generator/model/parse": faults}},
         "calls": {stage: {"generator": n} for stage in stages},
         "tokens": stages,
+        "replayed": dict.fromkeys(stages, 0),
+        "dropped_items": dict.fromkeys(stages, 0),
         "usd": {"adapt": 0.01 * n, "evaluate": 0.01 * n},
         "cache": {stage: {"share": 0.5} for stage in stages},
         "timing": {stage: {"wall_without_waiting_s": 12.5} for stage in stages},

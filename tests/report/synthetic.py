@@ -15,7 +15,9 @@ from unittest import mock
 from rich.console import Console
 
 from ace_bench.report.records import find_runs
+from ace_bench.store.checksums import FILE as CHECKSUMS
 from tests.launching import launch
+from tests.report.page.runs import changed
 
 METHODS = ("base", "icl", "gepa", "dc", "ace")
 
@@ -24,7 +26,10 @@ def make_runs(results: Path, count: int, *, samples: int = 441) -> None:
     """Write ``count`` finished runs, alike but for method, digest and seed, each with ``samples`` test samples."""
     with tempfile.TemporaryDirectory() as scratch:
         model = launch(Path(scratch), "task=finer", "task.source=sample", "limit=10", "mode.epochs=1").folder
+        for name in ("journal.jsonl", "calls.jsonl"):
+            changed(model, name)
         files = {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()}
+        del files[CHECKSUMS]
     metrics = json.loads(files["metrics.json"])
     tested = [
         line

@@ -12,6 +12,7 @@ from ace_bench.report.experiments import Experiments, Need, PlannedRun, load_exp
 from ace_bench.report.matching import Runs, settings_digest
 from ace_bench.report.paper.tables import load_paper
 from ace_bench.report.records import find_runs
+from ace_bench.store.checksums import FILE as CHECKSUMS
 from tests.launching import ROOT, composed, launch, options
 from tests.report.synthetic import make_runs
 
@@ -152,6 +153,7 @@ def test_a_run_that_was_also_evaluated_before_adaptation_has_all_that_is_asked_o
 def test_a_run_of_a_version_without_some_setting_is_taken_to_have_had_its_default(tmp_path):
     scratch = Scratch(tmp_path)
     done = launch(tmp_path, *scratch.offline.overrides)
+    (done.folder / CHECKSUMS).unlink()
     file = done.folder / "config.yaml"
     config = OmegaConf.load(file)
     for name in ("method.retrieval", "method.refiner.harmful_min", "mode.batch_size", "agent.sandbox", "task.data_dir"):

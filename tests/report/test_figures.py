@@ -85,14 +85,20 @@ def test_cache_reuse_looks_back_on_a_window_of_tokens_and_leaves_out_replays():
 def test_bars_are_the_cells_of_the_tables(planner):
     planner.make(planned("2/base/finer"), BASE, extra=REAL)
     planner.make(planned("2/ace_offline_gt/finer"), ACE, extra=REAL, sizes=[1])
-    figure = overall_bars(SHARED.experiments, selection(planner.results), "Overall", with_paper=True)
+    figure = overall_bars(SHARED.experiments, selection(planner.results), "Overall", with_paper=False)
     (axis,) = figure.axes
     assert sorted(bar.get_height() for bar in axis.patches) == [25.0, 70.0]
     assert [label.get_text() for label in axis.get_xticklabels()] == ["FiNER"], "nothing else was run"
     assert "paper" in words(figure)
     assert words(figure).count("n/a") == 3
-    alone = overall_bars(SHARED.experiments, selection(planner.results), "Overall", with_paper=False)
-    assert "paper" not in words(alone)
+
+
+def test_bars_of_another_setting_than_the_papers_say_so_and_stand_alone_unless_asked(planner):
+    planner.make(planned("2/base/finer"), BASE, extra=(*REAL, "limit=40"))
+    chosen = selection(planner.results)
+    alone, asked = (overall_bars(SHARED.experiments, chosen, "Bars", with_paper=asked) for asked in (False, True))
+    assert alone.get_suptitle() == asked.get_suptitle() == "Bars\n[not the paper's setting]"
+    assert ["paper" in words(figure).splitlines() for figure in (alone, asked)] == [False, True]
 
 
 def test_sensitivity_goes_by_the_setting_that_a_table_varies(planner):
@@ -172,11 +178,11 @@ def test_the_same_runs_give_the_same_pdf(planner):
 def test_figures_without_matplotlib_name_the_mend(planner, capsys, monkeypatch):
     planner.make(planned("2/base/finer"), BASE, extra=REAL)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main(["--results", str(planner.results)]) == 1
+    assert main(["--results", str(planner.results)]) == 2
     assert "pip install -e '.[analysis]'" in capsys.readouterr().err
 
 
 def test_an_unknown_figure_is_told(planner, capsys):
     planner.make(planned("2/base/finer"), BASE, extra=REAL)
-    assert main(["figure=pie", "--results", str(planner.results)]) == 1
+    assert main(["figure=pie", "--results", str(planner.results)]) == 2
     assert "there is no figure pie; there are overall, collapse" in capsys.readouterr().err

@@ -2,7 +2,8 @@
 
 from ace_bench.contexts.load import restore
 from ace_bench.report.histories import history, write_around_fall
-from ace_bench.report.records import read_json, read_run
+from ace_bench.report.records import read_run
+from ace_bench.store.results import read_object
 from tests.launching import launch
 
 RUN = ("task=finer", "task.source=sample", "limit=12", "mode.epochs=1", "mode.before=false")
@@ -12,7 +13,7 @@ def test_the_contexts_around_the_sharpest_fall_are_those_whose_sizes_the_run_tel
     folder = launch(tmp_path, *RUN, "method.refiner.max_tokens=600", "method.refiner.headroom=0.5").folder
     run = read_run(folder)
     assert write_around_fall(folder)
-    before, after = (restore(read_json(folder / "contexts" / f"{name}_fall.json")) for name in ("before", "after"))
+    before, after = (restore(read_object(folder, f"contexts/{name}_fall.json")) for name in ("before", "after"))
     assert (before.tokens, after.tokens) == (run.value("fall.before.tokens"), run.value("fall.after.tokens"))
     assert before.tokens > after.tokens
     digests = [context.digest for context in history(folder)]

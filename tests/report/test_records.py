@@ -1,6 +1,7 @@
 """Run folders as values: what real runs left behind, unfinished and damaged ones included."""
 
 import json
+import re
 import shutil
 from statistics import fmean
 
@@ -12,6 +13,7 @@ from ace_bench.report.histories import history
 from ace_bench.report.records import find_runs, read_run
 from ace_bench.report.statistics import compare, mean_score, score_interval
 from tests.launching import launch
+from tests.report.page.runs import changed
 from tests.report.synthetic import make_runs
 
 SMALL = ("task=finer", "task.source=sample", "limit=6", "mode.epochs=1")
@@ -99,9 +101,7 @@ def test_what_the_test_took_leaves_out_the_evaluation_before_adaptation(results)
 def test_unknown_tokens_are_not_zero(results, tmp_path):
     folder = tmp_path / "seed0"
     shutil.copytree(only(results, method="base").folder, folder)
-    lines = [json.loads(line) for line in (folder / "calls.jsonl").read_text().splitlines()]
-    lines[0]["usage"]["prompt"] = None
-    (folder / "calls.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    changed(folder, "calls.jsonl", lambda line: line["usage"].update(prompt=None))
     run = read_run(folder)
     assert run.value("spent.evaluate.all.all.in") is None
     assert run.value("spent.evaluate.all.all.out") > 0
@@ -152,12 +152,12 @@ def test_a_collapse_is_told_by_the_sizes_around_it(results, tmp_path):
     assert run.value("fall.before.tokens") is None, "this playbook only grew"
     folder = tmp_path / "seed0"
     shutil.copytree(run.folder, folder)
-    lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
     sizes = iter([100, 900, 18_282, 122, 300, 250])
-    for line in lines:
-        if line["kind"] == "step":
-            line["context_tokens"] = next(sizes)
-    (folder / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    changed(
+        folder,
+        "journal.jsonl",
+        lambda line: line.update({"context_tokens": next(sizes)} if line["kind"] == "step" else {}),
+    )
     run = read_run(folder)
     assert (run.value("fall.before.tokens"), run.value("fall.after.tokens")) == (18_282, 122)
 
@@ -178,7 +178,7 @@ def test_repetitions_of_a_seed_are_told_apart(results, tmp_path):
     [
         ("metrics.json", b"{", "is damaged"),
         ("metrics.json", b"[]", "is damaged"),
-        ("metrics.json", b'{"task": "finer"}', "says nothing of 'method'"),
+        ("metrics.json", b'{"task": "finer"}', "is damaged .*missing required field"),
         ("metrics.json", b"\xff\xfe", "is damaged"),
     ],
 )
@@ -190,7 +190,7 @@ def test_a_damaged_folder_is_listed_and_spoils_nothing_else(name, content, messa
     assert [run.method for run in found.runs] == ["ace", "base", "gepa", "icl"]
     (damaged,) = found.damaged
     assert damaged.folder == broken
-    assert message in damaged.reason
+    assert re.search(message, damaged.reason)
 
 
 @pytest.mark.parametrize("gone", ["environment.json", "status.json"])

@@ -33,10 +33,10 @@ def gathered(results, *extra):
     return found
 
 
-def made(results, *which, extra=(), with_paper=False):
+def made(results, *which, extra=(), **shown):
     """The cells of the tables written, and the text of all."""
     out = results / "tables"
-    files = write_tables(gathered(results, *extra), out, which, with_paper=with_paper)
+    files = write_tables(gathered(results, *extra), out, which, **shown)
     cells = [pd.read_csv(file, dtype={"table": str, "seeds": str}) for file in files if file.suffix == ".csv"]
     return {file.stem: cell.set_index(["row", "column"]) for file, cell in zip(
         [file for file in files if file.suffix == ".csv"], cells, strict=True
@@ -249,7 +249,7 @@ def test_latex_has_booktabs_and_nothing_that_latex_would_stumble_over(real):
 )
 def test_a_mistake_on_the_command_line_is_told(words, message, real, capsys):
     words = [*words, "--out", str(real / "tables")]
-    assert main(["--results", str(real), *words]) == 1
+    assert main(["--results", str(real), *words]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -263,8 +263,124 @@ def test_a_setting_that_only_some_runs_have_is_asked_of_those(real):
     assert usual.loc["gepa", "finer"].state == "missing"
 
 
+def test_a_setting_of_one_method_finds_the_runs_made_with_it(real):
+    planner = Planner(real, SHARED.compose)
+    planner.make(planned("2/gepa/finer"), ACE, extra=(*REAL, "method.max_metric_calls=20"), sizes=[1])
+    tables, text = made(real, "2", extra=["gepa:method.max_metric_calls=20", "mipro:method.auto=light"])
+    (table,) = tables.values()
+    assert (table.loc["gepa", "finer"].value, table.loc["base", "finer"].value) == (70.0, 25.0)
+    assert list(tables) == ["table_02_deepseek_v3_1-gepa_max_metric_calls_20-mipro_auto_light"]
+    assert "runs with deepseek_v3_1, gepa:method.max_metric_calls=20, mipro:method.auto=light" in text
+    (mipro, _) = [line for line in text.splitlines() if "method=mipro" in line and "task=finer" in line]
+    assert "method.auto=light" in mipro
+
+
+def test_runs_are_told_apart_by_what_can_change_an_answer_and_named_by_the_model(tmp_path):
+    planner = Planner(tmp_path, SHARED.compose)
+    here = ("backbone=vllm", "backbone.url=http://here:1", "backbone.model=org/m-1.5")
+    there = ("backbone=openai_compatible", "backbone.base_url=http://there:2/v1", "backbone.model=org/m-1.5")
+    planner.make(planned("2/base/finer"), [1.0], extra=here)
+    planner.make(planned("2/base/formula"), [1.0, 0.0], extra=(*there, "backbone.timeout=9", "concurrency=3"))
+    planner.make(planned("2/base/finer"), [0.0], extra=(*here, "backbone.sampling.temperature=0.7"))
+    planner.make(planned("2/base/finer"), [0.0, 1.0], extra=(*here, "+backbone.extra_body.think={a: true}"))
+    planner.make(planned("2/base/finer"), [1.0, 1.0, 0.0, 0.0, 0.0], extra=(*here, "embedder=hashing"))
+    tables, text = made(tmp_path, "2")
+    values = {name: table.loc["base"].value.dropna().to_dict() for name, table in tables.items()}
+    assert values == {
+        "table_02_org_m-1.5": {"finer": 100.0, "formula": 50.0, "average": 75.0},
+        "table_02_org_m-1.5-temperature_0.7": {"finer": 0.0},
+        "table_02_org_m-1.5-think_a_true": {"finer": 50.0},
+        "table_02_org_m-1.5-embedder_hashing": {"finer": 40.0},
+    }
+    assert "runs with org/m-1.5, sampling.temperature=0.7" in text
+    commands = [line for line in text.splitlines() if line.startswith("python run.py")]
+    for command in commands:
+        assert SHARED.compose(shlex.split(command.partition("  #")[0])[2:-1]), "what is printed can be run"
+    assert sum("http://here:1" in command for command in commands) == len(commands)
+    asked, _ = made(tmp_path, "2", extra=[*there, "backbone.base_url=http://elsewhere:3/v1"])
+    assert asked["table_02_org_m-1.5"].loc["base", "average"].value == 75.0, "the address and the way do not matter"
+    none, text = made(tmp_path, "11", extra=[*here[:2], "backbone.model=org/none"])
+    assert list(none) == ["table_11_org_none"]
+    assert "backbone.url=http://here:1" in text
+
+
+def header(text):
+    return next(line for line in text.splitlines() if line.startswith("| method"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "departure"),
+    [
+        (("limit=40",), "limit=40"),
+        (("mode.epochs=1",), "mode.epochs=1"),
+        (("backbone.sampling.temperature=1.0",), "backbone.sampling.temperature=1.0"),
+        (("backbone.model=org/other",), "backbone.model=org/other"),
+        (("backbone.base_url=http://x/v1", "concurrency=2", "seed=3", "mode.before=true"), ""),
+    ],
+)
+def test_a_table_that_is_not_in_the_papers_setting_says_so_and_leaves_differences_out(settings, departure, tmp_path):
+    extra = (*REAL, *settings)
+    Planner(tmp_path, SHARED.compose).make(planned("2/base/finer"), BASE, extra=extra)
+    tables, text = made(tmp_path, "2", extra=extra)
+    (table,) = tables.values()
+    base = table.loc["base", "finer"]
+    assert base.paper == 70.7
+    latex_text = (tmp_path / "tables" / f"{next(iter(tables))}.tex").read_text()
+    said = [part.count("not the paper's setting") for part in (text.splitlines()[2], text, latex_text)]
+    if not departure:
+        assert (base.ours_less_paper, said) == (pytest.approx(25.0 - 70.7), [0, 0, 0])
+        assert pd.isna(base.not_the_papers_setting)
+        return
+    assert base.not_the_papers_setting == departure
+    assert pd.isna(base.ours_less_paper)
+    assert (said[0], said[1] >= 3, said[2] >= 3) == (1, True, True), "title, notes, row"
+    assert "ours - paper" not in header(text)
+    assert f"not the paper's setting: {departure}" in text
+    assert "25.0 [12.5, 40.0]†" in text
+    assert r"40.0]\dag{}" in latex_text
+    asked, text = made(tmp_path, "2", extra=extra, differences=True)
+    assert asked[next(iter(tables))].loc["base", "finer"].ours_less_paper == pytest.approx(25.0 - 70.7)
+    assert "ours - paper" in header(text)
+    assert "are shown as asked for" in text
+
+
+def test_only_the_rows_that_are_not_in_the_papers_setting_are_marked(real):
+    planner = Planner(real, SHARED.compose)
+    planner.make(planned("2/gepa/finer"), ACE, extra=(*REAL, "method.max_metric_calls=20"), sizes=[1])
+    tables, text = made(real, "2", extra=["gepa:method.max_metric_calls=20"])
+    (table,) = tables.values()
+    assert table.loc["gepa", "finer"].not_the_papers_setting == "method.max_metric_calls=20"
+    assert pd.isna(table.loc["gepa", "finer"].ours_less_paper)
+    assert table.loc["ace_offline_gt", "finer"].ours_less_paper == pytest.approx(70.0 - 78.3)
+    assert "[in part not the paper's setting]" in text
+    assert text.count("]†") + text.count("]*†") == 1
+
+
+def test_what_the_paper_plans_itself_is_its_setting(tmp_path):
+    planner = Planner(tmp_path, SHARED.compose)
+    planner.make(planned("11/base/average"), BASE, extra=REAL)
+    planner.make(planned("3/one_epoch/normal_tgc"), ACE, extra=REAL, sizes=[1])
+    tables, _ = made(tmp_path, "11", "3")
+    assert [table.not_the_papers_setting.isna().all() for table in tables.values()] == [True, True]
+
+
+def test_a_run_that_was_made_otherwise_than_asked_is_not_shown(real):
+    Planner(real, SHARED.compose).make(planned("2/base/finer"), [1.0], extra=(*REAL, "limit=1"), seed=5)
+    asked = gathered(real, "backbone=deepseek_v3_1", "limit=1")
+    (selection,) = asked.selections
+    assert (selection.seeds, len(selection.members)) == ([5], 1)
+    assert not gathered(real, "backbone=gpt_5_1").selections
+
+
 def test_the_script_writes_three_forms_and_one_page_of_all(real, capsys):
     assert main(["table=2", "--results", str(real)]) == 0
     names = [f"table_02_deepseek_v3_1.{suffix}" for suffix in ("md", "tex", "csv")]
     assert sorted(file.name for file in (real / "tables").iterdir()) == sorted([*names, "tables.md"])
     assert str(real / "tables" / "tables.md") in capsys.readouterr().out
+
+
+def test_the_script_shows_differences_where_asked(tmp_path):
+    Planner(tmp_path, SHARED.compose).make(planned("2/base/finer"), BASE, extra=(*REAL, "limit=40"))
+    for flags, shown in (((), False), (("--differences",), True)):
+        assert main(["table=2", "--results", str(tmp_path), *flags]) == 0
+        assert ("ours - paper" in (tmp_path / "tables" / "tables.md").read_text()) == shown

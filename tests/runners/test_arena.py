@@ -10,16 +10,34 @@ from tests.runners.scripted import Scripted, answer, gold, play, right, rollouts
 
 BASE = {"method": "base"}
 GARBAGE = "I would rather not say."
+LOST = Fault(owner="backbone", kind="no_reply", message="timed out")
 
 
 def base_text(call):
     return right(call)["final_answer"]
 
 
-def test_a_backbone_that_fails_on_a_sample_costs_that_sample_and_no_other(tmp_path):
-    fault = Fault(owner="backbone", kind="no_reply", message="timed out")
-    script = Scripted(generator=lambda call: fault if call.sample == "toy-test-2" else base_text(call))
+def test_a_sample_that_is_never_answered_stops_the_run_after_all_others_and_is_asked_again(tmp_path):
+    down = [True]
+
+    def generator(call):
+        return LOST if call.sample == "toy-test-2" and down else base_text(call)
+
+    script = Scripted(generator=generator)
+    stopped = play(tmp_path, "stop_after_faults=3", "concurrency=1", script=script, **BASE)
+    assert stopped.status == 3
+    assert {line["sample"] for line in rollouts(stopped, "evaluate")} == {"toy-test-0", "toy-test-1", "toy-test-3"}
+    assert len(script.calls) == 4 + 3, "after all others three in a row for the one sample"
+    down.clear()
     ran = play(tmp_path, script=script, **BASE)
+    assert ran.status == 0
+    assert ran.metrics["splits"]["test"]["after"] == {"n": 4, "faults": 0, "accuracy": 100.0}
+    assert ran.metrics["calls"]["evaluate"] == {"generator": 4}
+
+
+def test_a_run_that_accepts_faults_counts_an_unanswered_sample_as_wrong(tmp_path):
+    script = Scripted(generator=lambda call: LOST if call.sample == "toy-test-2" else base_text(call))
+    ran = play(tmp_path, "accept_faults=true", script=script, **BASE)
     assert ran.status == 0
     assert ran.metrics["splits"]["test"]["after"] == {"n": 4, "faults": 1, "accuracy": 75.0}
     assert ran.metrics["faults"] == {"adapt": {}, "evaluate": {"generator/backbone/no_reply": 1}}
@@ -107,7 +125,9 @@ def test_metrics_of_a_run_worked_out_by_hand(tmp_path):
             "toy-test-4": "",
         }[call.sample]
 
-    ran = play(tmp_path, "labels=none", "seed=3", script=Scripted(generator=generator), test=5, **BASE)
+    ran = play(
+        tmp_path, "labels=none", "seed=3", "accept_faults=true", script=Scripted(generator=generator), test=5, **BASE
+    )
     metrics = ran.metrics
     headline = metrics["headline"]
     assert (headline["split"], headline["metric"], headline["after"], headline["before"]) == (

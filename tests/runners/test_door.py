@@ -5,10 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ace_bench.core.errors import BudgetExhausted, Interrupted, RolloutFault
+from ace_bench.core.errors import BudgetExhausted, CallLost, Interrupted, RolloutFault
 from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.door import BoundLm, Caller, Door
+from ace_bench.runners.stopping import Stop
 from ace_bench.store.calls import CallLog
 
 
@@ -40,7 +41,7 @@ class Counting:
 class Entrance:
     def __init__(self, log, backbone, wall=0.0, **limits):
         self.calls = log
-        self.stop = threading.Event()
+        self.stop = Stop()
         self._backbone = backbone
         self._door = Door(calls=self.calls, budget=Budget(**limits), stop=self.stop, wall=lambda: wall)
 
@@ -112,7 +113,7 @@ def test_another_prompt_role_or_session_is_another_call(enter, change):
 def test_a_failed_call_is_not_paid_and_leaves_its_place_in_the_budget(enter):
     entrance = enter(Counting(), calls=1)
     for _ in range(3):
-        with pytest.raises(RolloutFault):
+        with pytest.raises(CallLost):
             entrance.ask("fail")
     assert entrance.calls.made == 0
     assert entrance.ask().text == "reply 4"
@@ -124,7 +125,7 @@ def test_after_a_stop_only_recorded_calls_pass(enter):
     backbone = Counting()
     enter(backbone).ask()
     entrance = enter(backbone)
-    entrance.stop.set()
+    entrance.stop.request(Interrupted("interrupted by the user"))
     assert entrance.ask().text == "reply 1"
     with pytest.raises(Interrupted):
         entrance.ask("new")

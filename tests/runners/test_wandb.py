@@ -75,7 +75,7 @@ def test_a_run_is_tracked_with_curves_figures_and_its_context_and_nothing_else(t
     assert not list(ran.folder.glob("wandb/*run-*/files/requirements.txt"))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_killed_run_goes_on_in_the_same_tracker_run(tmp_path):
     command = [sys.executable, ROOT / "run.py", *RUN, "limit=60", "mode.epochs=5", f"results={tmp_path}"]
     command.append("tracker.mode=offline")

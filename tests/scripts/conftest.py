@@ -1,12 +1,27 @@
-"""A web server for tests that download."""
+"""What the tests of scripts share: a web server to download from, and reproducing results in this process."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
-from tests.scripts.serving import FileServer
+from ace_bench.report.composing import Composer
+from ace_bench.report.experiments import load_experiments
+from ace_bench.report.paper.tables import load_paper
+from ace_bench.report.tables.gathered import Gathered
+from tests.launching import ROOT
+from tests.scripts.serving import SCRIPTS, FileServer, load_script
+
+PAPER = load_paper()
+EXPERIMENTS = load_experiments(ROOT / "configs" / "experiment", PAPER)
+compose = Composer(ROOT / "configs")
+
+Reproduce = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
@@ -15,3 +30,35 @@ def server() -> Iterator[FileServer]:
     running = FileServer()
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="module")
+def script() -> Iterator[ModuleType]:
+    """``scripts/reproduce.py`` as a module."""
+    sys.path.insert(0, str(SCRIPTS))  # as `python scripts/reproduce.py` has it
+    yield load_script("reproduce")
+    sys.path.remove(str(SCRIPTS))
+
+
+@pytest.fixture
+def one_composer(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compose each configuration once for all tests."""
+
+    def gathered(**settings: Any) -> Gathered:
+        found = Gathered(**settings)
+        found.__dict__.update(experiments=EXPERIMENTS, compose=compose)
+        return found
+
+    monkeypatch.setattr(script, "Gathered", gathered)
+
+
+@pytest.fixture
+def reproduce(script: ModuleType, one_composer: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Reproduce:
+    """Call the script with results in ``tmp_path``; returns its exit status and what it printed."""
+
+    def run(*arguments: str) -> tuple[int, str]:
+        status = script.main([*arguments, f"results={tmp_path}"])
+        output = capsys.readouterr()
+        return status, output.out + output.err
+
+    return run

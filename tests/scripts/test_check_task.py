@@ -52,7 +52,7 @@ def test_says_whether_a_file_is_the_official_one(script, folder, capsys, monkeyp
 def test_bad_line_fails_with_file_and_line(script, folder, capsys):
     with (folder / "val.jsonl").open("a") as file:
         file.write("{broken\n")
-    assert script.main(["formula", "--data-dir", str(folder)]) == 1
+    assert script.main(["formula", "--data-dir", str(folder)]) == 2
     assert "val.jsonl, line 2: broken JSON" in capsys.readouterr().err
 
 
@@ -71,9 +71,9 @@ def test_gold_that_is_graded_as_wrong_fails(script, capsys, monkeypatch):
 
 
 def test_unknown_task_and_absent_folder(script, capsys, tmp_path):
-    assert script.main(["nope"]) == 1
+    assert script.main(["nope"]) == 2
     assert "there is no task nope" in capsys.readouterr().err
-    assert script.main(["finer", "--data-dir", str(tmp_path / "typo")]) == 1
+    assert script.main(["finer", "--data-dir", str(tmp_path / "typo")]) == 2
     assert "is not a folder" in capsys.readouterr().err
 
 
@@ -88,6 +88,7 @@ def one_each(monkeypatch):
     monkeypatch.setattr(AppWorld, "samples", lambda task, split: read(task, split)[:1])
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("one_warm_engine")
 def test_reference_solutions_of_tasks_for_agents_are_run(script, one_each, capsys):
     assert script.main(["appworld", "--source", "sample"]) == 0

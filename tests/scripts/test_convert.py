@@ -74,7 +74,7 @@ def test_a_data_set_of_the_hub_becomes_the_files_of_the_task(script, hub, tmp_pa
 def test_files_that_differ_are_left_alone(script, hub, tmp_path, capsys):
     hub()
     (tmp_path / "val.jsonl").write_text("my own\n")
-    assert script.main(["ddxplus", "--dir", str(tmp_path)]) == 1
+    assert script.main(["ddxplus", "--dir", str(tmp_path)]) == 2
     assert "val.jsonl is there and differs; move it away" in " ".join(capsys.readouterr().err.split())
     assert (tmp_path / "val.jsonl").read_text() == "my own\n"
     assert not list(tmp_path.glob("*.part"))
@@ -108,9 +108,9 @@ def test_without_the_library_the_mend_is_named(monkeypatch):
 
 
 def test_options_that_a_task_has_no_use_for(script, tmp_path, capsys):
-    assert script.main(["finer", "--release", str(tmp_path)]) == 1
+    assert script.main(["finer", "--release", str(tmp_path)]) == 2
     assert "drop --release" in capsys.readouterr().err
-    assert script.main(["finer", "--revision", "main"]) == 1
+    assert script.main(["finer", "--revision", "main"]) == 2
     assert "drop --revision" in capsys.readouterr().err
 
 
@@ -134,7 +134,7 @@ def test_a_release_with_a_bad_patient_leaves_nothing_half_done(script, tmp_path,
         (release / f"release_{split}_patients").write_text(f"{header}40,F,Anemia,['E_1'],E_1\n")
     (release / "release_test_patients").write_text(f"{header}40,F,Anemia,['E_2'],E_1\n")
     arguments = ["ddxplus", "--release", str(release), "--dir", str(tmp_path / "data"), "--rows", "5"]
-    assert script.main(arguments) == 1
+    assert script.main(arguments) == 2
     assert "evidence 'E_2' is not in" in capsys.readouterr().err
     assert not (tmp_path / "data").exists()
     (release / "release_test_patients").write_text(f"{header}41,F,Anemia,['E_1'],E_1\n")

@@ -134,14 +134,14 @@ def test_command_downloads_all_files_of_a_task(script, server, tmp_path, monkeyp
     assert capsys.readouterr().err.count("already there and right") == 3
     server.files.clear()
     (tmp_path / "data" / "val.jsonl").unlink()
-    assert script.main(arguments) == 1
+    assert script.main(arguments) == 2
     assert "404" in capsys.readouterr().err
 
 
 def test_unknown_task(script, capsys):
     with pytest.raises(ConfigError, match=r"there is no task nope; choose one of .*finer"):
         script.files_of("nope")
-    assert script.main(["nope"]) == 1
+    assert script.main(["nope"]) == 2
     assert "Traceback" not in capsys.readouterr().err
 
 
@@ -154,11 +154,11 @@ def test_file_table(task):
 
 
 def test_data_that_comes_from_elsewhere_is_named(script, capsys):
-    assert script.main(["appworld"]) == 1
+    assert script.main(["appworld"]) == 2
     assert "use python scripts/setup_appworld.py --data" in capsys.readouterr().err
 
 
 def test_without_the_library_the_extra_is_named_to_the_letter(script, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
-    assert script.main(["ddxplus", "--dir", str(tmp_path)]) == 1
+    assert script.main(["ddxplus", "--dir", str(tmp_path)]) == 2
     assert "pip install -e '.[data]'" in capsys.readouterr().err

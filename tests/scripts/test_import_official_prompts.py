@@ -207,6 +207,7 @@ def test_a_named_file_settles_it(script, apps, tmp_path, capsys):
     assert "--reflector is for a checkout of ace-agent/ace-appworld" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("one_warm_engine")
 def test_an_agent_learns_with_the_imported_set(script, apps, tmp_path):
     try:

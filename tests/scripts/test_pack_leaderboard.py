@@ -99,6 +99,6 @@ def check(tmp_path, capsys, *source):
     assert row["test_normal"]["all"]["task_goal_completion"] == pytest.approx(after["tgc"], abs=0.01)
     assert row["test_normal"]["all"]["interactions"] == 2.0
 
-    assert main([str(ran.folder), "--name", "Bad Name", *LABELS[2:]]) == 1
-    assert main([str(tmp_path), *LABELS]) == 1
+    assert main([str(ran.folder), "--name", "Bad Name", *LABELS[2:]]) == 2
+    assert main([str(tmp_path), *LABELS]) == 2
     assert "is not the folder of a finished run" in " ".join(capsys.readouterr().err.split())

@@ -9,43 +9,15 @@ import time
 import pytest
 
 from ace_bench.core.errors import ConfigError
-from ace_bench.report.composing import Composer
-from ace_bench.report.experiments import ColumnPlan, Experiment, Experiments, RowPlan, load_experiments
-from ace_bench.report.paper.tables import load_paper
+from ace_bench.report.experiments import ColumnPlan, Experiment, Experiments, RowPlan
 from ace_bench.report.records import find_runs
 from ace_bench.report.tables.gathered import Gathered
 from ace_bench.runners.mistyped import explain_overrides
 from tests.launching import ROOT
-from tests.scripts.serving import SCRIPTS, load_script
+from tests.scripts.conftest import EXPERIMENTS, PAPER, compose
+from tests.scripts.serving import SCRIPTS
 
-PAPER = load_paper()
-EXPERIMENTS = load_experiments(ROOT / "configs" / "experiment", PAPER)
 REHEARSED = ("table=4b", "backbone=embedded", "limit=2")
-compose = Composer(ROOT / "configs")
-
-
-@pytest.fixture(scope="module")
-def script():
-    sys.path.insert(0, str(SCRIPTS))  # as `python scripts/reproduce.py` has it
-    yield load_script("reproduce")
-    sys.path.remove(str(SCRIPTS))
-
-
-@pytest.fixture
-def reproduce(script, tmp_path, capsys, monkeypatch):
-    def gathered(**settings):
-        found = Gathered(**settings)
-        found.__dict__.update(experiments=EXPERIMENTS, compose=compose)  # once for all tests
-        return found
-
-    monkeypatch.setattr(script, "Gathered", gathered)
-
-    def run(*arguments):
-        status = script.main([*arguments, f"results={tmp_path}"])
-        output = capsys.readouterr()
-        return status, output.out + output.err
-
-    return run
 
 
 def finished(results):
@@ -71,10 +43,13 @@ def test_what_is_missing_is_run_once_and_makes_the_table(reproduce, tmp_path):
         spoil()
         assert "0 of 2 runs to do" in reproduce(*REHEARSED)[1]
         assert table.read_text() == written
-    (metrics,) = tmp_path.glob("paper/finer-dc-*/*/seed0/metrics.json")
-    metrics.write_text(metrics.read_text() + "\n")
+    (journal,) = tmp_path.glob("paper/finer-dc-*/*/seed0/journal.jsonl")
+    journal.touch()
     assert "0 of 2 runs to do" in reproduce(*REHEARSED)[1], "a run is not what it was"
     assert reproduce(*REHEARSED, "--dry-run")[1].count("finished  python run.py") == 2
+    assert "ours - paper" not in table.read_text()
+    assert "0 of 2 runs to do" in reproduce(*REHEARSED, "--differences")[1]
+    assert "ours - paper" in table.read_text()
 
 
 def test_a_run_that_fails_stops_no_other_and_is_continued_by_the_next_call(reproduce, tmp_path):
@@ -115,7 +90,7 @@ def chain():
     return Experiments(by_name={"chain": plan}, paper=PAPER)
 
 
-@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("fails", [pytest.param(False, marks=pytest.mark.thorough), True])
 def test_a_run_waits_for_the_one_it_needs(script, fails, tmp_path):
     gathered = Gathered(results=tmp_path, configs=ROOT / "configs")
     gathered.__dict__["experiments"] = chain()
@@ -162,8 +137,25 @@ def test_each_table_is_made_with_the_papers_model_unless_another_is_named(script
         (["2"], "write table=2"),
         (["table=2", "seed=-1"], "seed=-1 must be whole numbers"),
         (["table=2", "backbone=embedded", "--estimate"], "costs nothing"),
-        (["table=2", "method.nothing=1"], "cannot be composed"),
-        (["table=2", "backbone=gpt_7"], "cannot be composed"),
+        (["table=2", "method.nothing=1"], "method.nothing=1 cannot be composed with any run asked for: there is no"),
+        (["table=2", "backbone=gpt_7"], "backbone=gpt_7 cannot be composed with any run asked for: did you mean gpt_5"),
+        (["table=2", "limit={2"], "limit={2 cannot be composed with any run asked for: "),
+        (["table=2", "backbone=gpt_5_1", "backbone.urls=x"], "backbone.urls=x cannot be composed with any run asked"),
+        (["table=16", "backbone.timeout=5", "backbone=embedded"], "backbone.timeout=5 cannot be composed with any"),
+        (["table=2", "method.max_reflection_rounds=1"], "fits only 12 of the 24 runs asked for, not method=base mode="),
+        (["table=2", "method.max_reflection_rounds=1"], "that have it: ace:method.max_reflection_rounds=1"),
+        (
+            ["table=2", "gep:method.auto=light"],
+            "gep:method.auto=light names no method; METHOD:SETTING takes one of ace",
+        ),
+        (["table=4b", "gepa:method.auto=light"], "is for no run asked for; give it to one of their methods, dc, ace,"),
+        (["table=2", "gepa:method.autos=light"], "there is no such key; did you mean method.auto?"),
+        (["table=2", "backbone=embedded", "gepa:method.max_full_evals=0"], "method.max_full_evals=0 must be a whole"),
+        (["table=2", "backbone=embedded", "+method.nothing=1"], "there is no setting method.nothing"),
+        (["table=2", "labels=none"], "labels=none would make all rows alike"),
+        (["table=2", "backbone=vllm"], "backbone.url=http://HOST:PORT of a running server is needed"),
+        (["table=2", "backbone=vllm", "backbone.url=http://localhost:1"], "backbone.model is not set"),
+        (["table=16", "backbone=gpt_5_1", "backbone.structured=xml"], "structured=xml"),
     ],
 )
 def test_a_mistake_is_told_before_anything_is_run(settings, message, reproduce, tmp_path):

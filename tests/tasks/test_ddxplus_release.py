@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,47 +15,12 @@ from ace_bench.tasks.ddxplus import Ddxplus
 from ace_bench.tasks.ddxplus.conditions import CONDITIONS
 from ace_bench.tasks.ddxplus.release import read_release, release_rows
 from tests.tasks.simulated import write_release
-
-
-def evidence(name, question, kind, *, history=False, default=0, values=(), meanings=None):
-    return {
-        "name": name,
-        "question_en": question,
-        "question_fr": "?",
-        "is_antecedent": history,
-        "default_value": default,
-        "value_meaning": {value: {"en": text, "fr": "?"} for value, text in (meanings or {}).items()},
-        "possible-values": list(values),
-        "data_type": kind,
-    }
-
-
-EVIDENCES = [
-    evidence("E_1", "Do you sneeze?", "B"),
-    evidence("E_2", "How itchy is the nose?", "C", values=range(11)),
-    evidence("E_3", "Which colour has the sputum?", "C", default="V_0", values=("V_0", "V_1"), meanings={"V_1": "red"}),
-    evidence("E_4", "Where does it hurt?", "M", default="V_0", values=("V_0", "V_2", "V_3"),
-             meanings={"V_0": "nowhere", "V_2": "ear(L)", "V_3": "ear(R)"}),
-    evidence("E_5", "Do you smoke?", "B", history=True),
-    evidence("E_6", "Does it peel?", "C", default="V_9", values=("V_8", "V_9"), meanings={"V_8": "Y", "V_9": "N"}),
-]  # fmt: skip
-CONDITION = {"cond-name-eng": "Anemia", "cond-name-fr": "Anémie", "symptoms": {"E_1": {}}, "antecedents": {}}
-HEADER = "AGE,DIFFERENTIAL_DIAGNOSIS,SEX,PATHOLOGY,EVIDENCES,INITIAL_EVIDENCE"
-CODES = "['E_1', 'E_2_@_4', 'E_3_@_V_0', 'E_4_@_V_2', 'E_4_@_V_3', 'E_5', 'E_6_@_V_8']"
-LINE = f'40,"[]",F,Anemia,"{CODES}",E_1'
+from tests.tasks.tiny_release import CODES, HEADER, LINE, write_tiny_release
 
 
 @pytest.fixture
 def release(tmp_path):
-    def write(*lines, header=HEADER):
-        (tmp_path / "release_evidences.json").write_text(json.dumps({one["name"]: one for one in EVIDENCES}))
-        (tmp_path / "release_conditions.json").write_text(json.dumps({"Anemia": CONDITION}))
-        for split in ("train", "validate", "test"):
-            text = "\n".join([header, *(lines or (LINE,))])
-            (tmp_path / f"release_{split}_patients.csv").write_text(text + "\n", encoding="utf-8")
-        return tmp_path
-
-    return write
+    return partial(write_tiny_release, tmp_path)
 
 
 @pytest.fixture

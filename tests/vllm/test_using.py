@@ -10,15 +10,14 @@ from ace_bench.backbones.vllm.backbone import Vllm
 from ace_bench.core.replies import parse, schema_of
 from ace_bench.core.types import Message
 from ace_bench.methods.ace.replies import CuratorReply, MergerReply, ReflectorReply, RewriterReply
-from ace_bench.runners.assemble import _build
-from tests.launching import composed, launch
+from tests.launching import built, composed, launch
 from tests.vllm.conftest import BLOCK, quiet
 
 
 @pytest.fixture
 def backbone(shared):
     config, _ = composed(*shared.overrides)
-    backbone: Vllm = _build(config, "backbone")
+    backbone: Vllm = built(config, "backbone")
     backbone.start(quiet)
     yield backbone
     backbone.close()
@@ -62,7 +61,7 @@ def test_a_salt_makes_the_cache_cold(shared, backbone):
     ask(backbone, text, MergerReply)
     assert ask(backbone, text, MergerReply).usage.cached > 0
     config, _ = composed(*shared.overrides, "backbone.cache.salt=new")
-    salted = _build(config, "backbone")
+    salted = built(config, "backbone")
     assert ask(salted, text, MergerReply).usage.cached == 0
     assert ask(salted, text, MergerReply).usage.cached > 0
     salted.close()

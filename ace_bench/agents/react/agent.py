@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from ace_bench.agents.react.conversation import Conversation, Exchange
 from ace_bench.agents.react.dialogue import joined, load_dialogue, read_dialogue
@@ -13,7 +14,7 @@ from ace_bench.agents.react.replies import cited_in, read_reply
 from ace_bench.core.backbones import Lm
 from ace_bench.core.fitting import fitted
 from ace_bench.core.protocols import Context, Prompts, Session
-from ace_bench.core.settings import choice, whole_number
+from ace_bench.core.settings import Count, Text
 from ace_bench.core.types import Attempt, Completion, GeneratorForm, Message, Sample, Turn
 
 _MOST_IDLE = 3
@@ -37,18 +38,22 @@ class ReAct:
         *,
         prompts: Prompts,
         form: GeneratorForm,
-        max_steps: int,
-        history_chars: int,
-        demonstrations: str | None,
-        memory: str,
+        max_steps: Count,
+        history_chars: Count,
+        demonstrations: Text | None,
+        memory: Literal["off", "execution"],
     ):
         self._prompts = prompts
         self._template = form.template
-        self._max_steps = whole_number("agent.max_steps", max_steps, least=1)
-        self._history_chars = whole_number("agent.history_chars", history_chars, least=1)
-        self._memory = _MEMORIES[choice("agent.memory", memory, tuple(_MEMORIES))]
+        self._max_steps = max_steps
+        self._history_chars = history_chars
+        self._memory = _MEMORIES[memory]
         prompts.require(["observation"])
         self._demonstrations = self._load(demonstrations)
+
+    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return the fields of the generator's template and of what the environment showed."""
+        return {self._template: inputs | shown | {"reflection"}, "observation": frozenset(("output", "memory"))}
 
     def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str) -> Attempt:
         """Attempt the sample until the session is finished, the steps are used up or the model stops acting.

@@ -10,6 +10,7 @@ from ace_bench.backbones.embedded.prefix_cache import PrefixCache, serialise
 from ace_bench.backbones.embedded.proposing import propose
 from ace_bench.backbones.embedded.roles import reply
 from ace_bench.backbones.embedded.skills.acting.policy import act
+from ace_bench.core.settings import Text
 from ace_bench.core.tokens import BYTES_PER_TOKEN, estimate_tokens
 from ace_bench.core.types import Completion, Message, Record, Usage
 
@@ -27,7 +28,7 @@ class EmbeddedBackbone:
     simulated = True
     context_length = None
 
-    def __init__(self, *, name: str = "embedded"):
+    def __init__(self, *, name: Text = "embedded"):
         self.name = name
         self.identity: Record = {"name": name, "reader": READER_VERSION}
         self._prefixes = PrefixCache()

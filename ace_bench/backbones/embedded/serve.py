@@ -20,12 +20,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from ace_bench.backbones.embedded.backbone import EmbeddedBackbone
+from ace_bench.backbones.embedded.bodies import body_length, close_after_reply, read_body
 from ace_bench.backbones.embedded.chat import BadRequest, completion_body, error_body, models_body, read_request
 from ace_bench.backbones.embedded.faults import Faults, parse_chances
 
 _RETRY_AFTER_S = "0.05"
-_LARGEST_BODY = 64 * 1024 * 1024
 _IDLE_S = 120.0
+_BODY_S = 30.0
 
 
 class ReaderServer(ThreadingHTTPServer):
@@ -34,9 +35,12 @@ class ReaderServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, *, host: str, port: int, latency_s: float = 0.0, faults: Faults | None = None):
+    def __init__(
+        self, *, host: str, port: int, latency_s: float = 0.0, faults: Faults | None = None, body_s: float = _BODY_S
+    ):
         self.backbone = EmbeddedBackbone()
         self.latency_s = latency_s
+        self.body_s = body_s
         self.faults = faults or Faults(chances={})
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -112,6 +116,8 @@ class _Handler(BaseHTTPRequestHandler):
         except BadRequest as problem:
             self.server.count("bad_requests")
             self._error(problem.status, problem.code, str(problem))
+            if self.close_connection:
+                close_after_reply(self.connection)
 
     def _complete(self, body: bytes, number: int, fault: str | None) -> None:
         request = read_request(body, self.server.backbone.name)
@@ -131,14 +137,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._error(500, "internal_error", "The server failed (a fault on purpose).")
 
     def _body(self) -> bytes:
-        length = self.headers.get("Content-Length", "")
-        if not length.isdigit():
-            self.close_connection = True
-            raise BadRequest(411, "length_required", "Content-Length is missing.")
-        if int(length) > _LARGEST_BODY:
-            self.close_connection = True
-            raise BadRequest(413, "too_large", f"The body is larger than {_LARGEST_BODY} bytes.")
-        return self.rfile.read(int(length))
+        try:
+            length = body_length(self.headers)
+            return read_body(self.connection, self.rfile, length, seconds=self.server.body_s)
+        except BadRequest:
+            self.close_connection = True  # where the next request would begin is unknown
+            raise
 
     def _error(self, status: int, code: str, message: str) -> None:
         self._send(status, error_body(status, code, message))
@@ -150,6 +154,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(payload)))
         if status == 429:
             self.send_header("Retry-After", _RETRY_AFTER_S)
+        if self.close_connection:
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(payload[: len(payload) // 2] if cut else payload)
         if cut:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ace_bench.backbones.openai_compatible.pacing import Pacer
 from ace_bench.backbones.openai_compatible.problems import Follows, Problem
@@ -62,6 +62,8 @@ def attempt(send: Callable[[], Answer | Problem], *, retry: Retry, pacer: Pacer,
             pause = _pause(result, retries, retry, clock)
         lost += ended - sent + pause
         final = is_final(result) or (asked_again and isinstance(result, Answer))
+        if isinstance(result, Problem) and (result.retry_after or 0.0) > retry.seconds:
+            return replace(done, result=_told_to_wait(result, retry))
         if final or retries >= retry.times or lost > retry.seconds:
             return done
         if isinstance(result, Answer):
@@ -69,6 +71,12 @@ def attempt(send: Callable[[], Answer | Problem], *, retry: Retry, pacer: Pacer,
         if pause > 0:
             clock.sleep(pause)
         retries += 1
+
+
+def _told_to_wait(problem: Problem, retry: Retry) -> Problem:
+    """Return the problem of a server that asks for more patience than there is: its word holds for every call."""
+    advice = f"the server asks to wait {problem.retry_after:g} s, longer than backbone.retry.seconds={retry.seconds:g}"
+    return replace(problem, follows=Follows.STOP, message=f"{problem.message}; {advice}: continue the run later")
 
 
 def is_final(result: Answer | Problem) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import urllib.parse
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -15,11 +16,14 @@ from ace_bench.backbones.openai_compatible.endpoint import Address, Endpoint, en
 from ace_bench.backbones.openai_compatible.outcomes import accept
 from ace_bench.backbones.openai_compatible.pacing import Pacer
 from ace_bench.backbones.openai_compatible.probing import SIMULATED, probe
+from ace_bench.backbones.openai_compatible.problems import Problem
+from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.schemas import response_format
-from ace_bench.backbones.openai_compatible.secret import check_headers
-from ace_bench.backbones.openai_compatible.settings import CacheHints, Rate, Retry, Sampling, check_structured
+from ace_bench.backbones.openai_compatible.settings import CacheHints, Rate, Retry, Sampling, Structured
 from ace_bench.core.digest import digest_of_text
-from ace_bench.core.errors import BackboneUnavailable, ConfigError
+from ace_bench.core.errors import BackboneUnavailable, ConfigError, Interrupted, SettingError
+from ace_bench.core.secrets import refuse_secrets
+from ace_bench.core.settings import Count, Parallel, Seconds, Text
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import Completion, Message, Probe, Record, Usage
 from ace_bench.store.prices import PriceCard
@@ -48,36 +52,37 @@ class OpenAICompatible:
     def __init__(  # noqa: PLR0913 - settings, all keyword-only
         self,
         *,
-        base_url: str,
-        model: str | None,
+        base_url: Text,
+        model: Text | None,
         sampling: Sampling,
         retry: Retry,
         rate: Rate,
         cache: CacheHints,
         prices: PriceCard,
-        structured: str = "json_schema",
-        api_key_env: str | None = None,
+        structured: Structured = "json_schema",
+        api_key_env: Text | None = None,
         extra_headers: Mapping[str, str] | None = None,
         headers_from_env: Mapping[str, str] | None = None,
         extra_body: Record | None = None,
-        context_length: int | None = None,
-        timeout: float = 600.0,
-        connections: int = 8,
+        context_length: Count | None = None,
+        timeout: Seconds = 600.0,
+        connections: Parallel = 8,
         simulated: bool = False,
     ):
         if not model:
-            raise ConfigError("backbone.model is not set: name the model as the server does, backbone.model=NAME")
-        check_headers(extra_headers or {})
+            raise SettingError("model is not set: name the model as the server does")
+        refuse_secrets({"base_url": base_url, "extra_headers": extra_headers, "extra_body": extra_body})
         self.name = model
         self.simulated = simulated
         self.context_length = context_length
-        self.structured = check_structured(structured)
+        self.structured = structured
         self.prices = prices
         self.sampling = sampling
         self._retry = retry
         self._cache = cache
         self._extra_body = _checked_body(extra_body or {})
-        self._clock = Clock()
+        self._interrupted = threading.Event()
+        self._clock = Clock(sleep=self._pause)
         self._pacer = Pacer(rate, now=self._clock.now)
         self._endpoint = Endpoint(
             Address(
@@ -102,10 +107,19 @@ class OpenAICompatible:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(model={self.name!r}, base_url={self._endpoint.base_url!r})"
 
+    def check(self) -> None:
+        """Raise ``SettingError`` where a key is missing."""
+        self._endpoint.ready()
+
     def start(self, say: Callable[[str], None]) -> None:
         """Make the client; raises ``ConfigError`` where the key is missing."""
         del say
         self._endpoint.ready()
+
+    def interrupt(self, grace: float) -> None:
+        """End calls early: pauses at once, requests under way after ``grace`` seconds, and all later calls."""
+        self._interrupted.set()
+        self._endpoint.abort(grace)
 
     def close(self) -> None:
         """Close the connections; a later call opens new ones."""
@@ -117,7 +131,8 @@ class OpenAICompatible:
         """Answer once, after retries. ``role`` is not sent.
 
         Raises ``RolloutFault`` for a reply that cannot be used or a server that does not recover, and
-        ``BackboneUnavailable`` where every further call would fail too; see ``problems`` and ``outcomes``.
+        ``BackboneUnavailable`` where every further call would fail too; see ``problems`` and ``outcomes``. Raises
+        ``Interrupted`` after ``interrupt``.
         """
         del role
         try:
@@ -136,13 +151,16 @@ class OpenAICompatible:
         return self.prices.dollars(usage)
 
     def probe(self) -> Probe:
-        """Make one tiny call; raises ``ConfigError`` with the mend where the endpoint does not fit the settings."""
+        """Make one tiny call; raises ``ConfigError`` with the fix where the endpoint does not fit the settings.
+
+        Raises ``BackboneUnavailable`` where the server fails and may recover.
+        """
         found = probe(
             self._ask, endpoint=self._endpoint, structured=self.structured, prices=self.prices, retry=self._retry
         )
         if SIMULATED in found.facts and not self.simulated:
-            raise ConfigError(
-                f"{self._endpoint.base_url} says that no language model answers there; backbone.simulated=true marks "
+            raise SettingError(
+                "simulated=false, but the server says that it is no language model: set simulated=true, which marks "
                 "the run so"
             )
         return found
@@ -150,9 +168,19 @@ class OpenAICompatible:
     def _ask(self, messages: Sequence[Message], session: str, schema: Record | None, retry: Retry) -> Outcome:
         body, headers = self._request(messages, session, schema)
         tokens = self._estimate(messages) if self._pacer.counts_tokens else 0
-        return attempt(
-            lambda: self._endpoint.chat(body, headers), retry=retry, pacer=self._pacer, tokens=tokens, clock=self._clock
-        )
+
+        def send() -> Answer | Problem:
+            self._pause(0.0)
+            result = self._endpoint.chat(body, headers)
+            if isinstance(result, Problem):  # perhaps because it was cut off
+                self._pause(0.0)
+            return result
+
+        return attempt(send, retry=retry, pacer=self._pacer, tokens=tokens, clock=self._clock)
+
+    def _pause(self, seconds: float) -> None:
+        if self._interrupted.wait(seconds):
+            raise Interrupted("interrupted")
 
     def _request(
         self, messages: Sequence[Message], session: str, schema: Record | None
@@ -191,18 +219,18 @@ class OpenAICompatible:
 def _checked_url(base_url: str) -> str:
     parts = urllib.parse.urlsplit(base_url or "")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"backbone.base_url={base_url} must be like http://localhost:8000/v1")
-    if parts.username or parts.password:
-        raise ConfigError("backbone.base_url must not hold a password; name its variable in backbone.api_key_env")
+        raise SettingError(f"base_url={base_url} must be like http://localhost:8000/v1")
+    if parts.query or parts.fragment:
+        raise SettingError("base_url must end with its path, as in http://localhost:8000/v1: drop what follows")
     return base_url
 
 
 def _checked_body(extra_body: Record) -> Record:
     own = sorted(_OWN_FIELDS & extra_body.keys())
     if own:
-        raise ConfigError(f"extra_body.{own[0]} has a setting of its own, or is the harness's to decide")
+        raise SettingError(f"extra_body.{own[0]} has a setting of its own, or is the harness's to decide")
     try:
         msgspec.json.encode(extra_body)
     except TypeError as error:
-        raise ConfigError(f"extra_body is not JSON: {error}") from error
+        raise SettingError(f"extra_body is not JSON: {error}") from error
     return dict(extra_body)

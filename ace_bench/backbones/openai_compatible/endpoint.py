@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ _CONNECT_S = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """Where to send requests and as whom. ``timeout`` is in seconds an attempt.
+    """Where to send requests and as whom. ``timeout`` is in seconds an attempt, from its start to its last byte.
 
     ``connections`` are kept open between calls; more are opened when more calls are under way.
     """
@@ -48,6 +48,7 @@ class _Made:
     client: OpenAI
     secrets: Secrets
     turn: AbstractContextManager[object]
+    abort: Callable[[float], None]
 
 
 class Endpoint:
@@ -71,6 +72,12 @@ class Endpoint:
             if self._made is not None:
                 self._close()
             self._made = None
+
+    def abort(self, grace: float) -> None:
+        """Cut off the requests that are still under way after ``grace`` seconds."""
+        made = self._made
+        if made is not None:
+            made.abort(grace)
 
     def chat(self, body: bytes, headers: Mapping[str, str]) -> Answer | Problem:
         """Send one chat completion."""
@@ -137,7 +144,7 @@ class Endpoint:
         unasked: dict[str, Any] = {name: Omit() for name in client.default_headers if name.startswith("X-Stainless")}
         headers = {**unasked, **self._address.headers, **secrets.headers}
         client = client.with_options(default_headers=headers)
-        return _Made(client=client, secrets=secrets, turn=http.turn)
+        return _Made(client=client, secrets=secrets, turn=http.turn, abort=http.abort)
 
 
 class _Model(msgspec.Struct):

@@ -12,7 +12,7 @@ _SHOWN = 8
 
 
 def explain(problem: Problem, endpoint: Endpoint) -> str:
-    """Return the problem's message with the mend where there is one; may ask the server for its models."""
+    """Return the problem's message with the fix where there is one; may ask the server for its models."""
     said = endpoint.ready().hide_in_error(problem.message)
     if problem.kind == "unreachable":
         return f"{endpoint.base_url} cannot be reached ({said}); start the server or correct backbone.base_url"

@@ -11,10 +11,10 @@ from ace_bench.backbones.openai_compatible.attempts import Outcome
 from ace_bench.backbones.openai_compatible.endpoint import Endpoint
 from ace_bench.backbones.openai_compatible.mends import explain
 from ace_bench.backbones.openai_compatible.outcomes import priced
-from ace_bench.backbones.openai_compatible.problems import Problem
+from ace_bench.backbones.openai_compatible.problems import Follows, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.settings import Retry
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_bench.core.replies import parse, schema_of
 from ace_bench.core.types import Message, Probe, Record
 from ace_bench.store.prices import PriceCard
@@ -39,7 +39,9 @@ SIMULATED = "simulated"
 
 
 def probe(ask: Ask, *, endpoint: Endpoint, structured: str, prices: PriceCard, retry: Retry) -> Probe:
-    """Make the call and tell what was found; raises ``ConfigError`` with the mend where the call fails.
+    """Make the call and tell what was found; raises ``ConfigError`` with the fix where the call is refused.
+
+    Raises ``BackboneUnavailable`` where the server fails and may recover.
 
     A model that words its answer badly does not fail the probe: that is for the experiment to find out.
     """
@@ -48,7 +50,10 @@ def probe(ask: Ask, *, endpoint: Endpoint, structured: str, prices: PriceCard, r
     outcome = ask(_MESSAGES, "probe", schema_of(_Ready), patience)
     result = outcome.result
     if isinstance(result, Problem):
-        raise ConfigError(f"the backbone does not answer: {explain(result, endpoint)}")
+        # A server that fails may do better later; where nobody listens the address is to be looked at first.
+        passing = result.follows is Follows.RETRY and result.kind != "unreachable"
+        kind = BackboneUnavailable if passing else ConfigError
+        raise kind(f"the backbone does not answer: {explain(result, endpoint)}")
     usage = priced(outcome, prices)
     facts = {
         "endpoint": endpoint.base_url,

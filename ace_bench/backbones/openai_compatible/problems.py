@@ -10,7 +10,7 @@
 | 402, or 429 because nothing is left to spend        | quota_exhausted               | stop                     |
 | 401, 403; unknown model or path                     | authentication; unknown_model | stop                     |
 | 3xx                                                 | redirected                    | stop                     |
-| prompt over the context length, any status          | context_length                | fault                    |
+| prompt over the context length, any status          | context_length                | fault of the model       |
 | input refused by a content filter                   | content_filter                | fault of the model       |
 | any other 4xx                                       | bad_request                   | fault                    |
 """
@@ -22,6 +22,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+from ace_bench.core.replies import without_surrogates
 
 _QUOTA = r"insufficient_quota|exceeded your current quota|insufficient (balance|funds|credit)"
 _FILTERED = r"content_filter|content_policy_violation|ResponsibleAIPolicyViolation|flagged|moderation"
@@ -112,7 +114,7 @@ def from_status(status: int, body: Any, *, retry_after: float | None = None) -> 
         kind=kind,
         message=f"HTTP {status}: {words}{_hint(said) if kind == 'bad_request' else ''}",
         follows=_FOLLOWS.get(kind, Follows.FAULT),
-        owner="model" if kind == "content_filter" else "backbone",
+        owner="model" if kind in ("content_filter", "context_length") else "backbone",
         retry_after=retry_after,
     )
 
@@ -137,7 +139,7 @@ def _words(body: Any) -> str:
     error = _error(body)
     if isinstance(error, Mapping):
         error = error.get("message") or dict(error)
-    text = " ".join(str(error).split()) if error else ""
+    text = without_surrogates(" ".join(str(error).split())) if error else ""
     return f"{text[:600]}..." if len(text) > 600 else text or "the server gave no reason"
 
 

@@ -1,43 +1,42 @@
-"""Reads a chat completion: the text, why it ended and what it cost."""
+"""Reads a chat completion: the text, why it ended and what it cost.
+
+A reply with a text is paid for, so nothing beside the text may cost it: fields of a type that the protocol does not
+have are read where they have a clear meaning and are unknown otherwise.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from ace_bench.backbones.openai_compatible.problems import Problem, from_status, unreadable_body
+from ace_bench.core.replies import without_surrogates
 from ace_bench.core.types import Usage
+
+_MOST_TOKENS = 2**53
+"""The largest whole number that JSON carries safely; a larger count is a mistake of the server."""
 
 
 class _Message(msgspec.Struct):
-    content: str | list[dict[str, Any]] | None = None
-    refusal: str | None = None
+    content: str | list[Any] | None = None
+    refusal: Any = None
 
 
 class _Choice(msgspec.Struct):
     message: _Message
-    finish_reason: str | None = None
-
-
-class _Details(msgspec.Struct):
-    cached_tokens: int | None = None
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: _Details | None = None
-    prompt_cache_hit_tokens: int | None = None
+    finish_reason: Any = None
 
 
 class _Body(msgspec.Struct):
     choices: list[_Choice] | None = None
-    usage: _Usage | None = None
-    model: str | None = None
+    usage: Any = None
+    model: Any = None
     error: Any = None
-    simulated: bool | None = None
+    simulated: Any = None
 
 
 _DECODER = msgspec.json.Decoder(_Body)
@@ -58,12 +57,12 @@ class Answer:
 def read_answer(body: bytes) -> Answer | Problem:
     """Read the body of a reply with status 200."""
     try:
-        data = _DECODER.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        data = _decoded(body)
+    except (ValueError, RecursionError) as error:
         return unreadable_body(f"{error}; it begins {body[:80].decode(errors='replace')!r}")
     if data.error:
         # Some gateways send the error of the server behind them with status 200.
-        code = data.error.get("code") if isinstance(data.error, dict) else None
+        code = _field(data.error, "code")
         status = code if isinstance(code, int) and 400 <= code < 600 else 502
         return from_status(status, {"error": data.error})
     if not data.choices:
@@ -71,28 +70,53 @@ def read_answer(body: bytes) -> Answer | Problem:
     choice = data.choices[0]
     return Answer(
         text=_text(choice.message.content),
-        refusal=choice.message.refusal or "",
-        ended=choice.finish_reason or "",
-        model=data.model or "",
+        refusal=_plain(choice.message.refusal),
+        ended=_plain(choice.finish_reason),
+        model=_plain(data.model),
         usage=_usage(data.usage),
-        simulated=bool(data.simulated),
+        simulated=data.simulated is True,
     )
 
 
-def _text(content: str | list[dict[str, Any]] | None) -> str:
+def _decoded(body: bytes) -> _Body:
+    """Decode strictly, which is quick, or else as far as Python does: a BOM, half surrogate pairs, NaN."""
+    try:
+        return _DECODER.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return msgspec.convert(json.loads(body.decode("utf-8-sig", errors="replace")), _Body)
+
+
+def _plain(value: Any) -> str:
+    return "" if value is None else without_surrogates(str(value))
+
+
+def _text(content: str | list[Any] | None) -> str:
+    """Return the text of a message, which may come in parts of which only those of type text count."""
     if isinstance(content, list):
-        return "".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
-    return content or ""
+        return "".join(_plain(_field(part, "text")) for part in content if _field(part, "type") == "text")
+    return _plain(content)
 
 
-def _usage(reported: _Usage | None) -> Usage:
+def _usage(reported: Any) -> Usage:
     """Return what the server counted; cached tokens under OpenAI's name, or else DeepSeek's."""
-    if reported is None:
-        return Usage()
-    details = reported.prompt_tokens_details
-    cached = details.cached_tokens if details is not None else None
-    return Usage(
-        prompt=reported.prompt_tokens,
-        completion=reported.completion_tokens,
-        cached=reported.prompt_cache_hit_tokens if cached is None else cached,
-    )
+    prompt = _count(_field(reported, "prompt_tokens"))
+    cached = _count(_field(_field(reported, "prompt_tokens_details"), "cached_tokens"))
+    if cached is None:
+        cached = _count(_field(reported, "prompt_cache_hit_tokens"))
+    if cached is not None and prompt is not None and cached > prompt:
+        cached = None
+    return Usage(prompt=prompt, completion=_count(_field(reported, "completion_tokens")), cached=cached)
+
+
+def _field(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _count(value: Any) -> int | None:
+    """Read a number of tokens, also out of a float or a text; what cannot be one is unknown."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    possible = not isinstance(value, bool) and math.isfinite(number) and 0 <= number <= _MOST_TOKENS
+    return int(number) if possible and number.is_integer() else None

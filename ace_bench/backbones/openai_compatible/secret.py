@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
-import re
-from collections.abc import Mapping
+import urllib.parse
+import urllib.request
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.errors import SettingError
+from ace_bench.core.redaction import HIDDEN, SHORTEST, redacted
 
-HIDDEN = "[key]"
 _PLACEHOLDER = "none"
 """The client refuses an empty key; servers without keys ignore it."""
-_MASKED_KEY = re.compile(r"\bsk-[\w*.-]{4,}")
-_SECRET_HEADERS = ("authorization", "proxy-authorization", "api-key", "x-api-key", "cookie")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -24,46 +24,61 @@ class Secrets:
     key: str
     headers: Mapping[str, str] = field(default_factory=dict)
     texts: tuple[str, ...] = ()
-    """What must not be shown, longest first."""
+    """What must not be shown of what was sent, longest first."""
+    logins: tuple[str, ...] = ()
+    """What proxies were sent, longest first."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({HIDDEN})"
 
     def hide(self, text: str) -> str:
-        """Replace every secret in a text, such as the words of a server that echoes what it was sent."""
-        for secret in self.texts:
-            text = text.replace(secret, HIDDEN)
-        return text
+        """Replace every secret in a reply. Short ones stay: a server without keys is sent a word such as EMPTY."""
+        return _without(text, (secret for secret in self.texts if len(secret) >= SHORTEST))
 
     def hide_in_error(self, text: str) -> str:
-        """Replace secrets and also keys that a server shows in part, such as ``sk-ab***yz``."""
-        return _MASKED_KEY.sub(HIDDEN, self.hide(text))
+        """Replace all secrets, and whatever else looks like one, such as keys that a server shows in part."""
+        return redacted(_without(text, (*self.texts, *self.logins)))
 
 
 def read_secrets(api_key_env: str | None, headers_from_env: Mapping[str, str]) -> Secrets:
     """Read the environment; raises ``ConfigError`` naming the variable that is missing."""
-    key = _PLACEHOLDER if api_key_env is None else _read(api_key_env, "or set backbone.api_key_env=null")
-    headers = {header: _read(name, "or drop it from headers_from_env") for header, name in headers_from_env.items()}
-    secrets = {*headers.values(), *(() if api_key_env is None else (key,))}
+    key = (
+        _PLACEHOLDER
+        if api_key_env is None
+        else _read("api_key_env", api_key_env, "or set it to null where the server needs no key")
+    )
+    headers = {
+        header: _read(f"headers_from_env.{header}", name, "or drop it") for header, name in headers_from_env.items()
+    }
+    sent = {*headers.values(), *(() if api_key_env is None else (key,))}
+    return Secrets(key=key, headers=headers, texts=_forms(sent), logins=_forms(_logins_of_proxies()))
+
+
+def _forms(secrets: Iterable[str]) -> tuple[str, ...]:
     # A server that echoes JSON inside JSON shows a key with its quotes and backslashes escaped.
     forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
-    return Secrets(key=key, headers=headers, texts=tuple(sorted(forms, key=lambda text: (-len(text), text))))
+    return tuple(sorted(forms, key=lambda text: (-len(text), text)))
 
 
-def _read(name: str, otherwise: str) -> str:
+def _without(text: str, secrets: Iterable[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+    return text
+
+
+def _logins_of_proxies() -> Iterator[str]:
+    """Yield what proxies of the environment are sent to let calls pass: a proxy's error page may repeat it."""
+    for address in urllib.request.getproxies().values():
+        login, at, _ = address.rpartition("://")[2].rpartition("@")
+        if at and (password := urllib.parse.unquote(login.partition(":")[2])):
+            yield password
+            yield base64.b64encode(urllib.parse.unquote(login).encode()).decode()
+
+
+def _read(setting: str, name: str, otherwise: str) -> str:
     value = os.environ.get(name, "").strip()
     if not value:
-        raise ConfigError(f"the environment variable {name} is not set: export {name}=..., {otherwise}")
+        raise SettingError(f"{setting}={name} names a variable that is not set: export {name}=..., {otherwise}")
     if not (value.isascii() and value.isprintable()):
-        raise ConfigError(f"the environment variable {name} holds characters that no HTTP header can carry")
+        raise SettingError(f"{setting}={name} names a variable whose value no HTTP header can carry: correct its value")
     return value
-
-
-def check_headers(headers: Mapping[str, str]) -> None:
-    """Refuse headers that usually carry secrets: the configuration is written into the run folder."""
-    for header in headers:
-        if header.lower() in _SECRET_HEADERS:
-            raise ConfigError(
-                f"extra_headers.{header} would be written into the run folder; "
-                f"use headers_from_env: {{{header}: NAME_OF_A_VARIABLE}}"
-            )

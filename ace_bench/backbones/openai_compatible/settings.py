@@ -1,13 +1,17 @@
-"""The settings of an endpoint in groups, checked where they are made."""
+"""The settings of an endpoint in groups."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from ace_bench.core.errors import ConfigError
+from msgspec import Meta
 
-TOKEN_LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
-STRUCTURED = ("json_schema", "json_object", "none")
+from ace_bench.core.settings import Count, NotNegative, Positive, Seed, Text, Whole
+
+Pause = Annotated[float, Meta(ge=0, le=10_000_000)]
+TokenLimitField = Literal["max_tokens", "max_completion_tokens"]
+Structured = Literal["json_schema", "json_object", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,17 +22,11 @@ class Sampling:
     not enter the identity of a backbone, because the seeds of one experiment belong together.
     """
 
-    temperature: float | None = 0.0
-    top_p: float | None = None
-    max_tokens: int | None = 4096
-    max_tokens_field: str = "max_tokens"
-    seed: int | None = None
-
-    def __post_init__(self) -> None:
-        _one_of("sampling.max_tokens_field", self.max_tokens_field, TOKEN_LIMIT_FIELDS)
-        _number("sampling.temperature", self.temperature, least=0)
-        _number("sampling.top_p", self.top_p, least=0)
-        _number("sampling.max_tokens", self.max_tokens, least=1)
+    temperature: NotNegative | None = 0.0
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    max_tokens: Count | None = 4096
+    max_tokens_field: TokenLimitField = "max_tokens"
+    seed: Seed | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,29 +38,18 @@ class Retry:
     up to a half; a server's Retry-After comes before that.
     """
 
-    times: int = 8
-    seconds: float = 600.0
-    first_pause: float = 0.5
-    longest_pause: float = 30.0
-
-    def __post_init__(self) -> None:
-        _number("retry.times", self.times, least=0)
-        for name in ("seconds", "first_pause", "longest_pause"):
-            _number(f"retry.{name}", getattr(self, name), least=0, optional=False)
+    times: Whole = 8
+    seconds: Pause = 600.0
+    first_pause: Pause = 0.5
+    longest_pause: Pause = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
     """The account's limits; ``None`` is no limit. Calls are spaced evenly so that neither is passed."""
 
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("requests_per_minute", "tokens_per_minute"):
-            if getattr(self, name) == 0:
-                raise ConfigError(f"rate.{name}=0 would never send anything; null is no limit")
-            _number(f"rate.{name}", getattr(self, name), least=0)
+    requests_per_minute: Positive | None = None
+    tokens_per_minute: Positive | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,30 +61,6 @@ class CacheHints:
     salt; ``new`` draws one per process, for a cold start.
     """
 
-    session_header: str | None = None
-    session_field: str | None = None
-    salt: str | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("session_header", "session_field", "salt"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, str) or not value):
-                raise ConfigError(f"cache.{name}={value!r} must be a text, or null to leave it out")
-
-
-def check_structured(value: str) -> str:
-    """Return ``value`` if it names a way to ask for structured replies."""
-    _one_of("structured", value, STRUCTURED)
-    return value
-
-
-def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ConfigError(f"{name}={value} is not one of {', '.join(known)}")
-
-
-def _number(name: str, value: object, *, least: float, optional: bool = True) -> None:
-    if value is None and optional:
-        return
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
-        raise ConfigError(f"{name}={value} must be a number, {least:g} or more{', or null' if optional else ''}")
+    session_header: Text | None = None
+    session_field: Text | None = None
+    salt: Text | None = None

@@ -9,6 +9,7 @@ other up for nothing. Nobody waits for a server meanwhile: a request that is on 
 from __future__ import annotations
 
 import http.client
+import io
 import select
 import socket
 import ssl
@@ -17,8 +18,11 @@ import time
 import urllib.parse
 import urllib.request
 from collections import deque
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import httpx2
 
@@ -26,7 +30,35 @@ import httpx2
 _KEEPALIVE_S = 4.0
 
 
-@dataclass
+class _Deadline(io.RawIOBase):
+    """Reads from a socket until a moment of the monotonic clock: the socket's own timeout begins anew at every read."""
+
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket, until: float):
+        self._raw = raw
+        self._sock = sock
+        self._until = until
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._sock.settimeout(_left(self._until))
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Reply(http.client.HTTPResponse):
+    """A reply that must have come as a whole by a moment of the monotonic clock."""
+
+    def __init__(self, sock: socket.socket, *args: Any, until: float, **more: Any):
+        super().__init__(sock, *args, **more)
+        self.fp = io.BufferedReader(_Deadline(self.fp.detach(), sock, until))
+
+
+@dataclass(eq=False)
 class _Lane:
     """One open connection and when it was last used."""
 
@@ -51,7 +83,8 @@ class Wire(httpx2.BaseTransport):
         self._context = context
         # The connection used last is used next: the others may grow old and be closed.
         self._idle: deque[_Lane] = deque()
-        self._closed = False
+        self._busy: set[_Lane] = set()
+        self._closed = self._aborted = False
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send one request and read the whole reply; raises the transport errors of the client's library."""
@@ -67,19 +100,38 @@ class Wire(httpx2.BaseTransport):
         while self._idle:
             self._idle.pop().connection.close()
 
+    def abort(self, grace: float) -> None:
+        """Cut off what is still under way after ``grace`` seconds, and refuse what comes later."""
+        timer = threading.Timer(grace, self._cut_off)
+        timer.daemon = True
+        timer.start()
+
+    def _cut_off(self) -> None:
+        self._aborted = True
+        for lane in tuple(self._busy):
+            with suppress(OSError):  # it may have come to its end by now
+                lane.connection.sock.shutdown(socket.SHUT_RDWR)
+
     def _exchange(self, request: httpx2.Request) -> httpx2.Response:
         body = request.read()
-        timeouts = request.extensions.get("timeout", {})
-        lane = self._fresh_lane() or self._connected(request, timeouts.get("connect"))
+        timeouts = request.extensions["timeout"]
+        until = time.monotonic() + timeouts["read"]
+        lane = self._fresh_lane() or self._connected(request, timeouts["connect"])
+        self._busy.add(lane)
         try:
+            if self._aborted:
+                raise ConnectionAbortedError("the run is being stopped")
             connection = lane.connection
-            connection.sock.settimeout(timeouts.get("read"))
+            connection.sock.settimeout(_left(until))
+            connection.response_class = partial(_Reply, until=until)  # type: ignore[assignment]
             _send(connection, request, body)
             reply = connection.getresponse()
             content = reply.read()
         except BaseException as error:
             lane.connection.close()
             raise _translated(error, request) from error
+        finally:
+            self._busy.discard(lane)
         self._put_back(lane, closing=reply.will_close)
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.getheaders()]
         return httpx2.Response(reply.status, headers=headers, stream=httpx2.ByteStream(content))
@@ -120,6 +172,14 @@ class Wire(httpx2.BaseTransport):
             self._idle.popleft().connection.close()
 
 
+def _left(until: float) -> float:
+    """Return the seconds until a moment of the monotonic clock; raises ``TimeoutError`` after it."""
+    left = until - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("the time for the whole attempt is over")
+    return left
+
+
 def _send(connection: http.client.HTTPConnection, request: httpx2.Request, body: bytes) -> None:
     target = request.url.raw_path.decode("ascii")
     connection.putrequest(request.method, target, skip_host=True, skip_accept_encoding=True)
@@ -150,25 +210,28 @@ def _readable(sock: socket.socket) -> bool:
 
 @dataclass(frozen=True)
 class Connector:
-    """A client of the HTTP library, and what a thread holds while it uses it."""
+    """A client of the HTTP library, what a thread holds while it uses it, and what cuts requests off."""
 
     client: httpx2.Client
     turn: AbstractContextManager[object]
+    abort: Callable[[float], None]
 
 
 def connector(base_url: str, *, timeout: float, connect: float, keep: int) -> Connector:
     """Connect to one endpoint: by a ``Wire``, or where a proxy is set by the library's own transport.
 
-    Redirects are not followed: the key must not travel to another address. ``timeout`` and ``connect`` are seconds.
+    Redirects are not followed: the key must not travel to another address. ``timeout`` and ``connect`` are seconds; a
+    ``Wire`` limits the whole attempt by ``timeout``, the library's transport each read of it.
     """
     encrypted = base_url.startswith("https:")
     timeouts = httpx2.Timeout(timeout, connect=min(connect, timeout))
     if _is_proxied(base_url):
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=keep, keepalive_expiry=_KEEPALIVE_S)
-        return Connector(httpx2.Client(timeout=timeouts, verify=encrypted, limits=limits), nullcontext())
+        client = httpx2.Client(timeout=timeouts, verify=encrypted, limits=limits)
+        return Connector(client, nullcontext(), lambda grace: None)  # noqa: ARG005 - these end with the process
     turn = threading.Lock()
     wire = Wire(keep=keep, context=httpx2.create_ssl_context() if encrypted else None, turn=turn)
-    return Connector(httpx2.Client(timeout=timeouts, transport=wire), turn)
+    return Connector(httpx2.Client(timeout=timeouts, transport=wire), turn, wire.abort)
 
 
 def _is_proxied(url: str) -> bool:

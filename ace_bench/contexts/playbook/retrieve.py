@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,7 @@ from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo, Matrix
 from ace_bench.contexts.playbook.lexical import LexicalIndex, Scores, is_conversational, require_bm25
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.rerank import CrossEncoderReranker, Reranker
-from ace_bench.core.errors import ConfigError
-from ace_bench.core.settings import choice, whole_number
+from ace_bench.core.settings import Count, Similarity, Text
 
 Ways = Literal["off", "bm25", "embeddings", "fused", "reranked"]
 
@@ -50,12 +49,8 @@ class Retriever:
     """
 
     def __init__(
-        self, *, mode: Ways, top_k: int, duplicates: float, embedder: Embedder, cross_encoder: str | Reranker
+        self, *, mode: Ways, top_k: Count, duplicates: Similarity, embedder: Embedder, cross_encoder: Text | Reranker
     ) -> None:
-        choice("method.retrieval.mode", mode, get_args(Ways))
-        whole_number("method.retrieval.top_k", top_k, least=1)
-        if not 0 < duplicates <= 1:
-            raise ConfigError(f"method.retrieval.duplicates={duplicates} must be a similarity above 0 and at most 1")
         self.mode = mode
         self._top_k = top_k
         self._duplicates = duplicates

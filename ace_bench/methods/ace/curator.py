@@ -21,6 +21,10 @@ from ace_bench.methods.ace.reflector import TAGS_ONLY, Study, dropped_event, fau
 from ace_bench.methods.ace.replies import CuratorReply, MergerReply, RewriterReply
 
 ROLE = "curator"
+FIELDS = frozenset(
+    ("trajectory", "labels", "sections", "step", "total", "size", "tokens", "token_budget", "reflection")
+)
+"""Fields of the prompts of Curator and rewriter beside the sample's and the playbook's."""
 _Shown = Both[Transcript, Playbook]
 _ENTRY = re.compile(r"^\s*(?:\[[^\]]*\]\s*)?\((?P<section>[^)]*)\)\s*(?P<content>.*)$")
 

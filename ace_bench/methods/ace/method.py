@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from ace_bench.contexts.load import load_context
 from ace_bench.contexts.playbook.apply import Limits, UnknownSection, apply
-from ace_bench.contexts.playbook.deltas import Operation
+from ace_bench.contexts.playbook.deltas import KINDS, Kind, Operation
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.contexts.playbook.retrieve import Retriever
 from ace_bench.core.backbones import TokenCounter
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.protocols import Arena, Context, Update
-from ace_bench.core.settings import choice, whole_number
+from ace_bench.core.settings import Count, Text
 from ace_bench.core.types import GeneratorForm, Record, Rollout, Sample, Step
+from ace_bench.methods.ace import curator, reflector
 from ace_bench.methods.ace.curator import NO_PROPOSAL, Desk, Proposal
 from ace_bench.methods.ace.reflector import HARMFUL, TAGS_ONLY, Plan, Study, study, without_reflector
 from ace_bench.methods.ace.reflector import ROLE as REFLECTOR
+
+_OPERATIONS = f"a list of some of {', '.join(KINDS)}, such as [ADD]"
 
 
 class Ace:
@@ -42,35 +47,24 @@ class Ace:
     def __init__(  # noqa: PLR0913 - settings, all keyword-only
         self,
         *,
-        max_reflection_rounds: int,
-        reflection_window: int,
-        reflector: str,
-        harmful_every: int | None,
-        curator_every: int,
-        update: str,
-        operations: Sequence[str],
-        bullet_tokens: int,
+        max_reflection_rounds: Count,
+        reflection_window: Count,
+        reflector: Literal["on", "off"],
+        harmful_every: Count | None,
+        curator_every: Count,
+        update: Literal["delta", "rewrite"],
+        operations: Annotated[Sequence[Kind], Meta(min_length=1, description=_OPERATIONS)],
+        bullet_tokens: Count,
         unknown_section: UnknownSection,
-        merge_wording: str,
-        initial: str | None,
+        merge_wording: Literal["keep", "curator"],
+        initial: Text | None,
         refiner: Refiner,
         retrieval: Retriever,
     ):
-        choice("method.reflector", reflector, ("on", "off"))
-        choice("method.update", update, ("delta", "rewrite"))
-        choice("method.merge_wording", merge_wording, ("keep", "curator"))
-        choice("method.unknown_section", unknown_section, get_args(UnknownSection))
-        whole_number("method.max_reflection_rounds", max_reflection_rounds, least=1)
-        whole_number("method.reflection_window", reflection_window, least=1)
-        whole_number("method.curator_every", curator_every, least=1)
-        if harmful_every is not None:
-            whole_number("method.harmful_every", harmful_every, least=1)
-            if reflector == "off":
-                raise ConfigError("method.harmful_every needs a Reflector: use method.reflector=on, or null")
-        if not operations or isinstance(operations, str):
-            raise ConfigError(f"method.operations={operations} must be a list such as [ADD] or [ADD,UPDATE,REMOVE]")
+        if harmful_every is not None and reflector == "off":
+            raise SettingError(f"harmful_every={harmful_every} needs a Reflector: set reflector=on, or this to null")
         if initial is not None and not Path(initial).is_file():
-            raise ConfigError(f"method.initial={initial} is no file; give a saved playbook or leave it null")
+            raise SettingError(f"initial={initial} is not a file: give a saved playbook, or null")
         self._rounds = max_reflection_rounds
         self._window = reflection_window
         self._reflects = reflector == "on"
@@ -91,6 +85,16 @@ class Ace:
         curator = ["rewriter" if self._rewrites else "curator"] + (["merger"] if self._words_merges else [])
         reflector = (REFLECTOR, *((HARMFUL,) if self._harmful_every else ()))
         return {**({REFLECTOR: reflector} if self._reflects else {}), "curator": tuple(curator)}
+
+    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return the fields of the templates in ``roles``."""
+        known = {
+            **dict.fromkeys((REFLECTOR, HARMFUL), inputs | shown | reflector.FIELDS),
+            "curator": inputs | shown | curator.FIELDS | {"operations"},
+            "rewriter": inputs | shown | curator.FIELDS,
+            "merger": frozenset(("bullets",)),
+        }
+        return {name: known[name] for templates in self.roles.values() for name in templates}
 
     def start(self, arena: Arena) -> Context:
         """Return the initial playbook, or an empty one with the task's sections."""

@@ -21,6 +21,8 @@ HARMFUL = "reflector_harmful"
 """The template of a Reflector that is told to mislead."""
 
 NOTHING = "(none)"
+FIELDS = frozenset(("labels", "reasoning", "answer", "trajectory", "gold", "feedback", "bullets"))
+"""Fields of a Reflector's prompt beside the sample's and the playbook's."""
 TAGS_ONLY = Limits(kinds=("TAG",))
 """What the Reflector may do to a playbook, whatever the Curator may."""
 

@@ -13,12 +13,15 @@ import numpy as np
 from ace_bench.contexts.cheatsheet import Cheatsheet, Episode
 from ace_bench.contexts.load import load_context
 from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.protocols import Arena, Context, Update
-from ace_bench.core.settings import whole_number
+from ace_bench.core.settings import Count, Text, Whole
 from ace_bench.core.transcript import Transcript
 from ace_bench.core.types import GeneratorForm, Record, Rollout, Sample, Step
 from ace_bench.methods.dc.curation import ROLE, rewrite
+
+_ATTEMPT = frozenset(("trajectory", "reasoning", "answer", "feedback", "gold"))
+"""Fields that an attempt fills, beside its sample's."""
 
 
 class DynamicCheatsheet:
@@ -28,10 +31,9 @@ class DynamicCheatsheet:
     take no notice of ``code_runs``.
     """
 
-    def __init__(self, *, code_runs: int, initial: str | None):
-        whole_number("method.code_runs", code_runs, least=0)
+    def __init__(self, *, code_runs: Whole, initial: Text | None):
         if initial is not None and not Path(initial).is_file():
-            raise ConfigError(f"method.initial={initial} is no file; give a saved cheatsheet or leave it null")
+            raise SettingError(f"initial={initial} is not a file: give a saved cheatsheet, or null")
         self.generator = GeneratorForm(template="cheatsheet", reply="tagged", code_runs=code_runs)
         self._initial = initial
 
@@ -49,6 +51,10 @@ class Cumulative(DynamicCheatsheet):
     """DC-CU, the mode of the paper: the curator rewrites the cheatsheet after each sample."""
 
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({ROLE: ("cheatsheet_curator",)})
+
+    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return the fields of the curator's template."""
+        return {"cheatsheet_curator": inputs | shown | _ATTEMPT | {"labels"}}
 
     def update(self, context: Context, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> Update:  # noqa: ARG002
         """Rewrite once for each sample of a batch, one after the other; a rollout that failed teaches nothing."""
@@ -80,10 +86,17 @@ class Retrieval(DynamicCheatsheet):
 
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({ROLE: ("cheatsheet_synthesis", "cheatsheet_episode")})
 
-    def __init__(self, *, code_runs: int, initial: str | None, retrieved: int, embedder: Embedder):
+    def __init__(self, *, code_runs: Whole, initial: Text | None, retrieved: Count, embedder: Embedder):
         super().__init__(code_runs=code_runs, initial=initial)
-        self._retrieved = whole_number("method.retrieved", retrieved, least=1)
+        self._retrieved = retrieved
         self._memo = EmbeddingMemo(embedder)
+
+    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return the fields of the curator's template, and of the one that words an attempt for it."""
+        return {
+            "cheatsheet_synthesis": inputs | shown | {"labels", "episodes"},
+            "cheatsheet_episode": inputs | _ATTEMPT,
+        }
 
     def prepare(self, context: Context, samples: Sequence[Sample], step: Step, arena: Arena) -> Update:
         """Write the cheatsheet for these samples; without earlier attempts there is nothing to write it from."""

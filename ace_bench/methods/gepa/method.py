@@ -6,40 +6,39 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ace_bench.contexts.instruction import Instruction
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.protocols import Arena, Context, Update
-from ace_bench.core.settings import choice, whole_number
+from ace_bench.core.settings import Count
 from ace_bench.core.types import GeneratorForm
 from ace_bench.methods.gepa.budget import Budget
-from ace_bench.methods.optimising import SIZES, check_optimisable, first_instruction
+from ace_bench.methods.optimising import Size, check_optimisable, first_instruction
 
 
 class Gepa:
     """Evolves an instruction by reflection on minibatches of the training split, judged on the validation split.
 
     The budget counts metric calls, which include repeated looks at a rollout: ``auto`` by DSPy's rule (heavy: 7 V +
-    1,035 for V validation samples, so 1,434 for AppWorld's 57: paper, table 4a), or ``max_metric_calls``, or
-    ``max_full_evals`` passes over both splits. ``minibatch`` samples are reflected on at a time (DSPy: 3).
+    1,035 for V validation samples, so 1,434 for AppWorld's 57: paper, table 4a). ``max_metric_calls``, or
+    ``max_full_evals`` passes over both splits, comes before ``auto``. ``minibatch`` samples are reflected on at a time
+    (DSPy: 3).
     """
 
     generator = GeneratorForm(template="instructed", reply="json")
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({"proposer": ()})  # it is asked in DSPy's own words
 
     def __init__(
-        self, *, auto: str | None, max_metric_calls: int | None, max_full_evals: int | None, minibatch: int
+        self, *, auto: Size | None, max_metric_calls: Count | None, max_full_evals: Count | None, minibatch: Count
     ) -> None:
-        whole_number("method.minibatch", minibatch, least=1)
-        if auto is not None:
-            choice("method.auto", auto, SIZES)
-        for name, value in (("max_metric_calls", max_metric_calls), ("max_full_evals", max_full_evals)):
-            if value is not None:
-                whole_number(f"method.{name}", value, least=1)
-        if sum(value is not None for value in (auto, max_metric_calls, max_full_evals)) != 1:
-            raise ConfigError(
-                "GEPA takes one budget: method.auto, method.max_metric_calls or method.max_full_evals; set the others "
-                "to null"
+        counted = [value for value in (max_metric_calls, max_full_evals) if value is not None]
+        if len(counted) > 1 or not (counted or auto):
+            raise SettingError(
+                f"auto={auto or 'null'}, max_metric_calls={max_metric_calls or 'null'} and "
+                f"max_full_evals={max_full_evals or 'null'}: GEPA takes one budget, so set one of the counts and the "
+                "other to null, or both to null and auto"
             )
-        self._budget = Budget(auto=auto, max_metric_calls=max_metric_calls, max_full_evals=max_full_evals)
+        self._budget = Budget(
+            auto=None if counted else auto, max_metric_calls=max_metric_calls, max_full_evals=max_full_evals
+        )
         self._minibatch = minibatch
 
     def start(self, arena: Arena) -> Context:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.protocols import Arena, Context, Update
-from ace_bench.core.settings import whole_number
+from ace_bench.core.settings import Count
 from ace_bench.core.types import Attempt, GeneratorForm, Record, Rollout, Step
 from ace_bench.methods.heuristic.observations import Observations
 
@@ -25,10 +25,10 @@ class Heuristic:
     generator = GeneratorForm(template="observed", reply="text")
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
-    def __init__(self, *, max_entries: int) -> None:
+    def __init__(self, *, max_entries: Count) -> None:
         if find_spec("agent_episodic_memory") is None:
             raise ConfigError("method=heuristic needs an extra that is not installed: pip install -e '.[langchain]'")
-        self._shown = whole_number("method.max_entries", max_entries, least=1)
+        self._shown = max_entries
 
     def start(self, arena: Arena) -> Context:  # noqa: ARG002 - the same for every task
         """Return the memory without entries."""

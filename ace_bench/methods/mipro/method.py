@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.core.protocols import Arena, Context, Update
-from ace_bench.core.settings import choice, whole_number
+from ace_bench.core.settings import Whole
 from ace_bench.core.types import GeneratorForm, Labels
-from ace_bench.methods.optimising import SIZES, check_optimisable, first_instruction
+from ace_bench.methods.optimising import Size, check_optimisable, first_instruction
 
 
 class Mipro:
@@ -23,10 +23,7 @@ class Mipro:
     generator = GeneratorForm(template="instructed", reply="json")
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({"proposer": ()})  # it is asked in DSPy's own words
 
-    def __init__(self, *, auto: str, bootstrapped: int, labeled: int) -> None:
-        choice("method.auto", auto, SIZES)
-        whole_number("method.bootstrapped", bootstrapped, least=0)
-        whole_number("method.labeled", labeled, least=0)
+    def __init__(self, *, auto: Size, bootstrapped: Whole, labeled: Whole) -> None:
         self._auto = auto
         self._bootstrapped = bootstrapped
         self._labeled = labeled

@@ -66,7 +66,9 @@ def context_collapse(experiments: Experiments, selection: Selection, title: str)
     sizes.margins(y=0.2)
     scores.set(xlabel="test samples predicted", ylabel="mean of predictions so far (%)")
     _fit_axes(sizes, scores)
-    figure.suptitle(title)
+    model = experiments.paper.table(experiments.by_name[_COLLAPSE].paper).model
+    depart = any(selection.departures(fall.planned, model) for fall in falls)
+    figure.suptitle(title + "\n[not the paper's setting]" * (depart and selection.variant.comparable))
     legend_below(figure, [sizes])
     return figure
 
@@ -145,6 +147,7 @@ class _Fall:
     """A run whose context may have collapsed, and the accuracy of its contexts ``before`` and ``after``."""
 
     name: str
+    planned: PlannedRun
     run: RunSummary
     accuracies: Mapping[str, float]
 
@@ -163,7 +166,7 @@ def _falls(experiments: Experiments, selection: Selection) -> list[_Fall]:
             if accuracy is not None:
                 accuracies.setdefault(planned, {})[line.who] = accuracy
     return [
-        _Fall(name=name, run=runs[0], accuracies=accuracies.get(planned, {}))
+        _Fall(name=name, planned=planned, run=runs[0], accuracies=accuracies.get(planned, {}))
         for planned, name in names.items()
         if (runs := selection.finished(planned))
     ]

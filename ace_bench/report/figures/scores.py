@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import nan
 from typing import TYPE_CHECKING, Any
 
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.figures.style import GREY, canvas, legend_below, looks, percent_axis
 from ace_bench.report.tables.build import ResultTable, build_table
-from ace_bench.report.tables.cells import Measured, reach
+from ace_bench.report.tables.cells import Measured, reach, setting_warning
 from ace_bench.report.tables.grids import column_name
 from ace_bench.report.tables.variants import Selection
 
@@ -22,7 +22,10 @@ _THEIRS = "paper"
 
 
 def overall_bars(experiments: Experiments, selection: Selection, title: str, *, with_paper: bool) -> Figure | None:
-    """Bars of methods by task (paper, figure 1); ``None`` where nothing of it has been run."""
+    """Bars of methods by task (paper, figure 1); ``None`` where nothing of it has been run.
+
+    The paper's numbers stand beside those measured in its setting, and beside all with ``with_paper``.
+    """
     bars = experiments.by_name[_BARS].bars
     tables: dict[str, ResultTable] = {}
     cells: dict[str, dict[str, Measured]] = {}
@@ -42,14 +45,14 @@ def overall_bars(experiments: Experiments, selection: Selection, title: str, *, 
         for group, line in enumerate(cells.values()):
             x = group + (place - (len(names) - 1) / 2) * width
             _bar(axis, x, width, line[method], label=method, color=look.colour, hatch=look.hatch)
-            theirs = line[method].place.paper
-            if with_paper and theirs and theirs.value is not None:
-                axis.hlines(theirs.value, x - width / 2, x + width / 2, color="black", label=_THEIRS, linewidth=1.2)
+            theirs = _theirs(line[method], selection, with_paper=with_paper)
+            if theirs is not None:
+                axis.hlines(theirs, x - width / 2, x + width / 2, color="black", label=_THEIRS, linewidth=1.2)
     axis.set_xticks(range(len(cells)), list(cells))
     axis.set(ylabel="score (%)", xlim=(-0.5, len(cells) - 0.5))
     axis.grid(visible=False, axis="x")
     axis.margins(y=0.12)
-    figure.suptitle(title)
+    figure.suptitle(title + _warning([cell for line in cells.values() for cell in line.values()], selection))
     legend_below(figure, [axis])
     return figure
 
@@ -67,9 +70,9 @@ def sensitivity(table: ResultTable, title: str, *, with_paper: bool) -> Figure |
     for axis, column in zip(axes, columns, strict=True):
         found = [(place, line[column]) for place, line in enumerate(rows.values()) if line[column].value is not None]
         _points(axis, found, drawn["ours"].colour)
-        if with_paper:
-            theirs = [line[column].place.paper for line in rows.values()]
-            values = [cell.value if cell and cell.value is not None else nan for cell in theirs]
+        theirs = [_theirs(line[column], table.selection, with_paper=with_paper) for line in rows.values()]
+        if any(value is not None for value in theirs):
+            values = [nan if value is None else value for value in theirs]
             axis.plot(range(len(rows)), values, label=_THEIRS, color="black", linestyle=":", marker="s", mfc="white")
         level = table.cells[base][column].value
         if level is not None:
@@ -79,7 +82,7 @@ def sensitivity(table: ResultTable, title: str, *, with_paper: bool) -> Figure |
         axis.set_xlim(-0.4, len(rows) - 0.6)
         axis.margins(y=0.15)
         percent_axis(axis)
-    figure.suptitle(title)
+    figure.suptitle(title + _warning(table.measured, table.selection))
     legend_below(figure, axes)
     return figure
 
@@ -88,6 +91,16 @@ def setting_name(table: ResultTable, row: str) -> str:
     """Name a row by the setting it varies, or by its own name where the paper prints none."""
     settings = table.paper.rows[row].settings if row in table.paper.rows else {}
     return ", ".join(str(value) for value in settings.values()) or row.replace("_", " ")
+
+
+def _theirs(cell: Measured, selection: Selection, *, with_paper: bool) -> float | None:
+    """Return the paper's number beside a cell, if it is to stand there."""
+    fair = selection.variant.comparable and not cell.departures
+    return cell.place.paper.value if cell.place.paper and (with_paper or fair) else None
+
+
+def _warning(cells: Iterable[Measured], selection: Selection) -> str:
+    return setting_warning(cells).replace(" ", "\n", 1) if selection.variant.comparable else ""
 
 
 def _varied(table: ResultTable) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from ace_bench.core.errors import ConfigError
 from ace_bench.report.evidence import Called, predictions, read_steps
 from ace_bench.report.figures.style import MOST, Look, looks
-from ace_bench.report.matching import Compose
+from ace_bench.report.overrides import Compose
 from ace_bench.report.records import RunSummary
 
 _PARTS = ("method", "mode")

@@ -36,11 +36,19 @@ _VARYING = ("16", "17", "19", "20", "21")
 _Drawn = Iterator[tuple[str, "Figure | None"]]
 
 
-def write_figures(gathered: Gathered, out: Path, which: Sequence[str] = (), *, with_paper: bool = False) -> list[Path]:
+def write_figures(
+    gathered: Gathered,
+    out: Path,
+    which: Sequence[str] = (),
+    *,
+    with_paper: bool = False,
+    differences: bool = False,
+) -> list[Path]:
     """Write the figures of ``which`` kinds (``KINDS``; all if empty) that runs fill, as PDF and PNG, to ``out``.
 
-    Each holds runs of one set of conditions, and says which; the paper's numbers stand beside comparable ones, or where
-    ``with_paper`` asks for them. Raises ``ConfigError``, ``DataError`` and ``StoreError``.
+    Each holds runs of one set of conditions, and says which. The paper's numbers stand beside those that were measured
+    in its setting; ``with_paper`` or ``differences`` puts them beside all. Raises ``ConfigError``, ``DataError`` and
+    ``StoreError``.
     """
     for kind in which:
         if kind not in KINDS:
@@ -49,9 +57,8 @@ def write_figures(gathered: Gathered, out: Path, which: Sequence[str] = (), *, w
     files = []
     with styled():
         for selection in gathered.selections:
-            paper = with_paper or selection.variant.comparable
             for kind in which or KINDS:
-                for name, figure in _drawn(kind, gathered, selection, with_paper=paper):
+                for name, figure in _drawn(kind, gathered, selection, with_paper=with_paper or differences):
                     if figure is not None:
                         files += save(figure, out / f"{name}_{selection.variant.slug}")
     return files

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import msgspec
 
-from ace_bench.core.errors import DataError
+from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Record
 from ace_bench.report.records import RunSummary
 from ace_bench.report.statistics import Points, compare
@@ -15,20 +15,31 @@ from ace_bench.report.statistics import Points, compare
 
 def comparison(runs: Sequence[RunSummary]) -> Record:
     """Return scores by run and sample, and for every two runs the paired test, or why there is none."""
-    points = [_points(run) for run in runs]
+    points = [_points(run) for run in runs]  # in a damaged run, why there are none
     pairs = [
         {"ours": ours, "base": base, **_pair(points[ours], points[base])}
         for base, ours in combinations(range(len(runs)), 2)
     ]
-    scores = [{sample: point.score for sample, point in (of_run or {}).items()} for of_run in points]
+    scores = [
+        {} if of_run is None or isinstance(of_run, str) else {sample: point.score for sample, point in of_run.items()}
+        for of_run in points
+    ]
     return {"scores": scores, "pairs": pairs}
 
 
-def _points(run: RunSummary) -> Points | None:
-    return run.points(run.metrics["headline"]["metric"]) if run.finished else None
+def _points(run: RunSummary) -> Points | str | None:
+    try:
+        return run.points(run.metrics["headline"]["metric"]) if run.finished else None
+    except StoreError as error:
+        return str(error)
 
 
-def _pair(ours: Points | None, base: Points | None) -> Record:
+def _pair(ours: Points | str | None, base: Points | str | None) -> Record:
+    for points in (ours, base):
+        if isinstance(points, str):
+            return {"problem": points}
+    assert not isinstance(ours, str)
+    assert not isinstance(base, str)
     if ours is None or base is None:
         return {"problem": "one of the two runs has no scores by sample: it is not finished, or its metric is no mean"}
     try:

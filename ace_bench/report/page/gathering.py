@@ -11,10 +11,11 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import StoreError
 from ace_bench.core.protocols import Context
 from ace_bench.core.types import Message, Record, Sample
-from ace_bench.report.page.recorded import Call, Recorded, read_recorded
+from ace_bench.report.page.recorded import Recorded, read_recorded
 from ace_bench.report.page.retelling import CannotTell, Retelling, start_retelling
 from ace_bench.report.page.texts import Texts
 from ace_bench.report.records import RunSummary
+from ace_bench.store.calls import CallRecord
 from ace_bench.store.samples import packed
 
 _NOBODY = Sample(id="", split="", inputs={})
@@ -32,12 +33,12 @@ def gather(run: RunSummary) -> Record:
     texts = Texts()
     prompts: dict[str, Record] = {}
 
-    def heard(call: Call, messages: Sequence[Message]) -> None:
+    def heard(call: CallRecord, messages: Sequence[Message]) -> None:
         place = texts.add(call.role, [message.content for message in messages])
         heads = [[message.role, message.content.count("\n") + 1] for message in messages]
         prompts[call.id] = {"at": place, "heads": heads}
 
-    notes = []
+    notes = [f"Left out, as it is damaged: {problem}." for problem in recorded.problems]
     retelling: Retelling | None = None
     try:
         retelling = start_retelling(recorded, heard)
@@ -108,7 +109,7 @@ def _step(record: dict[str, Any], is_playbook: bool) -> Record:
     return {**kept, "set": patch.get("set", []), "removed": patch.get("removed", [])}
 
 
-def _call(call: Call, prompt: Record | None) -> Record:
+def _call(call: CallRecord, prompt: Record | None) -> Record:
     completion = call.completion
     return {
         "role": call.role,

@@ -5,41 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from ace_bench.contexts.load import restore
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.protocols import Context
-from ace_bench.core.typed import converted
-from ace_bench.core.types import Completion, Fault, Sample, Stage
+from ace_bench.core.types import Sample
 from ace_bench.report.histories import history
-from ace_bench.report.records import RunSummary, read_json
-from ace_bench.store.journal import RolloutRecord, StepRecord
+from ace_bench.report.records import RunSummary
+from ace_bench.store.calls import CallRecord, parse_call
+from ace_bench.store.journal import RolloutRecord, StepRecord, parse_journal
 from ace_bench.store.lines import read_lines
+from ace_bench.store.results import read_object
 from ace_bench.store.samples import SAMPLES, unpacked
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
-    """One line of ``calls.jsonl``."""
-
-    id: str
-    stage: Stage
-    role: str
-    session: str
-    completion: Completion
-    fault: Fault | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """A run with all that it recorded; ``samples`` is empty for folders of versions that did not keep them."""
+    """A run with all that it recorded; ``samples`` is empty for folders of versions that did not keep them.
+
+    ``problems`` says what of the journal and the calls cannot be used and is left out.
+    """
 
     run: RunSummary
-    calls: Sequence[Call]
+    calls: Sequence[CallRecord]
     rollouts: Sequence[RolloutRecord]
     steps: Sequence[StepRecord]
     samples: Mapping[str, Sample]
+    problems: Sequence[str]
 
     def contexts(self) -> Iterator[Context]:
         """Yield the context before the first step and after each one; raises ``StoreError``.
@@ -51,26 +42,24 @@ class Recorded:
         if (folder / "initial.json").exists():
             yield from history(self.run.folder)
         elif (folder / "tested.json").exists() and not self.steps:
-            yield restore(read_json(folder / "tested.json"))
+            yield restore(read_object(self.run.folder, "contexts/tested.json"))
 
 
 def read_recorded(run: RunSummary) -> Recorded:
     """Read everything but contexts; raises ``StoreError``."""
     folder = run.folder
-    journal, _ = read_lines(folder / "journal.jsonl")
-    lines, _ = read_lines(folder / "calls.jsonl")
+    journal = read_lines(folder / "journal.jsonl", parse_journal)
+    calls = read_lines(folder / "calls.jsonl", parse_call)
+    records = [line.record for line in journal.entries]
     try:
-        return Recorded(
-            run=run,
-            calls=[_call(line) for line in lines],
-            rollouts=[converted(line, RolloutRecord) for line in journal if line["kind"] == "rollout"],
-            steps=[converted(line, StepRecord) for line in journal if line["kind"] == "step"],
-            samples=unpacked(read_json(folder / SAMPLES)) if (folder / SAMPLES).exists() else {},
-        )
-    except (msgspec.ValidationError, KeyError, DataError) as error:
-        raise StoreError(f"{folder} is damaged or of another version ({error}); repeat the run") from error
-
-
-def _call(line: Mapping[str, object]) -> Call:
-    call: Call = converted({**line, "completion": line}, Call)
-    return call
+        samples = unpacked(read_object(folder, SAMPLES)) if (folder / SAMPLES).exists() else {}
+    except DataError as error:
+        raise StoreError(f"{folder}: {error}") from error
+    return Recorded(
+        run=run,
+        calls=calls.entries,
+        rollouts=[record for record in records if isinstance(record, RolloutRecord)],
+        steps=[record for record in records if isinstance(record, StepRecord)],
+        samples=samples,
+        problems=[found.summary for found in (journal, calls) if found.problems],
+    )

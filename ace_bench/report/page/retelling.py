@@ -23,8 +23,10 @@ from ace_bench.core.protocols import Agent, Context, Method, Preparing, StepLear
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import Attempt, Completion, Fault, Grade, Labels, Message, Record, Rollout, Sample, Step
 from ace_bench.core.types import reveal as revealed
-from ace_bench.report.page.recorded import Call, Recorded
+from ace_bench.report.page.recorded import Recorded
+from ace_bench.store.calls import CallRecord as Call
 from ace_bench.store.calls import call_name
+from ace_bench.store.checksums import spoilt
 from ace_bench.store.journal import RolloutRecord
 from ace_bench.store.prompts import PromptSet
 
@@ -52,15 +54,18 @@ def start_retelling(recorded: Recorded, heard: Heard) -> Retelling:
     """
     if not recorded.samples:
         raise CannotTell("the run folder is of a version that did not keep what prompts are made from")
-    settings = recorded.run.settings
     try:
+        settings = recorded.run.settings
+        spoilt_files = [name for name in spoilt(recorded.run.folder) if name.startswith("prompts/")]
+        if spoilt_files:
+            raise CannotTell(f"{spoilt_files[0]} of the run folder is missing or damaged; repeat the run's command")
         prompts = _prompts(recorded.run.folder / "prompts", recorded.run.task)
         method: Method = _build(_spared(settings["method"]))
         node = dict(settings["agent"])
         trail = Trail()
         parts = {"sandbox": trail} if node.pop("sandbox", None) is not None else {}
         agent: Agent = _build(node, prompts=prompts, form=method.generator, **parts)
-    except (AceBenchError, HydraException, KeyError, TypeError, AttributeError) as error:
+    except (AceBenchError, HydraException, KeyError, TypeError, AttributeError, OSError) as error:
         raise CannotTell(f"the run cannot be set up again: {error}") from error
     arena = _Arena(recorded=recorded, prompts=prompts, agent=agent, trail=trail, heard=heard)
     return Retelling(recorded, method, arena)

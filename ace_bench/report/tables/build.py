@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from ace_bench.report.experiments import Experiment, Experiments
 from ace_bench.report.paper.tables import Column, PaperTable
-from ace_bench.report.tables.cells import Change, Measured, Place, derive
+from ace_bench.report.tables.cells import Change, Measured, Place, derive, setting_warning
 from ace_bench.report.tables.variants import Selection
 
 
@@ -35,7 +35,14 @@ class ResultTable:
     @property
     def title(self) -> str:
         """What it shows and under which conditions."""
-        return f"{self.experiment.title} (table {self.name} of the paper): runs with {self.selection.variant.label}"
+        variant = self.selection.variant
+        warning = setting_warning(self.measured) if variant.comparable else ""
+        return f"{self.experiment.title} (table {self.name} of the paper): runs with {variant.label}{warning}"
+
+    @property
+    def measured(self) -> list[Measured]:
+        """All cells, line by line."""
+        return [cell for line in self.cells.values() for cell in line.values()]
 
     @property
     def change(self) -> Change:
@@ -45,7 +52,7 @@ class ResultTable:
     @property
     def empty(self) -> bool:
         """Whether no run of it has finished."""
-        return not any(cell.runs for row in self.cells.values() for cell in row.values())
+        return not any(cell.runs for cell in self.measured)
 
 
 def build_table(name: str, experiments: Experiments, selection: Selection) -> ResultTable:
@@ -101,7 +108,8 @@ class _Builder:
         experiment = self.experiments.by_name[name]
         planned = self.experiments.run(name, row, column)
         metric = experiment.columns[column].metric.format(who=experiment.rows[row].who)
-        return self.selection.measures.cell(place, planned, metric)
+        cell = self.selection.measures.cell(place, planned, metric)
+        return replace(cell, departures=self.selection.departures(planned, self.paper.model))
 
     def against(self, line: Mapping[str, Measured], base: Mapping[str, Measured]) -> dict[str, Measured]:
         """Set a row against the base row."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Literal, TypeVar
@@ -35,6 +35,7 @@ class Measured:
     ``interval`` are bootstrap bounds of a score, or the least and the most of several seeds of anything else.
     ``points`` are the scores behind it, by run, where it is a mean of scores.
     ``change`` is against the base row, in percentage points or percent. ``state`` says why there is no run.
+    ``departures`` are settings of its runs that are not the paper's.
     """
 
     place: Place
@@ -47,6 +48,7 @@ class Measured:
     change: float | None = None
     comparison: Comparison | None = None
     notes: tuple[str, ...] = ()
+    departures: tuple[str, ...] = ()
     points: tuple[Points, ...] = field(default=(), repr=False)
 
     @property
@@ -133,7 +135,17 @@ def derive(place: Place, parts: Sequence[Measured], formula: Callable[[list[floa
     """Compute a cell from others, such as an average; it has no interval of its own."""
     known = [part.value for part in parts if part.value is not None]
     state = next((part.state for part in parts if part.state), "")
-    return Measured(place=place, state=state, value=formula(known) if known and len(known) == len(parts) else None)
+    value = formula(known) if known and len(known) == len(parts) else None
+    departures = tuple(dict.fromkeys(departure for part in parts for departure in part.departures))
+    return Measured(place=place, state=state, value=value, departures=departures)
+
+
+def setting_warning(cells: Iterable[Measured]) -> str:
+    """Say in a title that cells were not measured in the paper's setting; "" where all were."""
+    depart = [bool(cell.departures) for cell in cells if cell.runs]
+    if not any(depart):
+        return ""
+    return " [not the paper's setting]" if all(depart) else " [in part not the paper's setting]"
 
 
 def reach(cell: Measured) -> tuple[float, float]:

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 from rich.console import Console
 
 from ace_bench.core.errors import AceBenchError, ConfigError
 from ace_bench.report.tables.gathered import Gathered
 
+DIFFERENCES = "set all numbers against the paper's, also those that were not measured in its setting"
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 
-Write = Callable[[Gathered, Path, Sequence[str], bool], Sequence[Path]]
-"""Writes what is named (all, if nothing is) to a folder, with the paper's numbers if asked; returns the files."""
+
+class Write(Protocol):
+    """Writes what is named (all, if nothing is) to a folder; returns the files."""
+
+    def __call__(
+        self, gathered: Gathered, out: Path, which: Sequence[str], /, *, with_paper: bool, differences: bool
+    ) -> Sequence[Path]:
+        """Write them, with the paper's numbers and with all differences to them if asked."""
+        ...
 
 
 def make(what: str, write: Write, description: str, arguments: Sequence[str] | None = None) -> int:
@@ -26,6 +35,7 @@ def make(what: str, write: Write, description: str, arguments: Sequence[str] | N
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of runs (default: results)")
     parser.add_argument("--out", type=Path, help=f"where to write (default: RESULTS/{what}s)")
     parser.add_argument("--with-paper", action="store_true", help="the paper's numbers beside simulated runs, too")
+    parser.add_argument("--differences", action="store_true", help=DIFFERENCES)
     options = parser.parse_intermixed_args(arguments)
     console = Console(highlight=False, soft_wrap=True)
     try:
@@ -33,10 +43,16 @@ def make(what: str, write: Write, description: str, arguments: Sequence[str] | N
         gathered = Gathered(results=options.results, configs=CONFIGS, extra=extra)
         if not gathered.found.runs:
             raise ConfigError(f"there are no runs in {options.results}; make some, or name their folder by --results")
-        files = write(gathered, options.out or options.results / f"{what}s", which, options.with_paper)
+        files = write(
+            gathered,
+            options.out or options.results / f"{what}s",
+            which,
+            with_paper=options.with_paper,
+            differences=options.differences,
+        )
     except AceBenchError as error:
         Console(stderr=True).print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
-        return 1
+        return 2
     for damaged in gathered.found.damaged:
         console.print(f"left out: {damaged.reason}", style="yellow", markup=False)
     if not files:

@@ -11,10 +11,12 @@ from typing import Any
 from ace_bench.core.errors import ConfigError
 from ace_bench.report.composing import Composer
 from ace_bench.report.experiments import Experiments, load_experiments
-from ace_bench.report.matching import Compose, Runs
+from ace_bench.report.matching import Runs
+from ace_bench.report.overrides import Compose, fits, read_setting
 from ace_bench.report.paper.tables import load_paper
 from ace_bench.report.records import Found, find_runs
-from ace_bench.report.tables.variants import Selection, fits, planned_variant, selections
+from ace_bench.report.tables.selecting import Selector
+from ace_bench.report.tables.variants import Selection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,22 +40,28 @@ class Gathered:
     @cached_property
     def selections(self) -> list[Selection]:
         """The runs by conditions; raises ``ConfigError`` where ``extra`` does not fit."""
-        return selections(self.found.runs, self.compose, self._checked)
+        return self._selector.selections(self.found.runs)
 
     def nothing(self, backbone: str) -> Selection:
         """What would be the runs of a backbone that has none."""
-        return Selection(planned_variant(backbone, self._checked), Runs((), self.compose), self.compose, ())
+        return Selection(self._selector.planned(backbone), Runs((), self.compose), self.compose, ())
+
+    @cached_property
+    def _selector(self) -> Selector:
+        plans = dict.fromkeys(run for name in self.experiments.by_name for run in self.experiments.runs(name))
+        return Selector(compose=self.compose, plans=tuple(plans), extra=self._checked)
 
     @cached_property
     def _checked(self) -> tuple[str, ...]:
         """``extra``, if each of it fits some run: what fits none is a mistake."""
-        for override in self.extra:
+        for setting in map(read_setting, self.extra):
+            chosen = [f"method={setting.method}"] if setting.method else []
             try:
-                self.compose([override])
+                self.compose([*chosen, setting.override])
             except ConfigError:
-                group = override.partition(".")[0]
+                group = setting.path[0]
                 options = (f"{group}={file.stem}" for file in sorted((self.configs / group).glob("*.yaml")))
-                if not any(fits(self.compose, [option, override]) for option in options):
+                if not any(fits(self.compose, [*chosen, option, setting.override]) for option in options):
                     raise
         return self.extra
 

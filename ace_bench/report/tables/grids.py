@@ -11,7 +11,7 @@ from ace_bench.report.tables.build import Line, ResultTable
 from ace_bench.report.tables.cells import Measured, mean_of
 
 NOT_KNOWN = "n/a"
-_SIGNIFICANT = "*"
+_SIGNIFICANT, _OTHERWISE = "*", "†"
 _SPELLING = {"tgc": "TGC", "sgc": "SGC", "finer": "FiNER", "formula": "Formula"}
 _COSTS = {
     "rollouts": "rollouts.{stage}",
@@ -25,6 +25,25 @@ _COSTS = {
 
 
 @dataclass(frozen=True, kw_only=True)
+class PaperShown:
+    """What of the paper stands beside our numbers.
+
+    Differences to it are those of cells in the paper's setting, or with ``differences`` of all.
+    """
+
+    numbers: bool
+    differences: bool = False
+
+    def compares(self, cell: Measured) -> bool:
+        """Whether a cell of ours is set against the paper's."""
+        return self.numbers and (self.differences or not cell.departures)
+
+    def difference(self, cell: Measured) -> float | None:
+        """Ours less the paper's, ``None`` where that is unknown or not to be shown."""
+        return cell.difference if self.compares(cell) else None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Grid:
     """Words in rows and columns."""
 
@@ -33,27 +52,28 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
 
 
-def result_grid(table: ResultTable, *, with_paper: bool) -> Grid:
+def result_grid(table: ResultTable, paper: PaperShown) -> Grid:
     """Lay the table out like the paper's, each number with its interval."""
     columns = list(next(iter(table.cells.values())))
+    differences = table.empty or any(paper.difference(cell) is not None for cell in table.measured)
     header: list[str] = ["method", "adaptation", "labels"]
     for column in columns:
         header.append(column_name(column, table.paper.columns[column].unit))
-        header += ["paper", "ours - paper"] * with_paper
+        header += ["paper"] * paper.numbers + ["ours - paper"] * (paper.numbers and differences)
     rows = [
-        tuple(_named(table.lines[row]) + [word for cell in line.values() for word in _result(cell, with_paper)])
+        tuple(_named(table.lines[row]) + [word for cell in line.values() for word in _result(cell, paper, differences)])
         for row, line in table.cells.items()
     ]
     return Grid(title="Results", header=tuple(header), rows=tuple(rows))
 
 
-def statistics_grid(table: ResultTable, *, with_paper: bool) -> Grid:
+def statistics_grid(table: ResultTable, paper: PaperShown) -> Grid:
     """Say what each number rests on, and whether it differs from the base row's by more than chance."""
     base = table.lines[table.paper.against].label if table.paper.against else "base"
     change = f"change against {base} ({'%' if table.change == 'percent' else 'points'})"
     header = ("method", "adaptation", "labels", "column", "n", "seeds", "faults", change, "p", "discordant", "notes")
     rows = [
-        (*_named(table.lines[row]), column_name(column), *_statistics(cell, with_paper))
+        (*_named(table.lines[row]), column_name(column), *_statistics(cell, paper))
         for row, line in table.cells.items()
         for column, cell in line.items()
         if cell.runs
@@ -74,7 +94,7 @@ def cost_grid(table: ResultTable) -> Grid:
     return Grid(title="Costs of a run", header=header, rows=tuple(rows))
 
 
-def footnotes(table: ResultTable, *, with_paper: bool) -> list[str]:
+def footnotes(table: ResultTable, paper: PaperShown) -> list[str]:
     """What readers must know besides."""
     notes = [table.experiment.notes] if table.experiment.notes else []
     if not table.empty:
@@ -88,7 +108,8 @@ def footnotes(table: ResultTable, *, with_paper: bool) -> list[str]:
                 "over samples (McNemar's exact test, or flips of signs where scores are graded or repeated), not "
                 "corrected for the number of comparisons. Averages are not tested."
             )
-    if with_paper:
+    notes += _settings(table, paper)
+    if paper.numbers:
         notes += _beside_the_paper(table)
     reasons = table.experiment.not_reproducible
     return notes + [f"{row} is not reproduced: {reason}." for row, reason in reasons.items()]
@@ -113,7 +134,7 @@ def _named(line: Line) -> list[str]:
     return [line.label, line.stage or "-", line.labels or "-"]
 
 
-def _result(cell: Measured, with_paper: bool) -> Iterator[str]:
+def _result(cell: Measured, paper: PaperShown, differences: bool) -> Iterator[str]:
     unit = cell.place.unit
     if cell.state:
         yield cell.state
@@ -121,14 +142,17 @@ def _result(cell: Measured, with_paper: bool) -> Iterator[str]:
         bounds = cell.interval
         spread = f" [{number(bounds.low, unit)}, {number(bounds.high, unit)}]" if bounds else ""
         tested = cell.comparison
-        yield number(cell.value, unit) + spread + _SIGNIFICANT * (tested is not None and not tested.within_noise())
-    if with_paper:
-        paper = cell.place.paper
-        yield number(paper.value, unit) if paper and paper.value is not None else "-"
-        yield "-" if cell.difference is None else _signed(cell.difference, unit)
+        significant = _SIGNIFICANT * (tested is not None and not tested.within_noise())
+        yield number(cell.value, unit) + spread + significant + _OTHERWISE * bool(cell.departures)
+    if paper.numbers:
+        theirs = cell.place.paper
+        yield number(theirs.value, unit) if theirs and theirs.value is not None else "-"
+        if differences:
+            difference = paper.difference(cell)
+            yield "-" if difference is None else _signed(difference, unit)
 
 
-def _statistics(cell: Measured, with_paper: bool) -> Iterator[str]:
+def _statistics(cell: Measured, paper: PaperShown) -> Iterator[str]:
     tested = cell.comparison
     yield number(cell.samples)
     yield ", ".join(str(run.seed) for run in cell.runs)
@@ -137,16 +161,18 @@ def _statistics(cell: Measured, with_paper: bool) -> Iterator[str]:
     yield "-" if cell.change is None else f"{cell.change:+.1f}{bounds}"
     yield "-" if tested is None else p_value(tested.p)
     yield "-" if tested is None else f"{tested.discordant} (+{tested.better}, -{tested.worse})"
-    yield "; ".join(remarks(cell, with_paper=with_paper)) or "-"
+    yield "; ".join(remarks(cell, paper)) or "-"
 
 
-def remarks(cell: Measured, *, with_paper: bool) -> list[str]:
-    """Say where a difference is within noise, and what went wrong."""
+def remarks(cell: Measured, paper: PaperShown) -> list[str]:
+    """Say where a difference is within noise, what went wrong, and what of the setting is not the paper's."""
     found = list(cell.notes)
     if cell.comparison is not None and cell.comparison.within_noise():
         found.append("within noise of the base")
-    paper = cell.place.paper
-    theirs = paper.value if with_paper and paper and cell.place.unit == "percent" else None
+    if cell.departures:
+        found.append(f"not the paper's setting: {', '.join(cell.departures)}")
+    printed = cell.place.paper if paper.compares(cell) and cell.place.unit == "percent" else None
+    theirs = printed.value if printed else None
     if theirs is not None and cell.interval and cell.interval.low <= theirs <= cell.interval.high:
         found.append("the paper's is within our interval")
     return found
@@ -168,6 +194,19 @@ def _costs(runs: Sequence[RunSummary]) -> Iterator[tuple[str, ...]]:
                 number(calls),
                 *(number(value) for value in found.values()),
             )
+
+
+def _settings(table: ResultTable, paper: PaperShown) -> list[str]:
+    """Say what of the paper's setting the table does not keep."""
+    depart = [cell.departures for cell in table.measured if cell.runs and cell.departures]
+    if not depart:
+        return []
+    common = [departure for departure in depart[0] if all(departure in other for other in depart)]
+    shown = "are shown as asked for" if paper.differences else "are left out (--differences shows them)"
+    return [
+        f"{_OTHERWISE} not the paper's setting{': ' if common else ''}{', '.join(common)}. The notes of each row name "
+        f"all that is otherwise." + f" Differences of these to the paper {shown}." * paper.numbers
+    ]
 
 
 def _beside_the_paper(table: ResultTable) -> list[str]:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from ace_bench.report.tables.build import ResultTable
 from ace_bench.report.tables.cells import Measured
-from ace_bench.report.tables.grids import Grid, cost_grid, footnotes, remarks, result_grid, statistics_grid
+from ace_bench.report.tables.grids import Grid, PaperShown, cost_grid, footnotes, remarks, result_grid, statistics_grid
 
 _SPECIAL = str.maketrans(
     {mark: f"\\{mark}" for mark in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    | {"<": "$<$", ">": "$>$"}
+    | {"<": "$<$", ">": "$>$", "†": r"\dag{}"}
 )
 """What LaTeX would take for more than itself."""
 _WIDE = 7
@@ -32,17 +32,17 @@ class Page:
     commands: tuple[str, ...]
 
 
-def page_of(table: ResultTable, commands: Sequence[str], *, with_paper: bool) -> Page:
+def page_of(table: ResultTable, commands: Sequence[str], paper: PaperShown) -> Page:
     """Put a table into words: results, what they rest on, costs, notes, and the commands of missing runs."""
     grids = (
-        result_grid(table, with_paper=with_paper),
-        statistics_grid(table, with_paper=with_paper),
+        result_grid(table, paper),
+        statistics_grid(table, paper),
         cost_grid(table),
     )
     return Page(
         table=table,
         grids=tuple(grid for grid in grids if grid.rows),
-        notes=tuple(" ".join(note.split()) for note in footnotes(table, with_paper=with_paper)),
+        notes=tuple(" ".join(note.split()) for note in footnotes(table, paper)),
         commands=tuple(commands),
     )
 
@@ -84,9 +84,9 @@ def latex(page: Page) -> str:
     return "\n".join([*blocks, *(f"% {note}" for note in page.notes)]) + "\n"
 
 
-def csv(table: ResultTable, *, with_paper: bool) -> str:
+def csv(table: ResultTable, paper: PaperShown) -> str:
     """Write one line a cell, with all figures as numbers; what is unknown is empty."""
-    lines = [_record(table, cell, with_paper) for line in table.cells.values() for cell in line.values()]
+    lines = [_record(table, cell, paper) for cell in table.measured]
     text = StringIO()
     writer = DictWriter(text, list(lines[0]), lineterminator="\n")
     writer.writeheader()
@@ -108,7 +108,7 @@ def _escaped(text: str) -> str:
     return text.translate(_SPECIAL)
 
 
-def _record(table: ResultTable, cell: Measured, with_paper: bool) -> dict[str, object]:
+def _record(table: ResultTable, cell: Measured, paper: PaperShown) -> dict[str, object]:
     variant, line, tested = table.selection.variant, table.lines[cell.place.row], cell.comparison
     found: dict[str, object] = {
         "table": table.name,
@@ -138,9 +138,11 @@ def _record(table: ResultTable, cell: Measured, with_paper: bool) -> dict[str, o
         "discordant": tested.discordant if tested else None,
         "better": tested.better if tested else None,
         "worse": tested.worse if tested else None,
-        "notes": "; ".join(remarks(cell, with_paper=with_paper)),
+        "not_the_papers_setting": "; ".join(cell.departures),
+        "notes": "; ".join(remarks(cell, paper)),
         "folders": " ".join(str(Path(*run.folder.parts[-4:])) for run in cell.runs),
     }
-    if with_paper:
-        found |= {"paper": cell.place.paper.value if cell.place.paper else None, "ours_less_paper": cell.difference}
+    if paper.numbers:
+        theirs = cell.place.paper.value if cell.place.paper else None
+        found |= {"paper": theirs, "ours_less_paper": paper.difference(cell)}
     return found

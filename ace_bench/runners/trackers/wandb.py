@@ -20,16 +20,16 @@ import uuid
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.settings import choice, positive
+from ace_bench.core.settings import Seconds, Text
 from ace_bench.core.types import Record
 from ace_bench.runners.meter import Progress
 
-MODES = ("online", "offline")
+Mode = Literal["online", "offline"]
 WORKER = "ace_bench.runners.trackers.wandb_worker"
 
 _SETTINGS = ("task", "method", "mode", "labels", "limit", "seed", "concurrency")
@@ -49,12 +49,10 @@ class Wandb:
     its login put it. Raises ``ConfigError``.
     """
 
-    def __init__(self, *, project: str, entity: str | None, mode: str, every: float, patience: float) -> None:
+    def __init__(self, *, project: Text, entity: Text | None, mode: Mode, every: Seconds, patience: Seconds) -> None:
         if find_spec("wandb") is None:
             raise ConfigError("tracker=wandb needs the package wandb: pip install -e '.[tracking]', or tracker=none")
-        self._service = {"project": project, "entity": entity, "mode": choice("tracker.mode", mode, MODES)}
-        positive("tracker.every", every)
-        positive("tracker.patience", patience)
+        self._service = {"project": project, "entity": entity, "mode": mode}
         self._every, self._patience = every, patience
         self._waiting: queue.Queue[Record | None] = queue.Queue(_WAITING)
         self._lock = threading.Lock()

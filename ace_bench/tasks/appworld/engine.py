@@ -76,7 +76,7 @@ def python_of(folder: Path) -> Path:
 
 
 def find_engine(folder: Path = FOLDER) -> Engine:
-    """Return the installed engine; raises ``ConfigError`` with the mend where it is absent or of another release."""
+    """Return the installed engine; raises ``ConfigError`` with the fix where it is absent or of another release."""
     try:
         facts: Facts = decoder_of(Facts).decode((folder / FACTS).read_bytes())
     except (OSError, msgspec.DecodeError) as error:

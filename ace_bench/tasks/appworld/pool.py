@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import atexit
 import itertools
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from ace_bench.core.confine import in_words, lacking
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.scratch import clear, clear_abandoned, scratch_folder
 from ace_bench.tasks.appworld.engine import Conditions
 from ace_bench.tasks.appworld.outputs import collect
 from ace_bench.tasks.appworld.roots import check_path, close_to_others, show
 from ace_bench.tasks.appworld.scoring import Scorer, Verdict
 from ace_bench.tasks.appworld.servers import Server, Servers
 
-_MISSING = {
-    "user": "they run as your own user (only root can give them users of their own)",
-    "files": "the kernel has no Landlock, so they may read what their user may",
-    "network": "they may open network connections",
-}
+_SCRATCH = "appworld"
 
 Say = Callable[[str], None]
 
@@ -38,28 +35,40 @@ class _Running:
 class Pool:
     """Starts servers and scores what they leave; safe between threads.
 
-    ``root`` is the full data root.
+    ``root`` is the full data root, ``confined`` whether servers must be confined.
     """
 
-    def __init__(self, conditions: Conditions, *, root: Path):
+    def __init__(self, conditions: Conditions, *, root: Path, confined: bool):
+        self.layers: tuple[str, ...] | None = None
+        """What confined the server that was started last; ``None`` where none was."""
+        self._confined = confined
         self._conditions = conditions
         self._root = root
         self._lock = threading.Lock()
         self._running: _Running | None = None
         self._numbers = itertools.count(1)
 
-    def start(self, say: Say) -> None:
-        """Get ready and say what, if anything, does not keep agent code in; raises ``ConfigError``."""
-        say("AppWorld: warming up the engine")
-        server = self.server()
-        server.close()
-        missing = [reason for layer, reason in _MISSING.items() if layer not in server.layers]
-        if missing:
-            say(f"AppWorld: servers are not fully confined: {'; '.join(missing)}. See docs/tasks/appworld.md")
+    def describe(self, say: Say) -> None:
+        """Say what confined the server that was started last."""
+        layers = self.layers or ()
+        say(f"AppWorld: agent code is confined by: {in_words(layers)}. See docs/tasks/appworld.md")
+        if missing := lacking(layers):
+            say(f"AppWorld: agent code can do what you can do (task.confinement=none): {missing}")
 
-    def server(self) -> Server:
-        """Start a server for one episode; raises ``RolloutFault`` where that fails, ``ConfigError`` where all do."""
-        return self._up().servers.start()
+    def server(self, task: str) -> Server:
+        """Start a server for one episode of a task.
+
+        Raises ``RolloutFault`` where that fails, ``ConfigError`` where all do, or where this machine cannot confine it.
+        """
+        server = self._up().servers.start(task)
+        if self._confined and (missing := lacking(server.layers)):
+            server.close()
+            raise ConfigError(
+                f"this machine cannot confine what agents run: {missing}; use another machine (docs/tasks/appworld.md "
+                "has a container), or pass task.confinement=none to let their code do what you can do"
+            )
+        self.layers = server.layers
+        return server
 
     def score(self, server: Server, task: str) -> Verdict:
         """Evaluate what a server that has ended saved; raises ``Unusable`` or ``RolloutFault``."""
@@ -68,7 +77,7 @@ class Pool:
             collect(server.folder, task, outputs / "tasks" / task)
             return self._up().scorer.score(task, outputs)
         finally:
-            shutil.rmtree(outputs, ignore_errors=True)
+            clear(outputs)
 
     def close(self) -> None:
         """End all processes and remove their folder; safe at any time and more than once."""
@@ -91,9 +100,9 @@ class Pool:
 
     def _start(self) -> _Running:
         close_to_others(self._root)
-        folder = Path(tempfile.mkdtemp(prefix="ace-bench-appworld-")).resolve()
+        clear_abandoned(_SCRATCH)
         with ExitStack() as stack:
-            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            folder = stack.enter_context(scratch_folder(_SCRATCH))
             check_path(folder)
             folder.chmod(0o711)
             (folder / "scores").mkdir(mode=0o700)

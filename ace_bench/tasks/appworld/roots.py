@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 def locate_root(engine: Engine, *, data_dir: str | None, source: str, sample_allowed: bool) -> tuple[Path, str]:
     """Find the data root and whether it is ``real`` or the ``sample``, building the mini-world where it is wanted.
 
-    Raises ``ConfigError`` or ``DataError`` with the mend.
+    Raises ``ConfigError`` or ``DataError`` with the fix.
     """
     try:
         folder, found = find_folder("appworld", data_dir=data_dir, source=source, sample_allowed=sample_allowed)
@@ -134,7 +134,7 @@ def _copy(source: Path, target: Path) -> None:
 
 def close_to_others(root: Path) -> None:
     """Take a root's permissions from other users, unless a folder above it keeps them out already."""
-    if all(folder.stat().st_mode & 0o001 for folder in root.parents) and root.stat().st_mode & 0o077:
+    if root.stat().st_mode & 0o077 and is_open_to_others(root.parent):
         try:
             root.chmod(0o700)
         except OSError as error:
@@ -142,3 +142,9 @@ def close_to_others(root: Path) -> None:
                 f"{root} holds answers and is open to all users: close it with `chmod 700`, or copy it to a folder "
                 "of your own"
             ) from error
+
+
+def is_open_to_others(folder: Path) -> bool:
+    """Return whether other users may pass through a folder and all those above it."""
+    place = folder.resolve()
+    return all(path.stat().st_mode & 0o001 for path in (place, *place.parents))

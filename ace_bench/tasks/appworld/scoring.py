@@ -6,6 +6,7 @@ completion (SGC) the share of scenarios all of whose tasks are passed (paper, se
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -36,7 +37,7 @@ class Scorer:
 
     def __init__(self, servers: Servers, *, root: Path, memory: int):
         self._servers = servers
-        self._limits = {"root": str(root), "memory": memory, "seconds": EVALUATION_S}
+        self._limits = {"root": str(root), "memory": memory}
 
     def score(self, task: str, outputs: Path) -> Verdict:
         """Evaluate what ``outputs/tasks/<task>`` holds.
@@ -44,7 +45,8 @@ class Scorer:
         Raises ``Unusable`` where that is the outputs' doing, ``RolloutFault`` where there is no verdict for other
         reasons.
         """
-        order = {"task": task, "outputs": str(outputs), **self._limits}
+        order = outputs / "order.json"
+        order.write_text(json.dumps({"task": task, "outputs": str(outputs), "seconds": EVALUATION_S, **self._limits}))
         answer = self._servers.score(order, seconds=3 * EVALUATION_S)
         if answer is not None and answer.get("spoilt"):
             raise Unusable(answer["error"].strip().splitlines()[-1])

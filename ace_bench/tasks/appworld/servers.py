@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import queue
 import secrets
-import shutil
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,12 +16,16 @@ from threading import Event
 
 from ace_bench.core.confine import own_user
 from ace_bench.core.errors import ConfigError, RolloutFault
+from ace_bench.core.scratch import clear
 from ace_bench.core.types import Fault, Record
 from ace_bench.tasks.appworld.engine import Conditions
 from ace_bench.tasks.appworld.partner import Partner
+from ace_bench.tasks.appworld.roots import is_open_to_others
 
-START_S = 300.0
-"""Most seconds the engine may take to warm up, or a server to be there."""
+WARM_UP_S = 300.0
+"""Most seconds the engine may take to warm up."""
+SERVER_S = 60.0
+"""Most seconds a server may take to be there, or to be gone: a fork of the warm process, a fraction of a second."""
 
 
 @dataclass(kw_only=True)
@@ -43,13 +47,15 @@ class Servers:
 
     def __init__(self, conditions: Conditions, *, root: Path, folder: Path):
         self._folder = folder
+        self._engine = conditions.engine.folder
         self._memory = conditions.memory
         self._numbers = itertools.count(1)
         self._lives: dict[int, _Life] = {}
         self._answers: dict[int, queue.SimpleQueue[Record | None]] = {}
         self._ready = Event()
         self.ended = Event()
-        (folder / "sockets").mkdir(mode=0o700)
+        for name in ("sockets", "tasks"):
+            (folder / name).mkdir(mode=0o700)
         (folder / "episodes").mkdir()
         (folder / "episodes").chmod(0o711)
         self._partner = Partner(
@@ -61,17 +67,20 @@ class Servers:
 
     def wait(self) -> None:
         """Wait until servers can be started; raises ``ConfigError`` where the engine does not come up."""
-        if not self._ready.wait(START_S) or self.ended.is_set():
+        if not self._ready.wait(WARM_UP_S) or self.ended.is_set():
             raise ConfigError(f"AppWorld's engine does not start: {self._partner.last_words() or 'it says nothing'}")
 
-    def start(self) -> Server:
-        """Start a server for one episode; raises ``RolloutFault`` where that fails."""
+    def start(self, task: str) -> Server:
+        """Start a server for one episode of a task; raises ``RolloutFault`` where that fails."""
         number = next(self._numbers)
+        (self._folder / "tasks" / str(number)).write_text(task)
         life = self._lives[number] = _Life()
         # Where servers share a user, what keeps them from each other's sockets is that names cannot be guessed.
         name = secrets.token_hex(16)
-        self._partner.tell({"start": number, "socket": name, "uid": own_user(number), "memory": self._memory})
-        if self.ended.is_set() or not life.started.wait(START_S):
+        # A user of its own could not read an engine in a private folder, such as a checkout in root's home.
+        uid = own_user(number) if is_open_to_others(self._engine) else None
+        self._partner.tell({"start": number, "socket": name, "uid": uid, "memory": self._memory})
+        if self.ended.is_set() or not life.started.wait(SERVER_S):
             raise broken("server", "no environment server was started")
         server = Server(
             address=self._folder / "sockets" / name,
@@ -85,14 +94,15 @@ class Servers:
             raise broken("server", f"an environment server did not start: {life.problem}")
         return server
 
-    def score(self, order: Record, *, seconds: float) -> Record | None:
-        """Have saved outputs evaluated (see ``score``) and return the answer; ``None`` where none comes in time."""
+    def score(self, order: Path, *, seconds: float) -> Record | None:
+        """Have outputs evaluated as a file says (see ``score``) and return the answer; ``None``: none came in time."""
         number = next(self._numbers)
         answer = self._answers[number] = queue.SimpleQueue()
-        self._partner.tell({"score": number, **order})
+        self._partner.tell({"score": number, "order": str(order)})
         try:
             return None if self.ended.is_set() else answer.get(timeout=seconds)
         except queue.Empty:
+            self._partner.tell({"end": number})
             return None
         finally:
             self._answers.pop(number, None)
@@ -143,18 +153,20 @@ class Server:
     def end(self) -> None:
         """Kill the server and all it started, and wait until they are gone; safe to call more than once."""
         self.letting_go()
-        if not self.life.gone.wait(START_S):
+        if not self.life.gone.wait(SERVER_S):
             raise broken("server", "an environment server cannot be ended")
 
-    def fate(self, seconds: float) -> int | None:
-        """Return how the server ended by itself, waiting a while for that; ``None`` where nobody knows."""
-        self.life.gone.wait(seconds)
-        return self.life.status
+    def was_killed(self, seconds: float) -> bool:
+        """Return whether something outside has ended the server, waiting a while for its end.
+
+        Agent code cannot send SIGKILL, not even to its own process. A server that lives on has been broken by it.
+        """
+        return self.life.gone.wait(seconds) and self.life.status in (None, -signal.SIGKILL)
 
     def close(self) -> None:
         """End the server and remove what it wrote."""
         self.end()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        clear(self.folder)
 
 
 def broken(kind: str, message: str) -> RolloutFault:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ RANDOM_SEED = 123
 GRACE_S = 20.0
 """Seconds beyond the engine's own time limit, which agent code can swallow, after which its process is killed."""
 
-_SETTLE_S = 5.0
+_SETTLE_S = 10.0
 _START_S = 60.0
 
 
@@ -77,7 +76,7 @@ class WorldSession:
         self._completed = False
         self._over = False
         self._grade: Grade | None = None
-        self._server = pool.server()
+        self._server = pool.server(assignment.task)
         self._client = Client(self._server.address, assignment.task, self._server.end)
         try:
             self._initialize()
@@ -153,9 +152,7 @@ class WorldSession:
             return "Execution failed: the code raised an exception that ends the interpreter."
         if trouble is Trouble.OVERSIZED:
             return f"Execution gave more than {MAX_REPLY >> 20} MiB of output, none of which is shown."
-        # The engine never ends by itself and agent code has no business with SIGKILL, but administrators and a
-        # kernel short of memory do.
-        if trouble is Trouble.LOST and self._server.fate(_SETTLE_S) in (None, -signal.SIGKILL):
+        if trouble is Trouble.LOST and self._server.was_killed(_SETTLE_S):
             raise broken("server", f"the environment server of {self._assignment.task} was killed")
         self._over = True
         self._server.end()

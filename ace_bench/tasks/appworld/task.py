@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from typing import Annotated, Literal
 
-from ace_bench.core.errors import ConfigError, DataError
-from ace_bench.core.settings import choice, positive, whole_number
+from msgspec import Meta
+
+from ace_bench.core.errors import ConfigError, DataError, RolloutFault
+from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade, Sample
 from ace_bench.tasks.appworld.catalogue import Catalogue
 from ace_bench.tasks.appworld.engine import VERSION, Conditions, find_engine
@@ -21,7 +24,7 @@ from ace_bench.tasks.appworld.pool import Pool
 from ace_bench.tasks.appworld.roots import builder_digest, locate_root
 from ace_bench.tasks.appworld.scoring import metrics
 from ace_bench.tasks.appworld.session import Assignment, WorldSession
-from ace_bench.tasks.data import SPLITS
+from ace_bench.tasks.data import SPLITS, Source
 
 SECTIONS = (
     "strategies_and_hard_rules",
@@ -35,7 +38,8 @@ SECTIONS = (
 )
 """Sections of the official playbooks (paper, appendix F)."""
 
-TEST_SPLITS = ("test_normal", "test_challenge")
+
+_REPAIR = "set it up again with `rm -rf .appworld` and `make appworld`"
 
 
 class AppWorld:
@@ -43,7 +47,8 @@ class AppWorld:
 
     ``data_dir`` names a folder that holds ``data/`` as ``appworld download data`` leaves it; ``source`` is ``auto``,
     ``real`` or ``sample`` (the mini-world). ``test_split`` is what the split ``test`` stands for. ``timeout`` limits a
-    piece of code, in seconds, ``memory_gib`` a server's memory. Raises ``ConfigError`` or ``DataError`` at once where
+    piece of code, in seconds, ``memory_gib`` a server's memory. ``confinement`` is ``required``, or ``none`` where
+    agent code may run although this machine cannot confine it. Raises ``ConfigError`` or ``DataError`` at once where
     the engine or the data is absent.
     """
 
@@ -56,17 +61,16 @@ class AppWorld:
     def __init__(  # noqa: PLR0913 - one argument a setting
         self,
         *,
-        data_dir: str | None,
-        source: str,
-        test_split: str,
-        timeout: int,
-        memory_gib: float,
+        data_dir: Text | None,
+        source: Source,
+        test_split: Literal["test_normal", "test_challenge"],
+        timeout: Annotated[int, Meta(ge=1, le=86_400)],
+        memory_gib: Annotated[float, Meta(gt=0, le=1024)],
+        confinement: Literal["required", "none"],
         sample_allowed: bool,
     ) -> None:
-        test = choice("task.test_split", test_split, TEST_SPLITS)
-        self._datasets = {"train": "train", "val": "dev", "test": test}
-        self._timeout = whole_number("task.timeout", timeout, least=1)
-        positive("task.memory_gib", memory_gib)
+        self._datasets = {"train": "train", "val": "dev", "test": test_split}
+        self._timeout = timeout
         engine = find_engine()
         root, self.source = locate_root(engine, data_dir=data_dir, source=source, sample_allowed=sample_allowed)
         self._catalogue = Catalogue(root)
@@ -78,11 +82,32 @@ class AppWorld:
         )
         self._samples = cache(self._read)
         any_task = self._catalogue.ids("train")[0]
-        self._pool = Pool(Conditions(engine=engine, task=any_task, memory=int(memory_gib * (1 << 30))), root=root)
+        conditions = Conditions(engine=engine, task=any_task, memory=int(memory_gib * (1 << 30)))
+        self._pool = Pool(conditions, root=root, confined=confinement == "required")
 
     def start(self, say: Callable[[str], None]) -> None:
-        """Warm up the engine; sessions do so themselves where nobody did."""
-        self._pool.start(say)
+        """Warm up the engine and run a piece of code in a world, so that a broken set-up is found before it costs.
+
+        Raises ``ConfigError``.
+        """
+        say("AppWorld: warming up the engine")
+        if self._pool.layers is None:  # no server has run yet
+            self._try_out()
+        self._pool.describe(say)
+
+    def _try_out(self) -> None:
+        try:
+            with self.open(self.samples("train")[0]) as session:
+                output = session.step("print('ready')")
+        except RolloutFault as error:
+            raise ConfigError(f"AppWorld's engine does not work here: {error.fault.message}; {_REPAIR}") from error
+        if output != "ready\n":
+            raise ConfigError(f"AppWorld's engine does not run code here, it answers {output!r}; {_REPAIR}")
+
+    @property
+    def confinement(self) -> Sequence[str] | None:
+        """What confined agent code; ``None`` where none was run."""
+        return self._pool.layers
 
     def close(self) -> None:
         """End all processes of the engine."""

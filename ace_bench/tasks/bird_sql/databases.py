@@ -3,22 +3,68 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 import sqlite3
-import tempfile
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
 
-from ace_bench.core.digest import digest_of, digest_of_text
-from ace_bench.core.errors import DataError
+from ace_bench.core.digest import digest_of
+from ace_bench.core.errors import ConfigError, DataError, RolloutFault
 from ace_bench.store.caching import write_whole
+from ace_bench.tasks.bird_sql.outcomes import Limits
+from ace_bench.tasks.bird_sql.pool import Workers
 from ace_bench.tasks.data import sha256_of
 
 FOLDERS = ("databases", "dev_databases", "train_databases")
 """Names under which a data folder may hold its databases: ours, and those of the official archives."""
 
+SCRIPT_BYTES = 32 << 20
+_FORM = 1
+"""Goes up when databases are made in another way."""
+
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class Builder:
+    """Makes databases of scripts, once each: a file that is there and whole is used again.
+
+    A script runs in a confined worker under the limits of a query, and sees the time ``clock``, as queries do.
+    """
+
+    def __init__(self, *, limits: Limits, clock: str) -> None:
+        self._limits = limits
+        self._clock = clock
+
+    def built(self, name: str, script: Path, folder: Path) -> Path:
+        """Return the SQLite file; raises ``DataError`` for a script that cannot be used."""
+        text = _script(script)
+        path = (folder / f"{name}-{digest_of([_FORM, self._clock, text])[:16]}.sqlite").resolve()
+        if not _whole(path):
+            database = self._made(script, text)
+            write_whole(path, database)
+            write_whole(_noted(path), hashlib.sha256(database).hexdigest().encode())
+        return path
+
+    def _made(self, script: Path, text: str) -> bytes:
+        workers = Workers(count=1, limits=self._limits, clock=self._clock)
+        try:
+            built = workers.build(text)
+        except RolloutFault as error:
+            raise ConfigError(error.fault.message) from error
+        finally:
+            workers.close()
+        if built.kind == "built":
+            return built.database
+        why = {
+            "timeout": f"it runs longer than {self._limits.timeout:g} s (task.limits.timeout)",
+            "crash": f"it needs more than {self._limits.memory_mb} MB of memory (task.limits.memory_mb)",
+        }
+        raise DataError(
+            f"{script} cannot be made into a database: {why.get(built.kind, built.message)}; "
+            f"correct it, or put the database itself at {FOLDERS[0]}/{script.stem}/{script.stem}.sqlite"
+        )
 
 
 class Database:
@@ -27,10 +73,10 @@ class Database:
     ``file`` is what the data folder holds, ``checksum`` its SHA-256, ``path`` the SQLite file.
     """
 
-    def __init__(self, name: str, file: Path, *, cache: Path) -> None:
+    def __init__(self, name: str, file: Path, *, cache: Path, builder: Builder) -> None:
         self.file = file
         self.checksum = _checksum(file, cache / "checksums")
-        self.path = file.resolve() if file.suffix == ".sqlite" else _built(name, file, cache / "databases")
+        self.path = file.resolve() if file.suffix == ".sqlite" else builder.built(name, file, cache / "databases")
 
     @cached_property
     def schema(self) -> str:
@@ -46,7 +92,7 @@ class Database:
         return "\n\n".join(tables)
 
 
-def find_database(name: str, folder: Path, *, cache: Path) -> Database:
+def find_database(name: str, folder: Path, *, cache: Path, builder: Builder) -> Database:
     """Find a database by its id in a data folder; raises ``DataError`` that says where it should be."""
     candidates = [folder / parent / name / f"{name}.sqlite" for parent in FOLDERS]
     candidates.append(folder / f"{name}.sql")
@@ -56,7 +102,7 @@ def find_database(name: str, folder: Path, *, cache: Path) -> Database:
             f"{folder} lacks the database {name}: run `python scripts/download_data.py bird_sql`, "
             f"or put it at {candidates[0]}"
         )
-    return Database(name, file, cache=cache)
+    return Database(name, file, cache=cache, builder=builder)
 
 
 def _checksum(file: Path, folder: Path) -> str:
@@ -72,26 +118,28 @@ def _checksum(file: Path, folder: Path) -> str:
     return checksum
 
 
+def _script(file: Path) -> str:
+    try:
+        if file.stat().st_size > SCRIPT_BYTES:
+            raise DataError(f"{file} is larger than {SCRIPT_BYTES >> 20} MB; put its database into a .sqlite file")
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file} is not UTF-8 (byte {error.start + 1}); save it as UTF-8") from error
+
+
 def _connected(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
 
 
-def _built(name: str, script: Path, folder: Path) -> Path:
-    """Build a script's database once; a file that is there and whole is used again."""
-    text = script.read_text(encoding="utf-8")
-    path = (folder / f"{name}-{digest_of_text(text)[:16]}.sqlite").resolve()
-    if not _whole(path):
-        with tempfile.TemporaryDirectory() as scratch:
-            draft = Path(scratch) / path.name
-            with contextlib.closing(sqlite3.connect(draft)) as connection:
-                connection.executescript(text)
-            write_whole(path, draft.read_bytes())
-    return path
-
-
 def _whole(path: Path) -> bool:
+    """Whether a database is there as it was made; its SQL may come from a stranger, so nothing of it is run here."""
     try:
-        with contextlib.closing(_connected(path)) as connection:
-            return bool(connection.execute("PRAGMA integrity_check").fetchone() == ("ok",))
-    except sqlite3.Error:
+        return _noted(path).read_text(encoding="ascii") == sha256_of(path)
+    except (OSError, UnicodeDecodeError, DataError):
         return False
+
+
+def _noted(path: Path) -> Path:
+    return path.with_suffix(".sha256")

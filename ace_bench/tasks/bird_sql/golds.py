@@ -17,26 +17,27 @@ from ace_bench.tasks.bird_sql.outcomes import Outcome
 from ace_bench.tasks.bird_sql.pool import Workers
 
 _LOG = logging.getLogger(__name__)
-_FORM = 1
+_FORM = 2
 """Goes up when outcomes are computed in another way."""
 
 
 class Golds:
     """Gold outcomes by database and query; safe between threads.
 
-    An entry names the database by its checksum. One that cannot be read is made anew. A gold query that fails is not
-    kept beyond this run: another machine may be faster.
+    An entry names the database by its checksum, and the time that queries see. One that cannot be read is made anew. A
+    gold query that fails is not kept beyond this run: another machine may be faster.
     """
 
-    def __init__(self, folder: Path, workers: Workers) -> None:
+    def __init__(self, folder: Path, workers: Workers, *, clock: str) -> None:
         self._folder = folder
+        self._clock = clock
         self._workers = workers
         self._lock = Lock()
         self._known: dict[str, Outcome] = {}
 
     def outcome(self, database: Database, sql: str) -> Outcome:
         """Return what the gold query gives; raises ``RolloutFault`` where no worker can be started."""
-        key = digest_of([_FORM, sqlite3.sqlite_version, database.checksum, sql])
+        key = digest_of([_FORM, sqlite3.sqlite_version, self._clock, database.checksum, sql])
         with self._lock:
             known = self._known.get(key)
         if known is None:

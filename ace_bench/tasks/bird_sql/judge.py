@@ -17,6 +17,7 @@ from ace_bench.core.replies import ask
 from ace_bench.tasks.bird_sql.layout import parts_of, sql_of
 
 TEMPLATE = "judge"
+FIELDS = frozenset(("schema", "question", "gold", "predicted"))
 
 
 class JudgeReply(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
-from ace_bench.core.settings import positive, whole_number
+from ace_bench.core.settings import Count, Seconds
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, kw_only=True)
+class Limits:
     """What one query may take: seconds, rows, bytes of a cell, nesting of expressions, memory of its process."""
 
-    timeout: float
-    rows: int
-    cell_bytes: int
-    depth: int
-    memory_mb: int
-
-    def check(self) -> None:
-        """Raise ``ConfigError`` for a limit that nothing could meet."""
-        positive("task.limits.timeout", self.timeout)
-        least = {"rows": 1, "cell_bytes": 1_000, "depth": 10, "memory_mb": 256}
-        for name, most in least.items():
-            whole_number(f"task.limits.{name}", getattr(self, name), least=most)
+    timeout: Seconds
+    rows: Count
+    cell_bytes: Annotated[int, Meta(ge=1_000, le=2**30)]
+    depth: Annotated[int, Meta(ge=10, le=1_000)]
+    memory_mb: Annotated[int, Meta(ge=256, le=2**20)]
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

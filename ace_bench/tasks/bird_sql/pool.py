@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from queue import LifoQueue
 
@@ -23,19 +23,35 @@ from ace_bench.tasks.bird_sql.outcomes import Limits, Outcome
 _TRIES = 2
 """A worker that somebody else ended must not cost an answer, so a query that met a crash is run once more."""
 
+_ENVIRONMENT = {"LANG": "C.UTF-8"}
+"""All that a worker sees of the environment, which holds keys."""
+
+
+class Built(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a script: ``kind`` is built, error, timeout or crash; ``database`` holds the SQLite file."""
+
+    kind: str
+    message: str = ""
+    database: bytes = b""
+
 
 class Workers:
     """At most ``count`` processes, started when needed; safe between threads.
 
-    Each worker holds a pipe to this process and leaves by itself when that breaks, so none outlives a killed parent.
+    They can read ``databases`` and see the time ``clock`` (UTC, as in ``2025-10-06 00:00:00``). ``layers`` are what
+    confined the one started last (see ``core.confine``), ``None`` before. Each worker holds a pipe to this process and
+    leaves by itself when that breaks, so none outlives a killed parent.
     """
 
-    def __init__(self, *, count: int, limits: Limits) -> None:
-        self._limits = limits
+    def __init__(self, *, count: int, limits: Limits, clock: str, databases: Sequence[Path] = ()) -> None:
+        self.limits = limits
+        settings = {"limits": limits, "clock": clock, "readable": [str(path) for path in databases]}
+        self._settings = msgspec.json.encode(settings).decode()
         self._idle: LifoQueue[subprocess.Popen[bytes] | None] = LifoQueue()
         for _ in range(count):
             self._idle.put(None)
         self._alive: set[subprocess.Popen[bytes]] = set()
+        self.layers: Sequence[str] | None = None
         self._finalizer = weakref.finalize(self, _end_all, self._alive)
 
     def check(self) -> None:
@@ -45,13 +61,28 @@ class Workers:
 
     def run(self, database: Path, sql: str) -> Outcome:
         """Run one query, waiting for a free worker first; raises ``RolloutFault`` where none can be started."""
-        request = json.dumps({"database": str(database), "sql": sql}).encode() + b"\n"
+        answer = self._ask({"database": str(database), "sql": sql})
+        if isinstance(answer, Outcome):
+            return answer
+        outcome: Outcome = decoder_of(Outcome).decode(answer)
+        return outcome
+
+    def build(self, script: str) -> Built:
+        """Make a database of a script of SQL; raises ``RolloutFault`` where no worker can be started."""
+        answer = self._ask({"script": script})
+        if isinstance(answer, Outcome):
+            return Built(kind=answer.kind)
+        built: Built = decoder_of(Built).decode(answer)
+        return built
+
+    def _ask(self, request: Mapping[str, str]) -> bytes | Outcome:
+        """Return the reply of a worker, or how it ended without one."""
+        line = json.dumps(request).encode() + b"\n"
         for _ in range(_TRIES):
             with self._worker() as process:
-                reply = _exchange(process, request)
+                reply = _exchange(process, line)
                 if reply:
-                    outcome: Outcome = decoder_of(Outcome).decode(reply)
-                    return outcome
+                    return reply
                 if process.wait() == -signal.SIGALRM:
                     return Outcome(kind="timeout")
         return Outcome(kind="crash")
@@ -82,21 +113,24 @@ class Workers:
         _end(process)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-I", worker.__file__, msgspec.json.encode(self._limits).decode()]
+        command = [sys.executable, "-I", worker.__file__, self._settings]
         try:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
+                env=_ENVIRONMENT,
                 start_new_session=True,  # Ctrl-C is for the run, which ends its workers itself
             )
         except OSError as error:
             raise _no_worker(error.strerror or str(error)) from error
         self._alive.add(process)
-        if not _exchange(process, b""):
+        ready = _exchange(process, b"")
+        if not ready:
             self._discard(process)
             raise _no_worker(f"it ended with status {process.returncode} before its first query")
+        self.layers = json.loads(ready)["layers"]
         return process
 
 

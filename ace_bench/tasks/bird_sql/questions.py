@@ -14,16 +14,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
-from ace_bench.core.errors import ConfigError, DataError
-from ace_bench.core.settings import whole_number
-from ace_bench.core.typed import converted
+from ace_bench.core.errors import DataError, SettingError
+from ace_bench.core.settings import Count, Seed
 from ace_bench.tasks.data import SPLITS, Row, read_records, text_of
 
 MINI_DEV = "mini_dev_sqlite.json"
@@ -32,12 +31,13 @@ LEVELS = ("simple", "moderate", "challenging")
 _NEEDED = ("question", "SQL", "db_id")
 
 
-class Draw(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, kw_only=True)
+class Draw:
     """How many questions are drawn for ``train`` and ``val``, and by which ``seed``."""
 
-    train: int
-    val: int
-    seed: int
+    train: Count
+    val: Count
+    seed: Seed
 
 
 class Questions(NamedTuple):
@@ -47,33 +47,22 @@ class Questions(NamedTuple):
     splits: Mapping[str, Sequence[Row]]
 
 
-def read_folder(folder: Path, *, stream_bench: Mapping[str, int], mini_dev: Mapping[str, int]) -> Questions:
+def read_folder(folder: Path, *, stream_bench: Draw, mini_dev: Draw) -> Questions:
     """Read a data folder in whichever form it has.
 
     A row has the fields ``question``, ``SQL``, ``db_id`` and, "" where not known, ``evidence`` and ``difficulty``.
     Raises ``ConfigError`` for draws that cannot be made, ``DataError`` for absent files and bad rows.
     """
-    draws = {name: _draw(name, value) for name, value in (("stream_bench", stream_bench), ("mini_dev", mini_dev))}
     if (folder / MINI_DEV).is_file() and not (folder / "test.jsonl").is_file():
-        return Questions((MINI_DEV,), _drawn(_read_mini_dev(folder / MINI_DEV), "mini_dev", draws["mini_dev"]))
+        return Questions((MINI_DEV,), _drawn(_read_mini_dev(folder / MINI_DEV), "mini_dev", mini_dev))
     names = tuple(f"{split}.jsonl" for split in SPLITS if split != "val" or (folder / "val.jsonl").is_file())
     read = {name.removesuffix(".jsonl"): _read_split(folder / name) for name in names}
     if "val" not in read:
-        seed = draws["stream_bench"].seed
+        seed = stream_bench.seed
         order = np.random.default_rng(seed).permutation(len(read["test"]))  # what ``datasets`` draws to shuffle
-        parts = _drawn(read["train"], "stream_bench", draws["stream_bench"])
+        parts = _drawn(read["train"], "stream_bench", stream_bench)
         read = {"train": parts["train"], "val": parts["val"], "test": tuple(read["test"][place] for place in order)}
     return Questions(names, read)
-
-
-def _draw(name: str, settings: Mapping[str, int]) -> Draw:
-    try:
-        draw: Draw = converted(settings, Draw)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"task.{name} cannot be used: {error}") from error
-    for size in ("train", "val"):
-        whole_number(f"task.{name}.{size}", getattr(draw, size), least=1)
-    return draw
 
 
 def _read_split(path: Path) -> tuple[Row, ...]:
@@ -116,7 +105,7 @@ def _drawn(rows: Sequence[Row], name: str, draw: Draw) -> Mapping[str, tuple[Row
     texts = sorted({_identity(row) for row in rows}, key=lambda text: _hash(draw.seed, text))
     ends = (0, draw.train, draw.train + draw.val, len(texts))
     if ends[2] >= ends[3]:
-        raise ConfigError(f"task.{name} draws {ends[2]} of {ends[3]} questions for train and val: draw fewer")
+        raise SettingError(f"{name} draws {ends[2]} of {ends[3]} questions for train and val: draw fewer")
     places = {text: place for place, text in enumerate(texts)}
     return {
         split: tuple(row for row in rows if start <= places[_identity(row)] < end)

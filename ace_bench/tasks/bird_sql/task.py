@@ -8,7 +8,8 @@ gold query returns nothing cannot be answered. Differences, none of which helps 
 * the official 30 seconds are for both queries together; here they are for the prediction, the gold result is cached;
 * officially a query that does not begin with a capital SELECT gets one put before it, which breaks ``WITH`` and
   ``select``; here a query is run as it stands;
-* text that is no UTF-8, which officially fails, compares by its bytes; queries may only read, within limits.
+* text that is no UTF-8, which officially fails, compares by its bytes; queries may only read, within limits;
+* officially ``now`` is the time of the evaluation; here all SQL sees one fixed time (``task.clock``).
 
 ``execution_corrected`` mends three quirks: an empty result equals an empty one, rows must come in the gold's order
 where the gold query has an outer ORDER BY, and reals are compared at 12 significant digits. Rows that tie in the
@@ -21,34 +22,36 @@ wrong there. Each metric is also given by difficulty: simple, moderate, challeng
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal, get_args
 
-import msgspec
+from msgspec import Meta
 
 from ace_bench.core.backbones import Lm
-from ace_bench.core.errors import ConfigError, RolloutFault
+from ace_bench.core.confine import in_words
+from ace_bench.core.errors import ConfigError, RolloutFault, SettingError
 from ace_bench.core.protocols import Prompts
-from ace_bench.core.settings import choice, flag, whole_number
-from ace_bench.core.typed import converted
+from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade, Sample
 from ace_bench.store.caching import cache_folder
 from ace_bench.tasks.answers import AnswerTask, Grader, Splits, percent
 from ace_bench.tasks.bird_sql.archives import Archive
-from ace_bench.tasks.bird_sql.databases import find_database
+from ace_bench.tasks.bird_sql.databases import Builder, find_database
 from ace_bench.tasks.bird_sql.golds import Golds
-from ace_bench.tasks.bird_sql.judge import TEMPLATE, verdict, verdict_without_asking
+from ace_bench.tasks.bird_sql.judge import FIELDS, TEMPLATE, verdict, verdict_without_asking
 from ace_bench.tasks.bird_sql.layout import INSTRUCTION, laid_out, orders, sql_of
 from ace_bench.tasks.bird_sql.outcomes import Limits
 from ace_bench.tasks.bird_sql.pool import Workers
-from ace_bench.tasks.bird_sql.questions import LEVELS, read_folder
-from ace_bench.tasks.data import SPLITS, RemoteFile, Row, files_in, find_folder
+from ace_bench.tasks.bird_sql.questions import LEVELS, Draw, read_folder
+from ace_bench.tasks.data import SPLITS, RemoteFile, Row, Source, files_in, find_folder
 from ace_bench.tasks.hub import HubDataset
 
 _PUBLISHER = "https://bird-bench.oss-cn-beijing.aliyuncs.com"
 
-METRICS = ("execution", "execution_corrected", "judge")
+Metric = Literal["execution", "execution_corrected", "judge"]
+METRICS: tuple[Metric, ...] = get_args(Metric)
 
 
 class BirdSql(AnswerTask):
@@ -57,7 +60,8 @@ class BirdSql(AnswerTask):
     ``data_dir`` holds StreamBench's questions or BIRD's mini-dev (see ``questions``) and the databases; ``evidence``
     adds BIRD's hint to each question; ``metric`` is the headline and what adaptation is told; ``judge`` is ``auto``
     (ask where ``metric`` is judge), ``always`` or ``never``; ``stream_bench`` and ``mini_dev`` draw splits where the
-    data has none (``train``, ``val``, ``seed``); ``limits`` bind each query, ``workers`` is how many run at a time.
+    data has none (``train``, ``val``, ``seed``); ``clock`` is the time (UTC) that all SQL sees; ``limits`` bind each
+    query, ``workers`` is how many run at a time.
     Raises ``ConfigError`` or ``DataError`` at once for wrong settings, absent files and bad rows.
     """
 
@@ -88,36 +92,40 @@ class BirdSql(AnswerTask):
     def __init__(  # noqa: PLR0913 - settings, all keyword-only
         self,
         *,
-        data_dir: str | None,
-        source: str,
+        data_dir: Text | None,
+        source: Source,
         evidence: bool,
-        metric: str,
-        judge: str,
-        stream_bench: Mapping[str, int],
-        mini_dev: Mapping[str, int],
-        limits: Mapping[str, Any],
-        workers: int,
+        metric: Metric,
+        judge: Literal["auto", "always", "never"],
+        stream_bench: Draw,
+        mini_dev: Draw,
+        clock: Text,
+        limits: Limits,
+        workers: Annotated[int, Meta(ge=1, le=256)],
         sample_allowed: bool,
     ) -> None:
-        self.headline: str = choice("task.metric", metric, METRICS)
-        if choice("task.judge", judge, ("auto", "always", "never")) == "never" and metric == "judge":
-            raise ConfigError("task.metric=judge needs its judge: drop task.judge=never, or choose another metric")
+        self.headline: str = metric
+        if judge == "never" and metric == "judge":
+            raise SettingError("metric=judge needs its judge: set judge=auto, or choose another metric")
         self.judge_template: str | None = TEMPLATE if judge == "always" or metric == "judge" else None
-        self._evidence = flag("task.evidence", evidence)
-        self._limits = _limits(limits)
-        self._workers = Workers(count=whole_number("task.workers", workers, least=1), limits=self._limits)
+        self._evidence = evidence
+        self._limits = limits
+        now = _moment(clock)
         folder, self.source = find_folder(self.name, data_dir=data_dir, source=source, sample_allowed=sample_allowed)
         rows = read_folder(folder, stream_bench=stream_bench, mini_dev=mini_dev)
         located = files_in(folder, rows.files, source=self.source, task=self.name)
         self.files: Mapping[str, Path] = located.files
         cache = cache_folder(self.name)
         names = sorted({row.fields["db_id"] for split in rows.splits.values() for row in split})
-        self._databases = {name: find_database(name, folder, cache=cache) for name in names}
+        builder = Builder(limits=self._limits, clock=now)
+        self._databases = {name: find_database(name, folder, cache=cache, builder=builder) for name in names}
+        paths = [database.path for database in self._databases.values()]
+        self._workers = Workers(count=workers, limits=self._limits, clock=now, databases=paths)
         self.checksums: Mapping[str, str] = {
             **located.checksums,
             **{database.file.name: database.checksum for database in self._databases.values()},
         }
-        self._golds = Golds(cache / "golds", self._workers)
+        self._golds = Golds(cache / "golds", self._workers, clock=now)
         self._splits = Splits(self.name, rows.splits.__getitem__, self._build)
 
     def start(self, say: Callable[[str], None]) -> None:
@@ -126,11 +134,21 @@ class BirdSql(AnswerTask):
             self._workers.check()
         except RolloutFault as error:
             raise ConfigError(error.fault.message) from error
-        say(f"bird_sql: up to {self._limits.timeout:g} s a query")
+        say(f"bird_sql: up to {self._limits.timeout:g} s a query; confined by: {in_words(self.confinement or ())}")
+
+    @property
+    def confinement(self) -> Sequence[str] | None:
+        """What confined the processes that run queries; ``None`` where there was none."""
+        return self._workers.layers
 
     def close(self) -> None:
         """End the processes that run queries."""
         self._workers.close()
+
+    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return the fields of the judge's template."""
+        del inputs, shown
+        return {} if self.judge_template is None else {self.judge_template: FIELDS}
 
     def judge(self, sample: Sample, answer: str | None, grade: Grade, prompts: Prompts, lm: Lm) -> Grade:
         """Add the judge's verdict, unless it needs no asking or nobody would look at it."""
@@ -176,10 +194,10 @@ class BirdSql(AnswerTask):
         return Grade(score=right, correct=right == 1.0, observed=observed, gold=gold, detail=detail)
 
 
-def _limits(settings: Mapping[str, Any]) -> Limits:
+def _moment(clock: str) -> str:
     try:
-        limits: Limits = converted(settings, Limits)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"task.limits cannot be used: {error}") from error
-    limits.check()
-    return limits
+        moment = datetime.fromisoformat(clock)
+    except ValueError as error:
+        raise SettingError(f"clock={clock} must be a time such as 2025-10-06T00:00:00 (UTC)") from error
+    utc = moment if moment.tzinfo is None else moment.astimezone(UTC)
+    return utc.strftime("%Y-%m-%d %H:%M:%S")

@@ -1,17 +1,22 @@
 """The process that runs model-written SQL: one request a line on stdin, one outcome a line on stdout.
 
 Design rule 8: the query is hostile. It sees one database, opened read-only and immutable; an authorizer lets it read
-and call harmless functions, and nothing else; time, rows, cells, nesting, memory and files are limited. What the
-progress handler cannot stop, because SQLite does not call it there (a LIKE pattern with many wildcards, say), an alarm
-of the operating system ends together with this process. It also ends when its parent is gone.
+and call harmless functions, and nothing else; time, rows, cells, nesting and memory are limited. Below that, the
+process itself can read no file but the databases, write none and reach no network, where the kernel allows it (see
+``confine``). What the progress handler cannot stop, because SQLite does not call it there (a LIKE pattern with many
+wildcards, say), an alarm of the operating system ends together with this process. It also ends when its parent is
+gone.
 
 Rows never leave the process: results are compared by digests, so that a result of any size costs the same.
 
-This file is started by its path, without the package: it must import nothing but the standard library.
+A data folder is not to be trusted either: databases are made from its scripts here, too.
+
+This file is started by its path: it and what it imports must need nothing but the standard library.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
 import itertools
@@ -22,57 +27,56 @@ import signal
 import sqlite3
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+from ace_bench.core.confine import Bounds, confine
+from ace_bench.tasks.bird_sql.clock import FixedClock
+from ace_bench.tasks.bird_sql.rules import ScriptRules, authorize_query
+
 PREVIEW_ROWS, PREVIEW_CHARS = 3, 60
 MESSAGE_CHARS = 300
+DATABASE_BYTES = 64 << 20
+"""Most that a script may make; what is larger belongs into a .sqlite file."""
 
 _STEPS = 20_000
 """SQLite's machine steps between two looks at the clock: about a millisecond."""
 
+_PAGE_BYTES = 4096
+"""What SQLite takes for a page unless told otherwise, which scripts cannot do."""
 _SQL_BYTES = 100_000
 _DIGITS = 12
 """Significant digits of a real number that the lenient comparison looks at."""
 
-_ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
-_FUNCTIONS = frozenset(
-    """
-    abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling changes char coalesce concat concat_ws cos cosh count
-    cume_dist current_date current_time current_timestamp date datetime degrees dense_rank exp first_value floor format
-    glob group_concat hex if ifnull iif instr json json_array json_array_length json_error_position
-    json_extract json_group_array json_group_object json_insert json_object json_patch json_pretty json_quote
-    json_remove json_replace json_set json_type json_valid julianday lag last_value lead length like likelihood likely
-    ln log log10 log2 lower ltrim max median min mod nth_value ntile nullif octet_length percent_rank percentile pi pow
-    power printf quote radians random randomblob rank replace round row_number rtrim sign sin sinh soundex
-    sqlite_version sqrt strftime string_agg substr substring subtype sum tan tanh time timediff total trim trunc typeof
-    unhex unicode unixepoch unlikely upper zeroblob -> ->>
-    """.split()  # noqa: SIM905 - a hundred words
-)
-
 
 def main() -> None:
     """Answer requests until stdin ends."""
-    limits: dict[str, Any] = json.loads(sys.argv[1])
-    _confine(limits["memory_mb"] << 20)
+    settings: dict[str, Any] = json.loads(sys.argv[1])
+    limits, clock = settings["limits"], FixedClock(settings["clock"], cell_bytes=settings["limits"]["cell_bytes"])
     parent = os.getppid()
-    _send({"kind": "ready", "message": sqlite3.sqlite_version})
+    layers = _confine(settings["readable"], limits["memory_mb"] << 20)
+    _send({"layers": layers})
     for line in sys.stdin.buffer:
         request = json.loads(line)
         signal.setitimer(signal.ITIMER_REAL, 1.2 * limits["timeout"] + 0.5)  # the progress handler comes first
-        outcome = run(request["database"], request["sql"], limits, parent)
+        outcome = Run(limits, clock, parent).answer(request)
         signal.setitimer(signal.ITIMER_REAL, 0)
         _send(outcome)
 
 
-def _confine(memory: int) -> None:
-    """Take from this process what no query needs: much memory, files to write, core dumps."""
+def _confine(readable: Sequence[str], memory: int) -> list[str]:
+    """Take from this process what no query needs: other files, the network, much memory, files to write."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, wherever it is
+    # The user stays: another one may be unable to read the databases.
+    bounds = Bounds(folder="", readable=[*readable, "/dev/urandom"], uid=None, memory=memory)
     for kind, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
         with contextlib.suppress(ValueError, OSError):  # some systems have no such limit
             resource.setrlimit(kind, (most, most))
+    return confine(bounds) if sys.platform == "linux" else []
 
 
 def _send(reply: Mapping[str, Any]) -> None:
@@ -80,57 +84,85 @@ def _send(reply: Mapping[str, Any]) -> None:
     sys.stdout.buffer.flush()
 
 
-def run(database: str, sql: str, limits: Mapping[str, Any], parent: int) -> dict[str, Any]:
-    """Run one query; whatever it does wrong comes back as an outcome."""
-    deadline: float = time.monotonic() + limits["timeout"]
-    late = False
+class Run:
+    """One query, or one script of which a database is made; whatever it does wrong comes back as an outcome."""
 
-    def stop() -> bool:
-        nonlocal late
-        if os.getppid() != parent:
+    def __init__(self, limits: Mapping[str, Any], clock: FixedClock, parent: int) -> None:
+        self.limits = limits
+        self._clock = clock
+        self._parent = parent
+        self._deadline: float = time.monotonic() + limits["timeout"]
+        self._late = False
+
+    def answer(self, request: Mapping[str, str]) -> dict[str, Any]:
+        """Do what is asked for."""
+        work = partial(_build, request["script"]) if "script" in request else partial(_query, request)
+        try:
+            outcome = work(self)
+        except MemoryError:
+            return _outcome("error", "out of memory")
+        except Exception as error:  # the SQL's doing, whatever it is: this process must go on
+            return _outcome("timeout", "") if self._late else _outcome("error", str(error)[:MESSAGE_CHARS])
+        return _outcome("timeout", "") if self.stop() else outcome
+
+    def stop(self) -> bool:
+        """Whether the time is over; SQLite asks in between."""
+        if os.getppid() != self._parent:
             os._exit(1)
-        late = time.monotonic() > deadline
-        return late
+        self._late = time.monotonic() > self._deadline
+        return self._late
 
-    try:
-        with contextlib.closing(_connect(Path(database), limits)) as connection:
-            connection.set_progress_handler(stop, _STEPS)
-            cursor = connection.execute(sql)
-            if cursor.description is None:
-                return _outcome("error", "the answer holds no query")
-            outcome = _collect(cursor, limits["rows"], stop)
-            return _outcome("timeout", "") if stop() else outcome
-    except MemoryError:
-        return _outcome("error", "out of memory")
-    except Exception as error:  # the query's doing, whatever it is: this process must go on
-        return _outcome("timeout", "") if late else _outcome("error", str(error)[:MESSAGE_CHARS])
-
-
-def _connect(database: Path, limits: Mapping[str, Any]) -> sqlite3.Connection:
-    uri = f"file:{quote(str(database))}?mode=ro&immutable=1"
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
-    connection.execute("PRAGMA temp_store = MEMORY")
-    connection.execute("PRAGMA query_only = ON")
-    # Text that is no UTF-8 still compares by its bytes.
-    connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
-    for limit, most in (
-        (sqlite3.SQLITE_LIMIT_LENGTH, limits["cell_bytes"]),
-        (sqlite3.SQLITE_LIMIT_SQL_LENGTH, _SQL_BYTES),
-        (sqlite3.SQLITE_LIMIT_EXPR_DEPTH, limits["depth"]),
-        (sqlite3.SQLITE_LIMIT_COMPOUND_SELECT, 100),
-        (sqlite3.SQLITE_LIMIT_ATTACHED, 0),
-        (sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000),
-        (sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0),
-    ):
-        connection.setlimit(limit, most)
-    connection.set_authorizer(_authorize)
-    return connection
+    def connect(self, target: str, authorizer: Callable[..., int], *, pragma: str, **limits: int) -> sqlite3.Connection:
+        """Connect to a database with the limits and the clock that hold for all SQL."""
+        connection = sqlite3.connect(target, uri=True, isolation_level=None)
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute(f"PRAGMA {pragma}")
+        # Text that is no UTF-8 still compares by its bytes.
+        connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
+        self._clock.fix(connection)
+        most = {
+            "LENGTH": self.limits["cell_bytes"],
+            "EXPR_DEPTH": self.limits["depth"],
+            "ATTACHED": 0,
+            "LIKE_PATTERN_LENGTH": 1_000,
+            "WORKER_THREADS": 0,
+            **limits,
+        }
+        for name, value in most.items():
+            connection.setlimit(getattr(sqlite3, f"SQLITE_LIMIT_{name}"), value)
+        connection.set_progress_handler(self.stop, _STEPS)
+        connection.set_authorizer(authorizer)
+        return connection
 
 
-def _authorize(action: int, _: str | None, name: str | None, *__: str | None) -> int:
-    if action == sqlite3.SQLITE_FUNCTION:
-        return sqlite3.SQLITE_OK if name is not None and name.lower() in _FUNCTIONS else sqlite3.SQLITE_DENY
-    return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
+def _query(request: Mapping[str, str], run: Run) -> dict[str, Any]:
+    target = f"file:{quote(request['database'])}?mode=ro&immutable=1"
+    limits = {"SQL_LENGTH": _SQL_BYTES, "COMPOUND_SELECT": 100}
+    with contextlib.closing(run.connect(target, authorize_query, pragma="query_only = ON", **limits)) as connection:
+        cursor = connection.execute(request["sql"])
+        if cursor.description is None:
+            return _outcome("error", "the answer holds no query")
+        return _collect(cursor, run.limits["rows"], run.stop)
+
+
+def _build(script: str, run: Run) -> dict[str, Any]:
+    """Make a database in memory, so that nothing but its bytes ever leaves this process."""
+    rules, most = ScriptRules(), f"max_page_count = {DATABASE_BYTES // _PAGE_BYTES}"
+    with contextlib.closing(run.connect(":memory:", rules, pragma=most)) as connection:
+        try:
+            connection.executescript(script)
+        except sqlite3.Error as error:
+            if rules.refused:
+                return _outcome("error", f"it uses {rules.refused}, which a script may not")
+            if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+                return _outcome("error", f"it makes a database of more than {DATABASE_BYTES >> 20} MB")
+            raise
+        if connection.in_transaction:
+            return _outcome("error", "its last transaction has no COMMIT")
+        connection.set_authorizer(None)  # serializing asks for the number of pages by a PRAGMA
+        if not connection.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'").fetchone()[0]:
+            return _outcome("error", "it makes no tables")
+        return {"kind": "built", "database": base64.b64encode(connection.serialize()).decode()}
 
 
 def _collect(cursor: sqlite3.Cursor, most: int, stop: Any) -> dict[str, Any]:

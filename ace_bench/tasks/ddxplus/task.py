@@ -26,10 +26,10 @@ from functools import partial
 from pathlib import Path
 
 from ace_bench.core.errors import DataError
-from ace_bench.core.settings import whole_number
+from ace_bench.core.settings import Count, Seed, Text
 from ace_bench.core.types import Grade
 from ace_bench.tasks.answers import AnswerTask, Grader, Splits, file_names, percent, split_reader
-from ace_bench.tasks.data import SPLITS, Row, locate
+from ace_bench.tasks.data import SPLITS, Row, Source, locate
 from ace_bench.tasks.ddxplus.conditions import CONDITIONS, NUMBERS, answer_of
 from ace_bench.tasks.ddxplus.draw import Sizes, drawn
 from ace_bench.tasks.ddxplus.release import DIAGNOSIS, PROFILE, release_rows
@@ -91,20 +91,15 @@ class Ddxplus(AnswerTask):
     def __init__(  # noqa: PLR0913 - settings, all keyword-only
         self,
         *,
-        data_dir: str | None,
-        source: str,
-        train_size: int | None,
-        val_size: int,
-        draw_seed: int,
-        test_seed: int | None,
+        data_dir: Text | None,
+        source: Source,
+        train_size: Count | None,
+        val_size: Count,
+        draw_seed: Seed,
+        test_seed: Seed | None,
         sample_allowed: bool,
     ) -> None:
-        sizes = Sizes(
-            train=train_size if train_size is None else whole_number("task.train_size", train_size, least=1),
-            val=whole_number("task.val_size", val_size, least=1),
-            draw_seed=whole_number("task.draw_seed", draw_seed, least=0),
-            test_seed=test_seed if test_seed is None else whole_number("task.test_seed", test_seed, least=0),
-        )
+        sizes = Sizes(train=train_size, val=val_size, draw_seed=draw_seed, test_seed=test_seed)
         located = locate(self.name, file_names(), data_dir=data_dir, source=source, sample_allowed=sample_allowed)
         self.source: str = located.source
         self.files: Mapping[str, Path] = located.files

@@ -28,6 +28,10 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     does: str = "send"
 
+    @property
+    def payload(self) -> bytes:
+        return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
+
 
 def answer(text: Any = "fine", *, usage: Any = USAGE, ended: str = "stop", **message: Any) -> Reply:
     """A chat completion."""
@@ -93,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.body == "ECHO":
             echoed = {"error": {"message": f"cannot do: {dict(self.headers.items())}"}}
             reply = Reply(status=reply.status, body=echoed)
-        payload = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
+        payload = reply.payload
         if reply.does != "drop":
             self.send_response(reply.status)
             for name, value in {"Content-Length": str(len(payload)), **reply.headers}.items():

@@ -50,11 +50,25 @@ def test_faults_on_the_way_change_nothing_but_time(tmp_path, monkeypatch):
     assert sum(call["retries"] for call in stormy.lines("calls")) == sum(happened.values())
 
 
+def test_calls_that_were_lost_are_asked_again_and_change_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with reader() as server:
+        calm = launch(tmp_path / "calm", *overrides(server))
+    chances = {"http_500": 0.15, "drop": 0.1, "truncate": 0.1}
+    with reader(chances, seed=2) as server:  # this seed spares the pre-flight's call
+        patient = ("backbone.retry.times=0", "stop_after_faults=50")
+        stormy = launch(tmp_path / "stormy", *overrides(server, *patient))
+        happened = {kind: server.stats().get(f"fault_{kind}", 0) for kind in chances}
+    assert all(happened.values()), happened
+    assert stormy.status == 0
+    assert stormy.lasting() == calm.lasting()
+
+
 def test_with_little_patience_every_sample_is_still_accounted_for(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     # Seed 2 spares the pre-flight's call.
     with reader({kind: 2 * chance for kind, chance in MIX.items()}, seed=2) as server:
-        ran = launch(tmp_path, *overrides(server, "concurrency=1", "backbone.retry.times=1"))
+        ran = launch(tmp_path, *overrides(server, "concurrency=1", "backbone.retry.times=1", "accept_faults=true"))
     assert ran.status == 0
     assert ran.metrics["headline"]["n"] == 12
     counted: Counter[str] = Counter()
@@ -69,7 +83,7 @@ def test_with_little_patience_every_sample_is_still_accounted_for(tmp_path, monk
 def test_the_key_is_nowhere_in_the_run_folder_or_the_output(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with reader(MIX) as server:
-        ran = launch(tmp_path, *overrides(server, "backbone.retry.times=0"))
+        ran = launch(tmp_path, *overrides(server, "backbone.retry.times=0", "accept_faults=true"))
     assert ran.status == 0
     written = [path for path in ran.folder.rglob("*") if path.is_file()]
     assert written

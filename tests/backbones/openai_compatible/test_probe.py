@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from ace_bench.core.backbones import Backbone, Priced, Probing
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_bench.core.protocols import Managed
 from ace_bench.store.prices import PriceCard
 from tests.backbones.openai_compatible.scripted import DROP, Reply, answer, client, error, serving
@@ -65,7 +65,7 @@ def test_retries_are_said_and_a_simulation_must_be_owned_up_to():
     facts = probed(DROP, simulated, simulated=True)[0].facts
     assert facts["retries"] == "1"
     assert facts["simulated"] == "yes"
-    with pytest.raises(ConfigError, match=r"backbone\.simulated=true marks the run so"):
+    with pytest.raises(ConfigError, match="simulated=true, which marks the run so"):
         probed(simulated)
 
 
@@ -81,6 +81,12 @@ def test_each_refusal_names_its_mend(monkeypatch):
     said = refused(error(400, "response_format of type json_schema is not supported by this model"))
     assert "structured=json_object or none" in said
     assert "quota" in refused(error(429, "You exceeded your current quota", code="insufficient_quota"))
+
+
+@pytest.mark.parametrize("reply", [error(500, "oops"), error(429, "slow down"), DROP])
+def test_a_server_that_fails_is_one_to_come_back_to(reply):
+    with pytest.raises(BackboneUnavailable, match="the backbone does not answer"):
+        probed(reply)
 
 
 def test_where_nobody_listens():

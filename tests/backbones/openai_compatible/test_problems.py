@@ -80,7 +80,7 @@ def test_a_prompt_over_the_context_length_is_known_by_its_words(status, body):
         with pytest.raises(RolloutFault) as caught:
             complete(server.url)
         assert len(server.asked()) == 1
-    assert (caught.value.fault.owner, caught.value.fault.kind) == ("backbone", "context_length")
+    assert (caught.value.fault.owner, caught.value.fault.kind) == ("model", "context_length")
     assert "sampling.max_tokens" in caught.value.fault.message
 
 

@@ -1,5 +1,7 @@
 """What becomes of replies: text, usage, dollars, and the written rules for bad ones."""
 
+import json
+
 import pytest
 
 from ace_bench.core.errors import RolloutFault
@@ -123,3 +125,55 @@ def test_an_error_inside_a_good_status_counts_as_that_error():
     assert (fault.kind, asked) == ("server_error", 4)
     fault, asked = faulted(Reply(body={"error": {"message": "no such field", "code": 400}}))
     assert (fault.kind, asked) == ("bad_request", 1)
+
+
+def body(**changes):
+    return json.dumps({**answer().body, **changes}).encode()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        body(usage={"prompt_tokens": "100", "completion_tokens": "20"}),
+        body(usage={"prompt_tokens": 100.0, "completion_tokens": 2e1}),
+        body(model=5),
+        body(model={"name": "tiny", "revision": 3}),
+        body(system_fingerprint=float("nan"), created="today", simulated="no"),
+        b"\xef\xbb\xbf" + answer().payload,
+    ],
+)
+def test_strange_fields_beside_the_text_cost_no_reply(reply):
+    completion, asked = completed(Reply(body=reply), answer("asked again"))
+    assert (completion.text, completion.retries, asked) == ("fine", 0, 1)
+    assert (completion.usage.prompt, completion.usage.completion) == (100, 20)
+
+
+@pytest.mark.parametrize("half", [rb"\ud83d", b"\xed\xa0\xbd"], ids=["escaped", "bare"])
+def test_half_an_emoji_is_replaced_and_the_reply_kept(half, tmp_path):
+    reply = answer().payload.replace(b'"fine"', b'"fine ' + half + b'"').replace(b"tiny-1", b"tiny " + half)
+    completion, asked = completed(Reply(body=reply), answer("asked again"))
+    assert asked == 1
+    assert completion.text.startswith("fine ")
+    (tmp_path / "kept").write_text(completion.text + completion.model, encoding="utf-8")
+
+
+def test_half_an_emoji_in_an_error_does_not_keep_it_from_being_written(tmp_path):
+    fault, _ = faulted(Reply(status=400, body=rb'{"error": {"message": "no \ud83d here"}}'))
+    (tmp_path / "kept").write_text(fault.message, encoding="utf-8")
+    assert "no ? here" in fault.message
+
+
+@pytest.mark.parametrize("count", [-5, "-5", 12.5, "many", True, [100], 1e300, float("inf"), "nan"])
+def test_counts_that_no_server_can_have_counted_are_unknown(count):
+    assert tokens({"prompt_tokens": count, "completion_tokens": 20}) == (None, 20, None)
+
+
+@pytest.mark.parametrize("usage", ["none", 7, ["prompt_tokens"]])
+def test_a_usage_that_is_no_object_is_unknown(usage):
+    assert tokens(usage) == (None, None, None)
+
+
+def test_more_cached_tokens_than_the_prompt_has_are_unknown():
+    assert tokens({"prompt_tokens": 5, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 6}}) == (
+        5, 1, None,
+    )  # fmt: skip

@@ -4,14 +4,13 @@ import subprocess
 import sys
 
 import pytest
-from hydra.utils import instantiate
 
 from ace_bench.backbones.openai_compatible.settings import CacheHints, Rate, Retry, Sampling
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Usage
 from ace_bench.store.prices import PriceCard
 from tests.backbones.openai_compatible.scripted import client
-from tests.launching import composed
+from tests.launching import built, composed
 
 PRESETS = ("deepseek_v3_1", "gpt_4o_mini", "gpt_5_1", "gpt_oss_120b", "llama_3_3_70b")
 URL = "http://127.0.0.1:9/v1"
@@ -20,8 +19,7 @@ URL = "http://127.0.0.1:9/v1"
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"model": None}, "backbone.model"),
-        ({"structured": "xml"}, "json_schema, json_object, none"),
+        ({"model": None}, "model is not set"),
         ({"extra_headers": {"Authorization": "Bearer sk-1"}}, "headers_from_env"),
         ({"extra_headers": {"X-API-Key": "sk-1"}}, "headers_from_env"),
         ({"extra_body": {"model": "other"}}, "extra_body.model"),
@@ -33,34 +31,13 @@ def test_a_client_refuses(settings, said):
         client(URL, **settings)
 
 
-@pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://host/v1", "http://", "http://user:pass@host/v1"])
+@pytest.mark.parametrize(
+    "url", ["", "localhost:8000", "ftp://host/v1", "http://", "http://user:pass@host/v1", "http://host/v1?a=1"]
+)
 def test_an_address_must_be_one(url):
-    with pytest.raises(ConfigError, match=r"backbone\.base_url") as caught:
+    with pytest.raises(ConfigError, match=r"^base_url") as caught:
         client(url)
     assert "pass@" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("kind", "settings"),
-    [
-        (Sampling, {"temperature": -1}),
-        (Sampling, {"temperature": "hot"}),
-        (Sampling, {"max_tokens": 0}),
-        (Sampling, {"max_tokens_field": "tokens"}),
-        (Retry, {"times": -1}),
-        (Retry, {"seconds": None}),
-        (Rate, {"requests_per_minute": 0}),
-        (Rate, {"tokens_per_minute": -5}),
-        (CacheHints, {"salt": ""}),
-        (PriceCard, {"input": -1}),
-        (PriceCard, {"output": float("nan")}),
-        (PriceCard, {"cached_input": "cheap"}),
-    ],
-)
-def test_a_group_of_settings_refuses(kind, settings):
-    (name,) = settings
-    with pytest.raises(ConfigError, match=name):
-        kind(**settings)
 
 
 def test_identity_is_what_decides_an_answer_and_nothing_else():
@@ -96,13 +73,13 @@ def test_seeds_of_one_experiment_share_an_identity_but_sending_none_does_not():
 
 def test_the_plain_configuration_asks_for_a_model():
     config, _ = composed("backbone=openai_compatible")
-    with pytest.raises(Exception, match=r"backbone\.model is not set"):
-        instantiate(config.backbone, _convert_="all")
+    with pytest.raises(ConfigError, match=r"^backbone\.model is not set"):
+        built(config, "backbone")
 
 
 def test_the_configuration_follows_the_runs_seed_and_concurrency():
     config, _ = composed("backbone=openai_compatible", "backbone.model=m", "seed=3", "concurrency=17")
-    backbone = instantiate(config.backbone, _convert_="all")
+    backbone = built(config, "backbone")
     assert backbone.sampling.seed == 3
     assert config.backbone.connections == 17
 
@@ -111,8 +88,8 @@ def test_the_configuration_follows_the_runs_seed_and_concurrency():
 def test_each_preset_builds_without_a_key_as_backbone_and_as_role(preset, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     config, choices = composed(f"backbone={preset}", f"backbone@roles.reflector={preset}")
-    for node in (config.backbone, config.roles.reflector):
-        backbone = instantiate(node, _convert_="all")
+    for place in ("backbone", "roles.reflector"):
+        backbone = built(config, place)
         assert backbone.name
         assert backbone.context_length >= 128_000
         assert not backbone.simulated
@@ -121,7 +98,7 @@ def test_each_preset_builds_without_a_key_as_backbone_and_as_role(preset, monkey
 
 def test_openais_prices_give_the_papers_saving():
     config, _ = composed("backbone=gpt_5_1")
-    backbone = instantiate(config.backbone, _convert_="all")
+    backbone = built(config, "backbone")
     assert backbone.dollars(Usage(prompt=1_000_000, cached=0, completion=0)) == 1.25
     billed = backbone.dollars(Usage(prompt=1_000_000, cached=918_000, completion=0))
     assert round(100 * (1 - billed / 1.25), 1) == 82.6

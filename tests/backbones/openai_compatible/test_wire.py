@@ -12,7 +12,7 @@ import pytest
 
 from ace_bench.backbones.openai_compatible import wire
 from ace_bench.backbones.openai_compatible.settings import Retry
-from ace_bench.core.errors import BackboneUnavailable, RolloutFault
+from ace_bench.core.errors import BackboneUnavailable, Interrupted, RolloutFault
 from tests.backbones.openai_compatible.scripted import PROMPT, Reply, answer, client, complete, serving
 
 BODY = b'{"model": "m", "choices": [{"message": {"content": "fine"}, "finish_reason": "stop"}]}'
@@ -200,3 +200,53 @@ def test_encryption_is_checked(tmp_path, monkeypatch):
 def test_an_encrypted_address_of_a_plain_server_cannot_be_reached():
     with serving(Reply(body={})) as server, pytest.raises(BackboneUnavailable, match="cannot be reached"):
         complete(server.url.replace("http:", "https:"), retry=Retry(times=0))
+
+
+class Dripping(Raw):
+    """Sends a reply byte by byte, so that no single read takes long, and never comes to its end."""
+
+    def serve(self, connection, replies):
+        (head,) = replies
+        connection.sendall(head)
+        while True:
+            connection.sendall(b" ")
+            time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    "begins",
+    [b"HTTP/1.1 200 OK\r\nX-Slow: ", b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n{"],
+    ids=["in the headers", "in the body"],
+)
+def test_a_reply_that_drips_is_over_with_the_time_of_the_attempt(begins):
+    with Dripping([begins]) as server, pytest.raises(RolloutFault) as caught:
+        complete(f"http://127.0.0.1:{server.port}/v1", timeout=0.3, retry=Retry(times=0))
+    assert caught.value.fault.kind == "timeout"
+    assert "0.3 s" in caught.value.fault.message
+
+
+def test_a_connection_is_used_again_with_a_time_of_its_own():
+    with Raw([response()] * 2) as server:
+        backbone = client(f"http://127.0.0.1:{server.port}/v1", timeout=0.6)
+        for _ in range(2):
+            assert ask(backbone).retries == 0
+            time.sleep(0.4)
+        backbone.close()
+    assert server.accepted == 1
+
+
+def test_an_interruption_ends_pauses_at_once_and_requests_after_a_grace():
+    with Dripping([b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n{"]) as server:
+        backbone = client(f"http://127.0.0.1:{server.port}/v1", timeout=60)
+        threading.Timer(0.2, backbone.interrupt, [0.2]).start()
+        with pytest.raises(Interrupted):
+            ask(backbone)
+        with pytest.raises(Interrupted):
+            ask(backbone)
+    assert server.accepted == 1
+    with serving(Reply(status=500)) as server:
+        backbone = client(server.url, retry=Retry(first_pause=60, longest_pause=60))
+        threading.Timer(0.2, backbone.interrupt, [60.0]).start()
+        with pytest.raises(Interrupted):
+            ask(backbone)
+        assert len(server.asked()) == 1

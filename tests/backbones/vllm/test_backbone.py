@@ -11,8 +11,7 @@ from ace_bench.core.backbones import Backbone, CacheReporting, Priced, Probing
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_bench.core.protocols import Managed
 from ace_bench.core.types import CacheCounters, Message
-from ace_bench.runners.assemble import _build
-from tests.launching import composed
+from tests.launching import built, composed
 
 ASKED = (Message(role="user", content="hello"),)
 SCHEMA = {"title": "Reply", "type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
@@ -37,7 +36,7 @@ def make(fake, monkeypatch):
             "backbone.retry.first_pause=0.01",
             *overrides,
         )
-        made.append(_build(config, "backbone"))
+        made.append(built(config, "backbone"))
         return made[-1]
 
     yield configured
@@ -135,12 +134,12 @@ def test_identity(make):
 
 
 WRONG = {
-    "neither": ([], "backbone.launch=true"),
+    "neither": ([], "launch=true"),
     "both": ([*LAUNCH, "backbone.url=http://a:1"], "not both"),
     "no URL": (["backbone.url=localhost:8000", "backbone.model=m"], "must be like http://localhost:8000"),
     "no model": (["backbone.url=http://a:1"], "backbone.model"),
     "nothing to launch": (["backbone.launch=true"], "backbone.model"),
-    "executor": ([*LAUNCH, "backbone.server.distributed_executor_backend=slurm"], "neither ray"),
+    "executor": ([*LAUNCH, "backbone.server.distributed_executor_backend=slurm"], "must be one of ray, mp, or null"),
     "bounds": ([*LAUNCH, "backbone.bound_schema={max_string: 5}"], "max_items"),
     "unknown setting": ([*LAUNCH, "+backbone.colour=red"], "colour"),
     "unknown setting of a server": ([*LAUNCH, "+backbone.server.colour=red"], "colour"),
@@ -156,6 +155,6 @@ def test_what_cannot_work_is_refused(case, make):
 
 def test_the_small_preset_is_complete(make):
     config, _ = composed("backbone=vllm_qwen3_0_6b")
-    backbone = _build(config, "backbone")
+    backbone = built(config, "backbone")
     assert backbone.name == "Qwen/Qwen3-0.6B"
     assert backbone.identity["extra_body"] == {"chat_template_kwargs": {"enable_thinking": False}}

@@ -118,7 +118,7 @@ def test_patience_ends(launch):
 def test_a_port_in_use_is_refused(launch):
     first = launch()
     first.start(quiet)
-    with pytest.raises(ConfigError, match=r"is in use.*backbone\.url"):
+    with pytest.raises(ConfigError, match=r"server\.port=\d+ is in use.*or set url"):
         launch(port=int(first.root.rpartition(":")[2])).start(quiet)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from ace_bench.backbones.embedded.backbone import EmbeddedBackbone
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Fault
+from ace_bench.store.lines import SEAL
 from tests.launching import Recording, launch
 
 FINER = ("task=finer", "task.source=sample")
@@ -20,11 +21,13 @@ def copied(folder, target):
     return target
 
 
-def changed(folder: Path, name: str, change) -> None:
-    """Change each line of a JSON Lines file in place."""
+def changed(folder: Path, name: str, change=id) -> None:
+    """Change each line of a JSON Lines file in place, as in a folder of a version without checksums."""
     lines = [json.loads(line) for line in (folder / name).read_text().splitlines()]
     for line in lines:
         change(line)
+        for field in SEAL:
+            line.pop(field, None)
     (folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
@@ -39,7 +42,7 @@ class Failing(Recording):
     def complete(self, messages, *, role, session, schema=None):
         evaluates = session.startswith("evaluate")
         if evaluates and sum(len(message.content) for message in messages) > self._longest:
-            raise RolloutFault(Fault(owner="backbone", kind="context_length", message="the prompt is too long"))
+            raise RolloutFault(Fault(owner="model", kind="context_length", message="the prompt is too long"))
         if evaluates and self._marked and self._marked in session:
             raise RolloutFault(Fault(owner="backbone", kind="no_reply", message="the server said 500"))
         return super().complete(messages, role=role, session=session, schema=schema)

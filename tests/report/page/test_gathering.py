@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.core.errors import StoreError
 from ace_bench.report.histories import history
 from ace_bench.report.page.gathering import gather
 from ace_bench.report.page.texts import Texts
 from ace_bench.report.page.writing import report_page
 from ace_bench.report.records import read_run
+from ace_bench.store.checksums import FILE as CHECKSUMS
 from ace_bench.store.samples import packed, unpacked
 from tests.launching import launch
 from tests.report.page.runs import FINER, HOSTILE, changed, copied, recorded_prompts
@@ -81,6 +81,7 @@ def test_prompts_that_were_cut_to_fit_are_shown_as_cut(tmp_path):
 
 def test_a_prompt_that_does_not_fit_its_call_is_not_shown(ace, tmp_path):
     folder = copied(ace, tmp_path / "seed0")
+    (folder / CHECKSUMS).unlink()
     template = folder / "prompts" / "qa" / "reflector.j2"
     template.write_text(template.read_text().replace("{% block user %}", "{% block user %}Be kind. "))
     calls = gather(read_run(folder))["calls"]
@@ -104,6 +105,7 @@ def test_a_prompt_that_does_not_fit_its_call_is_not_shown(ace, tmp_path):
 )
 def test_without_what_prompts_are_made_from_the_rest_is_still_shown(spoil, said, ace, tmp_path):
     folder = copied(ace, tmp_path / "seed0")
+    (folder / CHECKSUMS).unlink()
     spoil(folder)
     data = gather(read_run(folder))
     assert said in " ".join(data["notes"])
@@ -114,6 +116,7 @@ def test_without_what_prompts_are_made_from_the_rest_is_still_shown(spoil, said,
 
 def test_templates_of_a_foreign_folder_run_in_a_sandbox(ace, tmp_path):
     folder = copied(ace, tmp_path / "seed0")
+    (folder / CHECKSUMS).unlink()
     mark = tmp_path / "touched"
     evil = f"{{{{ ''.__class__.__mro__[1].__subclasses__() }}}}{{{{ cycler.__init__.__globals__.os.mkdir('{mark}') }}}}"
     (folder / "prompts" / "qa" / "generator.j2").write_text("{% block user %}" + evil + "{% endblock %}")
@@ -152,11 +155,24 @@ def test_a_run_that_stopped_before_its_first_step_has_a_report(tmp_path):
     assert "The folder holds no context yet." in gather(read_run(folder))["notes"]
 
 
-def test_a_damaged_folder_says_so(ace, tmp_path):
+def test_damaged_lines_and_templates_are_left_out_and_said(ace, tmp_path):
     folder = copied(ace, tmp_path / "seed0")
-    changed(folder, "journal.jsonl", lambda line: line.pop("grade", None))
-    with pytest.raises(StoreError, match="repeat the run"):
-        gather(read_run(folder))
+    whole = gather(read_run(ace))
+    for name in ("journal.jsonl", "calls.jsonl"):
+        lines = (folder / name).read_bytes().splitlines(keepends=True)
+        place = next(place for place, line in enumerate(lines) if b'"seconds"' in line)
+        lines[place] = lines[place].replace(b'"seconds":', b'"seconds":1')
+        (folder / name).write_bytes(b"".join(lines))
+    data = gather(read_run(folder))
+    assert [len(data[kind]) for kind in ("rollouts", "calls")] == [
+        len(whole[kind]) - 1 for kind in ("rollouts", "calls")
+    ]
+    notes = " ".join(data["notes"])
+    for name in ("journal.jsonl", "calls.jsonl"):
+        assert f"{folder / name}: line" in notes
+    (folder / "prompts" / "qa" / "generator.j2").write_bytes(b"")
+    notes = gather(read_run(folder))["notes"]
+    assert any("prompts/qa/generator.j2 of the run folder is missing or damaged" in note for note in notes)
 
 
 def test_samples_are_kept_once_and_without_gold(ace):

@@ -31,7 +31,12 @@ def ace(tmp_path_factory):
     """An offline run, one of whose test samples failed."""
     folder = tmp_path_factory.mktemp("ace")
     return launch(
-        folder, *FINER, "limit=8", "mode.epochs=2", backbone=lambda inner: Failing(inner, marked=BROKEN)
+        folder,
+        *FINER,
+        "limit=8",
+        "mode.epochs=2",
+        "accept_faults=true",
+        backbone=lambda inner: Failing(inner, marked=BROKEN),
     ).folder
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,7 @@ def engine() -> Engine:
 def make(**settings: object) -> AppWorld:
     """Make a task on the mini-world."""
     common = {"data_dir": None, "source": "sample", "test_split": "test_normal", "timeout": 100, "memory_gib": 4}
+    common["confinement"] = "required"
     return AppWorld(**common | {"sample_allowed": False} | settings)
 
 
@@ -57,3 +60,13 @@ def processes_in(folder: Path) -> list[int]:
         if where == str(folder) or where.startswith(f"{folder}/"):
             found.append(int(entry.parent.name))
     return found
+
+
+def settled(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
+    """Wait until a condition holds; return whether it does in the end."""
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True

@@ -50,7 +50,9 @@ def _shared(config: pytest.Config) -> Callable[..., LastingPool]:
         config.add_cleanup(lambda: [pool.end() for pool in pools.values()])
     pools = config.stash[_POOLS]
 
-    def shared(conditions: Conditions, *, root: Path) -> LastingPool:
-        return pools.setdefault((root / "data" / "tasks").resolve(), LastingPool(conditions, root=root))
+    def shared(conditions: Conditions, *, root: Path, confined: bool) -> LastingPool:
+        return pools.setdefault(
+            (root / "data" / "tasks").resolve(), LastingPool(conditions, root=root, confined=confined)
+        )
 
     return shared

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import socket
 
 import pytest
 
+from ace_bench.core.confine import NEEDED
 from ace_bench.tasks.appworld import servers
 from ace_bench.tasks.appworld.engine import HERE
+from tests.hostile.bait import laid
+from tests.hostile.run import judged, text_of
 
 READERS = {
     "pathlib": "import pathlib\nprint(pathlib.Path({path!r}).read_text())",
@@ -43,9 +47,15 @@ def world(request, task):
         if not request.param:
             patch.setattr(servers, "own_user", lambda _: None)
         with task.open(task.samples("test")[0]) as session:
-            if not {"files", "network"} <= set(session._server.layers):
+            if not set(session._server.layers) >= NEEDED:
                 pytest.skip("this kernel confines too little: see docs/tasks/appworld.md")
             yield session
+
+
+@pytest.fixture(scope="module")
+def bait():
+    with laid(limit_mib=4096) as bait:
+        yield bait
 
 
 def run(world, code):
@@ -99,7 +109,34 @@ def test_the_network_is_out_of_reach(world):
 def test_no_program_can_be_started(world):
     shown = run(world, "import os\nprint('started', os.posix_spawn('/bin/true', ['true'], {}))")
     assert "started" not in shown.splitlines()
-    assert "Permission denied" in shown
+    assert "PermissionError" in shown
+
+
+def test_no_list_of_tasks_is_to_be_had_and_no_task_but_ones_own(world, task):
+    tasks = world._pool._running.folder / "world" / "data" / "tasks"
+    own, other = (tasks / sample.id.removeprefix("appworld-test-") for sample in task.samples("test")[:2])
+    listing = "print([e.name for e in __import__('posix').scandir({!r})])"
+    for folder in (tasks, tasks.parent, other):
+        assert "PermissionError" in run(world, listing.format(str(folder)))
+    assert "specs.json" in run(world, listing.format(str(own)))
+    for name in ("specs.json", "dbs/venmo.jsonl"):
+        assert "PermissionError" not in run(world, READERS["pathlib"].format(path=str(own / name)))
+        assert "PermissionError" in run(world, READERS["pathlib"].format(path=str(other / name)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("connecting: unix", "connecting: abstract", "connecting: tmux", "reading: other_memory", "writing: mode"),
+        *("writing: times", "starting: memory_file", "growing: memory_files", "signalling: by_file_owner"),
+        *("signalling: kill_itself", "kernel: add_key", "kernel: rings"),
+    ],
+)
+def test_hostile_programs_do_not_get_out(world, bait, name):
+    text = base64.b64encode(text_of(bait, name).encode()).decode()
+    shown = run(world, f"exec(__import__('base64').b64decode({text!r}).decode(), {{}})")
+    assert list(judged(bait, name, shown)) == []
+    assert bait.traces() == []
 
 
 def test_nothing_can_be_written_but_in_the_episodes_own_folder(world, tmp_path):
@@ -114,9 +151,10 @@ def test_nothing_can_be_written_but_in_the_episodes_own_folder(world, tmp_path):
 
 
 def test_the_harness_cannot_be_signalled(world):
-    code = "k = __import__('signal').pidfd_send_signal\no = __import__('os')\nk(o.pidfd_open({}), 0)\nprint('sent')"
-    assert "sent\n" in run(world, code.format("o.getpid()"))
-    assert "sent\n" not in run(world, code.format(os.getpid()))
+    code = "print(__import__('ctypes').CDLL(None).kill({}, 0), 'returned')"
+    assert "0 returned" in run(world, code.format("__import__('os').getpid()"))
+    for process in (os.getpid(), -1, 0):
+        assert "-1 returned" in run(world, code.format(process))
 
 
 def test_no_secret_of_the_users_environment_is_there(world):

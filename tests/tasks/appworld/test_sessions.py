@@ -6,13 +6,16 @@ import json
 import os
 import signal
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Labels, reveal
-from tests.tasks.appworld.conftest import RUN, processes_in, solved
+from ace_bench.tasks.appworld.engine_side.family import descendants
+from tests.tasks.appworld.conftest import RUN, processes_in, settled, solved
 
 FRESH = """
 import json, sys, dotenv
@@ -138,10 +141,12 @@ def test_code_that_ends_the_interpreter_is_the_agents_own_error_and_the_episode_
         "import json\njson.dumps = lambda *a, **k: '{\"output\": [1, 2]}'\nprint(1)",
         "e = __import__('os').__dict__['_ex' + 'it']\nprint(__import__('os').abort())",
         "c = __import__('ctypes')\nc.string_at(0)",
+        "__import__('posix').closerange(3, 99)",
         "s = __import__('signal')\ns.raise_signal(s.SIGTERM)\nimport os\nos.abort()",
     ],
 )
-def test_code_that_breaks_its_own_server_ends_the_episode_without_a_fault(task, sample, code):
+def test_code_that_breaks_its_own_server_ends_the_episode_without_a_fault(task, sample, code, monkeypatch):
+    monkeypatch.setattr("ace_bench.tasks.appworld.session._SETTLE_S", 2.0)
     with task.open(sample) as session:
         assert "broke the environment" in session.step(code)
         assert session.finished
@@ -167,22 +172,13 @@ def test_code_that_swallows_the_time_limit_is_killed_in_the_end(task, sample, mo
         assert not session.grade("done").correct
 
 
-def test_forks_that_leave_their_group_end_with_the_episode(task, sample):
-    code = (
-        "os = __import__('os')\nf = os.__dict__['fo' + 'rk'] or os.forkpty\n"
-        "libc = __import__('ctypes').CDLL(None)\n"
-        "for _ in range(3):\n"
-        "    if libc.fork() == 0:\n"
-        "        libc.setsid()\n"
-        "        if libc.fork() == 0:\n"
-        "            while True: libc.sleep(1)\n"
-        "        libc._exit(0)\n"
-        "print('away')"
-    )
+def test_no_process_can_be_started_that_could_outlive_the_episode(task, sample):
+    libc = "libc = __import__('ctypes').CDLL(None, use_errno=True)\n"
     with task.open(sample) as session:
-        assert "away" in session.step(code)
+        for way in ("libc.fork()", "libc.vfork()", "libc.syscall(56, 17, 0, 0, 0, 0)", "libc.syscall(435, 0, 0)"):
+            assert session.step(f"{libc}print({way})") == "-1\n"
         folder = session._server.folder
-        assert len(processes_in(folder)) >= 4
+        assert len(processes_in(folder)) == 1
     assert processes_in(folder) == []
     assert not folder.exists()
 
@@ -204,6 +200,46 @@ def test_outputs_that_were_tampered_with_are_wrong(task, sample, tamper):
     assert "cannot be evaluated" in grade.report
 
 
+def leave_endless_work(session):
+    """Append to the saved changes a statement that never ends, and that calls back nothing while it runs."""
+    changes = session._server.folder / "out" / "tasks" / session._assignment.task / "dbs" / "spotify.jsonl"
+    endless = (
+        "INSERT INTO songs (title) WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
+        "SELECT x FROM n WHERE x < 0"
+    )
+    with changes.open("a") as lines:
+        lines.write(json.dumps([endless, [], False]) + "\n")
+
+
+def test_an_evaluation_that_does_not_end_is_killed_and_the_answer_is_wrong(task, sample, monkeypatch):
+    monkeypatch.setattr("ace_bench.tasks.appworld.scoring.EVALUATION_S", 4)
+    with task.open(sample) as session:
+        solved(task, sample, session)
+        leave_endless_work(session)
+        warm = session._pool._running.servers._partner._process.pid
+        before = set(descendants(warm))
+        grade = session.grade("done")
+        assert not grade.correct
+        assert "more than 4 seconds" in grade.report
+        assert set(descendants(warm)) <= before
+
+
+def test_an_evaluation_that_nobody_waits_for_any_more_ends(task, sample, root, tmp_path):
+    with task.open(sample) as session:
+        solved(task, sample, session)
+        leave_endless_work(session)
+        session._server.end()
+        servers = session._pool._running.servers
+        before = set(descendants(servers._partner._process.pid))
+        order = {"task": session._assignment.task, "outputs": str(session._server.folder / "out"), "seconds": 600}
+        note = tmp_path / "order.json"
+        note.write_text(json.dumps({**order, "root": str(root), "memory": 4 << 30}))
+        begun = time.monotonic()
+        assert servers.score(note, seconds=3) is None
+        assert time.monotonic() - begun >= 3  # it ran all the time
+        assert settled(lambda: set(descendants(servers._partner._process.pid)) <= before)
+
+
 def test_a_server_killed_from_outside_is_a_fault_of_the_task(task, sample):
     with task.open(sample) as session:
         session.step("print(1)")
@@ -214,6 +250,47 @@ def test_a_server_killed_from_outside_is_a_fault_of_the_task(task, sample):
     assert (caught.value.fault.owner, caught.value.fault.kind) == ("task", "server")
     with task.open(sample) as session:
         assert session.step("print(3)") == "3\n"
+
+
+@pytest.mark.parametrize("folder", ["sockets", "episodes"])
+def test_a_server_that_cannot_be_kept_is_a_fault_at_once(task, sample, folder, monkeypatch):
+    monkeypatch.setattr("ace_bench.tasks.appworld.servers.SERVER_S", 30)
+    there = task._pool._up().folder / folder
+    away = there.rename(there.with_name("away"))
+    try:
+        with pytest.raises(RolloutFault, match="watches it failed"), task.open(sample):
+            pass
+    finally:
+        away.rename(there)
+    with task.open(sample) as session:
+        assert session.step("print(3)") == "3\n"
+
+
+def test_a_server_whose_keeper_is_killed_is_a_fault_of_the_task_and_ends(task, sample):
+    with task.open(sample) as session:
+        session.step("print(1)")
+        (server,) = processes_in(session._server.folder)
+        os.kill(int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1]), signal.SIGKILL)
+        with pytest.raises(RolloutFault, match="was killed"):
+            session.step("print(2)")
+        assert settled(lambda: not processes_in(session._server.folder))
+
+
+@pytest.mark.skipif(
+    os.getuid() != 0, reason="only servers with users of their own are kept out of a folder by its mode"
+)
+def test_an_engine_in_a_private_folder_works(engine, task, sample):
+    with task.open(sample) as session:
+        before = session._server
+    mode = engine.folder.stat().st_mode
+    engine.folder.chmod(0o700)
+    try:
+        with task.open(sample) as session:
+            assert set(session._server.layers) == {*before.layers} - {"user"}
+            solved(task, sample, session)
+            assert session.grade("done").correct
+    finally:
+        engine.folder.chmod(mode)
 
 
 @pytest.mark.thorough

@@ -109,20 +109,6 @@ def test_checksums_tell_data_apart_that_give_other_results(fake_root, changed):
     assert make(data_dir=str(fake_root), source="real").checksums != before
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"test_split": "dev"}, "task.test_split=dev"),
-        ({"timeout": 0}, "task.timeout=0"),
-        ({"memory_gib": -1}, "task.memory_gib=-1"),
-        ({"source": "real", "data_dir": "/nowhere"}, "task.data_dir=/nowhere"),
-    ],
-)
-def test_wrong_settings_are_found_before_anything_starts(settings, message):
-    with pytest.raises(ConfigError, match=message):
-        make(**settings)
-
-
 def test_absent_data_and_an_absent_engine_name_the_mend(installed):
     with pytest.raises(DataError, match=r"setup_appworld\.py --data"):
         make(source="real")

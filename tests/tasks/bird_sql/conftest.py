@@ -25,6 +25,9 @@ INSERT INTO "odd ""name" VALUES (0.1), (0.2), (0.3), (9e999);
 """
 
 
+CLOCK = "2025-10-06 00:00:00"
+
+
 @pytest.fixture(autouse=True)
 def cache(monkeypatch, tmp_path) -> Path:
     """Keep the user's cache out of tests."""
@@ -55,13 +58,14 @@ def database(tmp_path) -> Path:
 
 
 @pytest.fixture
-def workers() -> Iterator[Callable[..., Workers]]:
-    """Return a maker of worker pools with small limits."""
+def workers(tmp_path) -> Iterator[Callable[..., Workers]]:
+    """Return a maker of worker pools with small limits that can read ``database``."""
     made: list[Workers] = []
 
     def pool(*, count: int = 1, **limits: Any) -> Workers:
         small = {"timeout": 0.5, "rows": 1_000, "cell_bytes": 1_000_000, "depth": 100, "memory_mb": 512}
-        made.append(Workers(count=count, limits=Limits(**{**small, **limits})))
+        readable = [tmp_path / "people"]
+        made.append(Workers(count=count, limits=Limits(**{**small, **limits}), clock=CLOCK, databases=readable))
         return made[-1]
 
     yield pool

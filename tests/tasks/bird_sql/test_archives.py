@@ -110,7 +110,7 @@ def test_the_command_brings_questions_and_databases(publisher, tmp_path, make, m
     script, folder = load_script("download_data"), tmp_path / "here"
     command = ["bird_sql", "--dir", str(folder), "--base-url", publisher.url]
     publisher.cut["/dev.zip"] = 100
-    assert script.main(command) == 1
+    assert script.main(command) == 2
     assert "the same command again continues" in capsys.readouterr().err
     assert script.main(command) == 0
     assert "no checksum is published" in capsys.readouterr().err
@@ -126,7 +126,7 @@ def test_the_command_brings_questions_and_databases(publisher, tmp_path, make, m
 
 def test_an_unreachable_hub_and_publisher_are_said(tmp_path, monkeypatch, capsys):
     offer_data(monkeypatch, ConnectionError("no route"))
-    assert load_script("download_data").main(["bird_sql", "--dir", str(tmp_path)]) == 1
+    assert load_script("download_data").main(["bird_sql", "--dir", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert "cannot be loaded from the hub: no route; check the network" in error
     assert "Traceback" not in error

@@ -8,12 +8,12 @@ import json
 import pytest
 
 from ace_bench.core.errors import ConfigError, RolloutFault
-from ace_bench.core.protocols import Judged, Managed, Task
+from ace_bench.core.protocols import Confining, Judged, Managed, Task
 from ace_bench.core.types import Labels, reveal
 from ace_bench.tasks.bird_sql.layout import laid_out, orders, parts_of, sql_of
 from ace_bench.tasks.bird_sql.outcomes import Limits
 from ace_bench.tasks.bird_sql.pool import Workers
-from tests.tasks.bird_sql.conftest import SCRIPT, build
+from tests.tasks.bird_sql.conftest import CLOCK, SCRIPT, build
 
 EMPTY = "SELECT name FROM people WHERE age > 99"
 
@@ -72,7 +72,7 @@ def run(tmp_path_factory):
     """Return what runs a query on the database of these tests, in one process for all of them."""
     limits = Limits(timeout=30, rows=1_000, cell_bytes=1_000_000, depth=100, memory_mb=512)
     database = build(tmp_path_factory.mktemp("people") / "db" / "people.sqlite", SCRIPT)
-    pool = Workers(count=1, limits=limits)
+    pool = Workers(count=1, limits=limits, clock=CLOCK, databases=[database])
     yield lambda sql: pool.run(database, sql)
     pool.close()
 
@@ -250,7 +250,7 @@ def test_kept_results_are_used(make, mini_dev, cache):
     [
         ({"metric": "accuracy"}, "task.metric"),
         ({"judge": "yes"}, "task.judge"),
-        ({"metric": "judge", "judge": "never"}, "task.judge=never"),
+        ({"metric": "judge", "judge": "never"}, "task.metric=judge"),
         ({"evidence": "maybe"}, "task.evidence"),
         ({"workers": 0}, "task.workers"),
         ({"limits": {"timeout": 0, "rows": 1, "cell_bytes": 1000, "depth": 10, "memory_mb": 256}}, "timeout"),
@@ -270,10 +270,13 @@ def test_satisfies_the_protocols(make):
     task: Task = make()
     assert (task.name, task.family, task.source, task.headline) == ("bird_sql", "qa", "sample", "execution")
     assert isinstance(task, Managed)
+    assert isinstance(task, Confining)
+    assert task.confinement is None
     assert isinstance(task, Judged)
     said: list[str] = []
     task.start(said.append)
-    assert said
+    assert "confined by: " in said[0]
+    assert task.confinement is not None
     task.close()
     task.close()
     assert graded_again(task)

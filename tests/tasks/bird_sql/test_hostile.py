@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -14,93 +16,109 @@ from pathlib import Path
 import pytest
 
 from ace_bench.core.errors import RolloutFault
-
-ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
-FOREVER = ENDLESS + "SELECT count(*) FROM n"
-
-HOSTILE = {
-    # Writes of any kind.
-    "DELETE FROM people": "not authorized",
-    "UPDATE people SET age = 1 RETURNING *": "not authorized",
-    "INSERT INTO people VALUES (9, 'x', 1, 1) RETURNING *": "not authorized",
-    "REPLACE INTO people VALUES (1, 'x', 1, 1)": "not authorized",
-    "DROP TABLE people": "not authorized",
-    "ALTER TABLE people RENAME TO p": "not authorized|syntax|authoriz",
-    "CREATE TABLE x (a)": "not authorized",
-    "CREATE TEMP TABLE x AS SELECT 1": "not authorized",
-    "CREATE VIRTUAL TABLE x USING fts5(a)": "not authorized",
-    "WITH p AS (SELECT 1) DELETE FROM people": "not authorized",
-    # Other files, settings, transactions.
-    "ATTACH '{tmp}/evil.sqlite' AS evil": "not authorized",
-    "DETACH main": "not authorized",
-    "VACUUM INTO '{tmp}/evil.sqlite'": "authoriz",
-    "PRAGMA writable_schema = 1": "not authorized",
-    "PRAGMA temp_store_directory = '/'": "not authorized",
-    "PRAGMA table_info(people)": "not authorized",
-    "SELECT * FROM pragma_database_list": "not authorized",
-    "BEGIN EXCLUSIVE": "not authorized",
-    "SAVEPOINT a": "not authorized",
-    "ANALYZE": "not authorized",
-    # Functions that reach out of SQL.
-    "SELECT load_extension('/tmp/x.so')": "not authorized to use function",
-    "SELECT fts3_tokenizer('simple', x'0000000000000000')": "not authorized to use function|no such function",
-    "SELECT writefile('{tmp}/evil.txt', 'x')": "no such function|not authorized",
-    "SELECT readfile('/etc/passwd')": "no such function|not authorized",
-    # Several statements, hidden ones, none.
-    "SELECT 1; DROP TABLE people": "one statement",
-    "SELECT 1; SELECT 2": "one statement",
-    "SELECT 1 /* ; */ ; -- x\n DELETE FROM people": "one statement",
-    "": "no query",
-    " ;\n;": "no query|one statement",
-    "-- DROP TABLE people": "no query",
-    "/* open": "no query",
-    # Endless, huge, deep.
-    FOREVER: "longer than",
-    ENDLESS + "SELECT x FROM n": "more than 1000 rows",
-    "SELECT count(*) FROM people a, people b, people c, people d, people e, people f, people g, people h, people i, "
-    "people j, people k, people l, people m, people n, people o, people p, people q, people r, people s": "longer than",
-    "SELECT zeroblob(2000000000)": "too big",
-    "SELECT hex(randomblob(100000000))": "too big",
-    "SELECT replace(hex(zeroblob(400000)), '0', hex(zeroblob(400000)))": "too big",
-    "SELECT '" + "x" * 100_000_000 + "'": "too large|too big",
-    "SELECT " + "(" * 10_000 + "1" + ")" * 10_000: "overflow|too large|depth",
-    "SELECT " + "+".join(["1"] * 10_000): "depth",
-    "SELECT " + ", ".join(["1"] * 10_000): "too many columns",
-    "SELECT 1" + " UNION ALL SELECT 1" * 10_000: "too many terms|too large",
-    # No SQL, or SQL that fails.
-    "I do not know.": "syntax error",
-    "SELECT": "incomplete|syntax",
-    "SELECT * FROM nowhere": "no such table",
-    "SELECT salary FROM people": "no such column",
-    "SELECT ?": "binding",
-    "SELECT 'a\x00b'": "null character|unrecognized|syntax",
-    "SELECT '\udcff'": "codec",
-    "SELECT abs(-9223372036854775808)": "integer overflow",
-    "SELECT 'a' REGEXP 'b'": "REGEXP",
-    "\x00\x01\x02\ufeff": "null character|unrecognized|syntax",
-}
+from tests.launching import ROOT
+from tests.tasks.bird_sql.conftest import build
+from tests.tasks.bird_sql.hostile import FOREVER, HOSTILE
 
 
 def checksum(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_whatever_a_query_does_the_database_stays_and_the_next_query_runs(workers, database, tmp_path):
-    pool = workers()
-    limits = pool._limits
-    before, files = checksum(database), sorted(tmp_path.rglob("*"))
-    assert len(HOSTILE) >= 30
-    wrong = {}
+def test_whatever_a_query_does_nothing_outside_its_box_is_reached(workers, database, tmp_path):
+    """Read, written, left running, or over its memory: nothing; and the next query runs."""
+    pool = workers(timeout=0.15)
+    other = build(
+        tmp_path / "other" / "other.sqlite", "CREATE TABLE keys (k); INSERT INTO keys VALUES ('planted-key');"
+    )
+    before, files = [checksum(database), checksum(other)], sorted(tmp_path.rglob("*"))
+    assert len(HOSTILE) >= 153
+    wrong, most = {}, 0
     for sql, expected in HOSTILE.items():
-        outcome = pool.run(database, sql.replace("{tmp}", str(tmp_path)))
-        said = outcome.observed(limits)
-        if outcome.ran or not any(part in said for part in expected.split("|")):
-            wrong[sql[:60]] = said
-        assert len(said) < 500
-        assert pool.run(database, "SELECT count(*) FROM people").preview == ("3",)
+        outcome = pool.run(database, sql.replace("{tmp}", str(tmp_path)).replace("{other}", str(other)))
+        said = outcome.observed(pool.limits)
+        if expected and (outcome.ran or not any(part in said for part in expected.split("|"))):
+            wrong[sql[:80]] = said
+        assert len(said) < 1_000
+        assert "planted-key" not in said
+        # More than once, because a busy machine may let the time pass before the query begins.
+        assert any(pool.run(database, "SELECT count(*) FROM people").preview == ("3",) for _ in range(5)), sql[:80]
+        for process in list(pool._alive):
+            most = max(most, peak(process.pid))
+            assert not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(), sql[:80]
+            assert {kind for kind in opened(process.pid) if kind not in ("pipe", "/dev/null", "/dev/urandom")} == set()
     assert wrong == {}
-    assert checksum(database) == before
+    assert [checksum(database), checksum(other)] == before
     assert sorted(tmp_path.rglob("*")) == files, "no file was made, beside the database or elsewhere"
+    assert most < pool.limits.memory_mb << 10
+
+
+def peak(pid: int) -> int:
+    """Most memory that a process ever had, in KiB."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
+
+
+def processor_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def opened(pid: int) -> set[str]:
+    return {os.readlink(path).partition(":")[0] for path in Path(f"/proc/{pid}/fd").iterdir()}
+
+
+REACHING = """
+import json, os, socket, sys
+sys.argv[1:2] = [json.dumps({"limits": {}, "readable": [], "clock": ""})]
+sys.path.insert(0, sys.argv[2])
+from ace_bench.tasks.bird_sql import worker
+
+layers = worker._confine([sys.argv[3]], 512 << 20)
+tried = {
+    "read the database": lambda: open(sys.argv[3], "rb").read(1),
+    "read another file": lambda: open(sys.argv[4], "rb").read(1),
+    "read /etc/passwd": lambda: open("/etc/passwd", "rb").read(1),
+    "list a folder": lambda: os.listdir(os.path.dirname(sys.argv[4])),
+    "write beside it": lambda: open(sys.argv[4] + "-new", "wb").write(b"x"),
+    "write to /tmp": lambda: open(f"/tmp/ace-bench-{os.getpid()}", "wb").write(b"x"),
+    "change the database": lambda: open(sys.argv[3], "r+b").write(b"x"),
+    "start a program": lambda: os.execv("/bin/true", ["true"]),
+    "connect": lambda: socket.create_connection(("127.0.0.1", int(sys.argv[5])), timeout=5),
+}
+done = []
+for name, attempt in tried.items():
+    try:
+        attempt()
+        done.append(name)
+    except OSError:
+        pass
+print(json.dumps([layers, done, sorted(os.environ)]))
+"""
+
+
+def test_the_process_itself_reads_its_databases_and_nothing_else(database, tmp_path):
+    """Should a query ever get past SQLite, it meets the kernel."""
+    other = tmp_path / "other.txt"
+    other.write_text("planted")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        place = [str(ROOT), str(database), str(other), str(listening.getsockname()[1])]
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", REACHING, "{}", *place], capture_output=True, text=True, check=True, env={}
+        )
+    layers, reached, _ = json.loads(done.stdout)
+    if "files" not in layers or len(layers) < 2:
+        pytest.skip(f"this machine confines by {layers or 'nothing'}")
+    assert reached == ["read the database"]
+    assert other.read_text() == "planted"
+
+
+def test_a_worker_sees_no_environment(workers, database, monkeypatch):
+    monkeypatch.setenv("PLANTED_API_KEY", "planted")
+    pool = workers()
+    pool.check()
+    (process,) = pool._alive
+    assert b"planted" not in Path(f"/proc/{process.pid}/environ").read_bytes()
 
 
 def test_what_no_progress_handler_can_stop_is_stopped_by_the_alarm(workers, database):
@@ -137,13 +155,14 @@ def test_a_query_that_brings_its_worker_down_every_time_is_wrong_and_said_to_be(
     killed: set[int] = set()
     while thread.is_alive():
         for process in [one for one in list(pool._alive) if one.pid not in killed]:
-            time.sleep(0.3)  # well into the query
+            while processor_seconds(process.pid) < 0.6:  # well into the query; starting takes less
+                time.sleep(0.01)
             process.kill()
             killed.add(process.pid)
         thread.join(0.05)
     assert len(killed) == 2
     assert outcomes[0].kind == "crash"
-    assert "brought down the process" in outcomes[0].observed(pool._limits)
+    assert "brought down the process" in outcomes[0].observed(pool.limits)
     assert pool.run(database, "SELECT 1").ran
 
 
@@ -184,7 +203,7 @@ from ace_bench.tasks.bird_sql.outcomes import Limits
 from ace_bench.tasks.bird_sql.pool import Workers
 
 limits = Limits(timeout=60, rows=10, cell_bytes=10_000, depth=50, memory_mb=512)
-pool = Workers(count=2, limits=limits)
+pool = Workers(count=2, limits=limits, clock="2025-10-06 00:00:00", databases=[Path(sys.argv[1])])
 pool.run(Path(sys.argv[1]), "SELECT 1")
 threading.Thread(target=pool.run, args=(Path(sys.argv[1]), sys.argv[2]), daemon=sys.argv[3] == "exit").start()
 while len(pool._alive) < 2:

@@ -62,7 +62,8 @@ function sizes(run) {
 }
 
 function sums(calls) {
-  const total = { calls: calls.length, replayed: 0, in: 0, out: 0, cached: 0, usd: 0, seconds: 0 };
+  const answered = calls.filter(({ fault }) => !fault || fault.owner !== "backbone");
+  const total = { calls: answered.length, replayed: 0, in: 0, out: 0, cached: 0, usd: 0, seconds: 0 };
   const add = (sum, value) => (sum === null || value === null || value === undefined ? null : sum + value);
   for (const { usage, seconds, replayed } of calls) {
     total.seconds += seconds;

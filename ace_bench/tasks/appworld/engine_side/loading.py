@@ -12,8 +12,12 @@ import threading
 import warnings
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .hurry import hurried
+
+if TYPE_CHECKING:
+    from uvicorn import Config
 
 _NOT_IMPORTED = frozenset({"antigravity", "idlelib", "lib2to3", "readline", "rlcompleter", "this", "tkinter", "turtle"})
 """Modules of the standard library that do something when imported, or nothing without a display."""
@@ -32,6 +36,20 @@ _WARM_UP = (
 """One piece of code for each kind of outcome; the first makes the engine read the documentation of every app."""
 
 
+def server_config() -> Config:
+    """Return the configuration of an environment server, with all modules loaded that it needs.
+
+    uvicorn imports most of its own modules only here, and a server may be unable to read them.
+    """
+    from appworld.serve.environment import app
+    from uvicorn import Config
+
+    config = Config(app, log_level="critical", access_log=False, lifespan="off")
+    config.load()
+    config.setup_event_loop()
+    return config
+
+
 def load(task: str, scratch: Path) -> None:
     """Import the engine and play a world once, so that forks find everything slow done; leave no world behind."""
     import dotenv
@@ -40,6 +58,7 @@ def load(task: str, scratch: Path) -> None:
     dotenv.load_dotenv = lambda *_, **__: False
     with hurried():
         _import_all()
+        server_config()
         _play(task, scratch)
         gc.collect()
         gc.freeze()

@@ -3,7 +3,8 @@
 An order names the ``task``, the ``root`` of the full data, the folder ``outputs`` with ``tasks/<id>/dbs``, and the
 limits ``memory`` (bytes) and ``seconds``. The answer has ``success``, ``tests`` (their number), ``passes`` (number
 passed) and ``report`` (the engine's text), or ``error`` and ``spoilt`` (whether the outputs are to blame). Every
-evaluation runs in a fork of its own: what agent code left in the outputs can spoil that one only.
+evaluation runs in a fork of its own, which is killed when its time is up: what agent code left in the outputs can spoil
+that one only. An alarm would not do, as the engine handles that signal itself, and not while a query runs.
 """
 
 from __future__ import annotations
@@ -11,27 +12,39 @@ from __future__ import annotations
 import json
 import os
 import resource
+import select
 import shutil
-import signal
 import tempfile
+import time
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from .confine import die_with_parent
+from .family import end_family
+from .shared import adopt_orphans, die_with_parent
+
+_CHUNK = 1 << 16
 
 
-def evaluated(order: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Answer an order. The process is to be a fork that does nothing else: the engine's data root changes."""
+class Abandoned(Exception):
+    """Nobody waits for the answer any longer."""
+
+
+def evaluated(order: Mapping[str, Any], leash: int) -> Mapping[str, Any]:
+    """Answer an order; raises ``Abandoned`` once ``leash`` closes.
+
+    The process is to be a fork that does nothing else: the engine's data root changes.
+    """
     from appworld import update_root
 
+    adopt_orphans()
     update_root(order["root"])
-    answer = _forked(order)
+    answer = _forked(order, leash)
     if "error" in answer:
         # Whose fault is it? If a world that nobody touched can be evaluated, it is what this episode left.
         with _untouched(order) as outputs:
-            return {**answer, "spoilt": "error" not in _forked({**order, "outputs": outputs})}
+            return {**answer, "spoilt": "error" not in _forked({**order, "outputs": outputs}, leash)}
     return answer
 
 
@@ -44,27 +57,46 @@ def _untouched(order: Mapping[str, Any]) -> Iterator[str]:
         yield outputs
 
 
-def _forked(order: Mapping[str, Any]) -> Mapping[str, Any]:
+def _forked(order: Mapping[str, Any], leash: int) -> Mapping[str, Any]:
     reading, writing = os.pipe()
+    parent = os.getpid()
     scorer = os.fork()
     if scorer == 0:
         os.close(reading)
         try:
-            os.write(writing, json.dumps(_evaluate(order)).encode())
+            die_with_parent(parent)
+            with open(writing, "wb") as pipe:
+                pipe.write(json.dumps(_evaluate(order)).encode())
         finally:
             os._exit(0)
     os.close(writing)
-    with open(reading, "rb") as pipe:
-        answer = pipe.read()
-    _, status = os.waitpid(scorer, 0)
-    if not answer:
-        return {"error": f"the evaluation ended with status {os.waitstatus_to_exitcode(status)}"}
-    return dict(json.loads(answer))
+    try:
+        answer = _received(reading, leash, time.monotonic() + order["seconds"])
+    finally:
+        os.close(reading)
+        status = end_family(scorer)
+    if answer is None:
+        return {"error": f"the evaluation took more than {order['seconds']} seconds"}
+    try:
+        return dict(json.loads(answer))
+    except ValueError:
+        return {"error": f"the evaluation ended with status {status}"}
+
+
+def _received(reading: int, leash: int, until: float) -> bytes | None:
+    """Read to the end of a pipe; ``None`` where it does not end in time."""
+    received = bytearray()
+    while ready := select.select([reading, leash], [], [], max(0.0, until - time.monotonic()))[0]:
+        if leash in ready:
+            raise Abandoned
+        part = os.read(reading, _CHUNK)
+        if not part:
+            return bytes(received)
+        received += part
+    return None
 
 
 def _evaluate(order: Mapping[str, Any]) -> Mapping[str, Any]:
-    die_with_parent(os.getppid())
-    signal.alarm(order["seconds"])  # its default action ends the fork, whatever runs in it
     resource.setrlimit(resource.RLIMIT_AS, (order["memory"], order["memory"]))
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1):

@@ -9,7 +9,9 @@ of this process can reach. ``ROOT`` is a data root without ground truth. What ep
 (see ``score``): no agent code ever ran in this process.
 
 Orders come as JSON lines on standard input: ``{"start": id, "socket": name, "uid": .., "memory": bytes}``,
-``{"end": id}``, and ``{"score": id, ..}`` with what ``score.evaluated`` wants. News go to standard output:
+``{"score": id, "order": file}`` with what ``score.evaluated`` wants, and ``{"end": id}`` for either. The server's task
+stands in ``FOLDER/tasks/<id>``: no task is named in an order, as whatever this process heard stays in the memory that
+servers start with. News go to standard output:
 ``{"ready": true}``, ``{"id": .., "layers": [..]}`` or ``{"id": .., "error": ..}`` once a server can be talked to or
 cannot be started, ``{"id": .., "status": ..}`` when it and its family are gone (as a return code: -9 is SIGKILL), and
 ``{"scored": id, "answer": ..}``. When standard input closes, everything ends and ``FOLDER`` is removed.
@@ -20,7 +22,6 @@ from __future__ import annotations
 import json
 import os
 import selectors
-import shutil
 import signal
 import socket
 import sys
@@ -31,13 +32,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .confine import SYSTEM, Bounds, adopt_orphans, confine, die_with_parent
 from .family import end_family
-from .loading import load
-from .score import evaluated
+from .loading import load, server_config
+from .score import Abandoned, evaluated
+from .shared import Bounds, adopt_orphans, clear, confine, die_with_parent, libraries
 
 _MESSAGE = 1 << 16
 """Most bytes of a message between a server, its keeper and this process."""
+
+_KEEPER_LOST = {"status": -signal.SIGKILL, "error": "the process that watches it failed or was killed"}
+"""What is said of a server whose keeper ended without a word; the server ends with its keeper."""
 
 
 class Warm:
@@ -49,6 +53,7 @@ class Warm:
         self._children: dict[int, int] = {}
         self._leashes: dict[int, int] = {}
         self._scoring: set[int] = set()
+        self._fates: dict[int, Mapping[str, Any]] = {}
         self._selector = selectors.DefaultSelector()
 
     def run(self) -> None:
@@ -78,7 +83,7 @@ class Warm:
         for child in self._children.values():
             with suppress(ChildProcessError):
                 os.waitpid(child, 0)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        clear(self._folder)
 
     def _obey(self, order: Mapping[str, Any]) -> None:
         if "start" in order:
@@ -86,16 +91,13 @@ class Warm:
         elif "score" in order:
             self._score(order)
         elif order["end"] in self._leashes:
-            # The keeper sees its side close for reading, ends the server, and says so before it goes.
+            # The keeper or the evaluation sees its side close for reading, and ends what it started before it goes.
             _shut(self._leashes[order["end"]])
 
     def _start(self, order: Mapping[str, Any]) -> None:
         number = order["start"]
-        folder = self._folder / "episodes" / str(number)
-        readable = (self._root, *SYSTEM, sys.prefix, sys.base_prefix)
-        bounds = Bounds(folder=str(folder), readable=readable, uid=order["uid"], memory=order["memory"])
-        address = str(self._folder / "sockets" / order["socket"])
-        self._fork(number, lambda leash: _keep(leash, bounds, address), partial(self._hear, number))
+        work = partial(_keep, root=Path(self._root), folder=self._folder, order=order)
+        self._fork(number, work, partial(self._hear, number))
 
     def _score(self, order: Mapping[str, Any]) -> None:
         number, warm = order["score"], os.getpid()
@@ -115,11 +117,14 @@ class Warm:
         self._selector.register(ours, selectors.EVENT_READ, hear)
 
     def _hear(self, number: int) -> None:
-        message = os.read(self._leashes[number], _MESSAGE)
-        if message:
-            _say({"id": number, **json.loads(message)})
-        else:
+        message = json.loads(os.read(self._leashes[number], _MESSAGE) or "null")
+        if message is None:
             self._bury(number)
+            message = self._fates.pop(number, _KEEPER_LOST)
+        elif "status" in message:  # a keeper's last word, passed on once it is gone, too
+            self._fates[number] = message
+            return
+        _say({"id": number, **message})
 
     def _collect(self, number: int, heard: bytearray) -> None:
         message = os.read(self._leashes[number], _MESSAGE)
@@ -156,15 +161,32 @@ def _forever(work: Callable[[], None]) -> None:
 def _score(leash: int, warm: int, order: Mapping[str, Any]) -> None:
     """Evaluate what an episode saved, and tell."""
     die_with_parent(warm)
-    answer = json.dumps(evaluated(order)).encode()
-    for start in range(0, len(answer), _MESSAGE):
-        os.write(leash, answer[start : start + _MESSAGE])
+    with suppress(Abandoned):
+        answer = json.dumps(evaluated(json.loads(Path(order["order"]).read_bytes()), leash)).encode()
+        for start in range(0, len(answer), _MESSAGE):
+            os.write(leash, answer[start : start + _MESSAGE])
     os._exit(0)
 
 
-def _keep(leash: int, bounds: Bounds, address: str) -> None:
+def _bounds(root: Path, folder: Path, order: Mapping[str, Any]) -> Bounds:
+    """Let a server read the base of all worlds and its own task, which stands in a file."""
+    note = folder / "tasks" / str(order["start"])
+    task = note.read_text()
+    note.unlink()
+    shown = [str(root / "data" / name) for name in ("api_docs", "base_dbs", "version.txt", f"tasks/{task}")]
+    return Bounds(
+        folder=str(folder / "episodes" / str(order["start"])),
+        readable=[*shown, *libraries(), sys.prefix],
+        uid=order["uid"],
+        memory=order["memory"],
+    )
+
+
+def _keep(leash: int, *, root: Path, folder: Path, order: Mapping[str, Any]) -> None:
     """Hold one server: end its whole family when it dies or when the leash is let go, and tell how it ended."""
     adopt_orphans()
+    bounds = _bounds(root, folder, order)
+    address = str(folder / "sockets" / order["socket"])
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(address)
     listening.listen(8)
@@ -199,16 +221,14 @@ def _watch(server: int, leash: int, reading: int) -> None:
 
 def _serve(listening: socket.socket, writing: int, bounds: Bounds) -> None:
     """Serve one episode: from here on the process is alone, and agent code runs in it."""
-    import uvicorn
-    from appworld.serve.environment import app
+    from uvicorn import Server
 
+    keeper = os.getppid()
     try:
-        keeper = os.getppid()
         os.setsid()
         _close_all_but(listening.fileno(), writing)
-        layers = confine(bounds)
-        die_with_parent(keeper)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", access_log=False, lifespan="off"))
+        server = Server(server_config())
+        layers = confine(bounds, keeper)
         os.write(writing, json.dumps({"layers": layers}).encode())
     except BaseException:
         os.write(writing, json.dumps({"error": traceback.format_exc()[-4000:]}).encode())

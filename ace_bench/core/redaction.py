@@ -1,0 +1,67 @@
+"""What looks like a secret, and how it is replaced in the messages of errors.
+
+Never apply it to what a model said: a reply is kept as it is, but for the keys that this process sent.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+HIDDEN = "[key]"
+
+_NAME = re.compile(
+    r"(^|_)(api_?key|(access|account|private|secret|subscription)_?key|(access|api|auth|bearer|hf|hub|id|refresh"
+    r"|security|session)_?token|passw(or)?d|passphrase|pwd|secret|credentials?|authorization|cookie)$|^(auth|token)$"
+)
+_PARAMETER = re.compile(rf"{_NAME.pattern}|^(key|sig|signature|sas)$")
+_VARIABLE = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$")
+SHORTEST = 12
+"""What is shorter may be an ordinary word: servers without keys are often sent one."""
+_FORMS = re.compile(
+    r"\bsk-[\w-]{16,}|\bhf_\w{20,}|\bgh[opsu]_\w{20,}|\bxox[abprs]-[\w-]{10,}|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{30,}"
+    r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+|\bBearer\s+[\w.~+/-]{8,}"
+)
+_MASKED = re.compile(r"\bsk-[\w*.-]{4,}")
+"""A key as servers show it in part."""
+_LOGIN = re.compile(r"(\w://)([^\s'\"/?#]*|[^\s'\"/?#]*:[^\s'\"]*)@")
+"""Of an address; a password may hold a slash, though it should not."""
+_QUERY = re.compile(r"[?&]([\w.%-]+)=([^\s&#'\"]+)")
+
+
+def redacted(text: str) -> str:
+    """Replace keys, passwords in addresses and the values of secret environment variables in a message."""
+    for secret in _of_environment():
+        text = text.replace(secret, HIDDEN)
+    text = _MASKED.sub(HIDDEN, _FORMS.sub(HIDDEN, _LOGIN.sub(rf"\g<1>{HIDDEN}@", text)))
+    return _QUERY.sub(_hidden_parameter, text)
+
+
+def secret_by_name(name: str) -> bool:
+    """Whether a setting, a header or a flag of this name holds a secret, such as ``api_key`` or ``X-Auth-Token``."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.rpartition(".")[2])
+    return bool(_NAME.search(re.sub(r"\W", "_", words).lower()))
+
+
+def secret_by_value(value: str) -> str:
+    """Say what secret a text holds, as the end of a sentence; "" where it holds none."""
+    if _LOGIN.search(value):
+        return "holds an address with a user or a password"
+    if any(_secret_parameter(match[1]) for match in _QUERY.finditer(value)):
+        return "holds an address with a secret in its query"
+    if any(secret in value for secret in _of_environment()):
+        return "holds the value of a secret environment variable"
+    return "holds what looks like a key" if _FORMS.search(value) else ""
+
+
+def _hidden_parameter(match: re.Match[str]) -> str:
+    return f"{match[0][: -len(match[2])]}{HIDDEN}" if _secret_parameter(match[1]) else match[0]
+
+
+def _secret_parameter(name: str) -> bool:
+    return bool(_PARAMETER.search(re.sub(r"\W", "_", name).lower()))
+
+
+def _of_environment() -> list[str]:
+    found = {value.strip() for name, value in os.environ.items() if _VARIABLE.search(name.upper())}
+    return sorted((value for value in found if len(value) >= SHORTEST and not value.startswith("/")), key=len)[::-1]

@@ -1,0 +1,146 @@
+"""Scratch folders, and their removal whatever was left in them.
+
+``shutil.rmtree`` calls itself for every level: a few thousand nested folders end it with an exception that it cannot
+ignore. ``clear`` moves folders up instead of going down, so that depth costs neither stack, open files nor long paths.
+
+This module needs nothing but the standard library: processes of other interpreters import it, too.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import os
+import secrets
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+CLEARING_S = 60.0
+"""Most seconds that the removal of one folder may take; about a million entries can be removed in that time."""
+
+_NAME = "ace-bench-"
+_YOUNG_S = 60.0
+"""Age below which a scratch folder without a lock may be one that is just being made."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def clear(folder: str | Path, *, seconds: float = CLEARING_S) -> bool:
+    """Remove a folder with all that is in it and return whether it is gone; never raises ``OSError``.
+
+    No process that can write to the folder may be left. A link in the place of the folder is not followed.
+    """
+    until = time.monotonic() + seconds
+    try:
+        descriptor = os.open(folder, _FOLDER)
+        try:
+            _Emptying(descriptor, until).run()
+        finally:
+            os.close(descriptor)
+        os.rmdir(folder)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def scratch_folder(kind: str) -> Iterator[Path]:
+    """Make a folder for temporary files and clear it in the end.
+
+    It is locked as long as this process lives: ``clear_abandoned`` removes what a killed process left.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=f"{_NAME}{kind}-")).resolve()
+    lock = os.open(folder, _FOLDER)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield folder
+    finally:
+        clear(folder)
+        os.close(lock)
+
+
+def clear_abandoned(kind: str) -> None:
+    """Remove the scratch folders of this user whose processes were killed before they could."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_NAME}{kind}-*"):
+        with suppress(OSError):
+            if _abandoned(folder):
+                clear(folder)
+
+
+def _abandoned(folder: Path) -> bool:
+    about = folder.lstat()
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or time.time() - about.st_mtime < _YOUNG_S:
+        return False
+    descriptor = os.open(folder, _FOLDER)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+class _Emptying:
+    """Removes everything in an open folder, until a point of the monotonic clock."""
+
+    def __init__(self, folder: int, until: float):
+        self._folder = folder
+        self._until = until
+        self._names = map(f"{secrets.token_hex(8)}-{{}}".format, itertools.count())
+        self._removed = 0
+
+    def run(self) -> None:
+        """Raise ``OSError`` where something cannot be removed, or not in time."""
+        while True:
+            before, failed = self._removed, None
+            with os.scandir(self._folder) as entries:
+                for entry in entries:
+                    try:
+                        self._remove(entry)
+                    except TimeoutError:
+                        raise
+                    except OSError as error:
+                        failed = error
+            if self._removed == before:
+                if failed is not None:
+                    raise failed
+                return
+
+    def _remove(self, entry: os.DirEntry[str]) -> None:
+        if not entry.is_dir(follow_symlinks=False):
+            self._unlink(entry, self._folder)
+            return
+        os.chmod(entry.name, 0o700, dir_fd=self._folder)  # the owner may have locked itself out
+        inner = os.open(entry.name, _FOLDER, dir_fd=self._folder)
+        try:
+            with os.scandir(inner) as entries:
+                for within in entries:
+                    self._take(within, inner)
+        finally:
+            os.close(inner)
+        os.rmdir(entry.name, dir_fd=self._folder)
+        self._count()
+
+    def _take(self, entry: os.DirEntry[str], parent: int) -> None:
+        """Remove a file of a folder within; move a folder up, where a later pass comes upon it."""
+        if not entry.is_dir(follow_symlinks=False):
+            self._unlink(entry, parent)
+            return
+        os.chmod(entry.name, 0o700, dir_fd=parent)  # moving a folder changes its entry ".."
+        os.rename(entry.name, next(self._names), src_dir_fd=parent, dst_dir_fd=self._folder)
+        self._count()
+
+    def _unlink(self, entry: os.DirEntry[str], parent: int) -> None:
+        os.unlink(entry.name, dir_fd=parent)
+        self._count()
+
+    def _count(self) -> None:
+        self._removed += 1
+        if time.monotonic() > self._until:
+            raise TimeoutError("the folder holds more than can be removed in time")

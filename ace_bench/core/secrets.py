@@ -1,0 +1,59 @@
+"""Settings that hold a secret are refused: settings end in the run folder, in trackers and in printed commands.
+
+A secret belongs into an environment variable that a setting names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.redaction import secret_by_name, secret_by_value
+
+_NAMES_OF_VARIABLES = "headers_from_env"
+
+
+def refuse_secrets(settings: Mapping[str, object]) -> None:
+    """Raise ``ConfigError`` naming the first setting that holds a secret, and not the secret."""
+    for path, why in _found(settings, ""):
+        header = path.rpartition(".")[2] if "extra_headers" in path else "HEADER"
+        raise ConfigError(
+            f"{path} {why} and would be written into the run folder: put it into an environment variable and name "
+            f"that, by backbone.api_key_env=VARIABLE or +backbone.headers_from_env.{header}=VARIABLE"
+        )
+
+
+def refuse_secret_arguments(arguments: Iterable[str]) -> None:
+    """Do the same for settings of a command line (``name=value``), before anything is made of them."""
+    for argument in arguments:
+        name, _, value = argument.partition("=")
+        try:
+            read = msgspec.yaml.decode(value)
+        except msgspec.DecodeError:
+            read = None
+        name = name.lstrip("+~")
+        refuse_secrets({name: value})
+        refuse_secrets({name: read if isinstance(read, Mapping | list) else None})
+
+
+def _found(value: object, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            name = str(key)
+            whole = f"{path}.{name}" if path else name
+            if name.endswith(_NAMES_OF_VARIABLES):
+                continue
+            if not isinstance(part, bool | Mapping | list) and part not in (None, "", "null") and secret_by_name(name):
+                yield whole, "is a secret by its name"
+            yield from _found(part, whole)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for place, part in enumerate(value):
+            flag, equals, _ = str(part).partition("=")
+            given = equals or value[place + 1 : place + 2]
+            if flag.startswith("--") and given and secret_by_name(flag.lstrip("-")):
+                yield path, f"holds a secret ({flag})"
+            yield from _found(part, path)
+    elif isinstance(value, str) and (why := secret_by_value(value)):
+        yield path, why

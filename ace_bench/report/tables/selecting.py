@@ -1,0 +1,196 @@
+"""Sorting runs by the conditions they were made under, and naming those."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ace_bench.core.digest import digest_of
+from ace_bench.core.errors import ConfigError, StoreError
+from ace_bench.core.identity import answering, deciding, usual_embedder
+from ace_bench.report.experiments import PlannedRun
+from ace_bench.report.matching import Runs, completed
+from ace_bench.report.overrides import (
+    Compose,
+    Setting,
+    fits,
+    key_of,
+    method_of,
+    read_setting,
+    run_overrides,
+    written,
+)
+from ace_bench.report.records import RunSummary
+from ace_bench.report.tables.variants import Selection, Variant, kind_of
+
+_SAMPLE = "task.source=sample"
+_NAMED = (("backbone",), ("backbone", "model"))
+"""What the name of the conditions tells."""
+_NOTHING = object()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selector:
+    """Sorts runs by their conditions: backbone, limit, prompt set, embedder, real or sample data, simulated or not.
+
+    ``extra`` settings choose the runs that were made with them. ``plans`` are runs of all kinds, by which is found
+    which settings can change an answer: only those are named.
+    """
+
+    compose: Compose
+    plans: Sequence[PlannedRun]
+    extra: Sequence[str] = ()
+
+    def selections(self, runs: Iterable[RunSummary]) -> list[Selection]:
+        """Return the runs by their conditions. Those that cannot be read are left out."""
+        kinds: dict[tuple[bool, str], list[RunSummary]] = {}
+        members: dict[str, list[RunSummary]] = {}
+        for run in runs:
+            try:
+                settings = completed(run, self.compose)
+                if self._chosen(run, settings):
+                    members.setdefault(_conditions(run, settings), []).append(run)
+                    kinds.setdefault((run.simulated, run.source), []).append(run)
+            except (StoreError, KeyError):
+                continue  # `Runs` lists it as damaged
+        known = {kind: Runs(some, self.compose) for kind, some in kinds.items()}
+        return [
+            Selection(self._variant(some[0]), known[some[0].simulated, some[0].source], self.compose, some)
+            for some in members.values()
+        ]
+
+    def planned(self, backbone: str) -> Variant:
+        """Return the conditions of a backbone, if ``extra`` names no other, that nobody has run with yet."""
+        chosen = self._backbone_settings()
+        option = next((text.partition("=")[2] for text in chosen if key_of(text) == "backbone"), backbone)
+        dotted = [text for text in chosen if key_of(text) != "backbone"]
+        settings = self.compose([f"backbone={option}", *dotted])["backbone"]
+        name = self._name(option, settings, self.compose([f"backbone={option}"])["backbone"])
+        return self._with_extra(Variant(backbone=option, name=name, overrides=(f"backbone={option}",)))
+
+    def _chosen(self, run: RunSummary, settings: Mapping[str, Any]) -> bool:
+        """Whether a run was made with those ``extra`` settings that it has."""
+        if {"sample": "task.source=real", "real": _SAMPLE}[run.source] in self.extra:
+            return False
+        found = {**deciding(settings), "embedder": settings.get("embedder")}
+        for setting in map(read_setting, self.extra):
+            if setting.path == ("backbone",):
+                if run.backbone != setting.value and not self._answers_alike(settings):
+                    return False
+                continue
+            own = _at(found, setting.path)
+            if setting.method in ("", run.method) and own is not _NOTHING and not _within(setting.value, own):
+                return False
+        return True
+
+    def _backbone_settings(self) -> list[str]:
+        return [setting.override for setting in map(read_setting, self.extra) if setting.path[0] == "backbone"]
+
+    def _answers_alike(self, settings: Mapping[str, Any]) -> bool:
+        """Whether a run's backbone is the chosen one reached in another way."""
+        chosen = self.compose(self._backbone_settings())["backbone"]
+        return answering(chosen) == answering(settings["backbone"])
+
+    def _variant(self, run: RunSummary) -> Variant:
+        settings = completed(run, self.compose)
+        usual = self._usual_backbone(run, settings)
+        top = {"limit": None, "prompts": "default", "embedder": usual_embedder(simulated=run.simulated)}
+        overrides = [
+            f"backbone={run.backbone}",
+            *_changes("backbone", settings["backbone"], usual),
+            *(f"{key}={written(settings[key])}" for key, value in top.items() if settings.get(key, value) != value),
+            *([_SAMPLE] if run.source == "sample" else []),
+        ]
+        return self._with_extra(
+            Variant(
+                backbone=run.backbone,
+                name=self._name(run.backbone, settings["backbone"], usual),
+                overrides=tuple(overrides),
+                simulated=run.simulated,
+                source=run.source,
+            )
+        )
+
+    def _name(self, option: str, settings: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
+        """Return the model's name, which is the option's where that has a model of its own."""
+        model = settings.get("model")
+        if model is None or model == usual.get("model"):
+            return option
+        # A served reader has the name of the one that is built in.
+        return f"{model} over {option}" if fits(self.compose, [f"backbone={written(model)}"]) else str(model)
+
+    def _usual_backbone(self, run: RunSummary, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a backbone's settings as its option has them, for a run of the same seed, pace and place."""
+        same = [f"{key}={written(settings[key])}" for key in ("seed", "concurrency", "results") if key in settings]
+        try:
+            found: Mapping[str, Any] = self.compose([f"backbone={run.backbone}", *same])["backbone"]
+        except ConfigError:
+            return {}  # an option that is no longer there
+        return found
+
+    def _with_extra(self, variant: Variant) -> Variant:
+        given = {key_of(text): text for text in self.extra}
+        kept = (override for override in variant.overrides if key_of(override) not in given)
+        overrides = tuple(sorted((*kept, *given.values()), key=_backbone_first))
+        chosen = given.get("backbone", "").removeprefix("backbone=")
+        found = replace(variant, overrides=overrides, backbone=chosen or variant.backbone)
+        return replace(found, changes=tuple(self._changes(found)))
+
+    def _changes(self, variant: Variant) -> Iterator[str]:
+        """Yield those overrides of a variant that can change an answer, in words."""
+        settings = [setting for setting in map(read_setting, variant.overrides) if setting.path not in _NAMED]
+        found: set[Setting] = set()
+        for plan in {kind_of(plan): plan for plan in self.plans}.values():
+            bare, full = (
+                self._telling(run_overrides(plan, overrides, self.compose), variant)
+                for overrides in ([f"backbone={variant.backbone}"], variant.overrides)
+            )
+            found |= {
+                setting
+                for setting in settings
+                if setting.method in ("", method_of(plan)) and _at(full, setting.path) != _at(bare, setting.path)
+            }
+        yield from (
+            str(setting).removeprefix("+").removeprefix("backbone.") for setting in settings if setting in found
+        )
+
+    def _telling(self, overrides: Sequence[str], variant: Variant) -> Mapping[str, Any]:
+        config = self.compose(overrides)
+        usual = usual_embedder(simulated=variant.simulated)
+        return {**deciding(config), "embedder": usual if config["embedder"] == "auto" else config["embedder"]}
+
+
+def _conditions(run: RunSummary, settings: Mapping[str, Any]) -> str:
+    top = [settings.get(key) for key in ("limit", "prompts", "embedder")]
+    return digest_of([answering(settings["backbone"]), *top, run.source, run.simulated])
+
+
+def _changes(prefix: str, found: Mapping[str, Any], usual: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the overrides that make ``found`` of ``usual``."""
+    for key, value in found.items():
+        name, other = f"{prefix}.{key}", usual.get(key)
+        if isinstance(value, Mapping) and isinstance(other, Mapping):
+            yield from _changes(name, value, other)
+        elif key != "_target_" and value != other:
+            yield f"{name}={written(value)}" if key in usual else f"+{name}={written(value)}"
+
+
+def _at(config: Mapping[str, Any], path: Sequence[str]) -> Any:
+    found: Any = config
+    for key in path:
+        if not isinstance(found, Mapping) or key not in found:
+            return _NOTHING
+        found = found[key]
+    return found
+
+
+def _within(given: Any, found: Any) -> bool:
+    """Whether a value is what a setting says; which option was chosen for a group its settings do not tell."""
+    if isinstance(found, Mapping) and isinstance(given, Mapping):
+        return all(_within(value, found.get(key)) for key, value in given.items())
+    return bool(given == found) or (isinstance(found, Mapping) and isinstance(given, str))
+
+
+def _backbone_first(override: str) -> tuple[bool, bool, str]:
+    return (not override.startswith("backbone="), not override.startswith("backbone."), override)

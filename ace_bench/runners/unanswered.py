@@ -1,0 +1,71 @@
+"""What a run makes of calls that a backbone leaves unanswered: it asks again, and stops when too many are in a row."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ace_bench.core.backbones import Backbone
+from ace_bench.core.errors import BackboneUnavailable, CallLost
+from ace_bench.core.types import Fault
+from ace_bench.runners.stopping import Stop
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultRule:
+    """``stop_after`` unanswered calls in a row stop the run; with ``accept`` none does, and each is a wrong answer."""
+
+    accept: bool = False
+    stop_after: int = 5
+
+    def is_answer(self, fault: Fault | None) -> bool:
+        """Whether a call or rollout that ended so is done with."""
+        return fault is None or self.accept or not fault.unanswered
+
+
+class Outage:
+    """Counts the calls in a row that each backbone left unanswered, and asks for the stop."""
+
+    def __init__(self, rule: FaultRule, stop: Stop):
+        self._rule = rule
+        self._stop = stop
+        self._in_a_row: Counter[int] = Counter()
+        self._lock = threading.Lock()
+
+    def answered(self, backbone: Backbone) -> None:
+        """Note a call that was answered."""
+        if self._in_a_row[id(backbone)]:  # seldom; most calls need not take the lock
+            with self._lock:
+                self._in_a_row[id(backbone)] = 0
+
+    def unanswered(self, backbone: Backbone, fault: Fault) -> None:
+        """Note a call that was not."""
+        with self._lock:
+            self._in_a_row[id(backbone)] += 1
+            number = self._in_a_row[id(backbone)]
+        if number >= self._rule.stop_after:
+            calls = "a call" if number == 1 else f"{number} calls in a row"
+            self._stop.request(
+                BackboneUnavailable(
+                    f"{backbone.name} left {calls} unanswered ({fault.kind}: {fault.message}); a continued run asks "
+                    "them again, and with accept_faults=true they count as wrong"
+                )
+            )
+
+
+def until_answered(work: Callable[[], T], start_over: Callable[[], None]) -> T:
+    """Do a piece of work whose calls are recorded; after a lost call ``start_over`` and do it again.
+
+    What was answered is replayed then, so that only lost calls are made anew: either one more of them is answered,
+    or their number in a row grows until the run stops.
+    """
+    while True:
+        try:
+            return work()
+        except CallLost:
+            start_over()

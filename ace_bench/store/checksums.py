@@ -1,0 +1,79 @@
+"""``checksums.jsonl``: what the files of a run folder held that are written whole, to tell damage from content."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from ace_bench.core.errors import FolderDamaged, StoreError
+from ace_bench.core.typed import decoder_of
+from ace_bench.store.files import WriteGate
+from ace_bench.store.lines import AppendLog, read_lines
+
+FILE = "checksums.jsonl"
+
+
+class _Line(msgspec.Struct):
+    file: str
+    sha256: str
+
+
+class Checksums:
+    """A SHA-256 for each version of a file, added before that is written: a kill in between leaves one that fits.
+
+    A file without any, as in the folders of versions that kept none, is taken as it is.
+    """
+
+    def __init__(self, folder: Path, gate: WriteGate):
+        path = folder / FILE
+        self._log = AppendLog(path, _parse, gate=gate, meaning="the files they are about are not checked")
+        self._known = {(line.file, line.sha256) for line in self._log.found.entries}
+
+    def add(self, contents: Mapping[str, bytes]) -> None:
+        """Keep the checksums of files that are about to be written."""
+        before = len(self._known)
+        for name, content in contents.items():
+            line = _Line(file=name, sha256=hashlib.sha256(content).hexdigest())
+            if (line.file, line.sha256) not in self._known:
+                self._log.append(msgspec.to_builtins(line))
+                self._known.add((line.file, line.sha256))
+        if len(self._known) > before:
+            self._log.sync()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._log.close()
+
+
+def read_checked(folder: Path, name: str) -> bytes:
+    """Read a file of a run folder; raises ``FolderDamaged``, and ``OSError``."""
+    content = (folder / name).read_bytes()
+    versions = {line.sha256 for line in read_lines(folder / FILE, _parse).entries if line.file == name}
+    if versions and hashlib.sha256(content).hexdigest() not in versions:
+        raise FolderDamaged(f"{folder / name} is damaged (its checksum does not fit); repeat the command of the run")
+    return content
+
+
+def spoilt(folder: Path) -> tuple[str, ...]:
+    """Return the files of a run folder that are missing or do not fit their checksums."""
+    versions: dict[str, set[str]] = {}
+    for line in read_lines(folder / FILE, _parse).entries:
+        versions.setdefault(line.file, set()).add(line.sha256)
+    return tuple(name for name, known in versions.items() if _digest(folder / name) not in known)
+
+
+def _digest(path: Path) -> str | None:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read ({error.strerror}); make it readable, or restore it") from error
+
+
+def _parse(line: bytes) -> _Line:
+    parsed: _Line = decoder_of(_Line).decode(line)
+    return parsed

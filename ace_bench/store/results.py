@@ -1,0 +1,134 @@
+"""``metrics.json`` and the other JSON files of a run folder, read with their checksum and shape checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ace_bench.core.errors import FolderDamaged, StoreError
+from ace_bench.core.typed import converted, decoder_of
+from ace_bench.core.types import Labels
+from ace_bench.store.checksums import read_checked
+
+METRICS = "metrics.json"
+
+_Scores = dict[str, float | int | None]
+_Counts = dict[str, dict[str, int]]
+
+
+class _Headline(msgspec.Struct):
+    split: str
+    metric: str
+    after: float
+    n: int
+    before: float | None
+    ci95: tuple[float, float] | None
+
+
+class _Split(msgspec.Struct):
+    after: _Scores
+    before: _Scores | None
+
+
+class _Context(msgspec.Struct):
+    kind: str
+    items: int
+    tokens: int
+    digest: str
+
+
+class _About(msgspec.Struct):
+    """What names a run, in ``environment.json`` and ``metrics.json``."""
+
+    task: str
+    method: str
+    backbone: str
+    mode: str
+    labels: Labels
+    seed: int
+    source: str
+    simulated: bool
+    digest: str
+
+
+class _Metrics(_About):
+    headline: _Headline
+    splits: dict[str, _Split]
+    context: _Context
+    rollouts: dict[str, int]
+    steps: int
+    calls: _Counts
+    faults: _Counts
+    tokens: dict[str, dict[str, int | None]]
+    usd: _Scores
+    replayed: dict[str, int]
+    dropped_items: dict[str, int]
+    cache: dict[str, dict[str, Any]]
+    timing: dict[str, dict[str, float]]
+
+
+class _Status(msgspec.Struct):
+    state: str
+    reason: str = ""
+
+
+class _Settings(msgspec.Struct):
+    task: dict[str, Any]
+    method: dict[str, Any]
+    agent: dict[str, Any]
+    backbone: dict[str, Any]
+    mode: dict[str, Any]
+    roles: dict[str, dict[str, Any] | None] | None = None
+
+
+def read_metrics(folder: Path) -> dict[str, Any] | None:
+    """Return the metrics of a finished run, ``None`` of another; raises ``StoreError``."""
+    try:
+        (folder / METRICS).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise StoreError(f"{folder} cannot be read ({error.strerror}); make it readable, or restore it") from error
+    metrics = read_object(folder, METRICS, _Metrics)
+    if metrics["headline"]["split"] not in metrics["splits"]:
+        raise FolderDamaged(f"{folder / METRICS} is damaged (no scores of its split); repeat the command of the run")
+    return metrics
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """Return what ``environment.json`` says of a run; raises ``StoreError``."""
+    return read_object(folder, "environment.json", _About)
+
+
+def read_status(folder: Path) -> dict[str, Any]:
+    """Return how a run stands; raises ``StoreError``."""
+    return read_object(folder, "status.json", _Status)
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Return the resolved configuration of a run; raises ``StoreError``."""
+    return _read(folder, "config.yaml", partial(msgspec.yaml.decode, type=dict[str, Any]), _Settings)
+
+
+def read_object(folder: Path, name: str, kind: type | None = None) -> dict[str, Any]:
+    """Read a JSON object of a run folder that has the fields of ``kind``; raises ``StoreError``."""
+    return _read(folder, name, decoder_of(dict[str, Any]).decode, kind)
+
+
+def _read(folder: Path, name: str, decode: Callable[[bytes], Any], kind: type | None) -> dict[str, Any]:
+    path = folder / name
+    try:
+        found: dict[str, Any] = decode(read_checked(folder, name))
+        if kind is not None:
+            converted(found, kind)
+    except FileNotFoundError as error:
+        raise FolderDamaged(f"{path} is missing; repeat the command of the run") from error
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read ({error.strerror}); make it readable, or restore it") from error
+    except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or another shape
+        raise FolderDamaged(f"{path} is damaged ({error}); repeat the command of the run") from error
+    return found

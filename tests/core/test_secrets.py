@@ -1,0 +1,122 @@
+"""What counts as a secret in settings and messages, and what does not."""
+
+from __future__ import annotations
+
+import pytest
+from omegaconf import OmegaConf
+
+from ace_bench.core.errors import ConfigError, Stopped
+from ace_bench.core.redaction import redacted
+from ace_bench.core.secrets import refuse_secret_arguments, refuse_secrets
+from tests.launching import ROOT
+
+PLANTED = "planted-0123456789abcdef"
+
+HOLDING = [
+    # Names that say it.
+    {"backbone": {"api_key": PLANTED}},
+    {"backbone": {"apiKey": PLANTED}},
+    {"backbone": {"extra_body": {"api-key": PLANTED}}},
+    {"backbone": {"extra_body": {"auth": {"password": PLANTED}}}},
+    {"backbone": {"extra_body": {"providers": [{"access_token": PLANTED}]}}},
+    {"backbone": {"extra_headers": {"Authorization": PLANTED}}},
+    {"backbone": {"extra_headers": {"Proxy-Authorization": PLANTED}}},
+    {"backbone": {"extra_headers": {"X-API-Key": PLANTED}}},
+    {"backbone": {"extra_headers": {"Ocp-Apim-Subscription-Key": PLANTED}}},
+    {"backbone": {"extra_headers": {"Cookie": PLANTED}}},
+    {"backbone": {"server": {"env": {"HF_TOKEN": PLANTED}}}},
+    {"backbone": {"server": {"flags": ["--api-key", PLANTED]}}},
+    {"backbone": {"server": {"flags": [f"--api-key={PLANTED}"]}}},
+    {"roles": {"judge": {"token": PLANTED}}},
+    # Values that look like it.
+    {"backbone": {"base_url": f"http://user:{PLANTED}@host/v1"}},
+    {"backbone": {"base_url": f"http://user:{PLANTED}/odd@host/v1"}},
+    {"backbone": {"base_url": f"https://{PLANTED}@host/v1"}},
+    {"backbone": {"base_url": f"https://host/v1?api_key={PLANTED}"}},
+    {"backbone": {"base_url": f"https://host/v1?version=1&key={PLANTED}"}},
+    {"backbone": {"url": f"https://host?sig={PLANTED}"}},
+    {"task": {"data_dir": f"s3://id:{PLANTED}@bucket"}},
+    {"backbone": {"extra_headers": {"X-Team": f"Bearer {PLANTED}"}}},
+    {"backbone": {"extra_body": {"note": "sk-proj-0123456789abcdefghij"}}},
+    {"tracker": {"project": f"x-{PLANTED}"}},  # the value of an environment variable
+]
+
+HARMLESS = [
+    {"backbone": {"api_key_env": "OPENAI_API_KEY", "headers_from_env": {"Authorization": "GATEWAY_TOKEN"}}},
+    {"backbone": {"sampling": {"max_tokens": 5, "max_tokens_field": "max_tokens"}, "cache": {"salt": "new"}}},
+    {"backbone": {"extra_body": {"stop_token_ids": [1], "eos_token": "</s>", "token_budget": 7}}},
+    {"backbone": {"base_url": "http://localhost:8000/v1", "model": "org/sk-model", "api_key": None}},
+    {"backbone": {"extra_headers": {"X-Team": "ace", "HTTP-Referer": "https://example.org/?page=1"}}},
+    {"task": {"data_dir": "hf://datasets/org/name@main"}},
+    {"name": "key_study", "task": {"data_dir": "~/tokens/password"}},
+]
+
+
+@pytest.fixture(autouse=True)
+def _planted(monkeypatch):
+    monkeypatch.setenv("SOME_SERVICE_API_KEY", PLANTED)
+    monkeypatch.setenv("OTHER_API_KEY", "none")
+
+
+@pytest.mark.parametrize("settings", HOLDING, ids=str)
+def test_a_setting_with_a_secret_is_refused_by_name(settings, monkeypatch):
+    if "tracker" not in settings:
+        monkeypatch.delenv("SOME_SERVICE_API_KEY")
+    with pytest.raises(
+        ConfigError, match=r"^(backbone|roles|task|tracker)\..* put it into an environment variable"
+    ) as no:
+        refuse_secrets(settings)
+    assert PLANTED not in str(no.value)
+    assert "0123456789" not in str(no.value)
+    assert "\n" not in str(no.value)
+
+
+@pytest.mark.parametrize("settings", HARMLESS, ids=str)
+def test_other_settings_pass(settings):
+    refuse_secrets(settings)
+
+
+def test_every_option_that_comes_with_the_program_passes():
+    for path in (ROOT / "configs").rglob("*.yaml"):
+        refuse_secrets(OmegaConf.to_container(OmegaConf.load(path)))
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        f"backbone.base_url=http://u:{PLANTED}@host/v1",
+        f"+backbone.extra_body.api_key={PLANTED}",
+        f"++backbone.extra_body={{auth: {{password: {PLANTED}}}}}",
+        f"backbone.extra_headers={{X-API-Key: {PLANTED}}}",
+        f"backbone.server.flags=[--api-key,{PLANTED}]",
+        f"backbone.base_url=http://a/v1,http://u:{PLANTED}@host/v1",
+        f"tracker.project={PLANTED}",
+    ],
+)
+def test_arguments_are_refused_before_anything_reads_them(argument):
+    with pytest.raises(ConfigError, match="environment variable") as no:
+        refuse_secret_arguments(["task=finer", argument])
+    assert PLANTED not in str(no.value)
+
+
+def test_ordinary_arguments_pass():
+    refuse_secret_arguments(
+        ["task=finer", "limit={train: 1, test: 2}", "seed=0,1", "--multirun", "backbone.api_key_env=MY_KEY", "a=[", "x"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (f"no answer from http://u:{PLANTED}@host/v1", "no answer from http://[key]@host/v1"),
+        (f"GET /v1?api_key={PLANTED}&page=2", "GET /v1?api_key=[key]&page=2"),
+        (f"header {PLANTED} is wrong", "header [key] is wrong"),
+        ("Incorrect API key provided: sk-ab***yz.", "Incorrect API key provided: [key]"),
+        ("none of these", "none of these"),
+        ("mail a@b.org, see https://example.org/a?page=3", "mail a@b.org, see https://example.org/a?page=3"),
+    ],
+)
+def test_messages_are_redacted_wherever_errors_go(said, shown):
+    assert redacted(said) == shown
+    assert str(ConfigError(said)) == shown
+    assert Stopped(said).reason == shown

@@ -1,0 +1,216 @@
+"""Ctrl-C, SIGTERM and the end of a parent stop a run within seconds, whatever its calls are doing."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from ace_bench.backbones.embedded.faults import Faults
+from ace_bench.backbones.embedded.serve import ReaderServer
+from tests.backbones.serving import running
+from tests.launching import ROOT, Ran, launch
+
+LONGEST_S = 15
+"""Three times what is promised: other work on the machine must not fail a test."""
+
+
+class Reader(ReaderServer):
+    """Answers the probe and some calls; then it fails or keeps everyone waiting."""
+
+    answers = 3
+
+    def __init__(self, then):
+        super().__init__(host="127.0.0.1", port=0)
+        self.then = then
+
+    def count(self, what):
+        if what == "requests" and self.stats()["requests"] >= self.answers:
+            if self.then == "fails":
+                self.faults = Faults(chances={"http_500": 1.0})
+            else:
+                self.latency_s = 30.0
+        return super().count(what)
+
+
+def arguments(server):
+    return (
+        "task=formula",
+        "method=base",
+        "task.source=sample",
+        "limit=6",
+        "concurrency=2",
+        "backbone=openai_compatible",
+        f"backbone.base_url={server.address}",
+        "backbone.model=embedded",
+        "backbone.simulated=true",
+        "backbone.api_key_env=null",
+        "backbone.retry.first_pause=30",
+    )
+
+
+def wait_for_requests(server, number, process):
+    until = time.monotonic() + 60
+    while server.stats()["requests"] < number:
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def start(server, results, *settings):
+    command = [sys.executable, "run.py", *arguments(server), *settings, f"results={results}"]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+@pytest.mark.parametrize(
+    ("then", "number"), [("fails", signal.SIGTERM), ("waits", signal.SIGINT)], ids=["in a pause", "in a request"]
+)
+def test_a_run_that_waits_for_its_backbone_stops_within_seconds_and_records_nothing(then, number, tmp_path):
+    with running(Reader(then)) as server, start(server, tmp_path / "cut") as process:
+        wait_for_requests(server, server.answers + 2, process)
+        asked = time.monotonic()
+        process.send_signal(number)
+        output = process.communicate(timeout=60)[0]
+        assert time.monotonic() - asked < LONGEST_S
+    assert process.returncode == 130
+    assert "Traceback" not in output
+    folder = ROOT / output.splitlines()[-1]
+    assert json.loads((folder / "status.json").read_text())["state"] == "stopped"
+    calls = [json.loads(line) for line in (folder / "calls.jsonl").read_text().splitlines()]
+    assert [call["fault"] for call in calls] == [None] * (server.answers - 1)
+    with running(ReaderServer(host="127.0.0.1", port=0)) as server:
+        continued = launch(tmp_path / "cut", *arguments(server))
+        whole = launch(tmp_path / "whole", *arguments(server))
+    assert continued.folder == folder
+    assert continued.lasting() == whole.lasting()
+
+
+class Stormy(ReaderServer):
+    """Has an outage or a bad time from some request on; none until then."""
+
+    storm = (10**9, {})
+
+    def count(self, what):
+        if what == "requests":
+            first, chances = self.storm
+            self.faults = Faults(chances=chances if self.stats()["requests"] >= first else {}, seed=first)
+        return super().count(what)
+
+
+STORMS = ({"http_500": 1.0}, {"http_500": 0.4, "drop": 0.2, "truncate": 0.2})
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "method",
+    [
+        ("method=ace", "mode.epochs=1", "limit=12"),
+        ("method=dc_rs", "mode=online", "limit=15"),
+        ("method=gepa", "method.auto=null", "method.max_metric_calls=30", "limit=6"),
+    ],
+    ids=lambda settings: settings[0],
+)
+def test_kills_interruptions_and_outages_at_random_moments_change_nothing(method, tmp_path):
+    rng = random.Random(method[0])
+    with running(Stormy(host="127.0.0.1", port=0, latency_s=0.01)) as server:
+        settings = (*method, "estimate=false", "backbone.retry.times=1", "backbone.retry.first_pause=0")
+        whole = launch(tmp_path / "whole", *arguments(server), *settings)
+        calls = len(whole.lines("calls"))
+        for blow in (*rng.sample([*STORMS, "SIGKILL", "SIGTERM", "SIGINT", "SIGKILL"], 6), None):
+            moment = server.stats()["requests"] + rng.randrange(2, calls // 4)
+            server.storm = (moment, blow) if isinstance(blow, dict) else (10**9, {})
+            with start(server, tmp_path / "cut", *settings) as process:
+                if isinstance(blow, str):
+                    while process.poll() is None and server.stats()["requests"] < moment:
+                        time.sleep(0.005)
+                    process.send_signal(getattr(signal, blow))
+                output = process.communicate(timeout=240)[0]
+            assert process.returncode in (0, 3, 130, -signal.SIGKILL), output
+            assert "Traceback" not in output
+    assert process.returncode == 0, output
+    cut = Ran(status=0, folder=ROOT / output.splitlines()[-1])
+    assert cut.lasting() == whole.lasting()
+    answered = [call["id"] for call in cut.lines("calls") if call["fault"] is None]
+    assert sorted(answered) == sorted(call["id"] for call in whole.lines("calls"))
+
+
+def wait_for_handler(process):
+    """Wait until Python itself has started, whose own traceback nobody can prevent."""
+    status = Path(f"/proc/{process.pid}/status")
+    if not status.exists():
+        pytest.skip("sees by Linux's means when the program begins")
+    while not int(status.read_text().partition("SigCgt:")[2].split()[0], 16) >> (signal.SIGTERM - 1) & 1:
+        assert process.poll() is None
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("program", ["run.py", "scripts/reproduce.py"])
+def test_a_stop_while_the_program_is_still_loading_is_one_sentence(program, tmp_path):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        for delay in (0.0, 0.3):
+            task = ("task=finer", "task.source=sample") if program == "run.py" else ("table=2", "backbone=embedded")
+            command = [sys.executable, program, *task, f"results={tmp_path}"]
+            process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            with process:
+                wait_for_handler(process)
+                time.sleep(delay)
+                process.send_signal(number)
+                output = process.communicate(timeout=60)[0]
+            assert process.returncode in (130, 128 + number), output
+            assert "Traceback" not in output
+            assert "nterrupted" in output or "Stopped" in output
+
+
+def children(parent):
+    """The processes that a process has started and not put away; none where the system does not show them."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # others come and go
+            if int(path.read_text().rpartition(")")[2].split()[1]) == parent:
+                found.append(path.parent)
+    return found
+
+
+def wait_for_silence(server):
+    """Wait until a server is asked nothing any more, and say how long that took."""
+    began = time.monotonic()
+    last, since = -1, began
+    while time.monotonic() - since < 2.0:
+        assert time.monotonic() - began < 60
+        if server.stats()["requests"] != last:
+            last, since = server.stats()["requests"], time.monotonic()
+        time.sleep(0.05)
+    return since - began
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(
+            ("run.py", "-m", "method=ace", "seed=0,1,2", "launcher=joblib", "hydra.launcher.n_jobs=2"), id="joblib"
+        ),
+        pytest.param(("scripts/reproduce.py", "table=4b", "--jobs", "2"), id="reproduce", marks=pytest.mark.thorough),
+    ],
+)
+def test_runs_end_with_the_process_that_started_them(program, tmp_path):
+    with running(ReaderServer(host="127.0.0.1", port=0, latency_s=0.05)) as server:
+        settings = [word for word in arguments(server) if not word.startswith(("task=", "method=", "limit="))]
+        task = () if "reproduce" in program[0] else ("task=formula",)
+        command = [sys.executable, *program, *task, *settings, f"results={tmp_path}"]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            wait_for_requests(server, 40, process)
+            workers = children(process.pid)
+            process.kill()
+        assert wait_for_silence(server) < LONGEST_S
+    states = [json.loads(path.read_text()) for path in tmp_path.rglob("status.json")]
+    assert {state["state"] for state in states} <= {"stopped", "finished"}
+    assert any("the process that started the run has ended" in state["reason"] for state in states)
+    until = time.monotonic() + 60
+    while any(worker.exists() for worker in workers):
+        assert time.monotonic() < until, "a worker waits for work that never comes"
+        time.sleep(0.1)

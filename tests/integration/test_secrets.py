@@ -1,0 +1,152 @@
+"""Secrets stay in the environment: planted in every place, they are in no file and on no console."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ace_bench.backbones.embedded import serve
+from ace_bench.backbones.embedded.faults import Faults
+from tests.backbones.serving import running
+from tests.launching import ROOT, launch
+
+KEY, TOKEN, PASSWORD = "sk-planted-0123456789abcdef", 'gateway "planted" token', "planted-proxy-password"
+PLANTED = ("planted", "0123456789abcdef")
+SAMPLES = ("task=finer", "task.source=sample", "method=ace", "limit={train: 3, val: 1, test: 3}")
+
+
+class Echoing(serve._Handler):
+    """A server that repeats what it was sent: the worst that a gateway under debugging does."""
+
+    def _error(self, status: int, code: str, message: str) -> None:
+        super()._error(status, code, f"{message} You sent {dict(self.headers)} to http://u:{PASSWORD}@me{self.path}")
+
+    def _send(self, status: int, content: Any, *, cut: bool = False) -> None:
+        if "choices" in content and not self.server.count("replies") % 3:
+            content["choices"][0]["message"]["content"] = f"not JSON; you are {self.headers['Authorization']}"
+        super()._send(status, content, cut=cut)
+
+
+@pytest.fixture(autouse=True)
+def _planted(monkeypatch):
+    monkeypatch.setenv("MY_KEY", KEY)
+    monkeypatch.setenv("MY_GATEWAY", TOKEN)
+    for name in ("https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, f"http://user:{PASSWORD}@127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+
+
+def reaching(url: str) -> tuple[str, ...]:
+    return (
+        "backbone=openai_compatible",
+        f"backbone.base_url={url}",
+        "backbone.model=embedded",
+        "backbone.simulated=true",
+        "backbone.api_key_env=MY_KEY",
+        "+backbone.headers_from_env.X-Gateway=MY_GATEWAY",
+        "backbone.retry.first_pause=0.001",
+        "backbone.retry.longest_pause=0.002",
+        "backbone.retry.times=2",
+        *SAMPLES,
+    )
+
+
+def found_in(folder: Path) -> list[str]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert files
+    return [path.name for path in files if any(secret.encode() in path.read_bytes() for secret in PLANTED)]
+
+
+def clean(text: str) -> bool:
+    return not any(secret in text for secret in PLANTED)
+
+
+def test_a_run_with_failing_calls_writes_and_shows_no_secret(tmp_path, capfd):
+    faults = Faults(chances={"http_500": 0.2, "http_429": 0.1, "drop": 0.1}, seed=3)
+    server = serve.ReaderServer(host="127.0.0.1", port=0, faults=faults)
+    server.RequestHandlerClass = Echoing
+    with running(server):
+        ran = launch(tmp_path, *reaching(server.address))
+        happened = server.stats()
+    assert happened["fault_http_500"]
+    assert happened["replies"] > 10
+    assert "[key]" in (ran.folder / "calls.jsonl").read_text(), "the server did repeat them"
+    assert found_in(tmp_path) == []
+    shown = capfd.readouterr()
+    assert clean(shown.out + shown.err)
+
+
+@pytest.mark.parametrize("status", [401, 404, 500])
+def test_a_run_that_cannot_start_shows_no_secret(tmp_path, capfd, status):
+    server = serve.ReaderServer(host="127.0.0.1", port=0)
+
+    class Refusing(Echoing):
+        def _complete(self, *_: object) -> None:
+            self._error(status, "refused", "No.")
+
+    server.RequestHandlerClass = Refusing
+    with running(server):
+        ran = launch(tmp_path, *reaching(server.address))
+    assert ran.status in (2, 3)
+    shown = capfd.readouterr()
+    assert "[key]" in shown.out + shown.err
+    assert clean(shown.out + shown.err)
+    assert found_in(tmp_path) == []
+
+
+def test_a_proxy_that_cannot_be_reached_is_named_without_its_password(tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("http_proxy", f"http://user:{PASSWORD}@127.0.0.1:9")
+    monkeypatch.delenv("no_proxy")
+    ran = launch(tmp_path, *reaching("http://127.0.0.1:8/v1"))
+    assert ran.status in (2, 3)
+    shown = capfd.readouterr()
+    assert "cannot be reached" in shown.out + shown.err
+    assert clean(shown.out + shown.err)
+    assert found_in(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        f"backbone.base_url=http://user:{PASSWORD}@127.0.0.1:9/v1",
+        f"backbone.base_url='http://127.0.0.1:9/v1?api_key={PASSWORD}'",
+        f"+backbone.extra_body.api_key={PASSWORD}",
+        f"+backbone.extra_headers.Authorization='Bearer {PASSWORD}'",
+        f"+backbone.api_key={KEY}",
+        "+backbone.extra_body.note=${oc.env:MY_KEY}",
+    ],
+)
+def test_settings_that_hold_secrets_are_refused_before_anything_is_written(tmp_path, capfd, setting):
+    ran = launch(tmp_path, *reaching("http://127.0.0.1:9/v1"), setting)
+    assert ran.status == 2
+    said = capfd.readouterr().err
+    assert "environment variable" in said
+    assert clean(said)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run.py", *SAMPLES, "backbone=openai_compatible", f"backbone.base_url=http://u:{PASSWORD}@h/v1", "--multirun"),
+        ("run.py", *SAMPLES, f"backbone.api_key={KEY}"),
+        ("scripts/reproduce.py", "table=2", "--dry-run", f"backbone.base_url=http://h/v1?api_key={PASSWORD}"),
+    ],
+)
+def test_commands_with_secrets_are_refused_and_never_repeated(tmp_path, command):
+    script, *arguments = command
+    done = subprocess.run(
+        [sys.executable, str(ROOT / script), *arguments, f"results={tmp_path / 'results'}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "environment variable" in done.stderr
+    assert clean(done.stdout + done.stderr)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,254 @@
+"""Every command that a page prints is run as it is printed, in a copy of the project: `world.py` says how.
+
+What cannot be run here is listed with the reason. Of the pages in `QUICK`, `make test` runs the scripts and make
+targets, and of the commands of run.py and reproduce.py the first of each kind; `make test-thorough` does so for the
+other pages. On all pages `make test` checks the settings of run.py's and reproduce.py's commands. `make test-printed`
+runs every command to its end, which takes long.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from itertools import chain, product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.launching import ROOT
+from tests.pages.reading import PAGES, commands, unmarked
+from tests.pages.world import World
+from tests.scripts.conftest import one_composer, reproduce, script  # noqa: F401 - fixtures
+from tests.wrong.refusing import PARSER, configured
+
+QUICK = ("README.md", "docs/reproducing.md", "docs/costs.md", "docs/reports.md")
+PACKAGES = "installs packages from an index"
+HUB = "downloads data"
+SUITE = "runs tests or linters, this one too"
+CLUSTER = "needs several machines"
+ACCOUNT = "needs an account"
+DOCKER = "needs Docker"
+NAME = "names a program; it is not to be typed"
+
+NOT_RUN = {
+    "make setup": PACKAGES,
+    ".venv/bin/pip install -e '.[embeddings]'": PACKAGES,
+    "pip install -e '.[optimisers]'": PACKAGES,
+    "pip install -e '.[sweeps]'": PACKAGES,
+    "pip install -e '.[data]'": PACKAGES,
+    "pip install -e '.[langchain]'": PACKAGES,
+    "pip install -e '.[tracking]' && wandb login": PACKAGES,
+    "make data": HUB,
+    "python scripts/download_data.py finer": HUB,
+    "python scripts/download_data.py bird_sql": HUB,
+    "python scripts/download_data.py ddxplus": HUB,
+    "python scripts/download_data.py ddxplus --revision main": HUB,
+    "python scripts/setup_appworld.py --data": HUB,
+    ".venv/bin/python scripts/setup_appworld.py --data": HUB,
+    "make test": SUITE,
+    "make test-thorough": SUITE,
+    "make test-printed": SUITE,
+    "make test-vllm": SUITE,
+    'make test ARGS="tests/tasks -k finer"': SUITE,
+    "make lint": SUITE,
+    "make format": SUITE,
+    ".venv/bin/pre-commit install": SUITE,
+    "ray start --head": CLUSTER,
+    "ray start --address=HOST:6379": CLUSTER,
+    "ray start --head --port=6379": CLUSTER,
+    "ray start --address=HEAD:6379": CLUSTER,
+    "python run.py task=finer method=ace tracker=wandb": ACCOUNT,
+    "wandb sync results/main/*/*/*/wandb/offline-run-*": ACCOUNT,
+    "docker build -t ace-bench .": DOCKER,
+    "docker run --rm --pids-limit 2000 --memory 16g --cap-drop ALL --cap-add SETUID --cap-add SETGID --cap-add CHOWN "
+    "--cap-add DAC_OVERRIDE --cap-add KILL --cap-add FOWNER "
+    '-v "$PWD/results:/ace-bench/results" -v "$PWD/data:/ace-bench/data" '
+    "-e OPENAI_API_KEY ace-bench task=appworld method=ace": DOCKER,
+    "appworld download data": NAME,
+    "appworld evaluate": NAME,
+    "appworld pack": NAME,
+    "vllm serve": NAME,
+    "vllm serve --help": NAME,
+}
+"""Commands that are not run, with the reason."""
+
+PREPARED = {
+    "python run.py task=finer method=ace backbone=gpt_5_1 limit=20 dry_run=true",
+    "python run.py task=finer method=ace backbone=gpt_5_1 limit=20 budget.usd=5",
+    "python run.py backbone=openai_compatible backbone.base_url=http://host:8000/v1 backbone.model=NAME "
+    "backbone.api_key_env=null",
+    "python run.py task=finer method=ace backbone=vllm backbone.url=http://localhost:8000 backbone.model=NAME",
+    "python run.py task=finer method=ace backbone=vllm backbone.launch=true "
+    "backbone.model=meta-llama/Llama-3.3-70B-Instruct backbone.server.tensor_parallel=4",
+    "python scripts/reproduce.py table=2",
+    "python run.py task=finer method=ace backbone=gpt_5_1",
+    "python run.py task=finer method=ace backbone=openai_compatible backbone.base_url=http://localhost:8000/v1 "
+    "backbone.model=Qwen/Qwen3-8B backbone.api_key_env=null",
+    "python scripts/reproduce.py table=1 backbone=vllm backbone.url=http://localhost:8000 "
+    "backbone.model=deepseek-ai/DeepSeek-V3.1 '+backbone.extra_body.chat_template_kwargs={thinking: false}'",
+    "python scripts/reproduce.py table=2 seed=0,1,2",
+    "python scripts/reproduce.py table=2 backbone=vllm backbone.url=http://localhost:8000 backbone.model=NAME",
+    "python run.py -m task=finer,formula seed=0,1,2 backbone=vllm backbone.url=http://HOST:8000 backbone.model=MODEL "
+    "launcher=joblib hydra.launcher.n_jobs=4 concurrency=16",
+    "python run.py task=appworld method=ace backbone=deepseek_v3_1",
+    "python run.py task=bird_sql method=ace backbone=deepseek_v3_1 task.metric=judge",
+    "python run.py task=ddxplus method=base backbone=gpt_4o_mini",
+    "python run.py task=finer method=ace backbone=vllm backbone.url=http://localhost:8000 backbone.model=Qwen/Qwen3-8B",
+    "python run.py task=finer method=ace backbone=vllm backbone.launch=true backbone.model=Qwen/Qwen3-8B",
+    "python run.py task=finer method=ace backbone=vllm backbone.launch=true "
+    "backbone.model=meta-llama/Llama-3.3-70B-Instruct backbone.server.tensor_parallel=8 concurrency=64",
+    "python run.py task=finer method=ace backbone=vllm backbone.launch=true backbone.model=deepseek-ai/DeepSeek-V3.1 "
+    "backbone.server.tensor_parallel=8 backbone.server.pipeline_parallel=2 "
+    "backbone.server.distributed_executor_backend=ray",
+}
+"""Commands whose page says that they need real data and a sentence model. All others run on a fresh checkout."""
+
+LONG = {
+    "python run.py task=appworld method=ace": "--cfg job",
+    "python run.py task=appworld method=ace backbone=deepseek_v3_1": "--cfg job",
+    "python run.py task=appworld task.test_split=test_challenge mode=evaluate mode.context=FILE": "--cfg job",
+    "python scripts/pack_leaderboard.py results/main/appworld-ace-deepseek_v3_1-offline/.../seed0 "
+    "--name ace_myrun --method ACE --llm DeepSeek-V3.1": "--help",
+    "python scripts/reproduce.py table=2": "--dry-run",
+    "python scripts/reproduce.py table=2 seed=0,1,2": "--dry-run",
+    "python scripts/reproduce.py table=2 backbone=embedded limit=10": "--dry-run",
+    "python scripts/reproduce.py table=1 backbone=vllm backbone.url=http://localhost:8000 "
+    "backbone.model=deepseek-ai/DeepSeek-V3.1 '+backbone.extra_body.chat_template_kwargs={thinking: false}'": (
+        "--dry-run"
+    ),
+    "python scripts/reproduce.py table=2 backbone=vllm backbone.url=http://localhost:8000 backbone.model=NAME": (
+        "--dry-run"
+    ),
+    "python scripts/reproduce.py table=2 results=results/smoke --jobs 2 backbone=vllm "
+    "backbone.url=http://localhost:8000 backbone.model=NAME backbone.sampling.max_tokens=128 task.source=sample "
+    "embedder=hashing limit=1 gepa:method.max_metric_calls=3 mipro:method.auto=light "
+    "ace:method.max_reflection_rounds=1 ace:mode.epochs=1": "--dry-run",
+    "make rehearsal": "ARGS=--dry-run",
+    "python scripts/benchmark.py methods --data DIR --results DIR2 --out FILE.md": "--help",
+    "python scripts/benchmark.py sql": "--help",
+    "make bench": "ARGS=--help",
+    "make figures": "ARGS=--help",
+    "python scripts/make_figures.py": "--help",
+    # the same ways as on README.md
+    "python run.py task=finer method=ace backbone=gpt_5_1": "--cfg job",
+    "python run.py task=finer method=ace backbone=openai_compatible backbone.base_url=http://localhost:8000/v1 "
+    "backbone.model=Qwen/Qwen3-8B backbone.api_key_env=null": "--cfg job",
+    "python run.py task=finer method=ace backbone=vllm backbone.url=http://localhost:8000 "
+    "backbone.model=Qwen/Qwen3-8B": "--cfg job",
+    "python run.py task=finer method=ace backbone=vllm backbone.launch=true backbone.model=Qwen/Qwen3-8B": "--cfg job",
+    "python run.py task=finer method=ace backbone=vllm backbone.launch=true backbone.model=deepseek-ai/DeepSeek-V3.1 "
+    "backbone.server.tensor_parallel=8 backbone.server.pipeline_parallel=2 "
+    "backbone.server.distributed_executor_backend=ray": "--cfg job",
+    "python run.py task=finer method=ace backbone=vllm backbone.launch=true "
+    "backbone.model=meta-llama/Llama-3.3-70B-Instruct backbone.server.tensor_parallel=8 concurrency=64": "--cfg job",
+    "python run.py -m task=finer,formula seed=0,1,2 backbone=vllm backbone.url=http://HOST:8000 backbone.model=MODEL "
+    "launcher=joblib hydra.launcher.n_jobs=4 concurrency=16": "task=finer seed=0 dry_run=true",
+    "python run.py -m task=finer,formula method=base,icl,ace seed=0,1,2": "method=base,icl seed=0",
+}
+"""Commands that take long, with the words that have them checked or shortened."""
+
+
+SHORTENED = {
+    "python run.py task=appworld method=ace": "limit=1 mode.epochs=1",
+    "python run.py task=appworld method=ace backbone=deepseek_v3_1": "'limit={train: 1, val: 1}' mode.epochs=1",
+    "python run.py task=appworld task.test_split=test_challenge mode=evaluate mode.context=FILE": "limit=1",
+}
+"""Commands of minutes, with the words that shorten them where they are run. The leaderboard wants the whole split."""
+
+
+@pytest.fixture(scope="module")
+def world():
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # AppWorld's servers are users of their own, who cannot enter a private folder
+        made = World(Path(folder) / "ace-bench")
+        yield made
+        made.close()
+
+
+def runs(text):
+    """Whether a command is one of run.py with settings."""
+    return re.match(r"python run\.py (?!--help)", text)
+
+
+def reproduces(text):
+    """Whether a command is one of reproduce.py that runs or plans runs."""
+    return re.match(r"python scripts/reproduce\.py (?!--list)", text)
+
+
+def kind(text):
+    """What a command shows that others do not: of run.py and reproduce.py how they run, of others all of it."""
+    if runs(text):
+        return tuple(sorted({*re.findall(r" (-m|backbone=\w+|backbone\.launch=true)", text)}))
+    return ("--estimate" in text, LONG.get(text)) if reproduces(text) else text
+
+
+def first_of_kind(page):
+    """The commands of a page that are run by `make test`: no earlier command is of their kind."""
+    firsts = {}
+    for other in PAGES:
+        for text in commands(other):
+            if text not in NOT_RUN and LONG.get(text) != "--cfg job":
+                firsts.setdefault(kind(text), (other, text))
+    return [text for where, text in firsts.values() if where == page]
+
+
+def problems(world, page, texts, more):
+    """Run commands of a page, each with the words that ``more`` adds to it, and return what went wrong."""
+    world.open(page)
+    for text in texts:
+        if problem := world.run(text, more.get(text, ""), prepared=text in PREPARED):
+            yield problem
+    yield from world.faults()
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=() if page in QUICK else pytest.mark.thorough) for page in PAGES if first_of_kind(page)],
+)
+def test_commands_run_as_they_are_printed(page, world):
+    found = list(problems(world, page, first_of_kind(page), LONG))
+    assert not found, "\n\n".join(found)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(map(runs, commands(page)))])
+def test_settings_that_are_printed_exist(page):
+    for text in filter(runs, commands(page)):
+        words = [word for word in shlex.split(text)[2:] if word != "-m"]
+        sweep = [
+            [f"{one.get_key_element()}={value}" for value in one.sweep_string_iterator()]
+            if one.is_sweep_override()
+            else [word]
+            for word, one in zip(words, PARSER.parse_overrides(words), strict=True)
+        ]
+        for overrides in product(*sweep):
+            configured(overrides)
+
+
+@pytest.mark.parametrize("text", dict.fromkeys(filter(reproduces, chain.from_iterable(map(commands, PAGES)))))
+def test_settings_of_reproductions_that_are_printed_exist(text, reproduce):  # noqa: F811
+    status, said = reproduce(*shlex.split(text)[2:], "--dry-run")
+    assert status == 0, said
+
+
+@pytest.mark.printed
+@pytest.mark.parametrize("page", [page for page in PAGES if set(commands(page)) - NOT_RUN.keys()])
+def test_all_commands_run_as_they_are_printed(page, world):
+    found = list(problems(world, page, [text for text in commands(page) if text not in NOT_RUN], SHORTENED))
+    assert not found, "\n\n".join(found)
+
+
+def test_commands_that_are_treated_specially_are_printed_somewhere():
+    printed = {text for page in PAGES for text in commands(page)}
+    assert sorted({*NOT_RUN, *PREPARED, *LONG, *SHORTENED} - printed) == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if PREPARED & set(commands(page))])
+def test_pages_say_what_a_run_with_a_real_model_needs(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert "embedder=hashing" in text or "backbones.md" in text
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_says_whether_it_holds_commands(page):
+    assert unmarked(page) == []

@@ -1,0 +1,282 @@
+"""Queries that mean harm, are broken or run wild, and what is said of each: parts of the message, "|" between.
+
+``{tmp}`` stands for a folder beside the database, ``{other}`` for a database in it that the query has no business with.
+"" as the expectation means: refused or harmless, as long as it reaches nothing outside its box.
+"""
+
+from __future__ import annotations
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
+FOREVER = ENDLESS + "SELECT count(*) FROM n"
+_THOUSAND = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 1000) "
+
+_REFUSED = "not authorized|authoriz|prohibited"
+_NO_FUNCTION = "not authorized|no such function"
+_NO_TABLE = "not authorized|no such table|no such module|vtable constructor failed"
+_LATE = "longer than"
+_BIG = "too big|out of memory|too large"
+
+WRITES = dict.fromkeys(
+    [
+        "DELETE FROM people",
+        "UPDATE people SET age = 1 RETURNING *",
+        "INSERT INTO people VALUES (9, 'x', 1, 1) RETURNING *",
+        "INSERT INTO people SELECT * FROM people RETURNING id",
+        "INSERT INTO people VALUES (1, 'x', 1, 1) ON CONFLICT (id) DO UPDATE SET age = 0",
+        "REPLACE INTO people VALUES (1, 'x', 1, 1)",
+        "WITH p AS (SELECT 1) DELETE FROM people",
+        "WITH p AS (SELECT 1 AS a) UPDATE people SET age = (SELECT a FROM p)",
+        "UPDATE sqlite_master SET sql = 'x'",
+        "DELETE FROM sqlite_master",
+        "INSERT INTO sqlite_schema VALUES ('table', 'x', 'x', 1, 'x')",
+        "DROP TABLE people",
+        "DROP TABLE IF EXISTS people",
+        "DROP INDEX by_age",
+        "ALTER TABLE people RENAME TO p",
+        "ALTER TABLE people RENAME COLUMN age TO years",
+        "ALTER TABLE people ADD COLUMN x",
+        "ALTER TABLE people DROP COLUMN note",
+        "CREATE TABLE x (a)",
+        "CREATE TABLE x AS SELECT * FROM people",
+        "CREATE TEMP TABLE x AS SELECT 1",
+        "CREATE TABLE temp.x (a)",
+        "CREATE INDEX x ON people (name)",
+        "CREATE UNIQUE INDEX x ON people (id)",
+        "CREATE VIEW x AS SELECT 1",
+        "CREATE TEMP VIEW x AS SELECT 1",
+        "CREATE TRIGGER x AFTER INSERT ON people BEGIN SELECT 1; END",
+        "CREATE TEMP TRIGGER x AFTER INSERT ON people BEGIN INSERT INTO people VALUES (new.id + 1, 1, 1, 1); END",
+        "CREATE VIRTUAL TABLE x USING fts5(a)",
+        "CREATE VIRTUAL TABLE x USING fts4(a)",
+        "CREATE VIRTUAL TABLE x USING rtree(a, b, c)",
+        "CREATE VIRTUAL TABLE temp.x USING dbstat",
+        "CREATE VIRTUAL TABLE x USING csv(filename = '/etc/passwd')",
+        "CREATE VIRTUAL TABLE x USING fileio",
+        "REINDEX",
+        "ANALYZE",
+    ],
+    f"{_REFUSED}|no such module|may not be modified",
+)
+
+FILES = {
+    **dict.fromkeys(
+        [
+            "ATTACH '{tmp}/evil.sqlite' AS evil",
+            "ATTACH '{other}' AS o",
+            "ATTACH DATABASE 'file:{other}?mode=ro' AS o",
+            "ATTACH 'file:{tmp}/evil.sqlite?mode=rwc' AS evil",
+            "ATTACH ':memory:' AS m",
+            "ATTACH '' AS m",
+            "ATTACH ('{tmp}/' || 'evil.sqlite') AS evil",
+            "ATTACH (SELECT file FROM pragma_database_list) AS again",
+            "DETACH main",
+            "VACUUM",
+            "VACUUM INTO '{tmp}/evil.sqlite'",
+            "VACUUM main INTO '{tmp}/evil.sqlite'",
+            "EXPLAIN ATTACH '{tmp}/evil.sqlite' AS evil",
+            "PRAGMA temp_store_directory = '{tmp}'",
+            "PRAGMA data_store_directory = '{tmp}'",
+            "PRAGMA journal_mode = WAL",
+            "PRAGMA main.journal_mode = DELETE",
+            "PRAGMA wal_checkpoint(TRUNCATE)",
+            "PRAGMA writable_schema = 1",
+            "PRAGMA query_only = 0",
+            "PRAGMA trusted_schema = 1",
+            "PRAGMA temp_store = FILE",
+            "PRAGMA mmap_size = 1000000000",
+            "PRAGMA hard_heap_limit = 0",
+            "PRAGMA soft_heap_limit = 0",
+            "PRAGMA cache_size = -1000000000",
+            "PRAGMA threads = 64",
+            "PRAGMA user_version = 5",
+            "PRAGMA application_id = 5",
+            "PRAGMA optimize",
+            "PRAGMA incremental_vacuum",
+            "PRAGMA integrity_check",
+            "PRAGMA database_list",
+            "PRAGMA table_info(people)",
+            "PRAGMA compile_options",
+            "SELECT * FROM pragma_database_list",
+            "SELECT * FROM pragma_compile_options",
+            "SELECT * FROM pragma_table_info('people')",
+            "SELECT file FROM people, pragma_database_list",
+            "SELECT * FROM pragma_function_list",
+            "BEGIN EXCLUSIVE",
+            "BEGIN",
+            "COMMIT",
+            "ROLLBACK",
+            "SAVEPOINT a",
+            "RELEASE a",
+        ],
+        f"{_REFUSED}|no such table",
+    ),
+    **dict.fromkeys(
+        [
+            "SELECT load_extension('/tmp/x.so')",
+            "SELECT load_extension('{tmp}/x', 'sqlite3_extension_init')",
+            "SELECT name FROM people WHERE load_extension('x') IS NULL",
+            "SELECT fts3_tokenizer('simple', x'0000000000000000')",
+            "SELECT fts3_tokenizer('simple')",
+            "SELECT writefile('{tmp}/evil.txt', 'x')",
+            "SELECT writefile('{tmp}/evil.txt', note) FROM people",
+            "SELECT readfile('/etc/passwd')",
+            "SELECT readfile('{other}')",
+            "SELECT edit('x')",
+            "SELECT shell('id')",
+            "SELECT system('id')",
+            "SELECT eval('DELETE FROM people')",
+            "SELECT getenv('HOME')",
+            "SELECT sqlite_log(1, 'x')",
+            "SELECT sqlite_rename_table('main', 'table', 'people', 'x', 'p', 'p', 0)",
+            "SELECT sqlite_compileoption_get(1)",
+            "SELECT last_insert_rowid()",
+            "SELECT total_changes()",
+            "SELECT LOAD_EXTENSION('x')",
+            "SELECT \"load_extension\"('x')",
+        ],
+        f"{_NO_FUNCTION}|may not be used",
+    ),
+    **dict.fromkeys(
+        [
+            "SELECT * FROM dbstat",
+            "SELECT * FROM sqlite_dbpage",
+            "SELECT * FROM sqlite_stmt",
+            "SELECT * FROM fsdir('/')",
+            "SELECT * FROM fsdir('{tmp}', '.')",
+            "SELECT * FROM zipfile('{tmp}/a.zip')",
+            "SELECT * FROM csv('/etc/passwd')",
+            "SELECT * FROM json_each('[1, 2]')",
+            "SELECT * FROM json_tree('{}')",
+            "SELECT * FROM generate_series(1, 1000000000000)",
+            "SELECT * FROM o.keys",
+            "SELECT * FROM fts5vocab",
+        ],
+        f"{_NO_TABLE}|authoriz|no such function",
+    ),
+}
+
+SEVERAL = {
+    "SELECT 1; DROP TABLE people": "one statement",
+    "SELECT 1; SELECT 2": "one statement",
+    "SELECT 1; ATTACH '{tmp}/evil.sqlite' AS evil": "one statement",
+    "SELECT 1 /* ; */ ; -- x\n DELETE FROM people": "one statement",
+    "": "no query",
+    " ;\n;": "no query|one statement",
+    "-- DROP TABLE people": "no query",
+    "/* open": "no query",
+}
+
+ENDS_LATE = dict.fromkeys(
+    [
+        FOREVER,
+        ENDLESS + "SELECT sum(x) FROM n",
+        ENDLESS + "SELECT x FROM n WHERE x < 0",
+        ENDLESS + "SELECT max(x) OVER () FROM n WHERE x % 2 = 3",
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT count(*) FROM n",
+        "SELECT * FROM people WHERE (SELECT count(*) FROM (" + ENDLESS + "SELECT 1 FROM n)) > 0",
+        "SELECT EXISTS (" + ENDLESS + "SELECT 1 FROM n WHERE x < 0)",
+        "SELECT count(*) FROM people " + " ".join(f", people p{number}" for number in range(18)),
+        "SELECT count(*) FROM people a JOIN people b JOIN (" + ENDLESS + "SELECT x FROM n) ON a.id < 0",
+        "VALUES ((" + FOREVER + "))",
+        "EXPLAIN QUERY PLAN SELECT 1 WHERE (" + FOREVER + ")",
+    ],
+    _LATE,
+)
+ENDS_LATE["EXPLAIN QUERY PLAN SELECT 1 WHERE (" + FOREVER + ")"] = ""
+
+HUGE = {
+    ENDLESS + "SELECT x FROM n": "more than 1000 rows",
+    **dict.fromkeys(
+        [
+            "SELECT zeroblob(2000000000)",
+            "SELECT hex(zeroblob(999999999))",
+            "SELECT randomblob(1000000000)",
+            "SELECT hex(randomblob(100000000))",
+            "SELECT quote(zeroblob(100000000))",
+            "SELECT replace(hex(zeroblob(400000)), '0', hex(zeroblob(400000)))",
+            "SELECT replace(printf('%.900000c', 'a'), 'a', printf('%.900000c', 'b'))",
+            "SELECT '" + "x" * 2_000_000 + "'",
+            "SELECT " + " || ".join(["hex(zeroblob(400000))"] * 9),
+        ],
+        _BIG,
+    ),
+    **dict.fromkeys(
+        [
+            _THOUSAND + "SELECT group_concat(hex(zeroblob(100000))) FROM n",
+            _THOUSAND + "SELECT group_concat(printf('%.100000c', 'x'), '') FROM n",
+            _THOUSAND + "SELECT json_group_array(hex(zeroblob(100000))) FROM n",
+            _THOUSAND + "SELECT json_group_object(x, hex(zeroblob(100000))) FROM n",
+            _THOUSAND + "SELECT group_concat(hex(zeroblob(400000)), '') OVER (ORDER BY x) FROM n",
+            ENDLESS + "SELECT group_concat(x) FROM n",
+            ENDLESS + "SELECT json_group_array(x) FROM n",
+            "WITH RECURSIVE n(x) AS (SELECT 'a' UNION ALL SELECT x || x FROM n) SELECT length(x) FROM n",
+            "WITH RECURSIVE n(x) AS (SELECT zeroblob(900000) UNION ALL SELECT x FROM n) SELECT x FROM n ORDER BY x",
+            "WITH RECURSIVE n(x) AS (SELECT '[1]' UNION ALL SELECT json_array(x, x) FROM n) SELECT length(x) FROM n",
+        ],
+        f"{_BIG}|{_LATE}|not authorized",
+    ),
+    # These may end as they like: late, too big, or with a short result.
+    **dict.fromkeys(
+        [
+            "SELECT printf('%.2000000000c', 'x')",
+            "SELECT printf('%2000000000s', 'x')",
+            "SELECT format('%*d', 2147483647, 1)",
+            "SELECT printf('%.1000000000f', 1.0)",
+            "SELECT printf('%,.900000f', 9e307)",
+            "SELECT strftime('" + "%Y" * 40_000 + "', 'now')",
+            "SELECT date('now'" + ", '+1 day'" * 100 + ")",
+            "SELECT json_extract('" + "[" * 30_000 + "]" * 30_000 + "', '$[0]')",
+            "SELECT json('" + '{"a":' * 10_000 + "1" + "}" * 10_000 + "')",
+            "SELECT json_set('{}', '$" + ".a" * 20_000 + "', 1)",
+            "SELECT json_patch('{}', '{\"a\": 1}') FROM people, people, people",
+            "SELECT json_array_length('[" + "1," * 40_000 + "1]')",
+            "SELECT hex(zeroblob(400000)) LIKE '" + "%0" * 400 + "1'",
+            "SELECT hex(zeroblob(400000)) GLOB '" + "*0" * 400 + "1'",
+            "SELECT 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' LIKE '" + "%a" * 20 + "b'",
+            "SELECT soundex(hex(zeroblob(400000)))",
+            "SELECT trim(hex(zeroblob(400000)), hex(zeroblob(100000)))",
+            "SELECT char(" + ", ".join(["1114111"] * 100) + ")",
+            "SELECT count(DISTINCT randomblob(1000)) FROM people a, people b, people c, people d, people e, people f",
+            _THOUSAND + "SELECT count(*) FROM (SELECT DISTINCT hex(zeroblob(100000 + x)) FROM n)",
+            _THOUSAND + "SELECT x FROM n ORDER BY hex(zeroblob(300000 + x))",
+            _THOUSAND + "SELECT a.x FROM n a, n b ORDER BY randomblob(100000)",
+            _THOUSAND + "SELECT hex(zeroblob(300000 + x)) FROM n",
+        ],
+        "",
+    ),
+}
+
+DEEP = {
+    "SELECT " + "(" * 10_000 + "1" + ")" * 10_000: "overflow|too large|depth",
+    "SELECT " + "+".join(["1"] * 10_000): "depth",
+    "SELECT " + "-" * 20_000 + "1": "no query|depth|overflow|incomplete|column",
+    "SELECT " + "NOT " * 20_000 + "1": "depth|overflow",
+    "SELECT " + "CASE WHEN 1 THEN " * 2_000 + "1" + " END" * 2_000: "depth|overflow",
+    "SELECT * FROM " + "(SELECT * FROM " * 2_000 + "people" + ")" * 2_000: "depth|overflow|too many|too large",
+    "SELECT " + ", ".join(["1"] * 10_000): "too many columns",
+    "SELECT 1" + " UNION ALL SELECT 1" * 10_000: "too many terms|too large",
+    "SELECT 1 IN (" + ", ".join(map(str, range(15_000))) + ")": "",
+    "SELECT * FROM people "
+    + " ".join(f"JOIN people p{number} USING (id)" for number in range(100)): "at most 64 tables|too large",
+    "SELECT coalesce(" + ", ".join(["1"] * 200) + ")": "too many arguments",
+    "WITH " + ", ".join(f"t{number} AS (SELECT 1)" for number in range(5_000)) + " SELECT 1": "",
+}
+
+BROKEN = {
+    "I do not know.": "syntax error",
+    "SELECT": "incomplete|syntax",
+    "SELECT * FROM nowhere": "no such table",
+    "SELECT salary FROM people": "no such column",
+    "SELECT ?": "binding",
+    "SELECT :a, @b, $c": "binding",
+    "SELECT 'a\x00b'": "null character|unrecognized|syntax",
+    "SELECT '\udcff'": "codec",
+    "SELECT abs(-9223372036854775808)": "integer overflow",
+    "SELECT 'a' REGEXP 'b'": "REGEXP",
+    "SELECT 'a' MATCH 'b'": "not authorized|unable to use function MATCH",
+    "\x00\x01\x02\ufeff": "null character|unrecognized|syntax",
+    ".shell id": "syntax",
+    ".load /tmp/x.so": "syntax",
+}
+
+HOSTILE = {**WRITES, **FILES, **SEVERAL, **ENDS_LATE, **HUGE, **DEEP, **BROKEN}

@@ -1,0 +1,71 @@
+"""Runs wrong commands in this process and looks at how they are refused."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from ace_bench.runners import experiment
+from ace_bench.runners.mistyped import explain_overrides
+from tests.launching import ROOT, composed
+
+CONFIGS = ROOT / "configs"
+PARSER = OverridesParser.create()
+CALLED = "a call was made"
+
+
+def configured(overrides):
+    """Compose the choices of groups (cached: that takes longest) and apply the other overrides as Hydra does."""
+    choices = [one for one in overrides if one.startswith("hydra.") or (CONFIGS / re.split("[@=]", one)[0]).is_dir()]
+    config, chosen = composed(*choices)
+    for override in PARSER.parse_overrides([one for one in overrides if one not in choices]):
+        value = override.value()
+        OmegaConf.update(config, override.key_or_group, value, merge=True, force_add=override.is_add())
+    return config, chosen
+
+
+def refusal(overrides, results: Path, capsys) -> str:
+    """Return the one sentence by which a command is refused, after a look that nothing else happened."""
+    try:
+        config, chosen = configured(overrides)
+    except (OmegaConfBaseException, HydraException, ValueError):
+        return composing_error(overrides, capsys)
+    if not any(one.startswith("results=") for one in overrides):
+        config.results = str(results)
+    before = set(Path.cwd().iterdir())
+    status = experiment.run(config, chosen, ROOT)
+    printed = capsys.readouterr()
+    assert status == 2, f"{overrides} ended with {status}: {printed.out}"
+    assert printed.out == ""
+    assert not results.exists(), "a run folder was made"
+    assert set(Path.cwd().iterdir()) == before
+    return sentence(printed.err)
+
+
+def composing_error(overrides, capsys) -> str:
+    """Return what run.py says where Hydra cannot compose a command."""
+    with (
+        pytest.raises(SystemExit) as stopped,
+        explain_overrides(CONFIGS, overrides),
+        initialize_config_dir(str(CONFIGS), version_base="1.3"),
+    ):
+        compose("config", overrides=list(overrides), return_hydra_config=True)
+    assert stopped.value.code == 2
+    return sentence(capsys.readouterr().err)
+
+
+def sentence(error: str) -> str:
+    assert error.count("\n") == 1, error
+    assert error.endswith("\n")
+    assert "Traceback" not in error
+    assert "\\n" not in error
+    assert CALLED not in error
+    beginning, _, text = error.strip().partition("error: ")
+    assert beginning == ""
+    return text.replace(os.sep, "/")

@@ -1,0 +1,113 @@
+"""Wrong arguments of the scripts, and a few wrong commands as a user starts them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ace_bench.backbones.embedded import serve
+from tests.launching import ROOT
+from tests.wrong.refusing import sentence
+
+SCRIPTS = {
+    "check_task nope": "there is no task nope; choose one of appworld, bird_sql, ddxplus, finer, formula",
+    "check_task finer --data-dir nowhere": "task.data_dir=nowhere is not a folder",
+    "check_task finer --data-dir configs": "configs lacks train.jsonl",
+    "check_task formula --source sample --set hint": "--set hint has no value",
+    "check_task formula --source sample --set hint=maybe": "task.hint=maybe must be true or false",
+    "check_task formula --source sample --set hnit=true": "there is no setting task.hnit; did you mean task.hint?",
+    "check_task ddxplus --source sample --set val_size=0": "task.val_size=0 must be a whole number, 1 or more",
+    "check_task bird_sql --source sample --set metric=luck": "task.metric=luck must be one of",
+    "download_data nope": "there is no task nope",
+    "download_data appworld": "task appworld has no files to download",
+    "make_tables --results nowhere": "there are no runs in nowhere",
+    "make_tables --results README.md": "there are no runs in README.md",
+    "make_figures --results nowhere": "there are no runs in nowhere",
+    "make_tables nonsense": "nonsense is no setting; write table=nonsense",
+    "pack_leaderboard nowhere --name a --method b --llm c": "nowhere is not the folder of a finished run",
+    "import_official_prompts nowhere prompts/official": "nowhere",
+    "import_official_prompts configs prompts/official": "configs",
+    "reproduce": "say what to reproduce",
+    "reproduce table=99": "no runs make table 99",
+    "reproduce figure=x": "no runs make figure x",
+    "reproduce table=2 seed=x": "seed=x must be whole numbers from 0 up",
+    "reproduce table=2 nonsense": "nonsense is no setting",
+    "reproduce table=2 backbone=nowhere": "backbone=nowhere",
+    "reproduce table=2 limit=many": "limit=many must be a whole number",
+}
+USAGE = {
+    "check_task": "the following arguments are required: task",
+    "check_task finer --source imagined": "invalid choice: 'imagined'",
+    "make_tables --colour": "unrecognized arguments: --colour",
+    "download_data": "the following arguments are required",
+    "pack_leaderboard": "the following arguments are required",
+    "import_official_prompts": "the following arguments are required",
+}
+
+
+def run(script, arguments, capsys):
+    main = __import__(script).main
+    try:
+        status = main(arguments)
+    except SystemExit as stop:
+        status = stop.code
+    return status, capsys.readouterr()
+
+
+@pytest.fixture(autouse=True)
+def _in_the_project(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("ace_bench.tasks.data._DOWNLOADED", tmp_path / "none")
+
+
+@pytest.mark.parametrize("case", SCRIPTS)
+def test_a_wrong_argument_of_a_script(case, capsys):
+    script, *arguments = case.split(" ")
+    status, printed = run(script, arguments, capsys)
+    assert status == 2
+    assert SCRIPTS[case] in sentence(printed.err)
+
+
+@pytest.mark.parametrize("case", USAGE)
+def test_a_wrong_form_of_a_script(case, capsys):
+    script, *arguments = case.split(" ")
+    status, printed = run(script, arguments, capsys)
+    assert status == 2
+    assert USAGE[case] in printed.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("port", ["99999999", "-1", "http", "1.5"])
+def test_a_wrong_port_of_the_embedded_server(port, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        serve.main(["--port", port])
+    assert stopped.value.code == 2
+    assert "port" in capsys.readouterr().err.splitlines()[-1]
+
+
+COMMANDS = {
+    "methd=ace": "methd: there is no such key; did you mean method?",
+    "limit": "limit has no value: write limit=...",
+    "limit={train:": "limit={train: cannot be read: write key=value, close brackets",
+    "mode.epochs=1,2": "mode.epochs=1,2 gives several values: add --multirun for a sweep",
+    "backbone@roles.reflector=nowhere": "backbone@roles.reflector=nowhere: there are deepseek_v3_1, embedded",
+    "budget.calls=1.5": "budget.calls=1.5 must be a whole number, 1 or more, or null",
+}
+
+
+@pytest.mark.parametrize("wrong", COMMANDS)
+def test_a_wrong_command(wrong, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "run.py", wrong, f"results={tmp_path / 'results'}"],
+        cwd=ROOT,
+        env={**os.environ, "ACE_BENCH_DATA": ""},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert COMMANDS[wrong] in sentence(done.stderr)
+    assert not list(tmp_path.iterdir())

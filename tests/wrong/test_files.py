@@ -1,0 +1,268 @@
+"""Files and variables that cannot be used are named, before anything is made or sent."""
+
+import json
+import os
+import shutil
+import socket
+
+import pytest
+
+from ace_bench.store.prompts import PromptSet
+from tests.launching import ROOT, launch
+from tests.wrong.refusing import refusal
+
+SAMPLES = ROOT / "ace_bench" / "tasks" / "samples"
+SMALL = ("limit=2", "mode.epochs=1", "task.source=auto")
+GOOD = {
+    "finer": json.loads((SAMPLES / "finer" / "test.jsonl").read_text().splitlines()[0]),
+    "formula": json.loads((SAMPLES / "formula" / "test.jsonl").read_text().splitlines()[0]),
+    "ddxplus": json.loads((SAMPLES / "ddxplus" / "test.jsonl").read_text().splitlines()[0]),
+    "bird_sql": json.loads((SAMPLES / "bird_sql" / "test.jsonl").read_text().splitlines()[0]),
+}
+ASKED = {"finer": "context", "formula": "context", "ddxplus": "PATIENT_PROFILE", "bird_sql": "question"}
+
+
+def row(task, **changes):
+    return json.dumps({**GOOD[task], **changes}).encode()
+
+
+def without(task, name):
+    return json.dumps({key: value for key, value in GOOD[task].items() if key != name}).encode()
+
+
+ROWS = {
+    "not UTF-8": (lambda task: b"\xff" + row(task), "line 1: not UTF-8 (byte 1 of the line)"),
+    "truncated": (lambda task: row(task)[:30], "line 1: broken JSON"),
+    "a list": (lambda _: b"[1, 2]", "line 1: a JSON object was expected, found list"),
+    "a number": (lambda _: b"5", "line 1: a JSON object was expected, found int"),
+    "empty": (lambda _: b"", "holds no rows"),
+    "blank lines": (lambda _: b"\n \n", "holds no rows"),
+    "zeros": (lambda _: bytes(100), "line 1: broken JSON"),
+    "nested without end": (lambda _: b"[" * 100_000, "line 1: broken JSON"),
+    "without its question": (lambda task: without(task, ASKED[task]), "is missing"),
+    "a number as question": (lambda task: row(task, **{ASKED[task]: 5}), "must be a text, found int"),
+    "null as question": (lambda task: row(task, **{ASKED[task]: None}), "must be a text, found NoneType"),
+    "an empty question": (lambda task: row(task, **{ASKED[task]: " "}), "is empty"),
+    "half a letter": (lambda task: row(task, **{ASKED[task]: "\ud83d"}), "half a surrogate pair"),
+    "a repeated id": (lambda task: row(task, id="a") + b"\n" + row(task, id="a"), "id a was already used (line 1)"),
+    "a list as id": (lambda task: row(task, id=[1]), "field id must be a text or a whole number"),
+}
+OWN = {
+    "finer, three answers": ("finer", {"target": "A,B,C"}, "field target answers 3 of 4 questions"),
+    "finer, one answer": ("finer", {"target": "A"}, "field target answers 1 of 4 questions"),
+    "finer, five answers": ("finer", {"target": "A,B,C,D,E"}, "field target answers 5 of 4 questions"),
+    "finer, an empty answer": ("finer", {"target": "A,,C,D"}, "field target holds an empty label"),
+    "finer, no numbered question": ("finer", {"context": "What is it?"}, "has no numbered question"),
+    "formula, a word": ("formula", {"target": "many"}, "field target is not a number"),
+    "ddxplus, another disease": (
+        "ddxplus",
+        {"PATHOLOGY": "Melancholy"},
+        "field PATHOLOGY is none of the 49 conditions",
+    ),
+    "bird_sql, a path as database": ("bird_sql", {"db_id": "../secret"}, "is no name of a database"),
+    "bird_sql, another level": ("bird_sql", {"difficulty": "hard"}, "is not one of simple, moderate, challenging"),
+    "bird_sql, no query": ("bird_sql", {"SQL": ""}, "field SQL is empty"),
+}
+
+
+@pytest.fixture
+def data(tmp_path):
+    def folder(task: str, content: bytes) -> list[str]:
+        made = tmp_path / "data"
+        shutil.copytree(SAMPLES / task, made)
+        (made / "test.jsonl").write_bytes(content)
+        sizes = ["task.train_size=null"] if task == "ddxplus" else []
+        return [f"task={task}", f"task.data_dir={made}", *sizes, *SMALL]
+
+    return folder
+
+
+@pytest.mark.parametrize("task", GOOD)
+@pytest.mark.parametrize("case", ROWS)
+def test_a_bad_line_is_named_with_its_file(case, task, data, tmp_path, capsys):
+    content, problem = ROWS[case]
+    said = refusal(data(task, content(task)), tmp_path / "results", capsys)
+    assert problem in said
+    assert "data/test.jsonl" in said
+
+
+@pytest.mark.parametrize("case", OWN)
+def test_what_a_task_cannot_grade_is_named(case, data, tmp_path, capsys):
+    task, changes, problem = OWN[case]
+    said = refusal(data(task, row(task, **changes)), tmp_path / "results", capsys)
+    assert problem in said
+    assert "test.jsonl, line 1" in said
+
+
+@pytest.mark.parametrize("task", GOOD)
+@pytest.mark.parametrize("made", [os.remove, lambda path: (path.unlink(), path.mkdir())], ids=["absent", "a folder"])
+def test_a_file_that_is_none_is_named(task, made, data, tmp_path, capsys):
+    overrides = data(task, b"")
+    made(tmp_path / "data" / "test.jsonl")
+    assert "lacks test.jsonl" in refusal(overrides, tmp_path / "results", capsys)
+
+
+def test_marks_and_line_ends_of_other_systems_are_no_mistake(data, tmp_path):
+    shipped = (SAMPLES / "formula" / "test.jsonl").read_bytes()
+    plain = launch(tmp_path / "a", *data("formula", shipped), "method=base")
+    (tmp_path / "data" / "test.jsonl").write_bytes(b"\xef\xbb\xbf" + shipped.replace(b"\n", b"\r\n"))
+    other = launch(tmp_path / "b", "task=formula", f"task.data_dir={tmp_path / 'data'}", *SMALL, "method=base")
+    assert plain.metrics["headline"] == other.metrics["headline"]
+
+
+PLAYBOOK = {"kind": "playbook", "sections": ["others"], "bullets": [], "next_number": 1}
+CONTEXTS = {
+    "empty": (b"", "line 1: no playbook"),
+    "half of JSON": (b'{"kind": "playbook", "bull', "line 1: broken JSON"),
+    "not UTF-8": (b"## OTHERS\n\xff\xfe", "line 2: not UTF-8 text"),
+    "zeros": (bytes(50), "line 1: no playbook"),
+    "a list": (b"[1, 2]", "no playbook"),
+    "no kind": (b"{}", "unknown kind of context None"),
+    "another kind": (b'{"kind": "poem"}', "unknown kind of context 'poem'"),
+    "a number as kind": (b'{"kind": 5}', "unknown kind of context 5"),
+    "no bullets": (b'{"kind": "playbook"}', "not a playbook"),
+    "bullets of another shape": (json.dumps({**PLAYBOOK, "bullets": [5]}).encode(), "not a playbook"),
+    "a prompt": (b"You are a helpful assistant.", "no playbook"),
+    "broken counters": (b"## OTHERS\n[o-00001] helpful=many harmful=0 :: text\n", "line 2"),
+    "nested without end": (b'{"a":' * 50_000, "broken JSON"),
+}
+
+
+@pytest.mark.parametrize("case", CONTEXTS)
+@pytest.mark.parametrize("use", ["method.initial", "mode.context", "frozen"])
+def test_a_context_that_cannot_be_read_is_named(case, use, tmp_path, capsys):
+    content, problem = CONTEXTS[case]
+    file = tmp_path / "context.json"
+    file.write_bytes(content)
+    overrides = {
+        "method.initial": [f"method.initial={file}"],
+        "mode.context": ["mode=evaluate", f"mode.context={file}"],
+        "frozen": ["mode=evaluate", "method=frozen", f"mode.context={file}"],
+    }[use]
+    said = refusal([*SMALL[:1], "task.source=sample", *overrides], tmp_path / "results", capsys)
+    assert "context.json" in said
+    assert problem in said or (use == "frozen" and "context of kind" in said)
+
+
+OTHER_KIND = {
+    "ace": (["method.initial={file}"], "ACE starts from one"),
+    "dc": (["method=dc", "method.initial={file}"], "Dynamic Cheatsheet starts from one"),
+    "evaluate": (["mode=evaluate", "mode.context={file}"], "choose the method that made it"),
+}
+
+
+@pytest.mark.parametrize("case", OTHER_KIND)
+def test_a_context_of_another_method_is_refused(case, tmp_path, capsys):
+    overrides, problem = OTHER_KIND[case]
+    file = tmp_path / "context.json"
+    file.write_text('{"kind": "none"}')
+    assert problem in refusal([one.format(file=file) for one in overrides], tmp_path / "results", capsys)
+
+
+TEMPLATES = {
+    "not UTF-8": ("generator", b"{% block user %}\xff{% endblock %}", "it is not UTF-8 (byte 17)"),
+    "one that is not asked, not UTF-8": ("observed", b"\xff", "it is not UTF-8"),
+    "no block user": ("generator", b"{{ question }}", "it has no block user"),
+    "no block user for the Reflector": ("reflector", b"{% block system %}{% endblock %}", "it has no block user"),
+    "an empty file": ("curator", b"", "it has no block user"),
+    "an open block": ("generator", b"{% block user %}{{ question }}", "cannot be used, line 1"),
+    "an open field": ("generator", b"{% block user %}{{ question {% endblock %}", "cannot be used, line 1"),
+    "an unknown filter": (
+        "generator",
+        b"{% block user %}{{ question | shout }}{% endblock %}",
+        "No filter named 'shout'",
+    ),
+    "an unknown field": (
+        "generator",
+        b"{% block user %}{{ qestion }}{% endblock %}",
+        "asks for qestion, and its fields",
+    ),
+    "an unknown field in a branch": (
+        "reflector",
+        b"{% block user %}{% if gold is none %}{{ hint }}{% endif %}{% endblock %}",
+        "reflector.j2 in",
+    ),
+    "a field of another role": ("curator", b"{% block user %}{{ gold }}{% endblock %}", "asks for gold"),
+    "a part that is not there": ("generator", b'{% block user %}{% include "_x.j2" %}{% endblock %}', "_x.j2"),
+    "an unknown field in a part": ("_attempt", b"{{ attempt }}", "asks for attempt"),
+}
+
+
+@pytest.mark.parametrize("case", TEMPLATES)
+def test_a_template_that_cannot_be_used_is_named(case, tmp_path, capsys):
+    name, content, problem = TEMPLATES[case]
+    prompts = tmp_path / "mine"
+    shutil.copytree(ROOT / "prompts" / "default", prompts)
+    (prompts / "qa" / f"{name}.j2").write_bytes(content)
+    said = refusal(["task.source=sample", *SMALL[:2], f"prompts={prompts}"], tmp_path / "results", capsys)
+    assert problem in said
+    assert f"{name.removeprefix('_attempt') or 'reflector'}.j2" in said
+
+
+def test_a_prompt_set_for_other_tasks_is_refused(tmp_path, capsys):
+    (tmp_path / "mine" / "agent").mkdir(parents=True)
+    overrides = ["task.source=sample", f"prompts={tmp_path / 'mine'}"]
+    assert "has neither a folder finer/ nor qa/" in refusal(overrides, tmp_path / "results", capsys)
+
+
+def test_optional_fields_of_a_template_need_not_be_known(tmp_path):
+    prompts = tmp_path / "mine"
+    shutil.copytree(ROOT / "prompts" / "default", prompts)
+    careful = "{% if hint is defined %}{{ hint }}{% endif %}{{ tip | default('') }}{{ question }}"
+    (prompts / "qa" / "base.j2").write_text(f"{{% block user %}}{careful}{{% endblock %}}")
+    ran = launch(tmp_path / "results", "task.source=sample", "method=base", "limit=1", f"prompts={prompts}")
+    assert ran.status == 0
+
+
+VARIABLES = {
+    "ACE_BENCH_DATA that is no folder": ({"ACE_BENCH_DATA": "/nowhere"}, [], "ACE_BENCH_DATA=/nowhere is not a folder"),
+    "ACE_BENCH_DATA that is a file": ({"ACE_BENCH_DATA": __file__}, [], "is not a folder"),
+}
+
+
+@pytest.mark.parametrize("case", VARIABLES)
+def test_a_variable_that_cannot_be_used_is_named(case, tmp_path, capsys, monkeypatch):
+    variables, overrides, problem = VARIABLES[case]
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert problem in refusal(overrides, tmp_path / "results", capsys)
+
+
+def test_a_port_that_is_taken_and_a_cache_that_is_none_are_refused_before_the_folder(tmp_path, capsys):
+    held = tmp_path / "held"
+    held.write_text("a file")
+    small = ["task.source=sample", *SMALL[:2]]
+    said = refusal([*small, f"response_cache={held}"], tmp_path / "results", capsys)
+    assert said.startswith(f"response_cache={held} cannot be used")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        said = refusal([*small, f"metrics_port={port}"], tmp_path / "results", capsys)
+    assert said.startswith(f"metrics_port={port} cannot be served")
+
+
+FILLED = {
+    "deltas": ["method.merge_wording=curator", "method.refiner.threshold=0.5", "method.harmful_every=2"],
+    "rewrites": ["method.update=rewrite"],
+    "cheatsheet": ["method=dc"],
+    "retrieved cheatsheet": ["method=dc_rs", "mode=online"],
+    "observations": ["method=heuristic"],
+}
+
+
+@pytest.mark.parametrize("case", FILLED)
+def test_templates_get_the_fields_that_they_are_checked_by(case, tmp_path, monkeypatch):
+    checked, filled = {}, {}
+    check, render = PromptSet.check, PromptSet.render
+    monkeypatch.setattr(
+        PromptSet, "check", lambda self, role, f: (checked.update({role: set(f)}), check(self, role, f))[1]
+    )
+    monkeypatch.setattr(
+        PromptSet, "render", lambda self, role, f: (filled.update({role: set(f)}), render(self, role, f))[1]
+    )
+    small = ["task=formula", "task.source=sample", "limit=8"]
+    online = [] if "mode=online" in FILLED[case] else ["mode.epochs=1"]
+    assert launch(tmp_path, *small, *online, *FILLED[case]).status == 0
+    assert len(filled) > 1 or case == "observations"
+    assert filled == {role: checked[role] for role in filled}
