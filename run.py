@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent
 @hydra.main(version_base="1.3", config_path="configs", config_name="config")
 def main(config: DictConfig) -> None:
     """Hand the composed configuration to the runner; heavy imports wait until here so that --help is quick."""
-    from ace_bench.runners.experiment import run
+    from ace_bench.runners.run import run
     from ace_bench.runners.signals import EXIT_INTERRUPTED, end_after, parent_process
 
     hydra_config = HydraConfig.get()
@@ -56,7 +56,7 @@ def sweep() -> None:
 
 
 if __name__ == "__main__":
-    from ace_bench.runners.mistyped import explain_overrides
+    from ace_bench.runners.override_help import explain_overrides
 
     with explain_overrides(ROOT / "configs", sys.argv[1:]):
         if {"-m", "--multirun"} & set(sys.argv):

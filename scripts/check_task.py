@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ace_bench.core.errors import AceBenchError, ConfigError
-from ace_bench.core.protocols import Managed, Task
+from ace_bench.core.protocols import Lifecycle, Task
 from ace_bench.core.types import Grade, Sample
 from ace_bench.tasks.catalog import make_task, task_names
 from ace_bench.tasks.data import SOURCES, RemoteFile, difference
@@ -40,10 +40,10 @@ def grade_golds(task: Task, samples: Sequence[Sample]) -> list[tuple[Sample, Gra
     grades = []
     for sample in samples:
         gold = task.forfeit(sample).gold
-        if not gold and task.family == _ACTS:
+        if not gold and task.prompt_group == _ACTS:
             continue
         with task.open(sample) as session:
-            if task.family == _ACTS:
+            if task.prompt_group == _ACTS:
                 session.step(gold + _RUN)
             grades.append((sample, session.grade(gold)))
     return grades
@@ -144,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given = {str(key): value for key, value in changes.items()}
         given |= {"data_dir": options.data_dir, "source": options.source, "sample_allowed": True}
         task = make_task(options.task, **given)
-        with closing(task) if isinstance(task, Managed) else nullcontext():
+        with closing(task) if isinstance(task, Lifecycle) else nullcontext():
             wrong = check(task, Console())
     except AceBenchError as error:
         Console(stderr=True).print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)

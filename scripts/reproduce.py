@@ -26,12 +26,12 @@ from ace_bench.core.loading import leave_at_signals
 if __name__ == "__main__":
     leave_at_signals()
 
-from reproducing.asking import EMBEDDED, Asked, Job, count, jobs, read_asked
 from reproducing.checking import check_methods, check_settings
-from reproducing.crew import INTERRUPTED, Crew, Ended, cores
 from reproducing.estimating import Cost, Estimator, together
+from reproducing.job_runner import INTERRUPTED, Crew, Ended, cores
 from reproducing.manifest import Manifest
-from reproducing.standing import Standing, State, python_run, shown
+from reproducing.request import EMBEDDED, Job, ReproduceRequest, count, jobs, read_asked
+from reproducing.run_status import Standing, State, python_run, shown
 from rich.console import Console
 from rich.table import Table
 
@@ -41,7 +41,7 @@ from ace_bench.report.experiments import Experiments, PlannedRun
 from ace_bench.report.figures.write import write_figures
 from ace_bench.report.overrides import run_overrides
 from ace_bench.report.tables.command import DIFFERENCES
-from ace_bench.report.tables.gathered import Gathered
+from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.report.tables.write import write_tables
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what is asked and return the exit status."""
     options = _parser().parse_intermixed_args(arguments)
     console = Console(highlight=False, soft_wrap=True)
-    gathered = Gathered(results=Path("results"), configs=ROOT / "configs")
+    gathered = ResultsIndex(results=Path("results"), configs=ROOT / "configs")
     try:
         if options.list:
             console.print(_listing(gathered.experiments))
@@ -85,7 +85,12 @@ class Reproduction:
     """The runs that were asked for, made in an order in which each finds what it needs."""
 
     def __init__(
-        self, asked: Asked, wanted: Sequence[Job], gathered: Gathered, console: Console, workers: int | None
+        self,
+        asked: ReproduceRequest,
+        wanted: Sequence[Job],
+        gathered: ResultsIndex,
+        console: Console,
+        workers: int | None,
     ) -> None:
         self._asked = asked
         self._wanted = wanted
@@ -155,7 +160,7 @@ class Reproduction:
     def _results(self) -> list[Path]:
         """Write the tables and figures that were asked for from what is there; return the files."""
         extra = (*((f"backbone={self._asked.backbone}",) if self._asked.backbone else ()), *self._asked.overrides)
-        gathered = Gathered(results=self._asked.results, configs=self._gathered.configs, extra=extra)
+        gathered = ResultsIndex(results=self._asked.results, configs=self._gathered.configs, extra=extra)
         tables = [name for name in self._asked.names if not name.startswith("figure_")]
         files = []
         if tables:
@@ -204,7 +209,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _nothing_to_do(runs: int, asked: Asked) -> str:
+def _nothing_to_do(runs: int, asked: ReproduceRequest) -> str:
     return (
         f"Nothing to do: all {runs} runs are finished, and the tables and figures in {asked.results} are those that "
         "this version makes of them."
@@ -230,7 +235,7 @@ def _listing(experiments: Experiments) -> Table:
     return table
 
 
-def _estimates(wanted: Sequence[Job], gathered: Gathered) -> Iterator[Table | str]:
+def _estimates(wanted: Sequence[Job], gathered: ResultsIndex) -> Iterator[Table | str]:
     """Tell what runs take, by the paper's counts."""
     if any(f"backbone={EMBEDDED}" in job.extra for job in wanted):
         raise ConfigError("the embedded backbone costs nothing; leave backbone= out, or name the one to be paid")

@@ -20,7 +20,7 @@ from ace_bench.backbones.embedded.backbone import EmbeddedBackbone
 from ace_bench.core.protocols import Task
 from ace_bench.core.settings import build
 from ace_bench.core.types import Completion, Message, Record
-from ace_bench.runners import experiment
+from ace_bench.runners import run as experiment
 from ace_bench.runners.assemble import Plan, assemble
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -11,10 +11,10 @@ from ace_bench.agents.sandbox import Sandbox
 from ace_bench.agents.tagged import code_request, last_answer
 from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.fitting import fitted
+from ace_bench.core.prompt_limit import send_within_limit
 from ace_bench.core.protocols import Context, Prompts, Session
 from ace_bench.core.replies import ask
-from ace_bench.core.types import Attempt, Fault, GeneratorForm, Message, Sample, Turn
+from ace_bench.core.types import Attempt, Fault, GeneratorSpec, Message, Sample, Turn
 
 
 class GeneratorReply(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class SingleTurn:
     run in ``sandbox``, and the reply goes on from the output.
     """
 
-    def __init__(self, *, prompts: Prompts, form: GeneratorForm, sandbox: Sandbox):
+    def __init__(self, *, prompts: Prompts, form: GeneratorSpec, sandbox: Sandbox):
         self._prompts = prompts
         self._form = form
         self._sandbox = sandbox
@@ -70,7 +70,7 @@ class SingleTurn:
             fields = {**own, **sample.inputs, **shown.render(sample)}
             return self._send(self._prompts.render(self._form.template, fields), lm)
 
-        attempt, dropped = fitted(context, send)
+        attempt, dropped = send_within_limit(context, send)
         return replace(attempt, dropped=dropped)
 
     def _send(self, messages: Sequence[Message], lm: Lm) -> Attempt:

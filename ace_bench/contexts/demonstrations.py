@@ -128,7 +128,7 @@ class Demonstrations:
         """Return the field ``demonstrations``."""
         return {"demonstrations": shown(self.items)}
 
-    def reduced(self) -> Demonstrations | None:
+    def shrink(self) -> Demonstrations | None:
         """Return a version without the last quarter."""
         items = fewer(self.items)
         return None if items is None else Demonstrations(items=items)

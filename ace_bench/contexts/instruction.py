@@ -61,7 +61,7 @@ class Instruction:
         """Return the fields ``instruction`` and ``demonstrations``."""
         return {"instruction": self.text, "demonstrations": shown(self.demonstrations)}
 
-    def reduced(self) -> Instruction | None:
+    def shrink(self) -> Instruction | None:
         """Return a version without the last quarter of the examples: the text is never cut."""
         examples = fewer(self.demonstrations)
         return None if examples is None else replace(self, demonstrations=examples)

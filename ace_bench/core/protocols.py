@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 from ace_bench.core.backbones import Lm, TokenCounter
 from ace_bench.core.types import (
     Attempt,
-    GeneratorForm,
+    GeneratorSpec,
     Grade,
     Labels,
     Message,
@@ -49,8 +49,8 @@ class Task(Protocol):
     """A benchmark: it owns samples, sessions and the official metric."""
 
     name: str
-    family: str
-    """Which shared prompts fit: ``prompts/<set>/<name>/`` comes first, then ``prompts/<set>/<family>/``."""
+    prompt_group: str
+    """Which shared prompts fit: ``prompts/<set>/<name>/`` comes first, then ``prompts/<set>/<prompt_group>/``."""
     headline: str
     """The key of ``score`` that stands for the task in tables."""
     source: str
@@ -90,7 +90,7 @@ class Judged(Protocol):
 
 
 @runtime_checkable
-class Managed(Protocol):
+class Lifecycle(Protocol):
     """A backbone, task or agent that must be made ready before the first call and put away after the last: a server."""
 
     def start(self, say: Callable[[str], None]) -> None:
@@ -262,7 +262,7 @@ class Update:
 class Method(Protocol):
     """Context in, context out. A method that neither learns nor fits evaluates its start context."""
 
-    generator: GeneratorForm
+    generator: GeneratorSpec
 
     @property
     def roles(self) -> Mapping[str, tuple[str, ...]]:
@@ -286,7 +286,7 @@ class Given(Method, Protocol):
 
 
 @runtime_checkable
-class Selective(Protocol):
+class ContextSelector(Protocol):
     """A method that has the Generator shown only what of a context matters for a sample (paper, section 3.1)."""
 
     def shown(self, context: Context, sample: Sample) -> Context:
@@ -298,7 +298,7 @@ class Selective(Protocol):
 class Reducible(Protocol):
     """What can give something up when a prompt is too long for the backbone: a context, a transcript."""
 
-    def reduced(self) -> Self | None:
+    def shrink(self) -> Self | None:
         """Return a smaller version without the least useful part; ``None`` when nothing is left to drop."""
         ...
 

@@ -32,7 +32,7 @@ class Transcript:
         """Number of outputs shown."""
         return len(self.turns) - self.hidden
 
-    def reduced(self) -> Transcript | None:
+    def shrink(self) -> Transcript | None:
         """Return a version without the oldest outputs; the newest stays."""
         hidden = more_hidden(self.hidden, len(self.turns))
         return None if hidden is None else replace(self, hidden=hidden)

@@ -161,7 +161,7 @@ class Fault:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GeneratorForm:
+class GeneratorSpec:
     """How a method wants samples put to the model: which template, and in what form the reply comes.
 
     ``json`` is one object, ``text`` the answer and nothing else, ``tagged`` any text with the answer between answer

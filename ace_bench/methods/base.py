@@ -7,13 +7,13 @@ from types import MappingProxyType
 
 from ace_bench.contexts.empty import NoContext
 from ace_bench.core.protocols import Arena, Context
-from ace_bench.core.types import GeneratorForm
+from ace_bench.core.types import GeneratorSpec
 
 
 class Base:
     """Evaluates the task's own prompt."""
 
-    generator = GeneratorForm(template="base", reply="text")
+    generator = GeneratorSpec(template="base", reply="text")
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     def start(self, arena: Arena) -> Context:

@@ -15,15 +15,15 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.protocols import Arena, Context
 from ace_bench.core.settings import Text
-from ace_bench.core.types import GeneratorForm
+from ace_bench.core.types import GeneratorSpec
 
-_FORMS: Mapping[str, GeneratorForm] = MappingProxyType(
+_FORMS: Mapping[str, GeneratorSpec] = MappingProxyType(
     {
-        NoContext.kind: GeneratorForm(template="base", reply="text"),
-        Demonstrations.kind: GeneratorForm(template="demonstrated", reply="text"),
-        Instruction.kind: GeneratorForm(template="instructed", reply="json"),
-        Cheatsheet.kind: GeneratorForm(template="cheatsheet", reply="tagged", code_runs=4),
-        Playbook.kind: GeneratorForm(template="generator", reply="json"),
+        NoContext.kind: GeneratorSpec(template="base", reply="text"),
+        Demonstrations.kind: GeneratorSpec(template="demonstrated", reply="text"),
+        Instruction.kind: GeneratorSpec(template="instructed", reply="json"),
+        Cheatsheet.kind: GeneratorSpec(template="cheatsheet", reply="tagged", code_runs=4),
+        Playbook.kind: GeneratorSpec(template="generator", reply="json"),
     }
 )
 """How the method that makes a kind of context puts samples to the model."""

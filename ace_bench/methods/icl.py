@@ -10,7 +10,7 @@ from ace_bench.contexts.demonstrations import Demonstration, Demonstrations
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.protocols import Arena, Context, Update
 from ace_bench.core.settings import Count, Share
-from ace_bench.core.types import GeneratorForm, Labels
+from ace_bench.core.types import GeneratorSpec, Labels
 
 
 class Icl:
@@ -21,7 +21,7 @@ class Icl:
     prompt that is still too long is sent with fewer of them, and the run counts how many were left out.
     """
 
-    generator = GeneratorForm(template="demonstrated", reply="text")
+    generator = GeneratorSpec(template="demonstrated", reply="text")
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     def __init__(self, *, shots: Count | None, fill: Share) -> None:

@@ -12,14 +12,14 @@ from importlib.resources.abc import Traversable
 from typing import Literal
 
 from ace_bench.core.errors import DataError
-from ace_bench.report.forms import Form, read_form
 from ace_bench.report.paper.tables import Cell, Paper
+from ace_bench.report.yaml_models import YamlModel, read_form
 
 TESTED = "tested"
 """The context a run was tested with, as its folder names it."""
 
 
-class ColumnPlan(Form, frozen=True, kw_only=True):
+class ColumnPlan(YamlModel, frozen=True, kw_only=True):
     """A measured column: ``metric`` as ``RunSummary.value`` takes it, with ``{who}`` for the row's.
 
     ``evaluates`` names the column whose run adapts: a context that was adapted there is only evaluated here.
@@ -30,7 +30,7 @@ class ColumnPlan(Form, frozen=True, kw_only=True):
     evaluates: str = ""
 
 
-class RowPlan(Form, frozen=True, kw_only=True):
+class RowPlan(YamlModel, frozen=True, kw_only=True):
     """A line of the paper's table, or one of ``ours`` with a ``label`` of its own.
 
     ``starts_from`` is the ``experiment/row`` whose adapted context an adaptation starts from. ``context`` says which
@@ -46,7 +46,7 @@ class RowPlan(Form, frozen=True, kw_only=True):
     context: Literal["", "tested", "before_fall", "after_fall"] = ""
 
 
-class Experiment(Form, frozen=True, kw_only=True):
+class Experiment(YamlModel, frozen=True, kw_only=True):
     """One result. ``paper`` is the table or figure its cells are set beside; ``bars`` refer to cells of others.
 
     ``not_reproducible`` gives the reason for rows that no run of ours can stand beside. Columns of the paper that

@@ -1,1 +1,1 @@
-"""How an experiment runs: assembly, the counted door, adaptation loops, evaluation, console."""
+"""How an experiment runs: assembly, the counted gateway, adaptation loops, evaluation, console."""

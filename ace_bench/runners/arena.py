@@ -13,8 +13,8 @@ from ace_bench.core.digest import digest_of_text
 from ace_bench.core.errors import CallLost, ConfigError, RolloutFault
 from ace_bench.core.protocols import Agent, Context, Judged, Prompts, Task
 from ace_bench.core.types import Attempt, Fault, Grade, Labels, Rollout, Sample, Stage, reveal
-from ace_bench.runners.door import BoundLm, Caller, Door
-from ace_bench.runners.meter import Meter
+from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
+from ace_bench.runners.progress import ProgressCounter
 from ace_bench.store.journal import Journal, RolloutRecord
 
 T = TypeVar("T")
@@ -48,9 +48,9 @@ class RunArena:
     labels: Labels
     limits: Mapping[str, int | None]
     concurrency: int
-    door: Door
+    gateway: CallGateway
     journal: Journal
-    meter: Meter
+    progress: ProgressCounter
     seed: int
     stage: Stage
     scope: str = ""
@@ -90,10 +90,10 @@ class RunArena:
             try:
                 record = self._attempt(key, sample, context, trial, reflection)
             except CallLost:
-                self.door.replay(key)
+                self.gateway.replay(key)
                 raise
             self.journal.add_rollout(record)
-        self.meter.saw(record)
+        self.progress.saw(record)
         return Rollout(
             key=key,
             sample=sample,
@@ -141,7 +141,7 @@ class RunArena:
     def _recorded(self, key: str) -> RolloutRecord | None:
         """Return the recorded rollout, unless it rests on a call that is to be asked again."""
         record = self.journal.rollouts.get(key)
-        answers = self.door.faults.is_answer
+        answers = self.gateway.faults.is_answer
         done = record is not None and answers(record.fault) and answers(record.judge_fault)
         return record if done else None
 
@@ -150,7 +150,7 @@ class RunArena:
 
     def _bind(self, role: str, session: str, *, repeats: bool = True) -> BoundLm:
         caller = Caller(stage=self.stage, role=role, session=session, repeats=repeats)
-        return BoundLm(door=self.door, backbone=self.backbone(role), caller=caller)
+        return BoundLm(gateway=self.gateway, backbone=self.backbone(role), caller=caller)
 
     def backbone(self, role: str) -> Backbone:
         """Return the role's own backbone, or the generator's."""
@@ -160,7 +160,7 @@ class RunArena:
         started = time.monotonic()
         for restarts in range(_TRIES):
             if restarts:
-                self.door.replay(key)
+                self.gateway.replay(key)
             lm = self._bind(GENERATOR, key)
             attempt, grade, fault = self._solve(sample, context, lm, reflection)
             if fault is None or fault.owner != "task":

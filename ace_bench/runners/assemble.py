@@ -20,8 +20,8 @@ from ace_bench.core.secrets import refuse_secrets
 from ace_bench.core.settings import build
 from ace_bench.core.types import Record, Usage
 from ace_bench.runners.arena import GENERATOR, JUDGE
-from ace_bench.runners.bench import Mode
 from ace_bench.runners.budget import Budget
+from ace_bench.runners.experiment import Mode
 from ace_bench.runners.observers import Tracker
 from ace_bench.runners.settings import Settings, read_settings
 from ace_bench.store.folder import choose_folder
@@ -34,7 +34,7 @@ _NAMED = ("task", "method", "backbone", "mode")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(Settings):
+class RunSpec(Settings):
     """Everything a run needs, checked; ``about`` opens ``metrics.json``, ``config`` is the resolved YAML."""
 
     task: Task
@@ -50,7 +50,7 @@ class Plan(Settings):
     config: str
 
 
-def assemble(config: DictConfig, choices: Mapping[str, str], root: Path) -> Plan:
+def assemble(config: DictConfig, choices: Mapping[str, str], root: Path) -> RunSpec:
     """Build the parts. ``choices`` are Hydra's (task, method, backbone, mode), ``root`` is the project folder.
 
     Raises ``ConfigError`` or ``DataError`` with the fix.
@@ -73,7 +73,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str], root: Path) -> Plan
     _check_prices(settings.budget, backbones)
     for split in mode.reads(method):
         task.samples(split)
-    prompts = PromptSet(_prompt_folder(config.prompts, root), task=task.name, family=task.family)
+    prompts = PromptSet(_prompt_folder(config.prompts, root), task=task.name, prompt_group=task.prompt_group)
     prompts.require(chain.from_iterable(templates.values()))
     agent: Agent = _build(resolved, "agent", prompts=prompts, form=method.generator)
     tracker: Tracker = _build(resolved, "tracker")
@@ -88,7 +88,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str], root: Path) -> Plan
         "prompts": {"set": str(config.prompts), "digest": prompts.digest},
         "data": dict(task.checksums),
     }
-    return Plan(
+    return RunSpec(
         **vars(settings),
         task=task,
         method=method,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ace_bench.core.errors import ConfigError
-from ace_bench.runners.meter import Progress
+from ace_bench.runners.progress import Progress
 
 
 class Exporter:

@@ -10,7 +10,7 @@ from ace_bench.core.backbones import Backbone, Priced
 from ace_bench.core.protocols import Task
 from ace_bench.core.statistics import bootstrap_interval
 from ace_bench.core.types import Record, Stage, Usage
-from ace_bench.runners.bench import Bench, Outcome
+from ace_bench.runners.experiment import Experiment, RunOutcome
 from ace_bench.store.journal import Journal, RolloutRecord
 from ace_bench.store.ledger import Account, Ledger
 
@@ -18,14 +18,14 @@ SCHEMA = 1
 _DIGITS = 4
 
 
-def run_metrics(bench: Bench, outcome: Outcome, about: Record) -> Record:
+def run_metrics(experiment: Experiment, outcome: RunOutcome, about: Record) -> Record:
     """Return the metrics of a run. All but ``timing`` and ``cache`` is the same however often a run was cut."""
-    journal, ledger = bench.folder.journal, bench.folder.calls.ledger
+    journal, ledger = experiment.folder.journal, experiment.folder.calls.ledger
     return {
         "schema": SCHEMA,
         **about,
-        "headline": _headline(bench.arena.task, outcome),
-        "splits": {outcome.split: _split(bench.arena.task, outcome)},
+        "headline": _headline(experiment.arena.task, outcome),
+        "splits": {outcome.split: _split(experiment.arena.task, outcome)},
         "validation": [*outcome.validation],
         "context": {
             "kind": outcome.context.kind,
@@ -49,12 +49,12 @@ def run_metrics(bench: Bench, outcome: Outcome, about: Record) -> Record:
         "tokens": {**{stage.value: _tokens(ledger.stage(stage)) for stage in Stage}, "total": _tokens(ledger.total)},
         "usd": {**{stage.value: ledger.stage(stage).usage.usd for stage in Stage}, "total": ledger.total.usage.usd},
         "replayed": {stage.value: ledger.stage(stage).replayed for stage in Stage},
-        "cache": {**_cache(ledger, bench.arena.backbone), "servers": _servers(journal)},
-        "timing": {stage.value: _timing(journal, ledger, stage, bench.arena.concurrency) for stage in Stage},
+        "cache": {**_cache(ledger, experiment.arena.backbone), "servers": _servers(journal)},
+        "timing": {stage.value: _timing(journal, ledger, stage, experiment.arena.concurrency) for stage in Stage},
     }
 
 
-def _headline(task: Task, outcome: Outcome) -> Record:
+def _headline(task: Task, outcome: RunOutcome) -> Record:
     grades = [record.grade for record in outcome.after]
     before = None
     if outcome.before is not None:
@@ -72,7 +72,7 @@ def _headline(task: Task, outcome: Outcome) -> Record:
     }
 
 
-def _split(task: Task, outcome: Outcome) -> Record:
+def _split(task: Task, outcome: RunOutcome) -> Record:
     def describe(records: Sequence[RolloutRecord] | None) -> Record | None:
         if records is None:
             return None

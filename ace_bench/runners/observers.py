@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
 from rich.progress import Progress as Bars
 
 from ace_bench.core.types import Record
-from ace_bench.runners.meter import Observer, Progress
+from ace_bench.runners.progress import Observer, Progress
 
 _PLAIN_EVERY_S = 10.0
 

@@ -14,7 +14,7 @@ from ace_bench.core.protocols import Context, Method, Optimiser, StepLearner
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Record, Sample, Stage, Step
 from ace_bench.runners.adapt import fit, take_step
-from ace_bench.runners.bench import Bench, Outcome, evaluate
+from ace_bench.runners.experiment import Experiment, RunOutcome, evaluate
 from ace_bench.runners.unanswered import until_answered
 
 TRAIN, VALIDATION, TEST = "train", "val", "test"
@@ -51,27 +51,27 @@ class Offline:
     def check(self, method: Method) -> None:
         """Every method has an offline mode; one that does not learn is just evaluated."""
 
-    def begin(self, bench: Bench) -> Context:
+    def begin(self, experiment: Experiment) -> Context:
         """Return the context before adaptation; an optimiser looks at its samples and labels."""
-        if isinstance(bench.method, Optimiser):
-            bench.method.check(bench.arena)
-        return bench.method.start(bench.arena)
+        if isinstance(experiment.method, Optimiser):
+            experiment.method.check(experiment.arena)
+        return experiment.method.start(experiment.arena)
 
-    def run(self, bench: Bench) -> Outcome:
+    def run(self, experiment: Experiment) -> RunOutcome:
         """Evaluate, adapt, evaluate again."""
-        start = self.begin(bench)
-        test = bench.arena.samples(TEST)
-        if not bench.adapts:
-            return Outcome(split=TEST, context=start, after=evaluate(bench, test, start, "evaluate test"))
-        before = evaluate(bench, test, start, "evaluate test, before") if self.before else None
-        final, validation = self._adapt(bench, start)
+        start = self.begin(experiment)
+        test = experiment.arena.samples(TEST)
+        if not experiment.adapts:
+            return RunOutcome(split=TEST, context=start, after=evaluate(experiment, test, start, "evaluate test"))
+        before = evaluate(experiment, test, start, "evaluate test, before") if self.before else None
+        final, validation = self._adapt(experiment, start)
         contexts = {"initial": start, "final": final}
         chosen = final
         if validation:
             chosen = max(validation, key=lambda seen: (seen.score, -seen.step)).context
             contexts["best"] = chosen
-        after = evaluate(bench, test, chosen, "evaluate test, after")
-        return Outcome(
+        after = evaluate(experiment, test, chosen, "evaluate test, after")
+        return RunOutcome(
             split=TEST,
             context=chosen,
             after=after,
@@ -80,21 +80,21 @@ class Offline:
             validation=[seen.record() for seen in validation],
         )
 
-    def _adapt(self, bench: Bench, context: Context) -> tuple[Context, list[_Seen]]:
-        if isinstance(bench.method, Optimiser):
-            return fit(bench, context), []
-        assert isinstance(bench.method, StepLearner)
-        plan = self._plan(bench.arena.samples(TRAIN), bench.seed)
+    def _adapt(self, experiment: Experiment, context: Context) -> tuple[Context, list[_Seen]]:
+        if isinstance(experiment.method, Optimiser):
+            return fit(experiment, context), []
+        assert isinstance(experiment.method, StepLearner)
+        plan = self._plan(experiment.arena.samples(TRAIN), experiment.seed)
         seen: list[_Seen] = []
         for stretch in self._stretches(plan):
-            bench.meter.begin("adapt", len(plan), done=stretch[0][0].index)
-            with bench.clock(Stage.ADAPT) as arena:
+            experiment.progress.begin("adapt", len(plan), done=stretch[0][0].index)
+            with experiment.clock(Stage.ADAPT) as arena:
                 for step, samples in stretch:
                     epoch = arena.at(Stage.ADAPT, f"epoch{step.epoch}")
-                    take = partial(take_step, bench, epoch, context, samples, step)
-                    context = until_answered(take, arena.door.replay_all)
+                    take = partial(take_step, experiment, epoch, context, samples, step)
+                    context = until_answered(take, arena.gateway.replay_all)
             if self.select == "best":
-                seen.append(self._look(bench, context, stretch[-1][0]))
+                seen.append(self._look(experiment, context, stretch[-1][0]))
         return context, seen
 
     def _plan(self, samples: Sequence[Sample], seed: int) -> list[_Planned]:
@@ -118,9 +118,11 @@ class Offline:
         ]
         return [plan[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
-    def _look(self, bench: Bench, context: Context, step: Step) -> _Seen:
-        records = evaluate(bench, bench.arena.samples(VALIDATION), context, f"validate after step {step.index + 1}")
-        task = bench.arena.task
+    def _look(self, experiment: Experiment, context: Context, step: Step) -> _Seen:
+        records = evaluate(
+            experiment, experiment.arena.samples(VALIDATION), context, f"validate after step {step.index + 1}"
+        )
+        task = experiment.arena.task
         score = task.score([record.grade for record in records])[task.headline]
         return _Seen(step=step.index + 1, score=score, context=context)
 

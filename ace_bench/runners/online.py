@@ -13,7 +13,7 @@ from ace_bench.core.settings import Count
 from ace_bench.core.types import Sample, Stage, Step
 from ace_bench.runners.adapt import prepare, take_step
 from ace_bench.runners.arena import RunArena
-from ace_bench.runners.bench import Bench, Outcome, evaluate
+from ace_bench.runners.experiment import Experiment, RunOutcome, evaluate
 from ace_bench.runners.unanswered import until_answered
 from ace_bench.store.journal import RolloutRecord
 
@@ -52,36 +52,36 @@ class Online:
         if isinstance(method, Optimiser):
             raise ConfigError(f"{type(method).__name__} optimises on a training split; use mode=offline")
 
-    def begin(self, bench: Bench) -> Context:
+    def begin(self, experiment: Experiment) -> Context:
         """Return the context before the first sample."""
-        return bench.method.start(bench.arena)
+        return experiment.method.start(experiment.arena)
 
-    def run(self, bench: Bench) -> Outcome:
+    def run(self, experiment: Experiment) -> RunOutcome:
         """Run the stream."""
-        context = start = self.begin(bench)
-        order = list(bench.arena.samples(TEST))
-        random.Random(f"{bench.seed}/test").shuffle(order)
-        if not isinstance(bench.method, StepLearner):
-            return Outcome(split=TEST, context=start, after=evaluate(bench, order, start, "evaluate test"))
-        before = evaluate(bench, order, start, "evaluate test, before") if self.before else None
-        bench.meter.begin("predict and learn", len(order))
+        context = start = self.begin(experiment)
+        order = list(experiment.arena.samples(TEST))
+        random.Random(f"{experiment.seed}/test").shuffle(order)
+        if not isinstance(experiment.method, StepLearner):
+            return RunOutcome(split=TEST, context=start, after=evaluate(experiment, order, start, "evaluate test"))
+        before = evaluate(experiment, order, start, "evaluate test, before") if self.before else None
+        experiment.progress.begin("predict and learn", len(order))
         predicted: list[RolloutRecord] = []
-        with bench.clock(Stage.ADAPT) as arena:
+        with experiment.clock(Stage.ADAPT) as arena:
             for index in range(len(order)):
-                go_on = partial(self._predict_and_learn, bench, arena, context, order, index)
-                context, records = until_answered(go_on, arena.door.replay_all)
+                go_on = partial(self._predict_and_learn, experiment, arena, context, order, index)
+                context, records = until_answered(go_on, arena.gateway.replay_all)
                 predicted += records
         contexts = {"initial": start, "final": context}
-        return Outcome(split=TEST, context=context, after=predicted, before=before, contexts=contexts)
+        return RunOutcome(split=TEST, context=context, after=predicted, before=before, contexts=contexts)
 
     def _predict_and_learn(
-        self, bench: Bench, arena: RunArena, context: Context, order: Sequence[Sample], index: int
+        self, experiment: Experiment, arena: RunArena, context: Context, order: Sequence[Sample], index: int
     ) -> tuple[Context, Sequence[RolloutRecord]]:
         """Learn from one sample, after predicting its window where it is the first of one; return the predictions."""
         step = Step(index=index, total=len(order), epoch=0)
         ready, records = Update(context=context), list[RolloutRecord]()
         if index % self.window == 0:
             window = order[index : index + self.window]
-            ready = prepare(bench, arena, context, window, step)
+            ready = prepare(experiment, arena, context, window, step)
             records = arena.records(arena.rollouts(window, ready.context))
-        return take_step(bench, arena, context, [order[index]], step, ready=ready), records
+        return take_step(experiment, arena, context, [order[index]], step, ready=ready), records

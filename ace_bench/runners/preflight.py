@@ -12,20 +12,20 @@ from rich.console import Console
 
 from ace_bench.core.backbones import Backbone, CacheReporting, Keyed, Probing
 from ace_bench.core.errors import BudgetExhausted
-from ace_bench.core.protocols import Confining, Managed, Prompting
+from ace_bench.core.protocols import Confining, Lifecycle, Prompting
 from ace_bench.core.settings import settings_of
 from ace_bench.core.types import Stage
-from ace_bench.runners.assemble import Plan, place_of
+from ace_bench.runners.assemble import RunSpec, place_of
+from ace_bench.runners.build import build_experiment
 from ace_bench.runners.observers import compact
 from ace_bench.runners.rehearsal import Rehearsed, rehearse
 from ace_bench.runners.stopping import Stop
-from ace_bench.runners.wiring import make_bench
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.journal import Journal
 from ace_bench.store.ledger import Account
 
 
-def check_beginning(plan: Plan) -> None:
+def check_beginning(plan: RunSpec) -> None:
     """Let the run begin in a folder of its own that goes away: contexts are read, and templates against a sample.
 
     Nothing is sent and nothing started. Raises ``ConfigError`` or ``DataError``.
@@ -33,10 +33,10 @@ def check_beginning(plan: Plan) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = RunFolder(Path(scratch))
         try:
-            bench = make_bench(folder, plan, Stop(), ())
+            experiment = build_experiment(folder, plan, Stop(), ())
             with settings_of("method"):
-                context = plan.mode.begin(bench)
-            samples = bench.arena.samples(plan.mode.splits[Stage.EVALUATE])
+                context = plan.mode.begin(experiment)
+            samples = experiment.arena.samples(plan.mode.splits[Stage.EVALUATE])
         finally:
             folder.close()
     for sample in samples[:1]:
@@ -47,7 +47,7 @@ def check_beginning(plan: Plan) -> None:
                 plan.prompts.check(template, names)
 
 
-def check_keys(plan: Plan) -> None:
+def check_keys(plan: RunSpec) -> None:
     """Look for the keys and programs that the backbones need; raises ``ConfigError``. A dry run needs none."""
     for place, backbone in _distinct(plan).items():
         if isinstance(backbone, Keyed):
@@ -56,7 +56,7 @@ def check_keys(plan: Plan) -> None:
 
 
 @contextmanager
-def parts_ready(plan: Plan, journal: Journal, console: Console, stop: Stop) -> Iterator[None]:
+def parts_ready(plan: RunSpec, journal: Journal, console: Console, stop: Stop) -> Iterator[None]:
     """Start what has to be started and probe what can be; put everything away at the end, whatever happens.
 
     A probe is one tiny call a backbone; it belongs to no stage and is not in the ledger.
@@ -68,13 +68,13 @@ def parts_ready(plan: Plan, journal: Journal, console: Console, stop: Stop) -> I
 
     with ExitStack() as stack:
         for place, part in (("task", plan.task), ("agent", plan.agent)):
-            if isinstance(part, Managed):
+            if isinstance(part, Lifecycle):
                 stack.callback(part.close)
                 with settings_of(place):
                     part.start(say)
         for place, backbone in _distinct(plan).items():
             with settings_of(place):
-                if isinstance(backbone, Managed):
+                if isinstance(backbone, Lifecycle):
                     stack.callback(backbone.close)
                     backbone.start(say)
                 if isinstance(backbone, CacheReporting) and (counters := backbone.cache_counters()) is not None:
@@ -85,14 +85,14 @@ def parts_ready(plan: Plan, journal: Journal, console: Console, stop: Stop) -> I
         yield
 
 
-def with_confinement(plan: Plan) -> Plan:
+def with_confinement(plan: RunSpec) -> RunSpec:
     """Note what confines code of models, once the parts that run it are ready."""
     parts = (part.confinement for part in (plan.task, plan.agent) if isinstance(part, Confining))
     layers = next((layers for layers in parts if layers is not None), None)
     return plan if layers is None else replace(plan, about={**plan.about, "confinement": [*layers]})
 
 
-def check_estimate(plan: Plan, spent: Account, console: Console, stop: Stop) -> None:
+def check_estimate(plan: RunSpec, spent: Account, console: Console, stop: Stop) -> None:
     """Estimate what a run on real backbones takes; raise ``BudgetExhausted`` where that is more than its budget.
 
     ``spent`` is what earlier processes of the run paid: a run that is continued is not estimated again.
@@ -122,7 +122,7 @@ def describe(estimate: Rehearsed) -> str:
     )
 
 
-def show_dry_run(plan: Plan, console: Console) -> None:
+def show_dry_run(plan: RunSpec, console: Console) -> None:
     """Print the estimate and the first prompt of each role."""
     estimate = rehearse(plan)
     for role, messages in estimate.prompts.items():
@@ -134,7 +134,7 @@ def show_dry_run(plan: Plan, console: Console) -> None:
     console.print(describe(estimate), markup=False, highlight=False, soft_wrap=True)
 
 
-def _distinct(plan: Plan) -> dict[str, Backbone]:
+def _distinct(plan: RunSpec) -> dict[str, Backbone]:
     """Return each backbone once, by where it stands in the configuration."""
     roles = {id(backbone): role for role, backbone in reversed([*plan.backbones.items()])}
     return {place_of(role): plan.backbones[role] for role in reversed([*roles.values()])}

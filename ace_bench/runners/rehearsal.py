@@ -12,11 +12,11 @@ from ace_bench.core.backbones import Backbone, Priced
 from ace_bench.core.protocols import Optimiser
 from ace_bench.core.types import NO_USAGE, Completion, Message, Record, Stage, Usage
 from ace_bench.runners.arena import GENERATOR
-from ace_bench.runners.assemble import Plan
-from ace_bench.runners.bench import Bench
+from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.budget import Budget
+from ace_bench.runners.build import build_experiment
+from ace_bench.runners.experiment import Experiment
 from ace_bench.runners.stopping import Stop
-from ace_bench.runners.wiring import make_bench
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.ledger import Account
 
@@ -36,7 +36,7 @@ class Rehearsed:
     prompts: dict[str, Sequence[Message]] = field(default_factory=dict)
 
 
-def rehearse(plan: Plan, stop: Stop | None = None) -> Rehearsed:
+def rehearse(plan: RunSpec, stop: Stop | None = None) -> Rehearsed:
     """Run the plan on a few samples in a throwaway folder, at no cost, and scale up to all of them."""
     standins = {role: _StandIn(role, backbone) for role, backbone in plan.backbones.items()}
     limits = {split: min(REHEARSED, limit or REHEARSED) for split, limit in plan.limits.items()}
@@ -44,12 +44,12 @@ def rehearse(plan: Plan, stop: Stop | None = None) -> Rehearsed:
     with tempfile.TemporaryDirectory() as scratch:
         folder = RunFolder(Path(scratch))
         try:
-            bench = make_bench(folder, small, stop or Stop(), ())
-            plan.mode.run(bench)
+            experiment = build_experiment(folder, small, stop or Stop(), ())
+            plan.mode.run(experiment)
             ledger = folder.calls.ledger
             calls, usage = 0, NO_USAGE
             for stage in Stage:
-                factor = _factor(plan, bench, stage)
+                factor = _factor(plan, experiment, stage)
                 account = ledger.stage(stage)
                 calls += round(account.calls * factor)
                 usage += _scaled(account, factor)
@@ -59,14 +59,14 @@ def rehearse(plan: Plan, stop: Stop | None = None) -> Rehearsed:
     return Rehearsed(calls=calls, usage=usage, prompts=prompts)
 
 
-def _factor(plan: Plan, bench: Bench, stage: Stage) -> float:
+def _factor(plan: RunSpec, experiment: Experiment, stage: Stage) -> float:
     """How many times more samples the run has than the rehearsal, for the split that a stage works on.
 
     Optimisers have a budget of attempts instead, and in a rehearsal most of them are the same attempts again.
     """
     if stage is Stage.ADAPT and isinstance(plan.method, Optimiser):
-        rehearsed = sum(record.stage is stage for record in bench.folder.journal.rollouts.values())
-        return plan.method.attempts(replace(bench.arena, limits=plan.limits)) / max(1, rehearsed)
+        rehearsed = sum(record.stage is stage for record in experiment.folder.journal.rollouts.values())
+        return plan.method.attempts(replace(experiment.arena, limits=plan.limits)) / max(1, rehearsed)
     split = plan.mode.splits[stage]
     available = len(plan.task.samples(split))
     total = min(available, plan.limits[split] or available)

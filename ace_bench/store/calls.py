@@ -17,7 +17,7 @@ from ace_bench.store.lines import AppendLog
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recorded:
+class PaidReply:
     """A reply that was paid for; ``fault`` says why it could not be used, where it could not."""
 
     completion: Completion
@@ -93,9 +93,9 @@ class CallLog:
         )
         self.lost = self._log.found.lost
         """Numbers of the lines that damage took."""
-        self._by_id: dict[str, Recorded] = {}
+        self._by_id: dict[str, PaidReply] = {}
         for record in self._log.found.entries:
-            recorded = Recorded(completion=record.completion, fault=record.fault)
+            recorded = PaidReply(completion=record.completion, fault=record.fault)
             self._enter(record.id, recorded, record.stage, record.role)
 
     @property
@@ -103,11 +103,11 @@ class CallLog:
         """Number of calls recorded, unanswered ones included."""
         return self._log.count
 
-    def find(self, call_id: str) -> Recorded | None:
+    def find(self, call_id: str) -> PaidReply | None:
         """Return what an earlier process of this run got for a call."""
         return self._by_id.get(call_id)
 
-    def add(self, call_id: str, recorded: Recorded, *, stage: Stage, role: str, session: str) -> None:
+    def add(self, call_id: str, recorded: PaidReply, *, stage: Stage, role: str, session: str) -> None:
         """Keep a call that was just made; raises ``FolderUnwritable``."""
         record = {
             "id": call_id,
@@ -132,7 +132,7 @@ class CallLog:
         """Close the file."""
         self._log.close()
 
-    def _enter(self, call_id: str, recorded: Recorded, stage: Stage, role: str) -> None:
+    def _enter(self, call_id: str, recorded: PaidReply, stage: Stage, role: str) -> None:
         self._by_id[call_id] = recorded
         answered = recorded.fault is None or not recorded.fault.unanswered
         self.ledger.add(stage, role, recorded.completion, answered=answered)

@@ -1,4 +1,4 @@
-"""Prompt sets: Jinja2 templates by task, family and role."""
+"""Prompt sets: Jinja2 templates by task, group and role."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _COMMON = "common"
 
 
 class PromptSet:
-    """The templates of one set as one task sees them: its own folder first, then its family's, then ``common``.
+    """The templates of one set of one task: its own folder first, then its prompt group, then ``common``.
 
     Files whose names begin with ``_`` are parts that other templates include.
     A template has the blocks ``system`` (optional) and ``user``; each becomes one message. Within a block the
     text runs from stable to volatile, so that servers can reuse the prefix of earlier prompts (design rule 7).
     """
 
-    def __init__(self, root: Path, *, task: str, family: str):
-        """Use the set in folder ``root``, which must hold ``task`` or ``family``; else ``ConfigError``."""
-        own = [root / name for name in (task, family) if (root / name).is_dir()]
+    def __init__(self, root: Path, *, task: str, prompt_group: str):
+        """Use the set in folder ``root``, which must hold ``task`` or ``prompt_group``; else ``ConfigError``."""
+        own = [root / name for name in (task, prompt_group) if (root / name).is_dir()]
         if not own:
-            raise ConfigError(f"prompt set {root} has neither a folder {task}/ nor {family}/; check prompts=")
+            raise ConfigError(f"prompt set {root} has neither a folder {task}/ nor {prompt_group}/; check prompts=")
         self._folders = [*own, *([root / _COMMON] if (root / _COMMON).is_dir() else [])]
         # A report renders the templates that it finds in a run folder, wherever that came from.
         self._loader = FileSystemLoader(self._folders)

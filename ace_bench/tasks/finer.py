@@ -47,7 +47,7 @@ class Finer(AnswerTask):
     """
 
     name: str = "finer"
-    family: str = "qa"
+    prompt_group: str = "qa"
     headline: str = "accuracy"
     splits: tuple[str, ...] = SPLITS
     sections: tuple[str, ...] = SECTIONS

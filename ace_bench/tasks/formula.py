@@ -71,7 +71,7 @@ class Formula(AnswerTask):
     """
 
     name: str = "formula"
-    family: str = "qa"
+    prompt_group: str = "qa"
     headline: str = "accuracy"
     splits: tuple[str, ...] = SPLITS
     sections: tuple[str, ...] = SECTIONS

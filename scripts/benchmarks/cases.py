@@ -48,7 +48,7 @@ def embedded_call(setting: Setting) -> list[Figure]:
     samples = make_task("finer", **data, sample_allowed=True).samples("test")
     folder = setting.run("task=finer", setting.source("finer"), "mode.epochs=1", "limit={train: 80, test: 1}")
     learnt = Playbook.load(json.loads((folder / "contexts" / "final.json").read_text()))
-    prompts = PromptSet(setting.root / "prompts" / "default", task="finer", family="qa")
+    prompts = PromptSet(setting.root / "prompts" / "default", task="finer", prompt_group="qa")
     figures = []
     for size in (0, 100):
         playbook = learnt.with_bullets(learnt.bullets[:size])

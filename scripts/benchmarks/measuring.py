@@ -108,7 +108,7 @@ def in_process(setting: Setting, overrides: list[str], adjust: Callable[[Any], A
     from hydra import compose, initialize_config_dir
     from omegaconf import open_dict
 
-    from ace_bench.runners import experiment
+    from ace_bench.runners import run as experiment
     from ace_bench.runners.assemble import assemble
 
     with initialize_config_dir(str(setting.root / "configs"), version_base="1.3"):

@@ -1,4 +1,4 @@
-"""Calls over HTTP: how close a run's door and client come to what a server's latency allows."""
+"""Calls over HTTP: how close a run's gateway and client come to what a server's latency allows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
 from ace_bench.backbones.openai_compatible.settings import CacheHints, Rate, Retry, Sampling
 from ace_bench.core.types import Message, Stage
 from ace_bench.runners.budget import Budget
-from ace_bench.runners.door import BoundLm, Caller, Door
+from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.stopping import Stop
 from ace_bench.store.calls import CallLog
 from ace_bench.store.prices import PriceCard
@@ -49,13 +49,13 @@ asyncio.run(main())
 
 
 def network(setting: Setting) -> list[Figure]:
-    """441 calls over HTTP with 64 threads, through the run's door and by a bare openai client"""
+    """441 calls over HTTP with 64 threads, through the run's gateway and by a bare openai client"""
     del setting
     figures = []
     for delay_s in (0.2, 0.0):
         ideal = -(-CALLS // THREADS) * delay_s
         with _server(delay_s) as url:
-            for name, client in (("ours, through the door", _ours(url)), ("bare openai client", _bare(url))):
+            for name, client in (("ours, through the gateway", _ours(url)), ("bare openai client", _bare(url))):
                 wall, cpu = _measured(client)
                 if ideal:
                     measured, aim = f"{wall:.2f} s = {wall / ideal:.2f} x ideal", "<= 1.10 x (ours)"
@@ -97,11 +97,11 @@ def _ours(url: str) -> Callable[[int], object]:
         connections=THREADS,
     )
     log = CallLog(Path(tempfile.mkdtemp()) / "calls.jsonl")
-    door = Door(calls=log, budget=Budget(), stop=Stop(), wall=lambda: 0.0)
+    gateway = CallGateway(calls=log, budget=Budget(), stop=Stop(), wall=lambda: 0.0)
 
     def call(number: int) -> object:
         caller = Caller(stage=Stage.EVALUATE, role="generator", session=f"sample {number}")
-        return BoundLm(door=door, backbone=backbone, caller=caller)([Message(role="user", content=_PROMPT)])
+        return BoundLm(gateway=gateway, backbone=backbone, caller=caller)([Message(role="user", content=_PROMPT)])
 
     return call
 

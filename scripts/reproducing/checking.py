@@ -11,8 +11,8 @@ from ace_bench.core.identity import usual_embedder
 from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.overrides import Compose, Setting, left_out, method_of, read_setting, run_overrides
 from ace_bench.runners.assemble import check_backbones, check_method
-from ace_bench.runners.mistyped import suggestions
-from reproducing.asking import Job
+from ace_bench.runners.override_help import suggestions
+from reproducing.request import Job
 
 
 def check_settings(jobs: Iterable[Job], compose: Compose, configs: Path) -> None:

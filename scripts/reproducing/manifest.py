@@ -13,7 +13,7 @@ import msgspec
 
 from ace_bench.core.digest import digest_of
 from ace_bench.report.records import run_folders
-from reproducing.asking import Asked
+from reproducing.request import ReproduceRequest
 
 FILE = "reproduced.json"
 """In the results folder: by what was asked for, a digest of what it was made from, and those of the files made."""
@@ -26,7 +26,7 @@ _LIBRARIES = ("matplotlib", "numpy")
 class Manifest:
     """Knows whether everything that is asked for has been made, from the runs that there are, by this version."""
 
-    def __init__(self, asked: Asked, root: Path) -> None:
+    def __init__(self, asked: ReproduceRequest, root: Path) -> None:
         """``root`` is the project's folder."""
         self._asked = asked
         self._root = root

@@ -8,13 +8,13 @@ from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError, RolloutFault
-from ace_bench.core.fitting import CONTEXT_LENGTH
-from ace_bench.core.types import Fault, GeneratorForm
+from ace_bench.core.prompt_limit import CONTEXT_LENGTH
+from ace_bench.core.types import Fault, GeneratorSpec
 from tests.agents.world import COMPLETE, DOC, PROMPTS, Replies, World, code, sample
 from tests.contexts.making import playbook
 
-BASE = GeneratorForm(template="base", reply="text")
-WITH_PLAYBOOK = GeneratorForm(template="generator", reply="json")
+BASE = GeneratorSpec(template="base", reply="text")
+WITH_PLAYBOOK = GeneratorSpec(template="generator", reply="json")
 LOOKUP = "print(apis.api_docs.show_api_doc(app_name='music', api_name='login'))"
 LEFT_OUT = "output left out"
 
@@ -80,7 +80,7 @@ def test_the_first_prompt_shows_rules_person_task_playbook_and_reflection():
 )
 def test_contexts_of_other_methods_are_shown_by_their_templates(template, context, shown):
     lm = Replies(code(COMPLETE))
-    solve(lm, context=context, form=GeneratorForm(template=template, reply="text"))
+    solve(lm, context=context, form=GeneratorSpec(template=template, reply="text"))
     assert shown in lm.prompts[0][1][1]
 
 

@@ -8,7 +8,7 @@ import pytest
 from ace_bench.agents.react.agent import ReAct
 from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.load import load_context
-from ace_bench.core.types import GeneratorForm
+from ace_bench.core.types import GeneratorSpec
 from ace_bench.runners.assemble import assemble
 from ace_bench.tasks.appworld.task import SECTIONS, AppWorld
 from tests.agents.world import COMPLETE, PROMPTS, Replies, code
@@ -38,7 +38,7 @@ def appworld(pytestconfig):
 def solve(session, sample, lm):
     agent = ReAct(
         prompts=PROMPTS,
-        form=GeneratorForm(template="base", reply="text"),
+        form=GeneratorSpec(template="base", reply="text"),
         max_steps=10,
         history_chars=400_000,
         demonstrations="default",

@@ -11,16 +11,16 @@ from ace_bench.contexts.cheatsheet import Cheatsheet
 from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.types import Completion, GeneratorForm, Sample, Usage
+from ace_bench.core.types import Completion, GeneratorSpec, Sample, Usage
 from ace_bench.store.prompts import PromptSet
 from tests.contexts.making import playbook
 from tests.launching import ROOT
 
-PROMPTS = PromptSet(ROOT / "prompts" / "default", task="finer", family="qa")
+PROMPTS = PromptSet(ROOT / "prompts" / "default", task="finer", prompt_group="qa")
 SAMPLE = Sample(id="s", split="test", inputs={"background": "Shared text. ", "question": "How much?"})
-STRUCTURED = GeneratorForm(template="generator", reply="json")
-PLAIN = GeneratorForm(template="base", reply="text")
-TAGGED = GeneratorForm(template="cheatsheet", reply="tagged", code_runs=2)
+STRUCTURED = GeneratorSpec(template="generator", reply="json")
+PLAIN = GeneratorSpec(template="base", reply="text")
+TAGGED = GeneratorSpec(template="cheatsheet", reply="tagged", code_runs=2)
 
 
 class Replies:
@@ -159,7 +159,7 @@ def test_code_is_run_and_its_output_shown_as_often_as_the_method_allows():
 
 def test_without_code_the_prompt_does_not_offer_it_and_nothing_is_run():
     lm = Replies(block("print(1)") + "<answer>1</answer>")
-    attempt = solve(lm, form=GeneratorForm(template="cheatsheet", reply="tagged"), context=Cheatsheet(text="- add"))
+    attempt = solve(lm, form=GeneratorSpec(template="cheatsheet", reply="tagged"), context=Cheatsheet(text="- add"))
     assert attempt.trajectory == ()
     assert "EXECUTE" not in lm.prompts[0]
     assert "<cheatsheet>\n- add\n</cheatsheet>" in lm.prompts[0]

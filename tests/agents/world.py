@@ -11,7 +11,7 @@ from ace_bench.core.types import Completion, Grade, Sample, Usage
 from ace_bench.store.prompts import PromptSet
 from tests.launching import ROOT
 
-PROMPTS = PromptSet(ROOT / "prompts" / "default", task="appworld", family="agent")
+PROMPTS = PromptSet(ROOT / "prompts" / "default", task="appworld", prompt_group="agent")
 PERSON = {"first_name": "Ida", "last_name": "Reed", "email": "ida@example.com", "phone_number": "5550100"}
 DOC = '{"api_name": "login", "parameters": [{"name": "username"}, {"name": "password"}]}'
 COMPLETE = "apis.supervisor.complete_task()"

@@ -65,7 +65,7 @@ def tagging_question(*items: tuple[str, str]) -> str:
 
 @pytest.fixture(scope="session")
 def render() -> Render:
-    prompts = PromptSet(PROMPTS, task="finer", family="qa")
+    prompts = PromptSet(PROMPTS, task="finer", prompt_group="qa")
     return lambda role, **fields: prompts.render(role, {**FIELDS, **fields})
 
 

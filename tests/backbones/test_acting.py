@@ -31,7 +31,7 @@ from ace_bench.store.prompts import PromptSet
 from tests.backbones.conftest import FIELDS, PROMPTS, advice_of
 
 APPS = "- orchard: An app about trees.\n- phone: An app about contacts.\n- supervisor: Accounts and the task.\n"
-AGENT = PromptSet(PROMPTS, task="appworld", family="agent")
+AGENT = PromptSet(PROMPTS, task="appworld", prompt_group="agent")
 PERSON = {"first_name": "Ida", "last_name": "Moor", "email": "ida@moor.example", "phone_number": "555"}
 COUNT = "How many trees in my Orchard are there?"
 WATER = "Water all the trees in my Orchard."

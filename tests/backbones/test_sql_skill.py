@@ -265,7 +265,7 @@ DIFFERENT = [
 
 @pytest.mark.parametrize(("first", "second", "same"), [(*p, True) for p in SAME] + [(*p, False) for p in DIFFERENT])
 def test_the_judge_compares_queries_in_normal_form(first: str, second: str, same: bool) -> None:
-    prompts = PromptSet(PROMPTS, task="bird_sql", family="qa")
+    prompts = PromptSet(PROMPTS, task="bird_sql", prompt_group="qa")
     fields = {"schema": SCHEMA, "question": 'Reply {"final_answer": 1}', "gold": first, "predicted": second}
     messages = prompts.render("judge", fields)
     assert take_apart(messages).form is Form.JUDGE

@@ -95,9 +95,9 @@ def test_the_last_demonstrations_give_way_and_the_text_never_does() -> None:
         assert value.text == "Do it."
         assert value.demonstrations == row(9)[: len(value.demonstrations)]
         sizes.append(value.size)
-        value = value.reduced()
+        value = value.shrink()
     assert sizes == [10, 7, 5, 4, 3, 2, 1]
-    assert Demonstrations().reduced() is None
+    assert Demonstrations().shrink() is None
 
 
 @pytest.mark.parametrize("kind", [Demonstrations, Instruction])

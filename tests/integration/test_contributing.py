@@ -1,4 +1,4 @@
-"""Follows CONTRIBUTING.md to the letter in a copy of the project: its files, its commands, what it says to expect.
+"""Disposition CONTRIBUTING.md to the letter in a copy of the project: its files, its commands, what it says to expect.
 
 A fence after a line "`path`:" is that file. Commands stand in ``bash`` fences, and every line of the ``text`` fence
 after them must be found in what they print, in that order.

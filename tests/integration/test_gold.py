@@ -22,7 +22,7 @@ class Planted:
 
     @contextmanager
     def open(self, sample):
-        if self._task.family == "agent":  # what matters here is who is shown what, not what a real world does
+        if self._task.prompt_group == "agent":  # what matters here is who is shown what, not what a real world does
             yield ActedSession(self._task.forfeit(sample), marker(sample.id))
             return
         with self._task.open(sample) as session:

@@ -16,7 +16,7 @@ from ace_bench.core.errors import BudgetExhausted, CallLost, RolloutFault
 from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
 from ace_bench.integrations.chat_model import BackboneChatModel
 from ace_bench.runners.budget import Budget
-from ace_bench.runners.door import BoundLm, Caller, Door
+from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.stopping import Stop
 from ace_bench.store.calls import CallLog
 from ace_bench.tasks.catalog import make_task
@@ -37,16 +37,16 @@ class Heard:
 
 @pytest.fixture
 def through(tmp_path):
-    """Makes a chat model on the counted door of one run folder, opened anew each time."""
+    """Makes a chat model on the counted gateway of one run folder, opened anew each time."""
     logs = []
 
     def open_door(backbone, budget=Budget()):  # noqa: B008 - frozen
         for log in logs:
             log.close()
         logs.append(CallLog(tmp_path / "calls.jsonl"))
-        door = Door(calls=logs[-1], budget=budget, stop=Stop(), wall=lambda: 0.0)
+        gateway = CallGateway(calls=logs[-1], budget=budget, stop=Stop(), wall=lambda: 0.0)
         caller = Caller(stage=Stage.ADAPT, role="generator", session="s")
-        return BackboneChatModel(lm=BoundLm(door=door, backbone=backbone, caller=caller)), logs[-1]
+        return BackboneChatModel(lm=BoundLm(gateway=gateway, backbone=backbone, caller=caller)), logs[-1]
 
     yield open_door
     logs[-1].close()

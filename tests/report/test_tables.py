@@ -9,13 +9,13 @@ import pytest
 from ace_bench.report.matching import settings_digest
 from ace_bench.report.statistics import Point, compare, score_interval
 from ace_bench.report.tables.command import CONFIGS
-from ace_bench.report.tables.gathered import Gathered
+from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.report.tables.write import write_tables
 from scripts.make_tables import main
 from tests.report.planned import Planner
 
 REAL = ("backbone=deepseek_v3_1",)
-SHARED = Gathered(results=CONFIGS, configs=CONFIGS)
+SHARED = ResultsIndex(results=CONFIGS, configs=CONFIGS)
 """For its experiments, and for configurations that are slow to compose."""
 
 BASE = [1.0] * 10 + [0.0] * 30
@@ -28,7 +28,7 @@ def planned(ref):
 
 
 def gathered(results, *extra):
-    found = Gathered(results=results, configs=CONFIGS, extra=extra)
+    found = ResultsIndex(results=results, configs=CONFIGS, extra=extra)
     found.__dict__["compose"] = SHARED.compose
     return found
 

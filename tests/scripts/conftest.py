@@ -13,7 +13,7 @@ import pytest
 from ace_bench.report.composing import Composer
 from ace_bench.report.experiments import load_experiments
 from ace_bench.report.paper.tables import load_paper
-from ace_bench.report.tables.gathered import Gathered
+from ace_bench.report.tables.results_index import ResultsIndex
 from tests.launching import ROOT
 from tests.scripts.serving import SCRIPTS, FileServer, load_script
 
@@ -44,12 +44,12 @@ def script() -> Iterator[ModuleType]:
 def one_composer(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compose each configuration once for all tests."""
 
-    def gathered(**settings: Any) -> Gathered:
-        found = Gathered(**settings)
+    def gathered(**settings: Any) -> ResultsIndex:
+        found = ResultsIndex(**settings)
         found.__dict__.update(experiments=EXPERIMENTS, compose=compose)
         return found
 
-    monkeypatch.setattr(script, "Gathered", gathered)
+    monkeypatch.setattr(script, "ResultsIndex", gathered)
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ def checkout(tmp_path):
 
 def test_places_are_filled_and_braces_stay(script, checkout, tmp_path):
     assert script.main([str(checkout), str(tmp_path / "out")]) == 0
-    prompts = PromptSet(tmp_path / "out", task="finer", family="qa")
+    prompts = PromptSet(tmp_path / "out", task="finer", prompt_group="qa")
     asked = {"background": "b ", "question": "q {{ x }}"}
     shown = prompts.render("generator", {**asked, "official_playbook": lambda: "P", "reflection": "R"})
     assert shown == (
@@ -138,7 +138,7 @@ def test_files_are_told_by_what_they_fill(script, apps, tmp_path, capsys):
         ("Curator", "look_after.txt"),
     ):
         assert f"{role}: {apps / 'experiments' / 'prompts' / file}\n" in told
-    prompts = PromptSet(tmp_path / "out", task="appworld", family="agent")
+    prompts = PromptSet(tmp_path / "out", task="appworld", prompt_group="agent")
     system, task = prompts.render("generator", FIELDS)
     assert system.content.endswith("The apps:\n- supervisor: you\n\n## Playbook\nPLAYBOOK False")
     assert task.content.endswith("My name is Bo Lund, bo@x.y, 555.\nTask: Do {{ it }}.")

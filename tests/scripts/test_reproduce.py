@@ -11,8 +11,8 @@ import pytest
 from ace_bench.core.errors import ConfigError
 from ace_bench.report.experiments import ColumnPlan, Experiment, Experiments, RowPlan
 from ace_bench.report.records import find_runs
-from ace_bench.report.tables.gathered import Gathered
-from ace_bench.runners.mistyped import explain_overrides
+from ace_bench.report.tables.results_index import ResultsIndex
+from ace_bench.runners.override_help import explain_overrides
 from tests.launching import ROOT
 from tests.scripts.conftest import EXPERIMENTS, PAPER, compose
 from tests.scripts.serving import SCRIPTS
@@ -92,7 +92,7 @@ def chain():
 
 @pytest.mark.parametrize("fails", [pytest.param(False, marks=pytest.mark.thorough), True])
 def test_a_run_waits_for_the_one_it_needs(script, fails, tmp_path):
-    gathered = Gathered(results=tmp_path, configs=ROOT / "configs")
+    gathered = ResultsIndex(results=tmp_path, configs=ROOT / "configs")
     gathered.__dict__["experiments"] = chain()
     settings = ["table=chain", "backbone=embedded", "seed=0,1", "limit=2", *(["budget.calls=1"] if fails else [])]
     asked = script.read_asked([*settings, f"results={tmp_path}"], gathered.experiments)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ace_bench.report.records import find_runs
-from ace_bench.runners import experiment
+from ace_bench.runners import run as experiment
 from tests.launching import ROOT, composed
 from tests.scripts.test_reproduce_settings import over_http, reader  # noqa: F401 - a fixture
 

@@ -5,7 +5,7 @@ import pytest
 
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Attempt, Completion, Grade, Stage, Usage
-from ace_bench.store.calls import Recorded
+from ace_bench.store.calls import PaidReply
 from ace_bench.store.folder import RunFolder, choose_folder
 from ace_bench.store.frames import load_frames
 from ace_bench.store.journal import RolloutRecord, StepRecord
@@ -43,7 +43,7 @@ def written(path):
     folder.journal.add_step(STEP)
     usage = Usage(prompt=10, completion=2, cached=None, usd=0.5)
     reply = Completion(text="hi", usage=usage, seconds=0.2, waited=1.0, model="m")
-    folder.calls.add("id-1", Recorded(completion=reply), stage=Stage.ADAPT, role="generator", session="s")
+    folder.calls.add("id-1", PaidReply(completion=reply), stage=Stage.ADAPT, role="generator", session="s")
     folder.close()
 
 

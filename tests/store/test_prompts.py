@@ -10,7 +10,7 @@ def make(root, **templates):
         folder, role = name.split("__", 1)
         (root / folder).mkdir(exist_ok=True)
         (root / folder / f"{role}.j2").write_text(text)
-    return PromptSet(root, task="mytask", family="qa")
+    return PromptSet(root, task="mytask", prompt_group="qa")
 
 
 def test_blocks_become_messages_and_the_task_overrides_its_family(tmp_path):
@@ -34,7 +34,7 @@ def test_mistakes_name_the_template(tmp_path):
     with pytest.raises(ConfigError, match=r"bad\.j2"):
         prompts.render("bad", {})
     with pytest.raises(ConfigError, match="neither a folder other/ nor others/"):
-        PromptSet(tmp_path, task="other", family="others")
+        PromptSet(tmp_path, task="other", prompt_group="others")
 
 
 def test_a_template_shared_by_all_families_is_found_last_and_may_be_a_part_of_others(tmp_path):
@@ -53,7 +53,7 @@ def test_a_template_shared_by_all_families_is_found_last_and_may_be_a_part_of_ot
     assert own.render("merger", {})[0].content == "own"
     (tmp_path / "alone").mkdir()
     with pytest.raises(ConfigError, match="neither a folder"):
-        PromptSet(tmp_path, task="other", family="others")
+        PromptSet(tmp_path, task="other", prompt_group="others")
 
 
 def test_the_digest_follows_the_words(tmp_path):
@@ -62,7 +62,7 @@ def test_the_digest_follows_the_words(tmp_path):
 
 
 def test_default_generator_prompts_share_their_prefix_up_to_the_first_change():
-    prompts = PromptSet(ROOT / "prompts" / "default", task="finer", family="qa")
+    prompts = PromptSet(ROOT / "prompts" / "default", task="finer", prompt_group="qa")
     fields = {"background": "TAGS " * 500, "reflection": "(none)", "counters": "(none)"}
     lesson = "[a-00001] (s) first lesson"
     one = prompts.render("generator", {**fields, "playbook": lesson, "question": "one?"})

@@ -193,4 +193,4 @@ def test_session_takes_no_actions_and_the_protocol_is_satisfied():
     task: Task = ddxplus()
     with task.open(task.samples("val")[0]) as session, pytest.raises(RolloutFault):
         session.step("look around")
-    assert (task.name, task.family, task.source) == ("ddxplus", "qa", "sample")
+    assert (task.name, task.prompt_group, task.source) == ("ddxplus", "qa", "sample")

@@ -155,5 +155,5 @@ def test_session_takes_no_actions(task):
 
 def test_satisfies_the_protocol(task):
     as_task: Task = task
-    assert (as_task.name, as_task.family, as_task.source) == ("finer", "qa", "sample")
+    assert (as_task.name, as_task.prompt_group, as_task.source) == ("finer", "qa", "sample")
     assert len(as_task.sections) == 7

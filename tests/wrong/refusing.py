@@ -11,8 +11,8 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from ace_bench.runners import experiment
-from ace_bench.runners.mistyped import explain_overrides
+from ace_bench.runners import run as experiment
+from ace_bench.runners.override_help import explain_overrides
 from tests.launching import ROOT, composed
 
 CONFIGS = ROOT / "configs"

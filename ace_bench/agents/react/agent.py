@@ -12,10 +12,10 @@ from ace_bench.agents.react.dialogue import joined, load_dialogue, read_dialogue
 from ace_bench.agents.react.memory import ExecutionMemory, NoMemory
 from ace_bench.agents.react.replies import cited_in, read_reply
 from ace_bench.core.backbones import Lm
-from ace_bench.core.fitting import fitted
+from ace_bench.core.prompt_limit import send_within_limit
 from ace_bench.core.protocols import Context, Prompts, Session
 from ace_bench.core.settings import Count, Text
-from ace_bench.core.types import Attempt, Completion, GeneratorForm, Message, Sample, Turn
+from ace_bench.core.types import Attempt, Completion, GeneratorSpec, Message, Sample, Turn
 
 _MOST_IDLE = 3
 """Replies without code in a row that end an attempt: a model that has lost the form does not find it again."""
@@ -37,7 +37,7 @@ class ReAct:
         self,
         *,
         prompts: Prompts,
-        form: GeneratorForm,
+        form: GeneratorSpec,
         max_steps: Count,
         history_chars: Count,
         demonstrations: Text | None,
@@ -111,7 +111,7 @@ class _Episode:
         def send(talk: Conversation) -> tuple[Completion, Conversation]:
             return lm(talk.messages), talk
 
-        (completion, self.talk), _ = fitted(self.talk, send)
+        (completion, self.talk), _ = send_within_limit(self.talk, send)
         return completion
 
     def act(self, code: str, session: Session) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ace_bench.core.fitting import reduced
+from ace_bench.core.prompt_limit import shrink
 from ace_bench.core.protocols import Context
 from ace_bench.core.transcript import more_hidden
 from ace_bench.core.types import Message
@@ -81,10 +81,10 @@ class Conversation:
         """Number of items that could give way."""
         return len(self.exchanges) - self.hidden + self.context.size
 
-    def reduced(self) -> Conversation | None:
+    def shrink(self) -> Conversation | None:
         """Return it with less: without more of the oldest outputs or, where none is left, of the context."""
         hidden = more_hidden(self.hidden, len(self.exchanges))
         if hidden is not None:
             return replace(self, hidden=hidden)
-        context = reduced(self.context)
+        context = shrink(self.context)
         return None if context is None else replace(self, context=context, head=self.opening(context))

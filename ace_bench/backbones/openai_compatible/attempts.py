@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from ace_bench.backbones.openai_compatible.pacing import Pacer
-from ace_bench.backbones.openai_compatible.problems import Follows, Problem
+from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.settings import Retry
 from ace_bench.core.types import NO_USAGE, Usage
@@ -24,7 +24,7 @@ class Clock:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class CallResult:
     """How a call ended: ``seconds`` of the last attempt, ``waited`` for all before it, ``retries`` made.
 
     ``discarded`` is the usage of an answer that was asked for again: paid for like any other.
@@ -37,7 +37,9 @@ class Outcome:
     retries: int
 
 
-def attempt(send: Callable[[], Answer | Problem], *, retry: Retry, pacer: Pacer, tokens: int, clock: Clock) -> Outcome:
+def attempt(
+    send: Callable[[], Answer | Problem], *, retry: Retry, pacer: Pacer, tokens: int, clock: Clock
+) -> CallResult:
     """Send until there is an answer, a problem that no retry mends, or no retry left.
 
     An answer without text is asked for once more, where the model simply ended; ``tokens`` is the estimate that
@@ -56,7 +58,7 @@ def attempt(send: Callable[[], Answer | Problem], *, retry: Retry, pacer: Pacer,
         used = result.usage if isinstance(result, Answer) else None
         if used is not None and used.prompt is not None:
             pacer.correct(tokens, used.prompt + (used.completion or 0))
-        done = Outcome(result=result, discarded=discarded, seconds=ended - sent, waited=waited, retries=retries)
+        done = CallResult(result=result, discarded=discarded, seconds=ended - sent, waited=waited, retries=retries)
         pause = 0.0
         if isinstance(result, Problem):
             pause = _pause(result, retries, retry, clock)
@@ -76,12 +78,12 @@ def attempt(send: Callable[[], Answer | Problem], *, retry: Retry, pacer: Pacer,
 def _told_to_wait(problem: Problem, retry: Retry) -> Problem:
     """Return the problem of a server that asks for more patience than there is: its word holds for every call."""
     advice = f"the server asks to wait {problem.retry_after:g} s, longer than backbone.retry.seconds={retry.seconds:g}"
-    return replace(problem, follows=Follows.STOP, message=f"{problem.message}; {advice}: continue the run later")
+    return replace(problem, follows=Disposition.STOP, message=f"{problem.message}; {advice}: continue the run later")
 
 
 def is_final(result: Answer | Problem) -> bool:
     """Whether another attempt would bring nothing new."""
-    return result.follows is not Follows.RETRY if isinstance(result, Problem) else not is_empty(result)
+    return result.follows is not Disposition.RETRY if isinstance(result, Problem) else not is_empty(result)
 
 
 def is_empty(answer: Answer) -> bool:

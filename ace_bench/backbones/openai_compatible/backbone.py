@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ace_bench.backbones.openai_compatible.attempts import Clock, Outcome, attempt
+from ace_bench.backbones.openai_compatible.attempts import CallResult, Clock, attempt
 from ace_bench.backbones.openai_compatible.endpoint import Address, Endpoint, encode
 from ace_bench.backbones.openai_compatible.outcomes import accept
 from ace_bench.backbones.openai_compatible.pacing import Pacer
@@ -165,7 +165,7 @@ class OpenAICompatible:
             )
         return found
 
-    def _ask(self, messages: Sequence[Message], session: str, schema: Record | None, retry: Retry) -> Outcome:
+    def _ask(self, messages: Sequence[Message], session: str, schema: Record | None, retry: Retry) -> CallResult:
         body, headers = self._request(messages, session, schema)
         tokens = self._estimate(messages) if self._pacer.counts_tokens else 0
 

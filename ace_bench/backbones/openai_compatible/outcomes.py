@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import msgspec
 
-from ace_bench.backbones.openai_compatible.attempts import Outcome
+from ace_bench.backbones.openai_compatible.attempts import CallResult
 from ace_bench.backbones.openai_compatible.endpoint import Endpoint
-from ace_bench.backbones.openai_compatible.mends import explain
-from ace_bench.backbones.openai_compatible.problems import Follows, Problem
+from ace_bench.backbones.openai_compatible.error_hints import explain
+from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault
 from ace_bench.core.replies import parse
@@ -29,14 +29,14 @@ class _AnyObject(msgspec.Struct):
     """Any JSON object."""
 
 
-def accept(outcome: Outcome, *, schema: Record | None, prices: PriceCard, endpoint: Endpoint) -> Completion:
+def accept(outcome: CallResult, *, schema: Record | None, prices: PriceCard, endpoint: Endpoint) -> Completion:
     """Return the completion; raises ``RolloutFault``, or ``BackboneUnavailable`` where the run must stop.
 
     A fault carries what the call cost all the same: tokens of a useless answer, retries and the time they took.
     """
     result = outcome.result
     secrets = endpoint.ready()
-    if isinstance(result, Problem) and (result.follows is Follows.STOP or result.kind == "unreachable"):
+    if isinstance(result, Problem) and (result.follows is Disposition.STOP or result.kind == "unreachable"):
         raise BackboneUnavailable(explain(result, endpoint))
     completion = Completion(
         text=secrets.hide(result.text) if isinstance(result, Answer) else "",
@@ -57,7 +57,7 @@ def accept(outcome: Outcome, *, schema: Record | None, prices: PriceCard, endpoi
     return completion
 
 
-def priced(outcome: Outcome, prices: PriceCard) -> Usage:
+def priced(outcome: CallResult, prices: PriceCard) -> Usage:
     """Return what a call used, answers that were asked for again included, with its price."""
     result = outcome.result
     if isinstance(result, Problem) and outcome.discarded == NO_USAGE:

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import msgspec
 
-from ace_bench.backbones.openai_compatible.attempts import Outcome
+from ace_bench.backbones.openai_compatible.attempts import CallResult
 from ace_bench.backbones.openai_compatible.endpoint import Endpoint
-from ace_bench.backbones.openai_compatible.mends import explain
+from ace_bench.backbones.openai_compatible.error_hints import explain
 from ace_bench.backbones.openai_compatible.outcomes import priced
-from ace_bench.backbones.openai_compatible.problems import Follows, Problem
+from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.settings import Retry
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
@@ -31,7 +31,7 @@ class _Ready(msgspec.Struct):
 
 _MESSAGES = (Message(role="user", content='Reply with this JSON object and nothing else: {"ready": true}'),)
 
-Ask = Callable[[Sequence[Message], str, Record | None, Retry], Outcome]
+Ask = Callable[[Sequence[Message], str, Record | None, Retry], CallResult]
 
 
 SIMULATED = "simulated"
@@ -51,7 +51,7 @@ def probe(ask: Ask, *, endpoint: Endpoint, structured: str, prices: PriceCard, r
     result = outcome.result
     if isinstance(result, Problem):
         # A server that fails may do better later; where nobody listens the address is to be looked at first.
-        passing = result.follows is Follows.RETRY and result.kind != "unreachable"
+        passing = result.follows is Disposition.RETRY and result.kind != "unreachable"
         kind = BackboneUnavailable if passing else ConfigError
         raise kind(f"the backbone does not answer: {explain(result, endpoint)}")
     usage = priced(outcome, prices)

@@ -46,7 +46,7 @@ _HINTS = (
 )
 
 
-class Follows(Enum):
+class Disposition(Enum):
     """What a problem leads to."""
 
     RETRY = "retry"
@@ -60,7 +60,7 @@ class Problem:
 
     kind: str
     message: str
-    follows: Follows = Follows.RETRY
+    follows: Disposition = Disposition.RETRY
     owner: str = "backbone"
     retry_after: float | None = None
 
@@ -95,8 +95,8 @@ _RULES = (
 """The first rule that fits decides."""
 
 _FOLLOWS = {
-    **dict.fromkeys(("quota_exhausted", "authentication", "unknown_model", "redirected"), Follows.STOP),
-    **dict.fromkeys(("rate_limited", "timeout", "conflict", "server_error"), Follows.RETRY),
+    **dict.fromkeys(("quota_exhausted", "authentication", "unknown_model", "redirected"), Disposition.STOP),
+    **dict.fromkeys(("rate_limited", "timeout", "conflict", "server_error"), Disposition.RETRY),
 }
 
 
@@ -113,7 +113,7 @@ def from_status(status: int, body: Any, *, retry_after: float | None = None) -> 
     return Problem(
         kind=kind,
         message=f"HTTP {status}: {words}{_hint(said) if kind == 'bad_request' else ''}",
-        follows=_FOLLOWS.get(kind, Follows.FAULT),
+        follows=_FOLLOWS.get(kind, Disposition.FAULT),
         owner="model" if kind in ("content_filter", "context_length") else "backbone",
         retry_after=retry_after,
     )

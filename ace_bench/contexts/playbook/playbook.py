@@ -164,7 +164,7 @@ class Playbook:
         """Return a version with other bullets, which must be in order of creation and below the next number."""
         return replace(self, bullets=tuple(bullets))
 
-    def reduced(self) -> Playbook | None:
+    def shrink(self) -> Playbook | None:
         """Return the playbook without its least useful quarter, of equally useful bullets the oldest."""
         if not self.bullets:
             return None

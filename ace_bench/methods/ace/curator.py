@@ -12,12 +12,12 @@ from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.deltas import Add, Operation, parse_operations
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.fitting import Both, fitted
+from ace_bench.core.prompt_limit import PromptParts, send_within_limit
 from ace_bench.core.protocols import Arena
 from ace_bench.core.replies import ask
 from ace_bench.core.transcript import Transcript
 from ace_bench.core.types import Record, Step
-from ace_bench.methods.ace.reflector import TAGS_ONLY, Study, dropped_event, fault_event, joint
+from ace_bench.methods.ace.reflector import TAGS_ONLY, SampleReflection, dropped_event, fault_event, joint
 from ace_bench.methods.ace.replies import CuratorReply, MergerReply, RewriterReply
 
 ROLE = "curator"
@@ -25,7 +25,7 @@ FIELDS = frozenset(
     ("trajectory", "labels", "sections", "step", "total", "size", "tokens", "token_budget", "reflection")
 )
 """Fields of the prompts of Curator and rewriter beside the sample's and the playbook's."""
-_Shown = Both[Transcript, Playbook]
+_Shown = PromptParts[Transcript, Playbook]
 _ENTRY = re.compile(r"^\s*(?:\[[^\]]*\]\s*)?\((?P<section>[^)]*)\)\s*(?P<content>.*)$")
 
 
@@ -41,7 +41,7 @@ NO_PROPOSAL = Proposal()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Desk:
+class Curator:
     """The Curator at one step. A fault of the model costs one proposal, not the step."""
 
     arena: Arena
@@ -49,7 +49,7 @@ class Desk:
     token_budget: int
     window: int
 
-    def propose(self, study: Study, playbook: Playbook, kinds: Sequence[str]) -> Proposal:
+    def propose(self, study: SampleReflection, playbook: Playbook, kinds: Sequence[str]) -> Proposal:
         """Ask for operations of the given kinds, with the study's tags already counted."""
         if not study.reflections:
             return NO_PROPOSAL
@@ -69,14 +69,14 @@ class Desk:
             )
 
         try:
-            reply, dropped = fitted(_Shown(Transcript(study.studied.trajectory), tagged), send)
+            reply, dropped = send_within_limit(_Shown(Transcript(study.studied.trajectory), tagged), send)
         except RolloutFault as error:
             return Proposal(events=(fault_event(ROLE, error.fault),))
         operations, rejections = parse_operations(reply.operations)
         events = [rejection.record() for rejection in rejections]
         return Proposal(operations=operations, events=(*events, *dropped_event(ROLE, dropped)))
 
-    def rewrite(self, study: Study, playbook: Playbook) -> Proposal:
+    def rewrite(self, study: SampleReflection, playbook: Playbook) -> Proposal:
         """Ask for the whole playbook anew and read its entries, one a line: ``(section) text``.
 
         Lines without a section continue the entry before them; text before the first entry goes to ``others``.
@@ -89,7 +89,7 @@ class Desk:
             return ask(self.arena.lm(ROLE, study.rollout.key), messages, RewriterReply)
 
         try:
-            reply, dropped = fitted(_Shown(Transcript(study.studied.trajectory), playbook), send)
+            reply, dropped = send_within_limit(_Shown(Transcript(study.studied.trajectory), playbook), send)
         except RolloutFault as error:
             return Proposal(events=(fault_event(ROLE, error.fault),))
         return Proposal(operations=tuple(_entries(reply.playbook)), events=dropped_event(ROLE, dropped))
@@ -107,7 +107,7 @@ class Desk:
 
         return word
 
-    def _fields(self, study: Study, playbook: Playbook, shown: _Shown) -> dict[str, Any]:
+    def _fields(self, study: SampleReflection, playbook: Playbook, shown: _Shown) -> dict[str, Any]:
         sample = study.rollout.sample
         return {
             **sample.inputs,

@@ -19,10 +19,17 @@ from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.protocols import Arena, Context, Update
 from ace_bench.core.settings import Count, Text
-from ace_bench.core.types import GeneratorForm, Record, Rollout, Sample, Step
+from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
 from ace_bench.methods.ace import curator, reflector
-from ace_bench.methods.ace.curator import NO_PROPOSAL, Desk, Proposal
-from ace_bench.methods.ace.reflector import HARMFUL, TAGS_ONLY, Plan, Study, study, without_reflector
+from ace_bench.methods.ace.curator import NO_PROPOSAL, Curator, Proposal
+from ace_bench.methods.ace.reflector import (
+    HARMFUL,
+    TAGS_ONLY,
+    ReflectionPlan,
+    SampleReflection,
+    study,
+    without_reflector,
+)
 from ace_bench.methods.ace.reflector import ROLE as REFLECTOR
 
 _OPERATIONS = f"a list of some of {', '.join(KINDS)}, such as [ADD]"
@@ -42,7 +49,7 @@ class Ace:
     ``retrieval`` has the Generator shown only the bullets that matter for its question (section 3.1).
     """
 
-    generator = GeneratorForm(template="generator", reply="json")
+    generator = GeneratorSpec(template="generator", reply="json")
 
     def __init__(  # noqa: PLR0913 - settings, all keyword-only
         self,
@@ -114,12 +121,12 @@ class Ace:
         return self._retrieval.select(context, sample.inputs["question"])
 
     def update(self, context: Context, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> Update:
-        """Study a batch in parallel, apply its deltas in sample order, refine once (paper, sections 3.1 and 3.2)."""
+        """Reflect on a batch in parallel, apply its deltas in sample order, refine once (paper, 3.1 and 3.2)."""
         if not isinstance(context, Playbook):
             raise TypeError(f"ACE evolves a playbook, not {type(context).__name__}")
         studies = arena.map(lambda rollout: self._study(context, rollout, step, arena), rollouts)
         curates = (step.index + 1) % self._curator_every == 0
-        desk = Desk(arena=arena, step=step, token_budget=self._refiner.max_tokens, window=self._window)
+        desk = Curator(arena=arena, step=step, token_budget=self._refiner.max_tokens, window=self._window)
         # A rewrite replaces everything, so those of a batch follow one another; deltas are proposed side by side.
         proposals = (
             arena.map(lambda done: desk.propose(done, context, self._operations), studies)
@@ -144,18 +151,18 @@ class Ace:
         playbook = self._remembering(refined.playbook, studies)
         return Update(context=playbook, events=(*merge.events, *refined.events))
 
-    def _remembering(self, playbook: Playbook, studies: Sequence[Study]) -> Playbook:
+    def _remembering(self, playbook: Playbook, studies: Sequence[SampleReflection]) -> Playbook:
         """Keep what the Curator is to see of this step's reflections later on."""
         said = (*playbook.recent, *(done.reflections[-1] for done in studies if done.reflections))
         recent = said[max(0, len(said) - self._window + 1) :]
         return playbook if recent == playbook.recent else replace(playbook, recent=recent)
 
-    def _study(self, playbook: Playbook, rollout: Rollout, step: Step, arena: Arena) -> Study:
+    def _study(self, playbook: Playbook, rollout: Rollout, step: Step, arena: Arena) -> SampleReflection:
         if not self._reflects:
             return without_reflector(rollout)
         harmful = self._harmful_every is not None and (step.index + 1) % self._harmful_every == 0
         template = HARMFUL if harmful else REFLECTOR
-        plan = Plan(rounds=self._rounds, window=self._window, template=template)
+        plan = ReflectionPlan(rounds=self._rounds, window=self._window, template=template)
         return study(playbook, rollout, plan=plan, arena=arena)
 
 
@@ -169,7 +176,9 @@ class _Merge:
         self._step = step.index
         self._count = count
 
-    def add(self, done: Study, operations: Sequence[Operation], limits: Limits, events: Sequence[Record]) -> None:
+    def add(
+        self, done: SampleReflection, operations: Sequence[Operation], limits: Limits, events: Sequence[Record]
+    ) -> None:
         """Apply a sample's operations, and note its events before theirs."""
         source = done.rollout.sample.id
         applied = apply(self.playbook, operations, step=self._step, source=source, limits=limits, count=self._count)
@@ -177,7 +186,7 @@ class _Merge:
         self.touched += applied.touched
         self.events += [{"sample": source, **event} for event in (*events, *applied.events())]
 
-    def replace(self, done: Study, proposal: Proposal, limits: Limits) -> None:
+    def replace(self, done: SampleReflection, proposal: Proposal, limits: Limits) -> None:
         """Put a rewritten playbook in place of the old one; an empty rewriting changes nothing."""
         if proposal.operations:
             self.playbook = self.playbook.with_bullets(())

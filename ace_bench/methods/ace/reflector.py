@@ -9,7 +9,7 @@ from ace_bench.contexts.playbook.apply import Limits
 from ace_bench.contexts.playbook.deltas import Operation, parse_operations
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.fitting import Both, fitted
+from ace_bench.core.prompt_limit import PromptParts, send_within_limit
 from ace_bench.core.protocols import Arena
 from ace_bench.core.replies import ask
 from ace_bench.core.transcript import Transcript
@@ -28,7 +28,7 @@ TAGS_ONLY = Limits(kinds=("TAG",))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
+class SampleReflection:
     """What was learnt from one sample, before curation.
 
     ``tags`` are the Reflector's verdicts on bullets, ``reflections`` its reflections as text (none where there is
@@ -43,7 +43,7 @@ class Study:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class ReflectionPlan:
     """How to reflect: how many rounds, asked by which template, and how many reflections a new try is shown."""
 
     rounds: int
@@ -56,12 +56,12 @@ def joint(reflections: Sequence[str], window: int) -> str:
     return "\n\n".join(reflections[-window:])
 
 
-def without_reflector(rollout: Rollout) -> Study:
+def without_reflector(rollout: Rollout) -> SampleReflection:
     """Hand the bare attempt and its feedback to the Curator (paper, table 3: "w/o Reflector").
 
     The steps of an agent are left to the Curator's prompt, which shows them in any case.
     """
-    untouched = Study(rollout=rollout, studied=rollout.attempt)
+    untouched = SampleReflection(rollout=rollout, studied=rollout.attempt)
     if rollout.fault is not None:
         return untouched
     attempt = (("Reasoning", rollout.attempt.reasoning), ("Answer", rollout.attempt.answer))
@@ -73,7 +73,7 @@ def without_reflector(rollout: Rollout) -> Study:
     return replace(untouched, reflections=("\n".join(f"{label}: {text}" for label, text in parts if text),))
 
 
-def study(playbook: Playbook, rollout: Rollout, *, plan: Plan, arena: Arena) -> Study:
+def study(playbook: Playbook, rollout: Rollout, *, plan: ReflectionPlan, arena: Arena) -> SampleReflection:
     """Reflect on a rollout as often as ``plan`` says, with a new try after each reflection.
 
     A right first answer gets one reflection, for its tags. Otherwise the loop ends when a try is right or, where
@@ -82,7 +82,7 @@ def study(playbook: Playbook, rollout: Rollout, *, plan: Plan, arena: Arena) -> 
     All tries run under the playbook of the step: tags are counted when it ends, so that the tries share a prompt
     prefix (the official code counts them between tries).
     """
-    result = Study(rollout=rollout, studied=rollout.attempt)
+    result = SampleReflection(rollout=rollout, studied=rollout.attempt)
     latest = rollout
     for trial in range(1, plan.rounds + 1):
         if latest.fault is not None:
@@ -124,7 +124,7 @@ def _reflect(
 ) -> tuple[ReflectorReply, int]:
     """Ask once, showing less of the steps and then of the playbook where the prompt is too long."""
 
-    def send(shown: Both[Transcript, Playbook]) -> ReflectorReply:
+    def send(shown: PromptParts[Transcript, Playbook]) -> ReflectorReply:
         fields = {
             **rollout.sample.inputs,
             **shown.second.render(rollout.sample),
@@ -141,10 +141,10 @@ def _reflect(
     attempt = rollout.attempt
     # Only who studies an agent is shown the whole playbook (paper, figures 10 and 13); else it cannot give way.
     used = [bullet for bullet in playbook.bullets if attempt.trajectory or bullet.id in attempt.cited]
-    return fitted(Both(Transcript(attempt.trajectory), playbook.with_bullets(used)), send)
+    return send_within_limit(PromptParts(Transcript(attempt.trajectory), playbook.with_bullets(used)), send)
 
 
-def _with_reply(result: Study, reply: ReflectorReply, rollout: Rollout) -> Study:
+def _with_reply(result: SampleReflection, reply: ReflectorReply, rollout: Rollout) -> SampleReflection:
     shown = set(rollout.attempt.cited)
     tags = {tag.id: tag for tag in reversed(reply.bullet_tags) if tag.id in shown}  # the first verdict counts
     stray = [tag for tag in reply.bullet_tags if tag.id not in shown]

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from ace_bench.contexts.cheatsheet import Cheatsheet
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.fitting import Sized, fitted
+from ace_bench.core.prompt_limit import Sized, send_within_limit
 from ace_bench.core.protocols import Arena, Update
 
 ROLE = "curator"
@@ -35,7 +35,7 @@ def rewrite(  # noqa: PLR0913 - who asks whom for what
         return arena.lm(ROLE, session)(arena.prompts.render(template, {**own, **fields(part)})).text
 
     try:
-        reply, dropped = fitted(shown, send)
+        reply, dropped = send_within_limit(shown, send)
     except RolloutFault as error:
         fault = {"owner": error.fault.owner, "kind": error.fault.kind, "message": error.fault.message}
         return Update(context=cheatsheet, events=({"event": "fault", "role": ROLE, **fault},))

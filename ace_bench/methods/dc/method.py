@@ -17,7 +17,7 @@ from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.protocols import Arena, Context, Update
 from ace_bench.core.settings import Count, Text, Whole
 from ace_bench.core.transcript import Transcript
-from ace_bench.core.types import GeneratorForm, Record, Rollout, Sample, Step
+from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
 from ace_bench.methods.dc.curation import ROLE, rewrite
 
 _ATTEMPT = frozenset(("trajectory", "reasoning", "answer", "feedback", "gold"))
@@ -34,7 +34,7 @@ class DynamicCheatsheet:
     def __init__(self, *, code_runs: Whole, initial: Text | None):
         if initial is not None and not Path(initial).is_file():
             raise SettingError(f"initial={initial} is not a file: give a saved cheatsheet, or null")
-        self.generator = GeneratorForm(template="cheatsheet", reply="tagged", code_runs=code_runs)
+        self.generator = GeneratorSpec(template="cheatsheet", reply="tagged", code_runs=code_runs)
         self._initial = initial
 
     def start(self, arena: Arena) -> Context:
@@ -146,7 +146,7 @@ class _Retrieved:
     def size(self) -> int:
         return len(self.episodes)
 
-    def reduced(self) -> _Retrieved | None:
+    def shrink(self) -> _Retrieved | None:
         return _Retrieved(self.episodes[1:]) if self.size > 1 else None
 
 

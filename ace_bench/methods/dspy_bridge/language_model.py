@@ -12,7 +12,7 @@ from dspy.lm15 import Request, Response, TextPart, Usage
 from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Message
-from ace_bench.methods.dspy_bridge.halt import passing_through
+from ace_bench.methods.dspy_bridge.exceptions import passing_through
 
 
 class _Engine:

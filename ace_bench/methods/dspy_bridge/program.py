@@ -18,7 +18,7 @@ from ace_bench.contexts.instruction import Instruction
 from ace_bench.core.protocols import Arena
 from ace_bench.core.transcript import Transcript
 from ace_bench.core.types import Labels, Rollout, Sample
-from ace_bench.methods.dspy_bridge.halt import passing_through
+from ace_bench.methods.dspy_bridge.exceptions import passing_through
 
 PROPOSER = "proposer"
 NO_ANSWER = "(no answer)"
@@ -71,7 +71,7 @@ class Attempts:
         transcript = Transcript(rollout.attempt.trajectory)
         length, count = self._arena.context_length(PROPOSER), self._arena.counter(PROPOSER)
         while length is not None and count(transcript.text) > length // _STEPS_SHARE:
-            smaller = transcript.reduced()
+            smaller = transcript.shrink()
             if smaller is None:
                 break
             transcript = smaller
@@ -107,7 +107,7 @@ class AnswerQuestion(dspy.Module):  # type: ignore[misc]
         return self.answer(**inputs)
 
 
-class Asked(dspy.Example):  # type: ignore[misc]
+class DspyExample(dspy.Example):  # type: ignore[misc]
     """A sample as an example; the program is given the sample itself besides its fields."""
 
     def inputs(self) -> Mapping[str, Any]:
@@ -115,7 +115,7 @@ class Asked(dspy.Example):  # type: ignore[misc]
         return {"background": self.background, "question": self.question, "sample": self._sample}
 
 
-class Ahead(BaseCallback):  # type: ignore[misc]
+class PrefetchCallback(BaseCallback):  # type: ignore[misc]
     """Attempts what an evaluation will ask for, within the run's concurrency.
 
     DSPy's own threads would send an attempt of more than two minutes a second time.
@@ -145,7 +145,7 @@ def examples(arena: Arena, split: str) -> list[dspy.Example]:
         fields = {name: sample.inputs.get(name, "") for name in ("background", "question")}
         if arena.labels is Labels.GOLD and split == "train":
             fields["answer"] = arena.reference(sample)
-        example = Asked(**fields)
+        example = DspyExample(**fields)
         example._sample = sample
         made.append(example)
     return made
@@ -157,7 +157,7 @@ def score(prediction: dspy.Prediction) -> float:
     return 0.0 if rollout.fault is not None else rollout.feedback.score or 0.0
 
 
-def told(prediction: dspy.Prediction) -> str:
+def feedback_text(prediction: dspy.Prediction) -> str:
     """Return what the environment says of a rollout, with the reference answer where ``labels`` shows it."""
     rollout: Rollout = prediction._rollout
     failure = "" if rollout.fault is None else f"The attempt failed: {rollout.fault.kind}: {rollout.fault.message}"

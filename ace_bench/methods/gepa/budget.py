@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget:
+class MetricBudget:
     """One of the three is set: DSPy's name for a budget, metric calls, or passes over both splits."""
 
     auto: str | None

@@ -13,17 +13,17 @@ from ace_bench.contexts.instruction import Instruction
 from ace_bench.core.protocols import Arena, Update
 from ace_bench.core.types import Record
 from ace_bench.methods.dspy_bridge.adapters import JsonFormat
-from ace_bench.methods.dspy_bridge.program import examples, score, told
-from ace_bench.methods.dspy_bridge.workshop import Workshop
-from ace_bench.methods.gepa.budget import Budget
+from ace_bench.methods.dspy_bridge.program import examples, feedback_text, score
+from ace_bench.methods.dspy_bridge.session import OptimiserSession
+from ace_bench.methods.gepa.budget import MetricBudget
 
 
 class _Proposer(InstructionProposer):  # type: ignore[misc]
     """DSPy's proposer; a proposal that fails is noted, and GEPA goes on with the next minibatch."""
 
-    def __init__(self, workshop: Workshop):
+    def __init__(self, session: OptimiserSession):
         super().__init__(adapter=JsonFormat())
-        self._workshop = workshop
+        self._workshop = session
 
     def __call__(self, candidate: Any, reflective_dataset: Any, components_to_update: Any) -> Any:
         try:
@@ -33,7 +33,7 @@ class _Proposer(InstructionProposer):  # type: ignore[misc]
             raise
 
 
-def metric_calls(budget: Budget, *, train: int, validation: int) -> int:
+def metric_calls(budget: MetricBudget, *, train: int, validation: int) -> int:
     """Return a budget in metric calls, by DSPy's own rule where it has a name, for a program of one predictor."""
     if budget.auto is not None:
         optimiser = dspy.GEPA(metric=_metric, auto=budget.auto, reflection_lm=object())
@@ -42,38 +42,38 @@ def metric_calls(budget: Budget, *, train: int, validation: int) -> int:
     return budget.max_metric_calls or (budget.max_full_evals or 0) * (train + validation)
 
 
-def evolve(start: Instruction, arena: Arena, *, budget: Budget, minibatch: int) -> Update:
+def evolve(start: Instruction, arena: Arena, *, budget: MetricBudget, minibatch: int) -> Update:
     """Return the candidate with the best validation score, and an event for each candidate that was kept."""
-    workshop = Workshop(start, arena, "gepa")
+    session = OptimiserSession(start, arena, "gepa")
     train, validation = examples(arena, "train"), examples(arena, "val")
-    with workshop.open():
+    with session.open():
         optimiser = dspy.GEPA(
             metric=_metric,
             **vars(budget),
             reflection_minibatch_size=minibatch,
-            reflection_lm=workshop.proposer,
-            instruction_proposer=_Proposer(workshop),
+            reflection_lm=session.proposer,
+            instruction_proposer=_Proposer(session),
             num_threads=1,
             track_stats=True,
             seed=arena.seed,
         )
-        best = optimiser.compile(workshop.program, trainset=train, valset=validation)
-        context = workshop.attempts.context(best.predictors()[0])
+        best = optimiser.compile(session.program, trainset=train, valset=validation)
+        context = session.attempts.context(best.predictors()[0])
     found = best.detailed_results
     summary = {
         "event": "optimised",
         "metric_calls": found.total_metric_calls,
         "budget": optimiser.max_metric_calls,
-        "rollouts": len(workshop.attempts.keys),
+        "rollouts": len(session.attempts.keys),
     }
-    return Update(context=context, events=(summary, *_candidates(found), *workshop.faults))
+    return Update(context=context, events=(summary, *_candidates(found), *session.faults))
 
 
 def _metric(
     gold: dspy.Example, pred: dspy.Prediction, trace: Any = None, pred_name: Any = None, pred_trace: Any = None
 ) -> dspy.Prediction:
     del gold, trace, pred_name, pred_trace
-    return dspy.Prediction(score=score(pred), feedback=told(pred))
+    return dspy.Prediction(score=score(pred), feedback=feedback_text(pred))
 
 
 def _candidates(found: Any) -> Sequence[Record]:

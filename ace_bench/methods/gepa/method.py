@@ -9,8 +9,8 @@ from ace_bench.contexts.instruction import Instruction
 from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.protocols import Arena, Context, Update
 from ace_bench.core.settings import Count
-from ace_bench.core.types import GeneratorForm
-from ace_bench.methods.gepa.budget import Budget
+from ace_bench.core.types import GeneratorSpec
+from ace_bench.methods.gepa.budget import MetricBudget
 from ace_bench.methods.optimising import Size, check_optimisable, first_instruction
 
 
@@ -23,7 +23,7 @@ class Gepa:
     (DSPy: 3).
     """
 
-    generator = GeneratorForm(template="instructed", reply="json")
+    generator = GeneratorSpec(template="instructed", reply="json")
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({"proposer": ()})  # it is asked in DSPy's own words
 
     def __init__(
@@ -36,7 +36,7 @@ class Gepa:
                 f"max_full_evals={max_full_evals or 'null'}: GEPA takes one budget, so set one of the counts and the "
                 "other to null, or both to null and auto"
             )
-        self._budget = Budget(
+        self._budget = MetricBudget(
             auto=None if counted else auto, max_metric_calls=max_metric_calls, max_full_evals=max_full_evals
         )
         self._minibatch = minibatch

@@ -10,7 +10,7 @@ from typing import Any
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.protocols import Arena, Context, Update
 from ace_bench.core.settings import Count
-from ace_bench.core.types import Attempt, GeneratorForm, Record, Rollout, Step
+from ace_bench.core.types import Attempt, GeneratorSpec, Record, Rollout, Step
 from ace_bench.methods.heuristic.observations import Observations
 
 
@@ -22,7 +22,7 @@ class Heuristic:
     through the arena like those of all methods. ``max_entries`` are shown, the latest (the package's default: 32).
     """
 
-    generator = GeneratorForm(template="observed", reply="text")
+    generator = GeneratorSpec(template="observed", reply="text")
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     def __init__(self, *, max_entries: Count) -> None:

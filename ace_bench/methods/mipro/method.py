@@ -8,7 +8,7 @@ from types import MappingProxyType
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.core.protocols import Arena, Context, Update
 from ace_bench.core.settings import Whole
-from ace_bench.core.types import GeneratorForm, Labels
+from ace_bench.core.types import GeneratorSpec, Labels
 from ace_bench.methods.optimising import Size, check_optimisable, first_instruction
 
 
@@ -20,7 +20,7 @@ class Mipro:
     and are left out otherwise.
     """
 
-    generator = GeneratorForm(template="instructed", reply="json")
+    generator = GeneratorSpec(template="instructed", reply="json")
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({"proposer": ()})  # it is asked in DSPy's own words
 
     def __init__(self, *, auto: Size, bootstrapped: Whole, labeled: Whole) -> None:

@@ -14,7 +14,7 @@ from ace_bench.contexts.instruction import Instruction
 from ace_bench.core.protocols import Arena, Update
 from ace_bench.methods.dspy_bridge.adapters import ChatFormat
 from ace_bench.methods.dspy_bridge.program import examples, score
-from ace_bench.methods.dspy_bridge.workshop import Workshop
+from ace_bench.methods.dspy_bridge.session import OptimiserSession
 
 _PROPOSED, _BASIC = "proposed_instruction", "basic_instruction"
 
@@ -25,9 +25,9 @@ class _Format(ChatFormat):
     MIPROv2 itself goes on without a summary that failed, but not without an instruction.
     """
 
-    def __init__(self, workshop: Workshop):
+    def __init__(self, session: OptimiserSession):
         super().__init__()
-        self._workshop = workshop
+        self._workshop = session
 
     def __call__(self, lm: Any, lm_kwargs: Any, signature: Any, demos: Any, inputs: Any) -> Any:
         try:
@@ -65,13 +65,13 @@ def trials(auto: str, *, validation: int, shows: bool) -> int:
 
 def search(start: Instruction, arena: Arena, *, auto: str, bootstrapped: int, labeled: int) -> Update:
     """Return the combination with the best validation score. Only attempts that were right become demonstrations."""
-    workshop, metric = Workshop(start, arena, "mipro"), _Metric()
+    session, metric = OptimiserSession(start, arena, "mipro"), _Metric()
     train, validation = examples(arena, "train"), examples(arena, "val")
-    with workshop.open(adapter=_Format(workshop)), warnings.catch_warnings():
+    with session.open(adapter=_Format(session)), warnings.catch_warnings():
         warnings.simplefilter("ignore", ExperimentalWarning)  # of the sampler that MIPROv2 chose
         optimiser = dspy.MIPROv2(
             metric=metric,
-            prompt_model=workshop.proposer,
+            prompt_model=session.proposer,
             auto=auto,
             max_bootstrapped_demos=bootstrapped,
             max_labeled_demos=labeled,
@@ -79,13 +79,13 @@ def search(start: Instruction, arena: Arena, *, auto: str, bootstrapped: int, la
             num_threads=1,
             seed=arena.seed,
         )
-        best = optimiser.compile(workshop.program, trainset=train, valset=validation)
-        context = workshop.attempts.context(best.predictors()[0])
+        best = optimiser.compile(session.program, trainset=train, valset=validation)
+        context = session.attempts.context(best.predictors()[0])
     summary = {
         "event": "optimised",
         "metric_calls": metric.calls,
-        "rollouts": len(workshop.attempts.keys),
+        "rollouts": len(session.attempts.keys),
         "trials": len(best.trial_logs),
         "validation": best.score,
     }
-    return Update(context=context, events=(summary, *workshop.faults))
+    return Update(context=context, events=(summary, *session.faults))

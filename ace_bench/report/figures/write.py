@@ -14,7 +14,7 @@ from ace_bench.report.figures.scores import overall_bars, sensitivity
 from ace_bench.report.figures.series import Shown, all_series, shown
 from ace_bench.report.figures.style import save, styled
 from ace_bench.report.tables.build import build_table
-from ace_bench.report.tables.gathered import Gathered
+from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.report.tables.variants import Selection
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _Drawn = Iterator[tuple[str, "Figure | None"]]
 
 
 def write_figures(
-    gathered: Gathered,
+    gathered: ResultsIndex,
     out: Path,
     which: Sequence[str] = (),
     *,
@@ -64,7 +64,7 @@ def write_figures(
     return files
 
 
-def _drawn(kind: str, gathered: Gathered, selection: Selection, *, with_paper: bool) -> _Drawn:
+def _drawn(kind: str, gathered: ResultsIndex, selection: Selection, *, with_paper: bool) -> _Drawn:
     """Draw one kind of figure from the runs of one set of conditions."""
     experiments = gathered.experiments
 
@@ -85,7 +85,7 @@ def _drawn(kind: str, gathered: Gathered, selection: Selection, *, with_paper: b
         yield from _by_task(kind, gathered, selection, title)
 
 
-def _by_task(kind: str, gathered: Gathered, selection: Selection, title: Callable[[str], str]) -> _Drawn:
+def _by_task(kind: str, gathered: ResultsIndex, selection: Selection, title: Callable[[str], str]) -> _Drawn:
     series = all_series(selection.members, gathered.compose)
     for task in dict.fromkeys(one.task for one in series):
         some = [one for one in series if one.task == task]

@@ -18,7 +18,7 @@ from hydra.utils import instantiate
 
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import AceBenchError, ConfigError, RolloutFault
-from ace_bench.core.fitting import CONTEXT_LENGTH
+from ace_bench.core.prompt_limit import CONTEXT_LENGTH
 from ace_bench.core.protocols import Agent, Context, Method, Preparing, StepLearner
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import Attempt, Completion, Fault, Grade, Labels, Message, Record, Rollout, Sample, Step
@@ -242,7 +242,7 @@ def _not_recorded(what: str) -> RolloutFault:
 
 def _prompts(folder: Path, task: str) -> PromptSet:
     family = [path.name for path in folder.iterdir() if path.is_dir() and path.name not in (task, _COMMON)]
-    return PromptSet(folder, task=task, family=family[0] if family else task)
+    return PromptSet(folder, task=task, prompt_group=family[0] if family else task)
 
 
 def _spared(method: Mapping[str, Any]) -> Mapping[str, Any]:

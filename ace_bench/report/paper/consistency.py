@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from ace_bench.report.forms import Form, read_form
 from ace_bench.report.paper.tables import CLAIM, DATA, Cell, Paper, PaperTable
+from ace_bench.report.yaml_models import YamlModel, read_form
 
 _SLACK = 1e-9
 
 Formula = Callable[[Sequence[float]], float]
 
 
-class Contradiction(Form, frozen=True, kw_only=True):
+class Contradiction(YamlModel, frozen=True, kw_only=True):
     """A printed number that its own ``rule`` does not give, even if every number in it was rounded.
 
     ``rule`` is ``mean``, ``ratio``, ``sum``, ``repeated`` (the same result stands elsewhere), ``change`` (against the

@@ -9,7 +9,7 @@ from importlib.resources.abc import Traversable
 from typing import Literal
 
 from ace_bench.core.errors import DataError
-from ace_bench.report.forms import Form, read_form
+from ace_bench.report.yaml_models import YamlModel, read_form
 
 CLAIM = "claim"
 """Where a table's name stands in a reference: a number that only the text states."""
@@ -19,7 +19,7 @@ DATA = files(__package__).joinpath("data")
 _WHOLE = ("count", "tokens", "seconds")
 
 
-class Column(Form, frozen=True, kw_only=True):
+class Column(YamlModel, frozen=True, kw_only=True):
     """What a column measures, or how it follows from others: by their (weighted) mean, or one ``per`` another.
 
     The columns of ``per`` are those of the row that a row repeats (``same_as``): table 13 divides what table 12 sums.
@@ -45,7 +45,7 @@ class Column(Form, frozen=True, kw_only=True):
         return bool(self.mean_of or self.per)
 
 
-class Row(Form, frozen=True, kw_only=True):
+class Row(YamlModel, frozen=True, kw_only=True):
     """One line: ``values`` and ``changes`` (against the table's reference row) in the order of the columns.
 
     ``gt`` is the paper's "GT labels" mark, ``None`` where the table has none. ``same_as`` names the row, here or in
@@ -63,7 +63,7 @@ class Row(Form, frozen=True, kw_only=True):
     sum_columns: tuple[str, ...] = ()
 
 
-class Cell(Form, frozen=True, kw_only=True):
+class Cell(YamlModel, frozen=True, kw_only=True):
     """One number with its place (``table/row/column``); ``value`` is ``None`` where the paper leaves it empty."""
 
     ref: str
@@ -73,7 +73,7 @@ class Cell(Form, frozen=True, kw_only=True):
     digits: int
 
 
-class PaperTable(Form, frozen=True, kw_only=True):
+class PaperTable(YamlModel, frozen=True, kw_only=True):
     """A table, or the numbers of a figure. ``change`` says what its changes are: points, or percent."""
 
     id: str
@@ -108,7 +108,7 @@ class PaperTable(Form, frozen=True, kw_only=True):
                     yield cell
 
 
-class Claim(Form, frozen=True, kw_only=True):
+class Claim(YamlModel, frozen=True, kw_only=True):
     """A number that only the text states; see ``data/claims.yaml`` for how it follows from cells."""
 
     section: str
@@ -120,7 +120,7 @@ class Claim(Form, frozen=True, kw_only=True):
     relative_to: str = ""
 
 
-class Paper(Form, frozen=True, kw_only=True, dict=True):
+class Paper(YamlModel, frozen=True, kw_only=True, dict=True):
     """All numbers of the paper, tables by id: ``1`` to ``21`` with ``4a`` and ``4b``, ``figure_2``, ``figure_5``."""
 
     tables: Mapping[str, PaperTable]

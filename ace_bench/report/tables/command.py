@@ -10,7 +10,7 @@ from typing import Protocol
 from rich.console import Console
 
 from ace_bench.core.errors import AceBenchError, ConfigError
-from ace_bench.report.tables.gathered import Gathered
+from ace_bench.report.tables.results_index import ResultsIndex
 
 DIFFERENCES = "set all numbers against the paper's, also those that were not measured in its setting"
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
@@ -20,7 +20,7 @@ class Write(Protocol):
     """Writes what is named (all, if nothing is) to a folder; returns the files."""
 
     def __call__(
-        self, gathered: Gathered, out: Path, which: Sequence[str], /, *, with_paper: bool, differences: bool
+        self, gathered: ResultsIndex, out: Path, which: Sequence[str], /, *, with_paper: bool, differences: bool
     ) -> Sequence[Path]:
         """Write them, with the paper's numbers and with all differences to them if asked."""
         ...
@@ -40,7 +40,7 @@ def make(what: str, write: Write, description: str, arguments: Sequence[str] | N
     console = Console(highlight=False, soft_wrap=True)
     try:
         which, extra = _sorted(what, options.overrides)
-        gathered = Gathered(results=options.results, configs=CONFIGS, extra=extra)
+        gathered = ResultsIndex(results=options.results, configs=CONFIGS, extra=extra)
         if not gathered.found.runs:
             raise ConfigError(f"there are no runs in {options.results}; make some, or name their folder by --results")
         files = write(

@@ -8,13 +8,13 @@ from pathlib import Path
 from ace_bench.core.errors import DataError
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.tables.build import ResultTable, build_table
-from ace_bench.report.tables.gathered import Gathered
 from ace_bench.report.tables.grids import PaperShown
 from ace_bench.report.tables.render import csv, latex, markdown, page_of
+from ace_bench.report.tables.results_index import ResultsIndex
 
 
 def write_tables(
-    gathered: Gathered,
+    gathered: ResultsIndex,
     out: Path,
     which: Sequence[str] = (),
     *,
@@ -62,7 +62,7 @@ def table_names(experiments: Experiments, which: Sequence[str]) -> list[str]:
     return chosen
 
 
-def _tables(name: str, gathered: Gathered, *, even_empty: bool) -> Iterator[ResultTable]:
+def _tables(name: str, gathered: ResultsIndex, *, even_empty: bool) -> Iterator[ResultTable]:
     paper = gathered.experiments.paper
     models = {table.model for table in paper.tables.values()}
     model = paper.table(gathered.experiments.by_name[name].paper).model
@@ -78,12 +78,12 @@ def _tables(name: str, gathered: Gathered, *, even_empty: bool) -> Iterator[Resu
         yield build_table(name, gathered.experiments, gathered.nothing(model))
 
 
-def _commands(table: ResultTable, gathered: Gathered) -> list[str]:
+def _commands(table: ResultTable, gathered: ResultsIndex) -> list[str]:
     planned = gathered.experiments.runs(table.name)
     return [command for run in planned for command in table.selection.missing(run, gathered.results)]
 
 
-def _damages(gathered: Gathered) -> list[str]:
+def _damages(gathered: ResultsIndex) -> list[str]:
     if not gathered.found.damaged:
         return []
     return ["## Run folders that cannot be read\n", *(f"- {damaged.reason}" for damaged in gathered.found.damaged), ""]

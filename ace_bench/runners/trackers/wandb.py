@@ -27,7 +27,7 @@ import msgspec
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.settings import Seconds, Text
 from ace_bench.core.types import Record
-from ace_bench.runners.meter import Progress
+from ace_bench.runners.progress import Progress
 
 Mode = Literal["online", "offline"]
 WORKER = "ace_bench.runners.trackers.wandb_worker"

@@ -19,7 +19,7 @@ from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.scratch import clear
 from ace_bench.core.types import Fault, Record
 from ace_bench.tasks.appworld.engine import Conditions
-from ace_bench.tasks.appworld.partner import Partner
+from ace_bench.tasks.appworld.engine_process import EngineProcess
 from ace_bench.tasks.appworld.roots import is_open_to_others
 
 WARM_UP_S = 300.0
@@ -58,7 +58,7 @@ class Servers:
             (folder / name).mkdir(mode=0o700)
         (folder / "episodes").mkdir()
         (folder / "episodes").chmod(0o711)
-        self._partner = Partner(
+        self._partner = EngineProcess(
             conditions.engine.command("serve", str(root), str(folder), conditions.task),
             environment=conditions.engine.environment(root, folder),
             log=folder / "serve.log",

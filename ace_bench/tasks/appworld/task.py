@@ -53,7 +53,7 @@ class AppWorld:
     """
 
     name: str = "appworld"
-    family: str = "agent"
+    prompt_group: str = "agent"
     headline: str = "tgc"
     splits: tuple[str, ...] = SPLITS
     sections: tuple[str, ...] = SECTIONS

@@ -13,7 +13,7 @@ from ace_bench.core.digest import digest_of
 from ace_bench.core.typed import decoder_of
 from ace_bench.store.caching import write_whole
 from ace_bench.tasks.bird_sql.databases import Database
-from ace_bench.tasks.bird_sql.outcomes import Outcome
+from ace_bench.tasks.bird_sql.outcomes import ExecutionResult
 from ace_bench.tasks.bird_sql.pool import Workers
 
 _LOG = logging.getLogger(__name__)
@@ -33,9 +33,9 @@ class Golds:
         self._clock = clock
         self._workers = workers
         self._lock = Lock()
-        self._known: dict[str, Outcome] = {}
+        self._known: dict[str, ExecutionResult] = {}
 
-    def outcome(self, database: Database, sql: str) -> Outcome:
+    def outcome(self, database: Database, sql: str) -> ExecutionResult:
         """Return what the gold query gives; raises ``RolloutFault`` where no worker can be started."""
         key = digest_of([_FORM, sqlite3.sqlite_version, self._clock, database.checksum, sql])
         with self._lock:
@@ -47,7 +47,7 @@ class Golds:
                 self._known[key] = known
         return known
 
-    def _made(self, path: Path, database: Database, sql: str) -> Outcome:
+    def _made(self, path: Path, database: Database, sql: str) -> ExecutionResult:
         outcome = self._workers.run(database.path, sql)
         if outcome.ran:
             write_whole(path, msgspec.json.encode(outcome))
@@ -57,9 +57,9 @@ class Golds:
         return outcome
 
 
-def _read(path: Path) -> Outcome | None:
+def _read(path: Path) -> ExecutionResult | None:
     try:
-        outcome: Outcome = decoder_of(Outcome).decode(path.read_bytes())
+        outcome: ExecutionResult = decoder_of(ExecutionResult).decode(path.read_bytes())
     except (OSError, msgspec.MsgspecError):
         return None
     return outcome if outcome.ran and outcome.exact else None

@@ -22,7 +22,7 @@ class Limits:
     memory_mb: Annotated[int, Meta(ge=256, le=2**20)]
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class ExecutionResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a query ended. ``kind`` is rows, error, timeout or crash; the digests stand for the rows where it is rows.
 
     ``exact`` is the set of rows, ``close`` the set with reals at 12 digits, ``ordered`` that set in order of
@@ -43,11 +43,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         """Whether there is a result, be it empty."""
         return self.kind == "rows"
 
-    def same(self, gold: Outcome) -> bool:
+    def same(self, gold: ExecutionResult) -> bool:
         """Official reading (StreamBench): equal as sets of rows, and nothing equals an empty result."""
         return self.ran and gold.ran and self.rows > 0 and self.exact == gold.exact
 
-    def same_corrected(self, gold: Outcome, *, ordered: bool) -> bool:
+    def same_corrected(self, gold: ExecutionResult, *, ordered: bool) -> bool:
         """Corrected reading: empty equals empty, reals at 12 digits, and in order where the gold query orders."""
         return self.ran and gold.ran and (self.ordered == gold.ordered if ordered else self.close == gold.close)
 

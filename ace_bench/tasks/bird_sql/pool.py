@@ -18,7 +18,7 @@ from ace_bench.core.errors import RolloutFault
 from ace_bench.core.typed import decoder_of
 from ace_bench.core.types import Fault
 from ace_bench.tasks.bird_sql import worker
-from ace_bench.tasks.bird_sql.outcomes import Limits, Outcome
+from ace_bench.tasks.bird_sql.outcomes import ExecutionResult, Limits
 
 _TRIES = 2
 """A worker that somebody else ended must not cost an answer, so a query that met a crash is run once more."""
@@ -59,23 +59,23 @@ class Workers:
         with self._worker():
             pass
 
-    def run(self, database: Path, sql: str) -> Outcome:
+    def run(self, database: Path, sql: str) -> ExecutionResult:
         """Run one query, waiting for a free worker first; raises ``RolloutFault`` where none can be started."""
         answer = self._ask({"database": str(database), "sql": sql})
-        if isinstance(answer, Outcome):
+        if isinstance(answer, ExecutionResult):
             return answer
-        outcome: Outcome = decoder_of(Outcome).decode(answer)
+        outcome: ExecutionResult = decoder_of(ExecutionResult).decode(answer)
         return outcome
 
     def build(self, script: str) -> Built:
         """Make a database of a script of SQL; raises ``RolloutFault`` where no worker can be started."""
         answer = self._ask({"script": script})
-        if isinstance(answer, Outcome):
+        if isinstance(answer, ExecutionResult):
             return Built(kind=answer.kind)
         built: Built = decoder_of(Built).decode(answer)
         return built
 
-    def _ask(self, request: Mapping[str, str]) -> bytes | Outcome:
+    def _ask(self, request: Mapping[str, str]) -> bytes | ExecutionResult:
         """Return the reply of a worker, or how it ended without one."""
         line = json.dumps(request).encode() + b"\n"
         for _ in range(_TRIES):
@@ -84,8 +84,8 @@ class Workers:
                 if reply:
                     return reply
                 if process.wait() == -signal.SIGALRM:
-                    return Outcome(kind="timeout")
-        return Outcome(kind="crash")
+                    return ExecutionResult(kind="timeout")
+        return ExecutionResult(kind="crash")
 
     def close(self) -> None:
         """End all workers; a later query starts new ones."""

@@ -66,7 +66,7 @@ class BirdSql(AnswerTask):
     """
 
     name: str = "bird_sql"
-    family: str = "qa"
+    prompt_group: str = "qa"
     splits: tuple[str, ...] = SPLITS
     hub: HubDataset = HubDataset(
         path="appier-ai-research/StreamBench",

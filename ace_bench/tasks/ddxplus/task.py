@@ -68,7 +68,7 @@ class Ddxplus(AnswerTask):
     """
 
     name: str = "ddxplus"
-    family: str = "qa"
+    prompt_group: str = "qa"
     headline: str = "accuracy"
     splits: tuple[str, ...] = SPLITS
     sections: tuple[str, ...] = (

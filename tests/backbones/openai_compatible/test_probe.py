@@ -6,7 +6,7 @@ import pytest
 
 from ace_bench.core.backbones import Backbone, Priced, Probing
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
-from ace_bench.core.protocols import Managed
+from ace_bench.core.protocols import Lifecycle
 from ace_bench.store.prices import PriceCard
 from tests.backbones.openai_compatible.scripted import DROP, Reply, answer, client, error, serving
 
@@ -27,7 +27,7 @@ def refused(*replies, **settings) -> str:
 def test_it_is_what_the_runner_asks_for():
     backbone = client("http://127.0.0.1:9/v1")
     assert isinstance(backbone, Probing)
-    assert isinstance(backbone, Managed)
+    assert isinstance(backbone, Lifecycle)
     assert isinstance(backbone, Priced)
     as_backbone: Backbone = backbone
     assert as_backbone.count("four") == 1

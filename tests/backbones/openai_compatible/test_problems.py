@@ -2,7 +2,7 @@
 
 import pytest
 
-from ace_bench.backbones.openai_compatible.problems import Follows, from_status
+from ace_bench.backbones.openai_compatible.problems import Disposition, from_status
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault
 from tests.backbones.openai_compatible.scripted import Reply, complete, error, serving
 
@@ -103,7 +103,7 @@ STOPS = [
 @pytest.mark.parametrize(("status", "said", "kind"), STOPS)
 def test_what_every_call_would_meet_stops_the_run_at_once(status, said, kind):
     problem = from_status(status, {"error": said})
-    assert (problem.kind, problem.follows) == (kind, Follows.STOP)
+    assert (problem.kind, problem.follows) == (kind, Disposition.STOP)
     with serving(Reply(status=status, body={"error": said})) as server:
         with pytest.raises(BackboneUnavailable, match=f"HTTP {status}"):
             complete(server.url)

@@ -9,7 +9,7 @@ import pytest
 from ace_bench.backbones.vllm.backbone import Vllm
 from ace_bench.core.backbones import Backbone, CacheReporting, Priced, Probing
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
-from ace_bench.core.protocols import Managed
+from ace_bench.core.protocols import Lifecycle
 from ace_bench.core.types import CacheCounters, Message
 from tests.launching import built, composed
 
@@ -49,7 +49,7 @@ LAUNCH = ("backbone.launch=true", "backbone.model=some/model")
 
 def test_it_keeps_the_protocols(make):
     backbone: Backbone = make(*LAUNCH)
-    for protocol in (Managed, Probing, CacheReporting, Priced):
+    for protocol in (Lifecycle, Probing, CacheReporting, Priced):
         assert isinstance(backbone, protocol)
     assert backbone.simulated is False
 

@@ -14,7 +14,7 @@ import pytest
 
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Labels, reveal
-from ace_bench.tasks.appworld.engine_side.family import descendants
+from ace_bench.tasks.appworld.engine_side.process_tree import descendants
 from tests.tasks.appworld.conftest import RUN, processes_in, settled, solved
 
 FRESH = """

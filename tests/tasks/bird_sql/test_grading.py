@@ -8,7 +8,7 @@ import json
 import pytest
 
 from ace_bench.core.errors import ConfigError, RolloutFault
-from ace_bench.core.protocols import Confining, Judged, Managed, Task
+from ace_bench.core.protocols import Confining, Judged, Lifecycle, Task
 from ace_bench.core.types import Labels, reveal
 from ace_bench.tasks.bird_sql.layout import laid_out, orders, parts_of, sql_of
 from ace_bench.tasks.bird_sql.outcomes import Limits
@@ -268,8 +268,8 @@ def test_wrong_settings_fail_by_name(settings, named, make):
 
 def test_satisfies_the_protocols(make):
     task: Task = make()
-    assert (task.name, task.family, task.source, task.headline) == ("bird_sql", "qa", "sample", "execution")
-    assert isinstance(task, Managed)
+    assert (task.name, task.prompt_group, task.source, task.headline) == ("bird_sql", "qa", "sample", "execution")
+    assert isinstance(task, Lifecycle)
     assert isinstance(task, Confining)
     assert task.confinement is None
     assert isinstance(task, Judged)

@@ -12,7 +12,7 @@ from ace_bench.core.types import NO_USAGE, Completion
 from ace_bench.store.prompts import PromptSet
 from tests.launching import launch
 
-PROMPTS = PromptSet(Path(__file__).resolve().parents[3] / "prompts" / "default", task="bird_sql", family="qa")
+PROMPTS = PromptSet(Path(__file__).resolve().parents[3] / "prompts" / "default", task="bird_sql", prompt_group="qa")
 RIGHT, WRONG = (
     '{"reason": "the same", "verdict": "correct"}',
     '{"reason": "a filter is missing", "verdict": "incorrect"}',

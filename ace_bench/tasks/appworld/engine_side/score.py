@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from .family import end_family
+from .process_tree import end_tree
 from .shared import adopt_orphans, die_with_parent
 
 _CHUNK = 1 << 16
@@ -74,7 +74,7 @@ def _forked(order: Mapping[str, Any], leash: int) -> Mapping[str, Any]:
         answer = _received(reading, leash, time.monotonic() + order["seconds"])
     finally:
         os.close(reading)
-        status = end_family(scorer)
+        status = end_tree(scorer)
     if answer is None:
         return {"error": f"the evaluation took more than {order['seconds']} seconds"}
     try:

@@ -13,7 +13,7 @@ Orders come as JSON lines on standard input: ``{"start": id, "socket": name, "ui
 stands in ``FOLDER/tasks/<id>``: no task is named in an order, as whatever this process heard stays in the memory that
 servers start with. News go to standard output:
 ``{"ready": true}``, ``{"id": .., "layers": [..]}`` or ``{"id": .., "error": ..}`` once a server can be talked to or
-cannot be started, ``{"id": .., "status": ..}`` when it and its family are gone (as a return code: -9 is SIGKILL), and
+cannot start, ``{"id": .., "status": ..}`` when it and its processes are gone (as a return code: -9 is SIGKILL), and
 ``{"scored": id, "answer": ..}``. When standard input closes, everything ends and ``FOLDER`` is removed.
 """
 
@@ -32,8 +32,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .family import end_family
 from .loading import load, server_config
+from .process_tree import end_tree
 from .score import Abandoned, evaluated
 from .shared import Bounds, adopt_orphans, clear, confine, die_with_parent, libraries
 
@@ -44,7 +44,7 @@ _KEEPER_LOST = {"status": -signal.SIGKILL, "error": "the process that watches it
 """What is said of a server whose keeper ended without a word; the server ends with its keeper."""
 
 
-class Warm:
+class ForkServer:
     """The warm process: it starts keepers and evaluations, and passes on what they say."""
 
     def __init__(self, root: str, folder: str):
@@ -183,7 +183,7 @@ def _bounds(root: Path, folder: Path, order: Mapping[str, Any]) -> Bounds:
 
 
 def _keep(leash: int, *, root: Path, folder: Path, order: Mapping[str, Any]) -> None:
-    """Hold one server: end its whole family when it dies or when the leash is let go, and tell how it ended."""
+    """Hold one server: end its whole process tree when it dies or when the leash is let go, and report how it ended."""
     adopt_orphans()
     bounds = _bounds(root, folder, order)
     address = str(folder / "sockets" / order["socket"])
@@ -202,7 +202,7 @@ def _keep(leash: int, *, root: Path, folder: Path, order: Mapping[str, Any]) -> 
     try:
         _watch(server, leash, reading)
     finally:
-        status = end_family(server)
+        status = end_tree(server)
         os.unlink(address)
         with suppress(BrokenPipeError):
             os.write(leash, json.dumps({"status": status}).encode())
@@ -269,7 +269,7 @@ def main() -> None:
     sys.path.remove(os.environ.pop("PYTHONPATH"))
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    warm = Warm(root, folder)
+    warm = ForkServer(root, folder)
     try:
         load(task, Path(folder) / "warm-up")
         warm.run()

@@ -29,7 +29,7 @@ CONTEXT_LENGTH = "context_length"
 
 
 @dataclass(frozen=True)
-class Both(Generic[First, Second]):
+class PromptParts(Generic[First, Second]):
     """Two parts of one prompt: ``first`` gives way to the last before ``second`` does."""
 
     first: First
@@ -40,21 +40,21 @@ class Both(Generic[First, Second]):
         """Items of both."""
         return self.first.size + self.second.size
 
-    def reduced(self) -> Both[First, Second] | None:
+    def shrink(self) -> PromptParts[First, Second] | None:
         """Return the pair with a smaller first part or, where there is none, a smaller second part."""
-        first = reduced(self.first)
+        first = shrink(self.first)
         if first is not None:
             return replace(self, first=first)
-        second = reduced(self.second)
+        second = shrink(self.second)
         return None if second is None else replace(self, second=second)
 
 
-def reduced(shown: S) -> S | None:
+def shrink(shown: S) -> S | None:
     """Return a smaller version of something, ``None`` where it has nothing to give up."""
-    return shown.reduced() if isinstance(shown, Reducible) else None
+    return shown.shrink() if isinstance(shown, Reducible) else None
 
 
-def fitted(shown: S, send: Callable[[S], T]) -> tuple[T, int]:
+def send_within_limit(shown: S, send: Callable[[S], T]) -> tuple[T, int]:
     """Send with ever smaller versions of a context until one fits; return the result and the items left out.
 
     The context itself stays as it is: only this prompt shows less. Raises the backbone's fault where the context
@@ -65,7 +65,7 @@ def fitted(shown: S, send: Callable[[S], T]) -> tuple[T, int]:
         try:
             return send(fitting), shown.size - fitting.size
         except RolloutFault as error:
-            smaller = reduced(fitting) if error.fault.kind == CONTEXT_LENGTH else None
+            smaller = shrink(fitting) if error.fault.kind == CONTEXT_LENGTH else None
             if smaller is None:
                 raise
             fitting = smaller

@@ -1,31 +1,31 @@
-"""From a plan and a folder to a bench: door, meter and arena joined up."""
+"""From a plan and a folder to a experiment: gateway, meter and arena joined up."""
 
 from __future__ import annotations
 
-from ace_bench.core.protocols import Selective
+from ace_bench.core.protocols import ContextSelector
 from ace_bench.core.types import Stage
 from ace_bench.runners.arena import RunArena, whole
-from ace_bench.runners.assemble import Plan
-from ace_bench.runners.bench import Bench
-from ace_bench.runners.door import Door
-from ace_bench.runners.meter import Meter, Observer
+from ace_bench.runners.assemble import RunSpec
+from ace_bench.runners.experiment import Experiment
+from ace_bench.runners.gateway import CallGateway
+from ace_bench.runners.progress import Observer, ProgressCounter
 from ace_bench.runners.stopping import Stop
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.responses import Responses
 
 
-def make_bench(
+def build_experiment(
     folder: RunFolder,
-    plan: Plan,
+    plan: RunSpec,
     stop: Stop,
     observers: tuple[Observer, ...],
     responses: Responses | None = None,
-) -> Bench:
+) -> Experiment:
     """Join the parts of one run; all its calls go through one door into one folder."""
     journal, calls = folder.journal, folder.calls
     folder.gate.on_failure = stop.request
-    meter = Meter(spent=lambda: calls.ledger.total, observers=observers)
-    door = Door(
+    progress = ProgressCounter(spent=lambda: calls.ledger.total, observers=observers)
+    gateway = CallGateway(
         calls=calls,
         budget=plan.budget,
         stop=stop,
@@ -42,11 +42,11 @@ def make_bench(
         labels=plan.labels,
         limits=plan.limits,
         concurrency=plan.concurrency,
-        door=door,
+        gateway=gateway,
         journal=journal,
-        meter=meter,
+        progress=progress,
         seed=plan.seed,
         stage=Stage.EVALUATE,
-        shown=plan.method.shown if isinstance(plan.method, Selective) else whole,
+        shown=plan.method.shown if isinstance(plan.method, ContextSelector) else whole,
     )
-    return Bench(method=plan.method, arena=arena, folder=folder, meter=meter, seed=plan.seed)
+    return Experiment(method=plan.method, arena=arena, folder=folder, progress=progress, seed=plan.seed)

@@ -3,7 +3,7 @@
 import pytest
 
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.fitting import CONTEXT_LENGTH, Both, fitted
+from ace_bench.core.prompt_limit import CONTEXT_LENGTH, PromptParts, send_within_limit
 from ace_bench.core.transcript import Transcript
 from ace_bench.core.types import Fault, Turn
 from tests.contexts.making import playbook
@@ -25,7 +25,7 @@ def refusing(times, kind=CONTEXT_LENGTH):
 
 def test_the_steps_of_an_agent_give_way_before_the_playbook_and_the_newest_output_stays():
     send, tries = refusing(9)
-    shown, dropped = fitted(Both(Transcript(TURNS), playbook("a", "b", "c", "d")), send)
+    shown, dropped = send_within_limit(PromptParts(Transcript(TURNS), playbook("a", "b", "c", "d")), send)
     outputs, bullets = [both.first.size for both in tries], [both.second.size for both in tries]
     assert outputs == [8, 7, 6, 5, 4, 3, 2, 1, 1, 1]
     assert bullets == [4] * 8 + [3, 2]
@@ -39,7 +39,7 @@ def test_nothing_left_to_drop_or_another_fault_is_raised():
     for times, kind, tried in ((99, CONTEXT_LENGTH, 8), (99, "no_reply", 1)):
         send, tries = refusing(times, kind)
         with pytest.raises(RolloutFault):
-            fitted(Transcript(TURNS), send)
+            send_within_limit(Transcript(TURNS), send)
         assert len(tries) == tried
 
 

@@ -11,7 +11,7 @@ from ace_bench.core.errors import DataError
 from ace_bench.core.typed import converted
 
 
-class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class YamlModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A frozen value whose fields are the keys of a file."""
 
 

@@ -40,7 +40,7 @@ class Observer(Protocol):
         ...
 
 
-class Meter:
+class ProgressCounter:
     """Counts the current phase and tells the observers."""
 
     def __init__(self, *, spent: Callable[[], Account], observers: tuple[Observer, ...] = ()):

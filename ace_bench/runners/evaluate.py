@@ -11,7 +11,7 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.protocols import Context, Given, Method
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Stage
-from ace_bench.runners.bench import Bench, Outcome, evaluate
+from ace_bench.runners.experiment import Experiment, RunOutcome, evaluate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,30 +45,33 @@ class Evaluate:
                 f"mode.context={self.context} and method.context={method.file} differ: give mode.context alone"
             )
 
-    def begin(self, bench: Bench) -> Context:
+    def begin(self, experiment: Experiment) -> Context:
         """Return the context to compare with, after a look at the file."""
-        method = bench.method
-        start = method.without(bench.arena) if isinstance(method, Given) else method.start(bench.arena)
-        self._load(bench, start)
+        method = experiment.method
+        start = method.without(experiment.arena) if isinstance(method, Given) else method.start(experiment.arena)
+        self._load(experiment, start)
         return start
 
-    def run(self, bench: Bench) -> Outcome:
+    def run(self, experiment: Experiment) -> RunOutcome:
         """Evaluate only."""
-        start = self.begin(bench)
-        context = self._load(bench, start)
-        samples = bench.arena.samples(self.split)
-        before = evaluate(bench, samples, start, f"evaluate {self.split}, before") if self.before else None
-        after = evaluate(bench, samples, context, f"evaluate {self.split}")
-        return Outcome(split=self.split, context=context, after=after, before=before)
+        start = self.begin(experiment)
+        context = self._load(experiment, start)
+        samples = experiment.arena.samples(self.split)
+        before = evaluate(experiment, samples, start, f"evaluate {self.split}, before") if self.before else None
+        after = evaluate(experiment, samples, context, f"evaluate {self.split}")
+        return RunOutcome(split=self.split, context=context, after=after, before=before)
 
-    def _load(self, bench: Bench, start: Context) -> Context:
+    def _load(self, experiment: Experiment, start: Context) -> Context:
         assert self.context is not None  # check() saw to it
         context = load_context(
-            Path(self.context), type(start), sections=bench.arena.sections, count=bench.arena.counter("generator")
+            Path(self.context),
+            type(start),
+            sections=experiment.arena.sections,
+            count=experiment.arena.counter("generator"),
         )
         if context.kind != start.kind:
             raise ConfigError(
-                f"{self.context} holds a context of kind {context.kind}, but {type(bench.method).__name__} works with "
-                f"kind {start.kind}; choose the method that made it, or method=frozen"
+                f"{self.context} holds a context of kind {context.kind}, but {type(experiment.method).__name__} works "
+                f"with kind {start.kind}; choose the method that made it, or method=frozen"
             )
         return context

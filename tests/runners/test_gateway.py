@@ -1,4 +1,4 @@
-"""The counted door: replay, counting, exact budgets, clean stops."""
+"""The counted gateway: replay, counting, exact budgets, clean stops."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -8,7 +8,7 @@ import pytest
 from ace_bench.core.errors import BudgetExhausted, CallLost, Interrupted, RolloutFault
 from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
 from ace_bench.runners.budget import Budget
-from ace_bench.runners.door import BoundLm, Caller, Door
+from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.stopping import Stop
 from ace_bench.store.calls import CallLog
 
@@ -43,11 +43,11 @@ class Entrance:
         self.calls = log
         self.stop = Stop()
         self._backbone = backbone
-        self._door = Door(calls=self.calls, budget=Budget(**limits), stop=self.stop, wall=lambda: wall)
+        self._gateway = CallGateway(calls=self.calls, budget=Budget(**limits), stop=self.stop, wall=lambda: wall)
 
     def ask(self, text="hello", session="s", role="generator"):
         caller = Caller(stage=Stage.ADAPT, role=role, session=session)
-        lm = BoundLm(door=self._door, backbone=self._backbone, caller=caller)
+        lm = BoundLm(gateway=self._gateway, backbone=self._backbone, caller=caller)
         return lm([Message(role="user", content=text)])
 
     def exhaust(self):

@@ -13,13 +13,13 @@ from ace_bench.contexts.instruction import Instruction
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.protocols import Arena
 from ace_bench.core.types import Completion, Fault, Message, Record
-from ace_bench.methods.dspy_bridge.halt import arriving
-from ace_bench.methods.dspy_bridge.hush import hushed
+from ace_bench.methods.dspy_bridge.exceptions import arriving
 from ace_bench.methods.dspy_bridge.language_model import language_model
-from ace_bench.methods.dspy_bridge.program import PROPOSER, Ahead, Attempts, program
+from ace_bench.methods.dspy_bridge.program import PROPOSER, Attempts, PrefetchCallback, program
+from ace_bench.methods.dspy_bridge.silence import silenced
 
 
-class Workshop:
+class OptimiserSession:
     """A task's program, the model that proposes, and a note of every proposal that failed."""
 
     def __init__(self, start: Instruction, arena: Arena, name: str):
@@ -32,9 +32,9 @@ class Workshop:
     @contextmanager
     def open(self, **settings: Any) -> Iterator[None]:
         """Let an optimiser work: in silence, one attempt after the other, and without a trace in DSPy's settings."""
-        with arriving(), hushed(), dspy.context(
+        with arriving(), silenced(), dspy.context(
             lm=self.proposer,  # the generator is asked in rollouts alone, but DSPy wants to know of a model
-            callbacks=[Ahead(self.attempts)],
+            callbacks=[PrefetchCallback(self.attempts)],
             num_threads=1,
             disable_history=True,
             **settings,

@@ -8,11 +8,11 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from contextvars import ContextVar
 from typing import Any, TextIO
 
-_HUSHED: ContextVar[bool] = ContextVar("hushed", default=False)
+_HUSHED: ContextVar[bool] = ContextVar("silenced", default=False)
 
 
 class _Ear:
-    """A stream that drops what hushed code writes; what other threads write, such as the console, goes on."""
+    """A stream that drops what silenced code writes; what other threads write, such as the console, goes on."""
 
     def __init__(self, stream: TextIO):
         self._stream = stream
@@ -25,7 +25,7 @@ class _Ear:
 
 
 @contextmanager
-def hushed() -> Iterator[None]:
+def silenced() -> Iterator[None]:
     """Drop what this context and those copied from it write to the standard streams."""
     token = _HUSHED.set(True)
     try:

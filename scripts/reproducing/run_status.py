@@ -13,7 +13,7 @@ from ace_bench.report.histories import write_around_fall
 from ace_bench.report.matching import Runs
 from ace_bench.report.overrides import Compose, run_overrides
 from ace_bench.report.records import RunSummary, find_runs
-from reproducing.asking import Job
+from reproducing.request import Job
 
 NAME = "paper"
 """The name that all these runs have in common."""

@@ -18,7 +18,7 @@ _PATIENCE_S = 20.0
 _TAIL = 2000
 
 
-class Partner:
+class EngineProcess:
     """Runs from construction until ``close`` or its own end; it ends by itself when this process is gone.
 
     ``hear`` is told every line in a thread of its own, and ``None`` once no more will come. Standard error goes to

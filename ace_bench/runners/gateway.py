@@ -1,4 +1,4 @@
-"""The counted door: every model call of every method passes here (design rule 5)."""
+"""The counted gateway: every model call of every method passes here (design rule 5)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ace_bench.core.types import Completion, Message, Record, Stage
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.stopping import Stop
 from ace_bench.runners.unanswered import FaultRule, Outage
-from ace_bench.store.calls import CallLog, Recorded, call_name
+from ace_bench.store.calls import CallLog, PaidReply, call_name
 from ace_bench.store.responses import Responses, response_key
 
 
@@ -32,7 +32,7 @@ class Caller:
     repeats: bool = True
 
 
-class Door:
+class CallGateway:
     """Lets a call through if it was not made before, the budget allows it and nobody asked to stop.
 
     A call is known by its session, role, prompt and how often that prompt was sent in the session: a run that is
@@ -85,7 +85,7 @@ class Door:
         with self._responses.claimed(key, self._stop.check):
             shared = self._responses.find(key)
             if shared is not None:
-                self._record(call_id, Recorded(completion=shared), caller)
+                self._record(call_id, PaidReply(completion=shared), caller)
                 return shared
             completion = pay()
             self._responses.add(key, completion)
@@ -121,18 +121,18 @@ class Door:
             completion = _clean(backbone.complete(messages, role=caller.role, session=caller.session, schema=schema))
         except RolloutFault as error:
             if error.paid is not None:
-                self._record(call_id, Recorded(completion=_clean(error.paid), fault=error.fault), caller)
+                self._record(call_id, PaidReply(completion=_clean(error.paid), fault=error.fault), caller)
             if self.faults.is_answer(error.fault):
                 self._outage.answered(backbone)
                 raise
             self._outage.unanswered(backbone, error.fault)
             self._stop.check()
             raise CallLost(error.fault) from error
-        self._record(call_id, Recorded(completion=completion), caller)
+        self._record(call_id, PaidReply(completion=completion), caller)
         self._outage.answered(backbone)
         return completion
 
-    def _record(self, call_id: str, recorded: Recorded, caller: Caller) -> None:
+    def _record(self, call_id: str, recorded: PaidReply, caller: Caller) -> None:
         self._calls.add(call_id, recorded, stage=caller.stage, role=caller.role, session=caller.session)
 
     def _admit(self) -> None:
@@ -152,13 +152,13 @@ def _clean(completion: Completion) -> Completion:
 class BoundLm:
     """A backbone bound to its caller; counts the calls made through it."""
 
-    def __init__(self, *, door: Door, backbone: Backbone, caller: Caller):
-        self._door = door
+    def __init__(self, *, gateway: CallGateway, backbone: Backbone, caller: Caller):
+        self._gateway = gateway
         self._backbone = backbone
         self._caller = caller
         self.calls = 0
 
     def __call__(self, messages: Sequence[Message], schema: Record | None = None) -> Completion:
-        """Complete once through the door."""
+        """Complete once through the gateway."""
         self.calls += 1
-        return self._door.complete(self._backbone, messages, self._caller, schema)
+        return self._gateway.complete(self._backbone, messages, self._caller, schema)

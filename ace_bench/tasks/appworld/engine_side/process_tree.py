@@ -11,7 +11,7 @@ from pathlib import Path
 _PATIENCE_S = 10.0
 
 
-def end_family(child: int) -> int:
+def end_tree(child: int) -> int:
     """End a child with its process group and all descendants; return how the child ended, as ``waitpid`` says.
 
     A process that leaves its group and loses its parent is still found, if this one adopts orphans.

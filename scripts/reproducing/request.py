@@ -14,7 +14,7 @@ EMBEDDED = "embedded"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ReproduceRequest:
     """``names`` are experiments, ``backbone`` is "" for that of each table, ``overrides`` are settings for the runs.
 
     With ``differences`` all numbers are set against the paper's.
@@ -43,7 +43,7 @@ class Job:
     seed: int
 
 
-def read_asked(settings: Sequence[str], experiments: Experiments, *, differences: bool = False) -> Asked:
+def read_asked(settings: Sequence[str], experiments: Experiments, *, differences: bool = False) -> ReproduceRequest:
     """Sort ``table=2 backbone=... seed=0,1 limit=20`` out; raises ``ConfigError`` and ``DataError``."""
     names: dict[str, None] = {}
     backbone, seeds, results = "", "0", "results"
@@ -70,7 +70,7 @@ def read_asked(settings: Sequence[str], experiments: Experiments, *, differences
         raise ConfigError("say what to reproduce: table=2, table=1,3, figure=2, table=all; --list tells what there is")
     if not all(seed.isdecimal() for seed in seeds.split(",")):
         raise ConfigError(f"seed={seeds} must be whole numbers from 0 up, such as seed=0,1,2")
-    return Asked(
+    return ReproduceRequest(
         names=tuple(names),
         backbone=backbone,
         seeds=tuple(dict.fromkeys(map(int, seeds.split(",")))),
@@ -80,7 +80,7 @@ def read_asked(settings: Sequence[str], experiments: Experiments, *, differences
     )
 
 
-def jobs(asked: Asked, experiments: Experiments) -> list[Job]:
+def jobs(asked: ReproduceRequest, experiments: Experiments) -> list[Job]:
     """Return all runs that were asked for, each once and after those it needs."""
     found: dict[Job, None] = {}
     for name in asked.names:

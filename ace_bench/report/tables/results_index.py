@@ -20,7 +20,7 @@ from ace_bench.report.tables.variants import Selection
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gathered:
+class ResultsIndex:
     """All runs under ``results``; ``configs`` is the folder of ``config.yaml``, ``extra`` override all plans."""
 
     results: Path

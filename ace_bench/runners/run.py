@@ -1,0 +1,212 @@
+"""One experiment from configuration to metrics: what ``run.py`` runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig
+from rich.console import Console
+
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.contexts.playbook.text_format import write_text
+from ace_bench.core.backbones import Interruptible
+from ace_bench.core.errors import AceBenchError, DataError, FolderDamaged, Interrupted, Stopped, StoreError
+from ace_bench.core.redaction import redacted
+from ace_bench.core.types import Record
+from ace_bench.runners.assemble import RunSpec, assemble
+from ace_bench.runners.build import build_experiment
+from ace_bench.runners.experiment import RunOutcome
+from ace_bench.runners.exporter import Exporter
+from ace_bench.runners.metrics import run_metrics
+from ace_bench.runners.observers import Watching
+from ace_bench.runners.preflight import (
+    check_beginning,
+    check_estimate,
+    check_keys,
+    parts_ready,
+    show_dry_run,
+    with_confinement,
+)
+from ace_bench.runners.progress import Observer
+from ace_bench.runners.signals import EXIT_INTERRUPTED, Ending, stop_on_signals
+from ace_bench.runners.stopping import Stop
+from ace_bench.runners.summary import summary_table, summary_text, title
+from ace_bench.store.checksums import spoilt
+from ace_bench.store.environment import describe_environment
+from ace_bench.store.folder import RunFolder, pretty
+from ace_bench.store.responses import Responses
+from ace_bench.store.results import METRICS, read_metrics, read_object, read_status
+from ace_bench.store.samples import SAMPLES, packed, unpacked
+
+EXIT_ERROR, EXIT_STOPPED = 2, 3
+_PLAIN: Any = {"markup": False, "highlight": False, "soft_wrap": True}
+
+
+def run(config: DictConfig, choices: Mapping[str, str], root: Path, *, parent: int | None = None) -> int:
+    """Run or continue one experiment and return the exit status; it stops where the process ``parent`` ends.
+
+    0: finished (now or before). 2: a mistake that the message explains. 3: stopped, by the budget, because a backbone
+    cannot be reached or gives no answers, or because the run folder cannot be written. 130: interrupted. After 3 and
+    130 the same command continues.
+    """
+    console = Console()
+    folder: Path | None = None
+    try:
+        plan = assemble(config, choices, root)
+        check_beginning(plan)
+        if plan.dry_run:
+            show_dry_run(plan, console)
+            return 0
+        if _is_finished(plan.folder, console):
+            folder = plan.folder
+            return 0
+        check_keys(plan)
+        with _outside(plan) as outside:
+            folder = plan.folder
+            with closing(RunFolder(folder)) as opened:
+                return _run_in(opened, plan, outside, console, parent)
+    except Stopped as error:
+        _say_stopped(console, error)
+        return EXIT_INTERRUPTED if isinstance(error, Interrupted) else EXIT_STOPPED
+    except AceBenchError as error:
+        Console(stderr=True).print(f"error: {error}", style="red", **_PLAIN)
+        return EXIT_ERROR
+    finally:
+        if folder is not None:
+            console.print(str(folder), **_PLAIN)
+
+
+def _say_stopped(console: Console, error: Stopped) -> None:
+    reason = error.reason.rstrip(".")  # it may end in the words of a server
+    console.print(f"Stopped: {reason}. Run the same command to continue.", **_PLAIN)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Outside:
+    """What a run uses outside its folder: it is opened before the folder is made."""
+
+    responses: Responses | None
+    exporter: Exporter | None
+
+
+@contextmanager
+def _outside(plan: RunSpec) -> Iterator[_Outside]:
+    with ExitStack() as stack:
+        responses = None if plan.response_cache is None else Responses(plan.response_cache)
+        if responses is not None:
+            stack.callback(responses.close)
+        exporter = None if plan.metrics_port is None else Exporter(plan.metrics_port)
+        if exporter is not None:
+            stack.callback(exporter.close)
+        yield _Outside(responses=responses, exporter=exporter)
+
+
+def _is_finished(folder: Path, console: Console) -> bool:
+    """Show the result of a finished run. One that has lost files is not finished: they are made again."""
+    try:
+        metrics = read_metrics(folder)
+        if metrics is None:
+            return False
+        read_status(folder)
+        lost = spoilt(folder)
+    except FolderDamaged as error:
+        console.print(f"{error}. That is done now, from the journal.", **_PLAIN)
+        return False
+    if lost:
+        console.print(f"{folder}: {', '.join(lost)} missing or damaged; made again from the journal.", **_PLAIN)
+        return False
+    console.print("This run is finished; resume=false starts a new one.", highlight=False)
+    console.print(summary_table(metrics))
+    return True
+
+
+def _run_in(folder: RunFolder, plan: RunSpec, outside: _Outside, console: Console, parent: int | None) -> int:
+    try:
+        if _save_questions(folder, plan) and _is_finished(folder.path, console):
+            return 0
+        console.print(title(plan.about), **_PLAIN)
+        folder.write({"config.yaml": plan.config, "environment.json": pretty({**describe_environment(), **plan.about})})
+        folder.set_status("running")
+        ending = _ending(folder, plan, console, parent)
+        with stop_on_signals(console, ending) as stop, parts_ready(plan, folder.journal, console, stop):
+            plan = with_confinement(plan)
+            folder.write({"environment.json": pretty({**describe_environment(), **plan.about})})
+            if plan.estimate:
+                check_estimate(plan, folder.calls.ledger.total, console, stop)
+            metrics = _work(folder, plan, outside, console, stop)
+    except Stopped as error:
+        folder.leave_status("stopped", error.reason)
+        raise
+    except BaseException as error:
+        own = isinstance(error, AceBenchError)
+        folder.leave_status("failed", str(error) if own else redacted(f"{type(error).__name__}: {error}"))
+        raise
+    console.print(summary_table(metrics))
+    return 0
+
+
+def _ending(folder: RunFolder, plan: RunSpec, console: Console, parent: int | None) -> Ending:
+    def interrupt(grace: float) -> None:
+        for backbone in plan.backbones.values():
+            if isinstance(backbone, Interruptible):
+                backbone.interrupt(grace)
+
+    def abandon(error: Interrupted) -> None:
+        folder.leave_status("stopped", error.reason)
+        _say_stopped(console, error)
+        console.print(str(folder.path), **_PLAIN)
+
+    return Ending(interrupt=interrupt, abandon=abandon, parent=parent)
+
+
+def _work(folder: RunFolder, plan: RunSpec, outside: _Outside, console: Console, stop: Stop) -> Record:
+    with _observers(plan, outside.exporter, console) as observers:
+        experiment = build_experiment(folder, plan, stop, observers, outside.responses)
+        outcome = plan.mode.run(experiment)
+        metrics = run_metrics(experiment, outcome, plan.about)
+        folder.write({**_contexts(outcome), "summary.txt": summary_text(metrics)})
+        folder.set_status("finished")
+        folder.write_json(METRICS, metrics)
+        plan.tracker.finish(metrics)
+    return metrics
+
+
+@contextmanager
+def _observers(plan: RunSpec, exporter: Exporter | None, console: Console) -> Iterator[tuple[Observer, ...]]:
+    with ExitStack() as stack:
+        plan.tracker.begin(plan.folder, plan.about, plan.config)
+        stack.callback(plan.tracker.close)
+        watching = stack.enter_context(Watching(console))
+        yield (plan.tracker, *([exporter] if exporter is not None else []), watching)
+
+
+def _save_questions(folder: RunFolder, plan: RunSpec) -> bool:
+    """Keep what prompts are made from, and make again what is lost of it; return whether anything was written.
+
+    A continued run has the same templates and samples, as its digest says.
+    """
+    contents = {f"prompts/{name}": text for name, text in plan.prompts.files.items()}
+    lost = {name: text for name, text in contents.items() if not folder.holds(name, text)}
+    try:
+        unpacked(read_object(folder.path, SAMPLES))
+    except (StoreError, DataError):
+        used = (plan.task.samples(split)[: plan.limits.get(split)] for split in plan.mode.reads(plan.method))
+        lost[SAMPLES] = pretty(packed(chain.from_iterable(used)))
+    if lost:
+        folder.write(lost)
+    return bool(lost)
+
+
+def _contexts(outcome: RunOutcome) -> Mapping[str, str]:
+    """Return the contexts as JSON, playbooks also in the text format of the published ones, by file name."""
+    files = {}
+    for name, context in {**outcome.contexts, "tested": outcome.context}.items():
+        files[f"contexts/{name}.json"] = pretty(context.dump())
+        if isinstance(context, Playbook):
+            files[f"contexts/{name}.txt"] = write_text(context)
+    return files
