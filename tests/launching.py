@@ -16,12 +16,12 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from ace_bench.backbones.embedded.backbone import EmbeddedBackbone
 from ace_bench.core.protocols import Task
 from ace_bench.core.settings import build
 from ace_bench.core.types import Completion, Message, Record
 from ace_bench.runners import run as experiment
-from ace_bench.runners.assemble import Plan, assemble
+from ace_bench.runners.assemble import RunSpec, assemble
+from ace_rehearsal.reader.backbone import EmbeddedBackbone
 
 ROOT = Path(__file__).resolve().parents[1]
 PLAYBOOK = ROOT / "tests" / "fixtures" / "playbook.txt"
@@ -109,14 +109,14 @@ def launch(
     *overrides: str,
     backbone: Callable[[Any], Any] | None = None,
     task: Callable[[Task], Task] | None = None,
-    plan: Callable[[Plan], Plan] = lambda plan: plan,
+    plan: Callable[[RunSpec], RunSpec] = lambda plan: plan,
 ) -> Ran:
     """Run one experiment; ``backbone`` and ``task`` wrap those parts of the plan, ``plan`` changes any other."""
     config, choices = composed(*overrides)
     config.results = str(results)
     folders: list[Path] = []
 
-    def wrapped(*arguments: Any) -> Plan:
+    def wrapped(*arguments: Any) -> RunSpec:
         made = assemble(*arguments)
         folders.append(made.folder)
         if backbone is not None:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ace_bench.backbones.embedded.backbone import EmbeddedBackbone
 from ace_bench.core.backbones import Backbone, Priced
 from ace_bench.core.protocols import Optimiser
 from ace_bench.core.types import NO_USAGE, Completion, Message, Record, Stage, Usage
@@ -19,6 +18,7 @@ from ace_bench.runners.experiment import Experiment
 from ace_bench.runners.stopping import Stop
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.ledger import Account
+from ace_rehearsal.reader.backbone import EmbeddedBackbone
 
 REHEARSED = 3
 """Samples of each split that are rehearsed."""

@@ -38,11 +38,11 @@ def startup(setting: Setting) -> list[Figure]:
 
 def embedded_call(setting: Setting) -> list[Figure]:
     """the embedded reader on FiNER prompts, median of 200 calls"""
-    from ace_bench.backbones.embedded.backbone import EmbeddedBackbone
     from ace_bench.contexts.playbook.playbook import Playbook
     from ace_bench.core.types import Message
     from ace_bench.store.prompts import PromptSet
     from ace_bench.tasks.catalog import make_task
+    from ace_rehearsal.reader.backbone import EmbeddedBackbone
 
     data = {"data_dir": str(setting.data / "finer")} if setting.data else {"source": "sample"}
     samples = make_task("finer", **data, sample_allowed=True).samples("test")

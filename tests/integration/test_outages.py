@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from ace_bench.backbones.embedded.faults import Faults
-from ace_bench.backbones.embedded.serve import ReaderServer
 from ace_bench.report.evidence import read_calls, spent
+from ace_rehearsal.reader.faults import Faults
+from ace_rehearsal.reader.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.launching import launch, quick
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ace_bench.backbones.embedded import serve
-from ace_bench.backbones.embedded.faults import Faults
+from ace_rehearsal.reader import serve
+from ace_rehearsal.reader.faults import Faults
 from tests.backbones.serving import running
 from tests.launching import ROOT, launch
 

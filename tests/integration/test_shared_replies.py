@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from ace_bench.backbones.embedded.serve import ReaderServer
+from ace_rehearsal.reader.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.launching import ROOT
 

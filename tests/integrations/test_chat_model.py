@@ -11,7 +11,6 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 
-from ace_bench.backbones.embedded import EmbeddedBackbone
 from ace_bench.core.errors import BudgetExhausted, CallLost, RolloutFault
 from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
 from ace_bench.integrations.chat_model import BackboneChatModel
@@ -20,6 +19,7 @@ from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.stopping import Stop
 from ace_bench.store.calls import CallLog
 from ace_bench.tasks.catalog import make_task
+from ace_rehearsal.reader import EmbeddedBackbone
 from tests.launching import launch
 
 

@@ -11,7 +11,7 @@ import time
 import dspy
 import pytest
 
-from ace_bench.methods.gepa.budget import Budget
+from ace_bench.methods.gepa.budget import MetricBudget
 from ace_bench.methods.gepa.evolve import metric_calls
 from tests.integration.test_resume import Crash, Fragile
 from tests.launching import ROOT, launch
@@ -97,7 +97,7 @@ def test_the_heavy_budget_is_that_of_table_4(tmp_path):
 
 @pytest.mark.parametrize(("validation", "calls"), [(57, 1_434), (300, 3_135), (372, 3_639), (500, 4_535)])
 def test_the_heavy_budget_by_dspys_own_rule(validation, calls):
-    heavy = Budget(auto="heavy", max_metric_calls=None, max_full_evals=None)
+    heavy = MetricBudget(auto="heavy", max_metric_calls=None, max_full_evals=None)
     assert metric_calls(heavy, train=9, validation=validation) == calls == 7 * validation + 1_035
 
 

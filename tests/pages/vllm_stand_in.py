@@ -10,8 +10,8 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from ace_bench.backbones.embedded.backbone import EmbeddedBackbone
-from ace_bench.backbones.embedded.chat import BadRequest, completion_body, error_body, read_request
+from ace_rehearsal.reader.backbone import EmbeddedBackbone
+from ace_rehearsal.reader.chat import BadRequest, completion_body, error_body, read_request
 
 READER = EmbeddedBackbone()
 TOTALS = {"queries": 0, "hits": 0}

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from ace_bench.backbones.embedded.serve import ReaderServer
 from ace_bench.report.records import find_runs
+from ace_rehearsal.reader.serve import ReaderServer
 from tests.scripts.conftest import EXPERIMENTS, compose
 
 SERVED = ("backbone=vllm", "backbone.url=http://localhost:8000", "backbone.model=org/some-model")

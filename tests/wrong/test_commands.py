@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ace_bench.backbones.embedded import serve
+from ace_rehearsal.reader import serve
 from tests.launching import ROOT
 from tests.wrong.refusing import sentence
 

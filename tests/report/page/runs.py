@@ -4,10 +4,10 @@ import json
 import shutil
 from pathlib import Path
 
-from ace_bench.backbones.embedded.backbone import EmbeddedBackbone
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Fault
 from ace_bench.store.lines import SEAL
+from ace_rehearsal.reader.backbone import EmbeddedBackbone
 from tests.launching import Recording, launch
 
 FINER = ("task=finer", "task.source=sample")

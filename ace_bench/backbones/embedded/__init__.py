@@ -1,5 +1,0 @@
-"""The embedded backbone: a deterministic in-context reader, in process or served over HTTP."""
-
-from ace_bench.backbones.embedded.backbone import EmbeddedBackbone
-
-__all__ = ["EmbeddedBackbone"]

@@ -1,0 +1,53 @@
+"""The embedded backbone: the in-context reader behind the interface of a language model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from ace_bench.core.settings import Text
+from ace_bench.core.tokens import BYTES_PER_TOKEN, estimate_tokens
+from ace_bench.core.types import Completion, Message, Record, Usage
+from ace_rehearsal.reader.pieces import take_apart
+from ace_rehearsal.reader.prefix_cache import PrefixCache, serialise
+from ace_rehearsal.reader.proposing import propose
+from ace_rehearsal.reader.roles import reply
+from ace_rehearsal.reader.skills.acting.policy import act
+
+READER_VERSION = 3
+"""Goes up with every change that may change an answer: recorded answers of older readers then do not count."""
+
+
+class EmbeddedBackbone:
+    """Answers from the messages alone, the same messages always the same way; not a language model.
+
+    ``simulated`` is True: tokens are estimates, cached tokens come from a simulated prefix cache, dollars are
+    zero because nothing is paid. Any list of messages gets an answer; nothing is raised.
+    """
+
+    simulated = True
+    context_length = None
+
+    def __init__(self, *, name: Text = "embedded"):
+        self.name = name
+        self.identity: Record = {"name": name, "reader": READER_VERSION}
+        self._prefixes = PrefixCache()
+
+    def complete(
+        self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
+    ) -> Completion:
+        """Answer once. ``role``, ``session`` and ``schema`` do not matter: a server would not be told them."""
+        del role, session, schema
+        started = time.perf_counter()
+        text = propose(messages) or act(messages) or reply(take_apart(messages))
+        usage = Usage(
+            prompt=-(-len(serialise(messages)) // BYTES_PER_TOKEN),
+            completion=estimate_tokens(text),
+            cached=self._prefixes.look_up(messages),
+            usd=0.0,
+        )
+        return Completion(text=text, usage=usage, seconds=time.perf_counter() - started, model=self.name)
+
+    def count(self, text: str) -> int:
+        """Estimate tokens by length."""
+        return estimate_tokens(text)

@@ -1,0 +1,191 @@
+"""Take a prompt apart: the reader knows nothing but the messages, so all it works from is found here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+from ace_bench.core.types import Message
+from ace_rehearsal.reader.layouts import parts_under_headings
+from ace_rehearsal.reader.skills.base import Lesson
+
+_TAGS = (
+    "task", "playbook", "counters", "progress", "reflection", "question", "reasoning", "predicted_answer",
+    "reference_answer", "environment_feedback", "bullets_used", "bullets_to_merge", "demonstrations",
+    "instruction", "cheatsheet", "episodes", "schema", "reference_query", "predicted_query",
+    "reference_solution", "trajectory",
+)  # fmt: skip
+_OPEN = re.compile(rf"^<({'|'.join(_TAGS)})>[ \t]*$", re.MULTILINE)
+_BULLET = re.compile(
+    r"^\[([\w.-]{1,80})\][ \t]*(?:\(([^()\n]{1,80})\)[ \t]*)?"
+    r"(?:helpful=(\d{1,9})[ \t]+harmful=(\d{1,9})(?:[ \t]+neutral=\d+)?[ \t]*::[ \t]?)?",
+    re.MULTILINE,
+)
+_TITLE = re.compile(r"^##[ \t]+([A-Z][A-Z0-9 &,/'()-]*):?[ \t]*$", re.MULTILINE)
+_NOT_WORD = re.compile(r"\W+")
+_COUNTER = re.compile(r"^\[?([\w.-]{1,80})\]?:?[ \t]+helpful[ =:]*(\d+),?[ \t]+harmful[ =:]*(\d+)", re.MULTILINE)
+_QUESTION = re.compile(r"^Question:", re.MULTILINE)
+_BLANK = re.compile(r"\n[ \t]*\n")
+_SECTIONS = re.compile(r"^Sections:(.+)$", re.MULTILINE)
+_OPERATION = re.compile(r'\{"type":[ ]?"([A-Z]+)"')
+
+
+class Form(StrEnum):
+    """The reply a prompt asks for; it tells the role."""
+
+    GENERATOR = "generator"
+    REFLECTOR = "reflector"
+    CURATOR = "curator"
+    REWRITER = "rewriter"
+    MERGER = "merger"
+    JUDGE = "judge"
+    TAGGED = "tagged"
+    CHEATSHEET = "cheatsheet"
+    PLAIN = "plain"
+
+
+_FORMS = (
+    (Form.CURATOR, re.compile(r'"operations":')),
+    (Form.REFLECTOR, re.compile(r'"(?:key_insight|bullet_tags)":')),
+    (Form.REWRITER, re.compile(r'"playbook":')),
+    (Form.GENERATOR, re.compile(r'"final_answer":')),
+    (Form.MERGER, re.compile(r'"content":')),
+    (Form.JUDGE, re.compile(r'"verdict":')),
+    (Form.CHEATSHEET, re.compile(r"</cheatsheet>")),
+    (Form.TAGGED, re.compile(r"</answer>")),
+)
+"""Fields and tags that mark a reply form, in this order: the curator's operations have contents, too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pieces:
+    """A prompt in pieces. ``blocks`` holds the tagged parts, ``plain`` what stands outside of them."""
+
+    form: Form
+    plain: str
+    blocks: Mapping[str, str]
+
+    def get(self, tag: str) -> str:
+        """Text of a tagged part, "" where the prompt has none."""
+        return self.blocks.get(tag, "")
+
+    @property
+    def background(self) -> str:
+        """What the prompt says about the task."""
+        return self.get("task")
+
+    @property
+    def question(self) -> str:
+        """The question; a prompt without tags is one as a whole."""
+        return self.blocks.get("question", self.plain)
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """Names of the playbook sections the prompt allows."""
+        found = _SECTIONS.search(self.plain)
+        if found is None:  # in the authors' layout, the playbook's own titles are all that says so
+            titles = _TITLE.findall(self.get("playbook"))
+            return tuple(_NOT_WORD.sub("_", title.lower().replace("&", "and")).strip("_") for title in titles)
+        return tuple(filter(None, (name.strip(" \t.") for name in found[1].split(","))))
+
+    @property
+    def operations(self) -> frozenset[str]:
+        """Types of operation the prompt lists."""
+        return frozenset(_OPERATION.findall(self.plain))
+
+
+def take_apart(messages: Sequence[Message]) -> Pieces:
+    """Find the reply form and the tagged parts over all messages but the model's own."""
+    text = "\n".join(message.content for message in messages if message.role != "assistant")
+    blocks: dict[str, str] = {}
+    outside: list[str] = []
+    unclosed: set[str] = set()
+    position = 0
+    while (opening := _OPEN.search(text, position)) is not None:
+        tag = opening[1]
+        closing = -1 if tag in unclosed else text.find(f"\n</{tag}>", opening.end())
+        if closing < 0:
+            unclosed.add(tag)
+            outside.append(text[position : opening.end()])
+            position = opening.end()
+            continue
+        outside.append(text[position : opening.start()])
+        blocks.setdefault(tag, text[opening.end() : closing].strip("\n"))
+        position = closing + len(tag) + 4
+    outside.append(text[position:])
+    plain = "".join(outside)
+    form = _form(plain)
+    if not blocks and form is not Form.PLAIN:
+        found, rest = parts_under_headings(plain)
+        blocks.update(found)
+        if _form(rest) is not Form.PLAIN:  # the form may stand in the last part, with nothing to end that
+            form, plain = _form(rest), rest
+    return Pieces(form=form, plain=plain, blocks=blocks)
+
+
+def _form(plain: str) -> Form:
+    return next((form for form, mark in _FORMS if mark.search(plain)), Form.PLAIN)
+
+
+def lessons_of(playbook: str, counters: str) -> tuple[Lesson, ...]:
+    """Bullets of a playbook with their counters, in the order of the prompt."""
+    counts = _read_counters(counters)
+    if not counts:
+        return read_bullets(playbook)
+    return tuple(
+        Lesson(
+            id=bullet.id,
+            section=bullet.section,
+            content=bullet.content,
+            helpful=counts.get(bullet.id, (0, 0))[0],
+            harmful=counts.get(bullet.id, (0, 0))[1],
+        )
+        for bullet in read_bullets(playbook)
+    )
+
+
+@lru_cache(maxsize=8)
+def _read_counters(text: str) -> Mapping[str, tuple[int, int]]:
+    return {match[1]: (int(match[2]), int(match[3])) for match in _COUNTER.finditer(text)}
+
+
+@lru_cache(maxsize=8)
+def read_bullets(text: str) -> tuple[Lesson, ...]:
+    """Read ``[id] (section) content`` and ``[id] helpful=X harmful=Y :: content`` lines.
+
+    A content runs on to the next such line, or to the title of a section.
+    """
+    starts = list(_BULLET.finditer(text))
+    ends = [*(start.start() for start in starts), len(text)][1:]
+    return tuple(
+        Lesson(
+            id=start[1],
+            section=start[2] or "",
+            content=_TITLE.split(text[start.end() : end], 1)[0].strip(),
+            helpful=int(start[3] or 0),
+            harmful=int(start[4] or 0),
+        )
+        for start, end in zip(starts, ends, strict=True)
+    )
+
+
+@lru_cache(maxsize=16)
+def read_demonstrations(text: str) -> tuple[tuple[str, str], ...]:
+    """Pairs of question and answer in a block of demonstrations; an answer ends at the first blank line."""
+    parts = [part.partition("\nAnswer:") for part in _QUESTION.split(text)[1:]]
+    return tuple(
+        (question.partition("\nReasoning:")[0].strip(), _BLANK.split(answer.strip(), 1)[0])
+        for question, found, answer in parts
+        if found
+    )
+
+
+def verdict(feedback: str) -> bool | None:
+    """Read what an environment says of an answer; ``None`` where it says nothing about right or wrong."""
+    lowered = feedback.lower()
+    if "not correct" in lowered or "incorrect" in lowered or "does not match" in lowered:
+        return False
+    return True if "correct" in lowered or "matches" in lowered else None
