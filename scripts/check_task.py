@@ -25,7 +25,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ace_bench.core.errors import AceBenchError, ConfigError
-from ace_bench.core.protocols import Lifecycle, Task
+from ace_bench.core.lifecycle import Lifecycle
+from ace_bench.core.task import Task
 from ace_bench.core.types import Grade, Sample
 from ace_bench.tasks.catalog import make_task, task_names
 from ace_bench.tasks.data import SOURCES, RemoteFile, difference

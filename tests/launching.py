@@ -16,8 +16,8 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from ace_bench.core.protocols import Task
 from ace_bench.core.settings import build
+from ace_bench.core.task import Task
 from ace_bench.core.types import Completion, Message, Record
 from ace_bench.runners import run as experiment
 from ace_bench.runners.assemble import RunSpec, assemble

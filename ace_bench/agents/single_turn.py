@@ -10,10 +10,12 @@ import msgspec
 from ace_bench.agents.sandbox import Sandbox
 from ace_bench.agents.tagged import code_request, last_answer
 from ace_bench.core.backbones import Lm
+from ace_bench.core.context import Context
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.prompt_limit import send_within_limit
-from ace_bench.core.protocols import Context, Prompts, Session
+from ace_bench.core.prompts import Prompts
 from ace_bench.core.replies import ask
+from ace_bench.core.task import Session
 from ace_bench.core.types import Attempt, Fault, GeneratorSpec, Message, Sample, Turn
 
 

@@ -9,9 +9,9 @@ from functools import cached_property
 import msgspec
 
 from ace_bench.core.backbones import TokenCounter
+from ace_bench.core.context import Context
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import DataError
-from ace_bench.core.protocols import Context
 from ace_bench.core.typed import converted
 from ace_bench.core.types import Record, Sample
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ace_bench.core.context import Context
 from ace_bench.core.digest import digest_of
-from ace_bench.core.protocols import Context
 from ace_bench.core.types import Record, Sample
 
 _RECORD: Record = {"kind": "none"}

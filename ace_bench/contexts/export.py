@@ -10,7 +10,7 @@ from ace_bench.contexts.instruction import Instruction
 from ace_bench.contexts.load import load_context
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import write_text
-from ace_bench.core.protocols import Context
+from ace_bench.core.context import Context
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import Sample
 

@@ -21,8 +21,8 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import read_text
 from ace_bench.contexts.playbook.wording import clean
 from ace_bench.core.backbones import TokenCounter
+from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError, StoreError
-from ace_bench.core.protocols import Context
 from ace_bench.core.types import Record
 from ace_bench.store.checksums import read_checked
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
+from ace_bench.core.context import Reducible
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.protocols import Reducible
 
 
 class Sized(Protocol):

@@ -10,7 +10,7 @@ from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResp
 from langchain_core.messages import SystemMessage
 
 from ace_bench.contexts import load, system_prompt
-from ace_bench.core.protocols import Context
+from ace_bench.core.context import Context
 
 
 class ContextMiddleware(AgentMiddleware[Any, Any, Any]):

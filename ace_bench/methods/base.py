@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ace_bench.contexts.empty import NoContext
-from ace_bench.core.protocols import Arena, Context
+from ace_bench.core.arena import Arena
+from ace_bench.core.context import Context
 from ace_bench.core.types import GeneratorSpec
 
 

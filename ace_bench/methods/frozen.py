@@ -12,8 +12,9 @@ from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.contexts.load import kind_of, load_context
 from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.core.arena import Arena
+from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, SettingError
-from ace_bench.core.protocols import Arena, Context
 from ace_bench.core.settings import Text
 from ace_bench.core.types import GeneratorSpec
 

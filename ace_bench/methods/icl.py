@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ace_bench.contexts.demonstrations import Demonstration, Demonstrations
+from ace_bench.core.arena import Arena
+from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.protocols import Arena, Context, Update
+from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Count, Share
 from ace_bench.core.types import GeneratorSpec, Labels
 
@@ -41,7 +43,7 @@ class Icl:
         """Return 0."""
         return 0
 
-    def fit(self, context: Context, arena: Arena) -> Update:
+    def fit(self, context: Context, arena: Arena) -> ContextUpdate:
         """Choose the examples, without any call."""
         del context
         samples = list(arena.samples("train"))
@@ -58,4 +60,4 @@ class Icl:
                 chosen.append(one)
                 room = None if room is None else room - one.tokens
         event = {"event": "demonstrated", "shown": len(chosen), "of": len(samples)}
-        return Update(context=Demonstrations(items=tuple(chosen)), events=(event,))
+        return ContextUpdate(context=Demonstrations(items=tuple(chosen)), events=(event,))

@@ -6,8 +6,8 @@ from importlib.util import find_spec
 from typing import Literal
 
 from ace_bench.contexts.instruction import Instruction
+from ace_bench.core.arena import Arena
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.protocols import Arena
 from ace_bench.core.types import Labels
 
 START = "instruction"

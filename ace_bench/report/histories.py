@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from ace_bench.contexts.load import restore
+from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError, StoreError
-from ace_bench.core.protocols import Context
 from ace_bench.report.evidence import read_steps, sharpest_fall
 from ace_bench.store.files import WriteGate, replace_files
 from ace_bench.store.results import read_object

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ace_bench.core.context import Context
 from ace_bench.core.errors import StoreError
-from ace_bench.core.protocols import Context, Optimiser, Preparing, StepLearner, Update
+from ace_bench.core.method import ContextUpdate, Optimiser, Preparing, StepLearner
 from ace_bench.core.types import Rollout, Sample, Stage, Step
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.experiment import Experiment
@@ -21,7 +22,7 @@ def take_step(  # noqa: PLR0913 - all that a step is
     samples: Sequence[Sample],
     step: Step,
     *,
-    ready: Update | None = None,
+    ready: ContextUpdate | None = None,
 ) -> Context:
     """Learn from a batch of samples, or repeat what the journal says of this step.
 
@@ -46,11 +47,13 @@ def take_step(  # noqa: PLR0913 - all that a step is
     return context
 
 
-def prepare(experiment: Experiment, arena: RunArena, context: Context, samples: Sequence[Sample], step: Step) -> Update:
+def prepare(
+    experiment: Experiment, arena: RunArena, context: Context, samples: Sequence[Sample], step: Step
+) -> ContextUpdate:
     """Make of a context what these samples are attempted under: the context itself, for most methods."""
     if isinstance(experiment.method, Preparing):
         return experiment.method.prepare(context, samples, step, arena)
-    return Update(context=context)
+    return ContextUpdate(context=context)
 
 
 def fit(experiment: Experiment, context: Context) -> Context:
@@ -84,7 +87,9 @@ def _replayed(experiment: Experiment, context: Context, samples: Sequence[Sample
     return after
 
 
-def _record(experiment: Experiment, before: Context, samples: Sequence[Sample], step: Step, update: Update) -> None:
+def _record(
+    experiment: Experiment, before: Context, samples: Sequence[Sample], step: Step, update: ContextUpdate
+) -> None:
     if step.index == 0:  # a run that stops has a history, too
         experiment.folder.write_json("contexts/initial.json", before.dump())
     experiment.folder.journal.add_step(

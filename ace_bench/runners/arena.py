@@ -8,10 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from ace_bench.core.agent import Agent
 from ace_bench.core.backbones import Backbone, Lm, TokenCounter
+from ace_bench.core.context import Context
 from ace_bench.core.digest import digest_of_text
 from ace_bench.core.errors import CallLost, ConfigError, RolloutFault
-from ace_bench.core.protocols import Agent, Context, Judged, Prompts, Task
+from ace_bench.core.prompts import Prompts
+from ace_bench.core.task import Judged, Task
 from ace_bench.core.types import Attempt, Fault, Grade, Labels, Rollout, Sample, Stage, reveal
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.progress import ProgressCounter

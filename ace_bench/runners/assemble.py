@@ -11,13 +11,15 @@ from typing import Any, cast
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from ace_bench.core.agent import Agent
 from ace_bench.core.backbones import Backbone, Priced
 from ace_bench.core.digest import digest_of, digest_of_text
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import CONTEXT_FILES, GROUPS, deciding, usual_embedder
-from ace_bench.core.protocols import Agent, Judged, Method, Task
+from ace_bench.core.method import Method
 from ace_bench.core.secrets import refuse_secrets
 from ace_bench.core.settings import build
+from ace_bench.core.task import Judged, Task
 from ace_bench.core.types import Record, Usage
 from ace_bench.runners.arena import GENERATOR, JUDGE
 from ace_bench.runners.budget import Budget

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ace_bench.core.protocols import ContextSelector
+from ace_bench.core.method import ContextSelector
 from ace_bench.core.types import Stage
 from ace_bench.runners.arena import RunArena, whole
 from ace_bench.runners.assemble import RunSpec

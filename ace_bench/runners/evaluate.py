@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ace_bench.contexts.load import load_context
+from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.protocols import Context, Given, Method
+from ace_bench.core.method import Given, Method
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Stage
 from ace_bench.runners.experiment import Experiment, RunOutcome, evaluate

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ace_bench.core.backbones import CacheReporting
+from ace_bench.core.context import Context
 from ace_bench.core.errors import CallLost
-from ace_bench.core.protocols import Context, Method, Optimiser, StepLearner
+from ace_bench.core.method import Method, Optimiser, StepLearner
 from ace_bench.core.types import CacheCounters, Record, Sample, Stage
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.progress import ProgressCounter

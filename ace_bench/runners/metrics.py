@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ace_bench.core.backbones import Backbone, Priced
-from ace_bench.core.protocols import Task
 from ace_bench.core.statistics import bootstrap_interval
+from ace_bench.core.task import Task
 from ace_bench.core.types import Record, Stage, Usage
 from ace_bench.runners.experiment import Experiment, RunOutcome
 from ace_bench.store.journal import Journal, RolloutRecord

@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from ace_bench.core.protocols import Context, Method, Optimiser, StepLearner
+from ace_bench.core.context import Context
+from ace_bench.core.method import Method, Optimiser, StepLearner
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Record, Sample, Stage, Step
 from ace_bench.runners.adapt import fit, take_step

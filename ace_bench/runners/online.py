@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, SettingError
-from ace_bench.core.protocols import Context, Method, Optimiser, StepLearner, Update
+from ace_bench.core.method import ContextUpdate, Method, Optimiser, StepLearner
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Sample, Stage, Step
 from ace_bench.runners.adapt import prepare, take_step
@@ -79,7 +80,7 @@ class Online:
     ) -> tuple[Context, Sequence[RolloutRecord]]:
         """Learn from one sample, after predicting its window where it is the first of one; return the predictions."""
         step = Step(index=index, total=len(order), epoch=0)
-        ready, records = Update(context=context), list[RolloutRecord]()
+        ready, records = ContextUpdate(context=context), list[RolloutRecord]()
         if index % self.window == 0:
             window = order[index : index + self.window]
             ready = prepare(experiment, arena, context, window, step)

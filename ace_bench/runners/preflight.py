@@ -12,7 +12,8 @@ from rich.console import Console
 
 from ace_bench.core.backbones import Backbone, CacheReporting, Keyed, Probing
 from ace_bench.core.errors import BudgetExhausted
-from ace_bench.core.protocols import Confining, Lifecycle, Prompting
+from ace_bench.core.lifecycle import Confining, Lifecycle
+from ace_bench.core.prompts import Prompting
 from ace_bench.core.settings import settings_of
 from ace_bench.core.types import Stage
 from ace_bench.runners.assemble import RunSpec, place_of

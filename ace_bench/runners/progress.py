@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from ace_bench.core.protocols import Context
+from ace_bench.core.context import Context
 from ace_bench.store.journal import RolloutRecord
 from ace_bench.store.ledger import Account
 

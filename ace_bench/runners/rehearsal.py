@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ace_bench.core.backbones import Backbone, Priced
-from ace_bench.core.protocols import Optimiser
+from ace_bench.core.method import Optimiser
 from ace_bench.core.types import NO_USAGE, Completion, Message, Record, Stage, Usage
 from ace_bench.runners.arena import GENERATOR
 from ace_bench.runners.assemble import RunSpec

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.protocols import Task
 from ace_bench.core.settings import make_part
+from ace_bench.core.task import Task
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs" / "task"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ace_bench.core.protocols import Session, Task
+from ace_bench.core.task import Session, Task
 from ace_bench.core.types import NO_USAGE, Completion, Message, Record, Sample
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ace_bench.contexts.demonstrations import Demonstration, Demonstrations
 from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.instruction import Instruction
+from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError
-from ace_bench.core.protocols import Context
 from ace_rehearsal.reader.pieces import read_demonstrations
 
 from .making import SAMPLE, contents, count, examples

@@ -15,8 +15,8 @@ from ace_bench.contexts.instruction import Instruction
 from ace_bench.contexts.load import KINDS, load_context, restore
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import write_text
+from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError
-from ace_bench.core.protocols import Context
 
 from .making import SECTIONS, count, ids, playbook
 

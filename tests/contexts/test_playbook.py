@@ -13,8 +13,8 @@ from ace_bench.contexts.playbook.deltas import Add, Remove, Tag, Update, Votes
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import write_text
 from ace_bench.contexts.playbook.wording import clean, section_name, slug
+from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError
-from ace_bench.core.protocols import Context
 
 from .making import SAMPLE, SECTIONS, bullet, count, deltas, examples, ids, playbook, playbooks, run
 

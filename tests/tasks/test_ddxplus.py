@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ace_bench.core.errors import DataError, RolloutFault
-from ace_bench.core.protocols import Task
+from ace_bench.core.task import Task
 from ace_bench.tasks.ddxplus import Ddxplus
 from ace_bench.tasks.ddxplus.conditions import CONDITIONS, NUMBERS, answer_of
 from ace_bench.tasks.ddxplus.draw import shuffled

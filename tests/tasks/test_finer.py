@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.protocols import Task
+from ace_bench.core.task import Task
 from ace_bench.tasks.finer import Finer, grade_labels, split_context
 
 GOLD = "LineOfCredit,Goodwill,Depreciation,InterestExpense"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ace_bench.core.errors import DataError, RolloutFault
-from ace_bench.core.protocols import Task
+from ace_bench.core.task import Task
 from ace_bench.tasks.formula import Formula, grade_number, question_of
 
 

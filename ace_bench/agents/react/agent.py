@@ -12,9 +12,11 @@ from ace_bench.agents.react.dialogue import joined, load_dialogue, read_dialogue
 from ace_bench.agents.react.memory import ExecutionMemory, NoMemory
 from ace_bench.agents.react.replies import cited_in, read_reply
 from ace_bench.core.backbones import Lm
+from ace_bench.core.context import Context
 from ace_bench.core.prompt_limit import send_within_limit
-from ace_bench.core.protocols import Context, Prompts, Session
+from ace_bench.core.prompts import Prompts
 from ace_bench.core.settings import Count, Text
+from ace_bench.core.task import Session
 from ace_bench.core.types import Attempt, Completion, GeneratorSpec, Message, Sample, Turn
 
 _MOST_IDLE = 3

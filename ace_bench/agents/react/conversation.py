@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ace_bench.core.context import Context
 from ace_bench.core.prompt_limit import shrink
-from ace_bench.core.protocols import Context
 from ace_bench.core.transcript import more_hidden
 from ace_bench.core.types import Message
 

@@ -13,8 +13,8 @@ import msgspec
 
 from ace_bench.contexts.playbook.bullets import Bullet, indented, number_of
 from ace_bench.contexts.playbook.wording import section_name
+from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError
-from ace_bench.core.protocols import Context
 from ace_bench.core.types import Record, Sample
 
 EMPTY_PLAYBOOK = "(empty)"

@@ -15,9 +15,11 @@ from ace_bench.contexts.playbook.deltas import KINDS, Kind, Operation
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.contexts.playbook.retrieve import Retriever
+from ace_bench.core.arena import Arena
 from ace_bench.core.backbones import TokenCounter
+from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, SettingError
-from ace_bench.core.protocols import Arena, Context, Update
+from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Count, Text
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
 from ace_bench.methods.ace import curator, reflector
@@ -120,7 +122,7 @@ class Ace:
             raise TypeError(f"ACE shows a playbook, not {type(context).__name__}")
         return self._retrieval.select(context, sample.inputs["question"])
 
-    def update(self, context: Context, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> Update:
+    def update(self, context: Context, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate:
         """Reflect on a batch in parallel, apply its deltas in sample order, refine once (paper, 3.1 and 3.2)."""
         if not isinstance(context, Playbook):
             raise TypeError(f"ACE evolves a playbook, not {type(context).__name__}")
@@ -149,7 +151,7 @@ class Ace:
             word=desk.wording(rollouts[0].key) if self._words_merges else None,
         )
         playbook = self._remembering(refined.playbook, studies)
-        return Update(context=playbook, events=(*merge.events, *refined.events))
+        return ContextUpdate(context=playbook, events=(*merge.events, *refined.events))
 
     def _remembering(self, playbook: Playbook, studies: Sequence[SampleReflection]) -> Playbook:
         """Keep what the Curator is to see of this step's reflections later on."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from ace_bench.contexts.playbook.apply import Limits
 from ace_bench.contexts.playbook.deltas import Operation, parse_operations
 from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.core.arena import Arena
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.prompt_limit import PromptParts, send_within_limit
-from ace_bench.core.protocols import Arena
 from ace_bench.core.replies import ask
 from ace_bench.core.transcript import Transcript
 from ace_bench.core.types import Attempt, Fault, Record, Rollout

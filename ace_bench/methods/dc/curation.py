@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from ace_bench.contexts.cheatsheet import Cheatsheet
+from ace_bench.core.arena import Arena
 from ace_bench.core.errors import RolloutFault
+from ace_bench.core.method import ContextUpdate
 from ace_bench.core.prompt_limit import Sized, send_within_limit
-from ace_bench.core.protocols import Arena, Update
 
 ROLE = "curator"
 _OPEN, _CLOSE = "<cheatsheet>", "</cheatsheet>"
@@ -24,7 +25,7 @@ def rewrite(  # noqa: PLR0913 - who asks whom for what
     session: str,
     shown: Shown,
     fields: Callable[[Shown], Mapping[str, Any]],
-) -> Update:
+) -> ContextUpdate:
     """Ask for the whole cheatsheet; where none comes back, whatever the reason, the old one stays: an event says so.
 
     ``fields`` are the prompt's besides the cheatsheet; where a prompt is too long, they show less of ``shown``.
@@ -38,13 +39,15 @@ def rewrite(  # noqa: PLR0913 - who asks whom for what
         reply, dropped = send_within_limit(shown, send)
     except RolloutFault as error:
         fault = {"owner": error.fault.owner, "kind": error.fault.kind, "message": error.fault.message}
-        return Update(context=cheatsheet, events=({"event": "fault", "role": ROLE, **fault},))
+        return ContextUpdate(context=cheatsheet, events=({"event": "fault", "role": ROLE, **fault},))
     left_out = ({"event": "dropped_from_prompt", "role": ROLE, "items": dropped},) if dropped else ()
     text = between_tags(reply)
     if text is None:
-        return Update(context=cheatsheet, events=(*left_out, {"event": "kept", "reason": "no cheatsheet in the reply"}))
+        return ContextUpdate(
+            context=cheatsheet, events=(*left_out, {"event": "kept", "reason": "no cheatsheet in the reply"})
+        )
     new = cheatsheet.rewritten(text, count=arena.counter("generator"))
-    return Update(context=new, events=(*left_out, {"event": "rewritten", "tokens": new.tokens}))
+    return ContextUpdate(context=new, events=(*left_out, {"event": "rewritten", "tokens": new.tokens}))
 
 
 def between_tags(reply: str) -> str | None:

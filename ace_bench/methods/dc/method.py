@@ -13,8 +13,10 @@ import numpy as np
 from ace_bench.contexts.cheatsheet import Cheatsheet, Episode
 from ace_bench.contexts.load import load_context
 from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo
+from ace_bench.core.arena import Arena
+from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, SettingError
-from ace_bench.core.protocols import Arena, Context, Update
+from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Count, Text, Whole
 from ace_bench.core.transcript import Transcript
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
@@ -56,7 +58,7 @@ class Cumulative(DynamicCheatsheet):
         """Return the fields of the curator's template."""
         return {"cheatsheet_curator": inputs | shown | _ATTEMPT | {"labels"}}
 
-    def update(self, context: Context, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> Update:  # noqa: ARG002
+    def update(self, context: Context, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate:  # noqa: ARG002
         """Rewrite once for each sample of a batch, one after the other; a rollout that failed teaches nothing."""
         cheatsheet = _checked(context)
         events: list[Record] = []
@@ -64,9 +66,9 @@ class Cumulative(DynamicCheatsheet):
             update = self._learn(cheatsheet, rollout, arena) if rollout.fault is None else _skipped(cheatsheet)
             cheatsheet = _checked(update.context)
             events += [{"sample": rollout.sample.id, **event} for event in update.events]
-        return Update(context=cheatsheet, events=tuple(events))
+        return ContextUpdate(context=cheatsheet, events=tuple(events))
 
-    def _learn(self, cheatsheet: Cheatsheet, rollout: Rollout, arena: Arena) -> Update:
+    def _learn(self, cheatsheet: Cheatsheet, rollout: Rollout, arena: Arena) -> ContextUpdate:
         return rewrite(
             cheatsheet,
             arena,
@@ -98,11 +100,11 @@ class Retrieval(DynamicCheatsheet):
             "cheatsheet_episode": inputs | _ATTEMPT,
         }
 
-    def prepare(self, context: Context, samples: Sequence[Sample], step: Step, arena: Arena) -> Update:
+    def prepare(self, context: Context, samples: Sequence[Sample], step: Step, arena: Arena) -> ContextUpdate:
         """Write the cheatsheet for these samples; without earlier attempts there is nothing to write it from."""
         cheatsheet = _checked(context)
         if not cheatsheet.episodes:
-            return Update(context=cheatsheet)
+            return ContextUpdate(context=cheatsheet)
         questions = [sample.inputs["question"] for sample in samples]
         asked = {**samples[0].inputs, "question": "\n\n".join(questions)}
         update = rewrite(
@@ -113,11 +115,11 @@ class Retrieval(DynamicCheatsheet):
             shown=_Retrieved(self._nearest(cheatsheet.episodes, questions)),
             fields=lambda found: {**asked, "episodes": [episode.text for episode in found.episodes]},
         )
-        return Update(
+        return ContextUpdate(
             context=update.context, events=tuple({"sample": samples[0].id, **event} for event in update.events)
         )
 
-    def update(self, context: Context, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> Update:  # noqa: ARG002
+    def update(self, context: Context, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate:  # noqa: ARG002
         """Remember the attempts, with what ``labels`` shows of the truth; no call is made."""
         cheatsheet = _checked(context)
         events: list[Record] = []
@@ -126,7 +128,7 @@ class Retrieval(DynamicCheatsheet):
             if done:
                 cheatsheet = cheatsheet.remembering(_episode(rollout, arena))
             events.append({"sample": rollout.sample.id, "event": "remembered" if done else "skipped"})
-        return Update(context=cheatsheet, events=tuple(events))
+        return ContextUpdate(context=cheatsheet, events=tuple(events))
 
     def _nearest(self, episodes: Sequence[Episode], questions: Sequence[str]) -> tuple[Episode, ...]:
         """Return the attempts most like any of the questions, the most similar last."""
@@ -156,8 +158,8 @@ def _checked(context: Context) -> Cheatsheet:
     return context
 
 
-def _skipped(cheatsheet: Cheatsheet) -> Update:
-    return Update(context=cheatsheet, events=({"event": "skipped"},))
+def _skipped(cheatsheet: Cheatsheet) -> ContextUpdate:
+    return ContextUpdate(context=cheatsheet, events=({"event": "skipped"},))
 
 
 def _attempt_fields(rollout: Rollout, steps: Transcript) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from dspy.teleprompt.gepa.gepa import AUTO_RUN_SETTINGS
 from dspy.teleprompt.gepa.instruction_proposal import InstructionProposer
 
 from ace_bench.contexts.instruction import Instruction
-from ace_bench.core.protocols import Arena, Update
+from ace_bench.core.arena import Arena
+from ace_bench.core.method import ContextUpdate
 from ace_bench.core.types import Record
 from ace_bench.methods.dspy_bridge.adapters import JsonFormat
 from ace_bench.methods.dspy_bridge.program import examples, feedback_text, score
@@ -42,7 +43,7 @@ def metric_calls(budget: MetricBudget, *, train: int, validation: int) -> int:
     return budget.max_metric_calls or (budget.max_full_evals or 0) * (train + validation)
 
 
-def evolve(start: Instruction, arena: Arena, *, budget: MetricBudget, minibatch: int) -> Update:
+def evolve(start: Instruction, arena: Arena, *, budget: MetricBudget, minibatch: int) -> ContextUpdate:
     """Return the candidate with the best validation score, and an event for each candidate that was kept."""
     session = OptimiserSession(start, arena, "gepa")
     train, validation = examples(arena, "train"), examples(arena, "val")
@@ -66,7 +67,7 @@ def evolve(start: Instruction, arena: Arena, *, budget: MetricBudget, minibatch:
         "budget": optimiser.max_metric_calls,
         "rollouts": len(session.attempts.keys),
     }
-    return Update(context=context, events=(summary, *_candidates(found), *session.faults))
+    return ContextUpdate(context=context, events=(summary, *_candidates(found), *session.faults))
 
 
 def _metric(

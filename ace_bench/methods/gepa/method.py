@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ace_bench.contexts.instruction import Instruction
+from ace_bench.core.arena import Arena
+from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, SettingError
-from ace_bench.core.protocols import Arena, Context, Update
+from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Count
 from ace_bench.core.types import GeneratorSpec
 from ace_bench.methods.gepa.budget import MetricBudget
@@ -62,7 +64,7 @@ class Gepa:
 
         return metric_calls(self._budget, train=len(arena.samples("train")), validation=len(arena.samples("val")))
 
-    def fit(self, context: Context, arena: Arena) -> Update:
+    def fit(self, context: Context, arena: Arena) -> ContextUpdate:
         """Run GEPA; repeated, it makes the same calls in the same order."""
         if not isinstance(context, Instruction):
             raise TypeError(f"GEPA evolves an instruction, not {type(context).__name__}")

@@ -7,8 +7,10 @@ from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any
 
+from ace_bench.core.arena import Arena
+from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.protocols import Arena, Context, Update
+from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Attempt, GeneratorSpec, Record, Rollout, Step
 from ace_bench.methods.heuristic.observations import Observations
@@ -34,7 +36,7 @@ class Heuristic:
         """Return the memory without entries."""
         return Observations(shown=self._shown)
 
-    def update(self, context: Context, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> Update:  # noqa: ARG002
+    def update(self, context: Context, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate:  # noqa: ARG002
         """Run the hooks over the attempts of a batch, in the order of its samples; no calls."""
         if not isinstance(context, Observations):
             raise TypeError(f"this method evolves observations, not {type(context).__name__}")
@@ -45,7 +47,7 @@ class Heuristic:
                 context = context.with_state(_observed(context.state(), rollout.attempt))
             event = "kept" if context.size > before else "skipped"
             events.append({"event": event, "sample": rollout.sample.id, "entries": context.size - before})
-        return Update(context=context, events=tuple(events))
+        return ContextUpdate(context=context, events=tuple(events))
 
 
 def _observed(playbook: Mapping[str, Any], attempt: Attempt) -> Mapping[str, Any]:

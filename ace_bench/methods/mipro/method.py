@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ace_bench.contexts.instruction import Instruction
-from ace_bench.core.protocols import Arena, Context, Update
+from ace_bench.core.arena import Arena
+from ace_bench.core.context import Context
+from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Whole
 from ace_bench.core.types import GeneratorSpec, Labels
 from ace_bench.methods.optimising import Size, check_optimisable, first_instruction
@@ -42,7 +44,7 @@ class Mipro:
 
         return trials(self._auto, validation=len(arena.samples("val")), shows=self._bootstrapped + self._labeled > 0)
 
-    def fit(self, context: Context, arena: Arena) -> Update:
+    def fit(self, context: Context, arena: Arena) -> ContextUpdate:
         """Run MIPROv2; repeated, it makes the same calls in the same order."""
         if not isinstance(context, Instruction):
             raise TypeError(f"MIPROv2 optimises an instruction, not {type(context).__name__}")

@@ -11,7 +11,8 @@ from dspy.teleprompt.mipro_optimizer_v2 import AUTO_RUN_SETTINGS, MIN_MINIBATCH_
 from optuna.exceptions import ExperimentalWarning
 
 from ace_bench.contexts.instruction import Instruction
-from ace_bench.core.protocols import Arena, Update
+from ace_bench.core.arena import Arena
+from ace_bench.core.method import ContextUpdate
 from ace_bench.methods.dspy_bridge.adapters import ChatFormat
 from ace_bench.methods.dspy_bridge.program import examples, score
 from ace_bench.methods.dspy_bridge.session import OptimiserSession
@@ -63,7 +64,7 @@ def trials(auto: str, *, validation: int, shows: bool) -> int:
     return samples + tried + 5 * candidates
 
 
-def search(start: Instruction, arena: Arena, *, auto: str, bootstrapped: int, labeled: int) -> Update:
+def search(start: Instruction, arena: Arena, *, auto: str, bootstrapped: int, labeled: int) -> ContextUpdate:
     """Return the combination with the best validation score. Only attempts that were right become demonstrations."""
     session, metric = OptimiserSession(start, arena, "mipro"), _Metric()
     train, validation = examples(arena, "train"), examples(arena, "val")
@@ -88,4 +89,4 @@ def search(start: Instruction, arena: Arena, *, auto: str, bootstrapped: int, la
         "trials": len(best.trial_logs),
         "validation": best.score,
     }
-    return Update(context=context, events=(summary, *session.faults))
+    return ContextUpdate(context=context, events=(summary, *session.faults))

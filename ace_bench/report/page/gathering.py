@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.core.context import Context
 from ace_bench.core.errors import StoreError
-from ace_bench.core.protocols import Context
 from ace_bench.core.types import Message, Record, Sample
 from ace_bench.report.page.recorded import Recorded, read_recorded
 from ace_bench.report.page.retelling import CannotTell, Retelling, start_retelling

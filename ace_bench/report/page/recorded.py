@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ace_bench.contexts.load import restore
+from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError, StoreError
-from ace_bench.core.protocols import Context
 from ace_bench.core.types import Sample
 from ace_bench.report.histories import history
 from ace_bench.report.records import RunSummary

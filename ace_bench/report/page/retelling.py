@@ -16,10 +16,12 @@ from typing import Any, TypeVar
 from hydra.errors import HydraException
 from hydra.utils import instantiate
 
+from ace_bench.core.agent import Agent
 from ace_bench.core.backbones import TokenCounter
+from ace_bench.core.context import Context
 from ace_bench.core.errors import AceBenchError, ConfigError, RolloutFault
+from ace_bench.core.method import Method, Preparing, StepLearner
 from ace_bench.core.prompt_limit import CONTEXT_LENGTH
-from ace_bench.core.protocols import Agent, Context, Method, Preparing, StepLearner
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import Attempt, Completion, Fault, Grade, Labels, Message, Record, Rollout, Sample, Step
 from ace_bench.core.types import reveal as revealed

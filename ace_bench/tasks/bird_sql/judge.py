@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from ace_bench.core.backbones import Lm
-from ace_bench.core.protocols import Prompts
+from ace_bench.core.prompts import Prompts
 from ace_bench.core.replies import ask
 from ace_bench.tasks.bird_sql.layout import parts_of, sql_of
 

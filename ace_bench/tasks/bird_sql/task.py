@@ -32,7 +32,7 @@ from msgspec import Meta
 from ace_bench.core.backbones import Lm
 from ace_bench.core.confine import in_words
 from ace_bench.core.errors import ConfigError, RolloutFault, SettingError
-from ace_bench.core.protocols import Prompts
+from ace_bench.core.prompts import Prompts
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade, Sample
 from ace_bench.store.caching import cache_folder

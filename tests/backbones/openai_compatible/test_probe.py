@@ -6,7 +6,7 @@ import pytest
 
 from ace_bench.core.backbones import Backbone, Priced, Probing
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
-from ace_bench.core.protocols import Lifecycle
+from ace_bench.core.lifecycle import Lifecycle
 from ace_bench.store.prices import PriceCard
 from tests.backbones.openai_compatible.scripted import DROP, Reply, answer, client, error, serving
 

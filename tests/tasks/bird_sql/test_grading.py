@@ -8,7 +8,8 @@ import json
 import pytest
 
 from ace_bench.core.errors import ConfigError, RolloutFault
-from ace_bench.core.protocols import Confining, Judged, Lifecycle, Task
+from ace_bench.core.lifecycle import Confining, Lifecycle
+from ace_bench.core.task import Judged, Task
 from ace_bench.core.types import Labels, reveal
 from ace_bench.tasks.bird_sql.layout import laid_out, orders, parts_of, sql_of
 from ace_bench.tasks.bird_sql.outcomes import Limits

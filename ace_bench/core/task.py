@@ -1,0 +1,76 @@
+"""A benchmark and the live environment of one of its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol, runtime_checkable
+
+from ace_bench.core.backbones import Lm
+from ace_bench.core.prompts import Prompts
+from ace_bench.core.types import Grade, Sample
+
+
+class Session(Protocol):
+    """One live attempt at a sample's environment."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the environment takes no more actions because the attempt declared itself complete."""
+        ...
+
+    def step(self, action: str) -> str:
+        """Run one action and return what the environment shows.
+
+        Raises ``RolloutFault``: owner ``model`` where the task takes no actions, owner ``task`` where the environment
+        itself broke, which gives the rollout a second try.
+        """
+        ...
+
+    def grade(self, answer: str | None) -> Grade:
+        """Grade the final answer; ``None`` (no answer, or a fault) grades as wrong with full weight."""
+        ...
+
+
+class Task(Protocol):
+    """A benchmark: it owns samples, sessions and the official metric."""
+
+    name: str
+    prompt_group: str
+    """Which shared prompts fit: ``prompts/<set>/<name>/`` comes first, then ``prompts/<set>/<prompt_group>/``."""
+    headline: str
+    """The key of ``score`` that stands for the task in tables."""
+    source: str
+    """``real`` or ``sample``: what data the scores are about."""
+    checksums: Mapping[str, str]
+    """SHA-256 of every data file read, by file name."""
+    sections: tuple[str, ...]
+    """Playbook sections that suit the task (paper, appendix F)."""
+
+    def samples(self, split: str) -> Sequence[Sample]:
+        """All samples of a split in file order; an unknown split raises ``ConfigError``."""
+        ...
+
+    def open(self, sample: Sample) -> AbstractContextManager[Session]:
+        """Start a session for one attempt."""
+        ...
+
+    def forfeit(self, sample: Sample) -> Grade:
+        """Grade a sample whose session could not even be opened: wrong, with full weight."""
+        ...
+
+    def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
+        """Return the official metrics in percent over the grades of a split."""
+        ...
+
+
+@runtime_checkable
+class Judged(Protocol):
+    """A task whose grades may rest on a model's verdict, too (LLM-as-judge; paper, section 4.1: BIRD-SQL)."""
+
+    judge_template: str | None
+    """The template that the judge is asked with; ``None`` where this run asks no judge."""
+
+    def judge(self, sample: Sample, answer: str | None, grade: Grade, prompts: Prompts, lm: Lm) -> Grade:
+        """Complete a session's grade with a verdict; raises ``RolloutFault``, which leaves the grade as it was."""
+        ...
