@@ -24,7 +24,7 @@ import pytest
 from tests.launching import ROOT
 
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-PARTS = ("ace_bench", "configs", "prompts", "scripts", "tests", "run.py", "pyproject.toml")
+PARTS = ("ace_bench", "ace_rehearsal", "configs", "prompts", "scripts", "tests", "run.py", "pyproject.toml")
 FENCE = re.compile(
     r"(?:^`(?P<path>[^`\n]+)`:\n\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
