@@ -1,7 +1,7 @@
-"""The paper's results as experiments (``configs/experiment``): which runs make them, and which number goes where.
+"""The paper's results as experiments (``paper/data/experiments``): which runs make them, and which number goes where.
 
-An experiment is laid out like the paper's table: a cell's run is told by the overrides common to all, those of its
-column and those of its row. Cells of equal overrides share one run, in one experiment and between them.
+An experiment is laid out like the paper's table: the overrides common to all cells, those of the column and those of the
+row define a cell's run. Cells of equal overrides share one run, within an experiment and between experiments.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from importlib.resources.abc import Traversable
 from typing import Literal
 
 from ace_bench.core.errors import DataError
-from ace_bench.report.paper.tables import Cell, Paper
+from ace_bench.report.paper.tables import DATA, Cell, Paper
 from ace_bench.report.yaml_models import YamlModel, read_form
 
 TESTED = "tested"
@@ -149,8 +149,9 @@ class Experiments:
         return self.by_name[name]
 
 
-def load_experiments(folder: Traversable, paper: Paper) -> Experiments:
-    """Read all experiments of a folder (``configs/experiment``); raises ``DataError`` that names file and mend."""
+def load_experiments(paper: Paper, folder: Traversable | None = None) -> Experiments:
+    """Read all experiments, from the package unless ``folder`` is given; raises ``DataError`` that names file and fix."""
+    folder = folder or DATA.joinpath("experiments")
     by_name = {}
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if file.name.endswith(".yaml"):

@@ -22,7 +22,7 @@ _MERGING = "Error merging override "
 _FULL_ERROR = "HYDRA_FULL_ERROR"
 _LAUNCHERS = {"joblib": "joblib", "ray": "ray", "slurm": "submitit"}
 """The package that each launcher comes with."""
-_RESULT = re.compile(r"\+?(?:experiment=)?(table|figure)[_=]0*(\w+)|\+?experiment=.*")
+_RESULT = re.compile(r"\+?(?:experiment=)?(table|figure)[_=]0*(\w+)")
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def explain_overrides(configs: Path, arguments: Sequence[str]) -> Iterator[None]
         _refuse_secrets(arguments)
     results = list(filter(None, map(_RESULT.fullmatch, arguments)))
     if results:
-        asked = f"{results[0][1] or 'table'}={results[0][2] or 'all'}"
+        asked = f"{results[0][1]}={results[0][2]}"
         sys.stderr.write(
             "error: run.py makes one run; all runs of a result of the paper, and its table or figure, are made by "
             f"`python scripts/reproduce.py {asked}`.\n"

@@ -16,9 +16,9 @@ from ace_bench.store.checksums import FILE as CHECKSUMS
 from tests.launching import ROOT, composed, launch, options
 from tests.report.synthetic import make_runs
 
-FOLDER = ROOT / "configs" / "experiment"
+FOLDER = ROOT / "ace_bench" / "report" / "paper" / "data" / "experiments"
 PAPER = load_paper()
-EXPERIMENTS = load_experiments(FOLDER, PAPER)
+EXPERIMENTS = load_experiments(PAPER)
 
 compose = Composer(ROOT / "configs")
 
@@ -235,7 +235,7 @@ def edited(tmp_path):
         file = tmp_path / "experiment" / name
         assert old in file.read_text()
         file.write_text(file.read_text().replace(old, new))
-        return load_experiments(tmp_path / "experiment", PAPER)
+        return load_experiments(PAPER, tmp_path / "experiment")
 
     return edit
 

@@ -18,7 +18,7 @@ from tests.launching import ROOT
 from tests.scripts.serving import SCRIPTS, FileServer, load_script
 
 PAPER = load_paper()
-EXPERIMENTS = load_experiments(ROOT / "configs" / "experiment", PAPER)
+EXPERIMENTS = load_experiments(PAPER)
 compose = Composer(ROOT / "configs")
 
 Reproduce = Callable[..., tuple[int, str]]

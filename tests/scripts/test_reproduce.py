@@ -225,7 +225,6 @@ def test_an_unknown_result_is_listed_with_what_there_is(script, capsys):
         ("experiment=figure_02", "figure=2"),
         ("table=10", "table=10"),
         ("figure=2", "figure=2"),
-        ("experiment=ours", "table=all"),
     ],
 )
 def test_whoever_asks_run_py_for_a_result_is_told_what_makes_it(asked, named, capsys):

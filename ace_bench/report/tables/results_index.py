@@ -35,7 +35,7 @@ class ResultsIndex:
     @cached_property
     def experiments(self) -> Experiments:
         """What they may be runs of."""
-        return load_experiments(self.configs / "experiment", load_paper())
+        return load_experiments(load_paper())
 
     @cached_property
     def selections(self) -> list[Selection]:
