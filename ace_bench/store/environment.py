@@ -6,7 +6,7 @@ import platform
 from importlib import metadata
 from typing import Any
 
-_PACKAGES = ("ace-bench", "hydra-core", "jinja2", "msgspec", "numpy", "openai", "sentence-transformers")
+_PACKAGES = ("ace-bench", "httpx2", "hydra-core", "jinja2", "msgspec", "numpy", "sentence-transformers")
 
 
 def describe_environment() -> dict[str, Any]:

@@ -1,14 +1,14 @@
-"""One HTTP endpoint through the official client: sends bytes, returns an answer or a problem, raises nothing."""
+"""One HTTP endpoint: sends a request, returns an answer or a problem; an HTTP error is never raised."""
 
 from __future__ import annotations
 
 import email.utils
+import json
 import logging
 import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from ace_bench.backbones.openai_compatible.secret import Secrets, read_secrets
 from ace_bench.core.typed import decoder_of
 
 if TYPE_CHECKING:
-    from openai import APIConnectionError, OpenAI
+    from ace_bench.backbones.openai_compatible.connections import Connections
 
 _CONNECT_S = 10.0
 
@@ -42,17 +42,15 @@ class Address:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Made:
+class _Opened:
     """What the first call makes."""
 
-    client: OpenAI
+    connections: Connections
     secrets: Secrets
-    turn: AbstractContextManager[object]
-    abort: Callable[[float], None]
 
 
 class Endpoint:
-    """A client shared by all threads, made at first use: importing it takes a second and making it needs the key."""
+    """Connections shared by all threads, opened at first use, because that needs the key."""
 
     def __init__(self, address: Address):
         self.base_url = address.base_url
@@ -60,24 +58,24 @@ class Endpoint:
         self.api_key_env = address.api_key_env
         self._address = address
         self._lock = threading.Lock()
-        self._made: _Made | None = None
+        self._opened: _Opened | None = None
+        self._close: Callable[[], object] | None = None
 
     def ready(self) -> Secrets:
-        """Make the client if it is not made yet; raises ``ConfigError`` where the key is missing."""
-        return self._ready().secrets
+        """Read the key; raises ``ConfigError`` where it is missing."""
+        return self._open().secrets
 
     def close(self) -> None:
         """Close all connections; the next call opens new ones."""
         with self._lock:
-            if self._made is not None:
+            if self._close is not None:
                 self._close()
-            self._made = None
+            self._opened = None
 
     def abort(self, grace: float) -> None:
         """Cut off the requests that are still under way after ``grace`` seconds."""
-        made = self._made
-        if made is not None:
-            made.abort(grace)
+        if self._opened is not None:
+            self._opened.connections.abort(grace)
 
     def chat(self, body: bytes, headers: Mapping[str, str]) -> Answer | Problem:
         """Send one chat completion."""
@@ -97,54 +95,49 @@ class Endpoint:
 
     def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> bytes | Problem:
         import httpx2
-        import openai
 
-        made = self._ready()
-        url = f"{self.base_url.rstrip('/')}{path}"  # whole, because the client takes long to join one
+        url = f"{self.base_url.rstrip('/')}{path}"
         try:
-            # Raw bytes in both directions: building the client's typed objects would double the cost of a call.
-            with made.turn:
-                if method == "GET":
-                    return made.client.get(url, cast_to=httpx2.Response, options={"headers": headers}).content
-                return made.client.post(
-                    url, cast_to=httpx2.Response, content=body, options={"headers": headers}
-                ).content
-        except openai.APIStatusError as error:
-            body_said = error.body if error.body is not None else str(error)
-            return from_status(error.status_code, body_said, retry_after=_retry_after(error.response.headers))
-        except openai.APITimeoutError as error:
-            if isinstance(error.__cause__, httpx2.ConnectTimeout):
-                return Problem(kind="unreachable", message=f"no connection within {_CONNECT_S:g} s")
+            response = self._open().connections.send(method, url, body, headers)
+        except httpx2.ConnectTimeout:
+            return Problem(kind="unreachable", message=f"no connection within {_CONNECT_S:g} s")
+        except httpx2.ConnectError as error:
+            return Problem(kind="unreachable", message=_words(error))
+        except httpx2.TimeoutException:
             return Problem(kind="timeout", message=f"no answer within timeout={self._address.timeout:g} s")
-        except openai.APIConnectionError as error:
-            return _connection_problem(error)
+        except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
+            return Problem(kind="dropped", message=f"the connection was lost: {_words(error)}")
+        if response.is_success:
+            return response.content
+        return from_status(
+            response.status_code, _json_or_text(response.content), retry_after=_retry_after(response.headers)
+        )
 
-    def _ready(self) -> _Made:
-        made = self._made
-        if made is None:
+    def _open(self) -> _Opened:
+        opened = self._opened
+        if opened is None:
             with self._lock:
-                made = self._made = self._made or self._make()
-        return made
+                opened = self._opened = self._opened or self._opened_now()
+        return opened
 
-    def _make(self) -> _Made:
+    def _opened_now(self) -> _Opened:
         secrets = read_secrets(self.api_key_env, self._address.headers_from_env)
-        from openai import Omit, OpenAI
-
-        from ace_bench.backbones.openai_compatible.wire import connector
+        from ace_bench.backbones.openai_compatible.connections import Connections
 
         # It logs every request at INFO, which would fill the console of a run with thousands of lines.
         logging.getLogger("httpx2").setLevel(logging.WARNING)
-        http = connector(
-            self.base_url, timeout=self._address.timeout, connect=_CONNECT_S, keep=self._address.connections
+        own = {"authorization": f"Bearer {secrets.key}", "content-type": "application/json", "user-agent": "ace-bench"}
+        chosen = {name.lower(): value for name, value in {**self._address.headers, **secrets.headers}.items()}
+        connections = Connections(
+            headers={**own, **chosen},
+            timeout=self._address.timeout,
+            connect=_CONNECT_S,
+            keep=self._address.connections,
+            encrypted=self.base_url.startswith("https:"),
         )
         # Also where nobody calls close: an endpoint that is dropped leaves no connection behind.
-        self._close = weakref.finalize(self, http.client.close)
-        client = OpenAI(api_key=secrets.key, base_url=self.base_url, max_retries=0, http_client=http.client)
-        # No endpoint needs to know the user's system, and every header costs time in every call.
-        unasked: dict[str, Any] = {name: Omit() for name in client.default_headers if name.startswith("X-Stainless")}
-        headers = {**unasked, **self._address.headers, **secrets.headers}
-        client = client.with_options(default_headers=headers)
-        return _Made(client=client, secrets=secrets, turn=http.turn, abort=http.abort)
+        self._close = weakref.finalize(self, connections.close)
+        return _Opened(connections=connections, secrets=secrets)
 
 
 class _Model(msgspec.Struct):
@@ -155,14 +148,16 @@ class _Models(msgspec.Struct):
     data: list[_Model] = []
 
 
-def _connection_problem(error: APIConnectionError) -> Problem:
-    import httpx2
+def _words(error: Exception) -> str:
+    return str(error) or type(error).__name__
 
-    cause = error.__cause__
-    words = str(cause or error) or type(cause).__name__
-    if isinstance(cause, httpx2.ConnectError):
-        return Problem(kind="unreachable", message=words)
-    return Problem(kind="dropped", message=f"the connection was lost: {words}")
+
+def _json_or_text(body: bytes) -> Any:
+    text = body.decode(errors="replace").strip()
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

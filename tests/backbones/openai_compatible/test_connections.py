@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from ace_bench.backbones.openai_compatible import wire
+from ace_bench.backbones.openai_compatible import connections
 from ace_bench.backbones.openai_compatible.settings import Retry
 from ace_bench.core.errors import BackboneUnavailable, Interrupted, RolloutFault
 from tests.backbones.openai_compatible.scripted import PROMPT, Reply, answer, client, complete, serving
@@ -104,7 +104,7 @@ def test_a_connection_that_the_server_closed_is_replaced_without_a_retry():
 
 
 def test_a_connection_that_idled_long_is_replaced(monkeypatch):
-    monkeypatch.setattr(wire, "_KEEPALIVE_S", 0.0)
+    monkeypatch.setattr(connections, "KEEPALIVE_S", 0.0)
     with Raw([response()] * 2, [response()] * 2) as server:
         backbone = client(f"http://127.0.0.1:{server.port}/v1")
         assert [ask(backbone).retries for _ in range(2)] == [0, 0]

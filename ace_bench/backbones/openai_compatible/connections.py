@@ -1,0 +1,168 @@
+"""Connections to one server: one HTTP client for each call under way, and a time limit for the whole call.
+
+The library limits each read, so a server that sends a byte now and then could hold a call for ever; ``Watchdog`` ends
+such calls. One client for each call, in place of one for all, halves the CPU time of a call at 64 calls in parallel,
+because the library looks at every connection of a client for every request.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import httpx2
+
+# Servers built on uvicorn close a connection that idled for 5 s; one that idled less is safe to use again.
+KEEPALIVE_S = 4.0
+_CUT_OFF = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError)
+"""What the library raises when the connection under a request is shut down."""
+
+
+class Connection:
+    """A client for one call at a time, which keeps at most one connection open."""
+
+    def __init__(self, client: httpx2.Client):
+        self._client = client
+        self._stream: Any = None
+        self.was_cut = False
+
+    def send(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> httpx2.Response:
+        """Send a request and read the whole reply; raises ``httpx2.HTTPError``."""
+        return self._client.request(method, url, content=body, headers=headers, extensions={"trace": self._trace})
+
+    def cut(self) -> None:
+        """End the request under way, from another thread: it raises a read error."""
+        self.was_cut = True
+        opened = None if self._stream is None else self._stream.get_extra_info("socket")
+        if opened is not None:
+            with suppress(OSError):  # it may have ended by itself
+                socket.socket.shutdown(opened, socket.SHUT_RDWR)  # an SSL socket's own would drop its encryption
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    def _trace(self, event: str, info: Mapping[str, Any]) -> None:
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            self._stream = info["return_value"]
+
+
+class Watchdog:
+    """A thread that cuts calls which take longer than ``limit`` seconds; it runs while calls are watched."""
+
+    def __init__(self, limit: float):
+        self._limit = limit
+        self._ends: dict[Connection, float] = {}  # the first to end comes first: all have the same limit
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def watch(self, connection: Connection) -> Iterator[None]:
+        """Cut the connection if the block takes too long."""
+        if self._thread is None:
+            self._start()
+        self._ends[connection] = time.monotonic() + self._limit
+        try:
+            yield
+        finally:
+            self._ends.pop(connection, None)
+
+    def close(self) -> None:
+        """End the thread; calls under way keep their reads' limits only."""
+        self._closed.set()
+
+    def cut_all(self) -> None:
+        """Cut every call that is under way."""
+        for connection in tuple(self._ends):
+            connection.cut()
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="call-watchdog", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        # A call that starts while this thread sleeps cannot end before a whole limit has passed.
+        pause = self._limit
+        while not self._closed.wait(pause):
+            now, pause = time.monotonic(), self._limit
+            for connection, end in tuple(self._ends.items()):
+                if end > now:
+                    pause = end - now
+                    break
+                connection.cut()
+
+
+class Connections:
+    """A pool of connections for many threads; ``keep`` of them stay open when no call needs them.
+
+    ``timeout`` is in seconds a call, ``connect`` for the connection alone. Redirects are not followed: the key must
+    not travel to another address. Proxies and certificates are the environment's.
+    """
+
+    def __init__(self, *, headers: Mapping[str, str], timeout: float, connect: float, keep: int, encrypted: bool):
+        self._settings: dict[str, Any] = {
+            "headers": headers,
+            "timeout": httpx2.Timeout(timeout, connect=min(connect, timeout)),
+            "limits": httpx2.Limits(max_connections=1, keepalive_expiry=KEEPALIVE_S),
+            "verify": httpx2.create_ssl_context() if encrypted else False,  # made once: reading certificates is slow
+        }
+        self._keep = keep
+        self._watchdog = Watchdog(timeout)
+        # The connection used last is used next: the others may grow old and be closed.
+        self._idle: deque[Connection] = deque()
+        self._closed = self._aborted = False
+
+    def send(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> httpx2.Response:
+        """Send a request and read the whole reply; raises ``httpx2.HTTPError``: ``ReadTimeout`` after ``timeout``."""
+        connection = self._take()
+        try:
+            with self._watchdog.watch(connection):
+                if self._aborted:
+                    raise httpx2.ReadError("the run is being stopped")
+                response = connection.send(method, url, body, headers)
+        except BaseException as error:
+            connection.close()
+            if connection.was_cut and not self._aborted and isinstance(error, _CUT_OFF):
+                raise httpx2.ReadTimeout("the time for the whole call is over") from error
+            raise
+        self._put_back(connection)
+        return response
+
+    def abort(self, grace: float) -> None:
+        """Cut off what is still under way after ``grace`` seconds, and refuse what comes later."""
+        timer = threading.Timer(grace, self._cut_off)
+        timer.daemon = True
+        timer.start()
+
+    def close(self) -> None:
+        """Close the idle connections; those in use close when their reply has come."""
+        self._closed = True
+        self._watchdog.close()
+        while self._idle:
+            self._idle.pop().close()
+
+    def _cut_off(self) -> None:
+        self._aborted = True
+        self._watchdog.cut_all()
+
+    def _take(self) -> Connection:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return Connection(httpx2.Client(**self._settings))
+
+    def _put_back(self, connection: Connection) -> None:
+        if self._closed or connection.was_cut:
+            connection.close()
+            return
+        self._idle.append(connection)
+        if len(self._idle) > self._keep:
+            self._idle.popleft().close()
