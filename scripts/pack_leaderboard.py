@@ -29,8 +29,8 @@ from rich.progress import track
 from ace_bench.core.errors import AceBenchError, ConfigError, DataError
 from ace_bench.core.types import Grade, Sample, Turn
 from ace_bench.tasks.appworld.engine import Engine, find_engine
-from ace_bench.tasks.appworld.roots import locate_root
 from ace_bench.tasks.appworld.task import AppWorld
+from ace_bench.tasks.catalog import make_task
 
 _NAME = re.compile(r"[a-z0-9_-]+")
 
@@ -126,13 +126,10 @@ def pack(options: argparse.Namespace, console: Console) -> None:
     shutil.rmtree(outputs, ignore_errors=True)
     outputs.mkdir(parents=True)
     engine = find_engine()
-    where = {"data_dir": tested.settings["data_dir"], "source": tested.settings["source"], "sample_allowed": True}
-    root, source = locate_root(engine, **where)
+    names = ("data_dir", "source", "sample_data", "test_split", "timeout", "memory_gib", "confinement")
+    task: Any = make_task("appworld", **{name: tested.settings.get(name) for name in names}, sample_allowed=True)
     if not (into / "data").exists():
-        os.symlink(root / "data", into / "data")
-    limits = {name: tested.settings[name] for name in ("timeout", "memory_gib")}
-    confinement = tested.settings.get("confinement", "required")
-    task = AppWorld(**where, **limits, test_split=split, confinement=confinement)
+        os.symlink(task.root / "data", into / "data")
     try:
         grades, different = replay_all(task, tested, outputs / "tasks", console)
     finally:
@@ -140,7 +137,7 @@ def pack(options: argparse.Namespace, console: Console) -> None:
     official(engine, into, "evaluate", experiment, split)
     official(engine, into, "pack", experiment, split, options.method, "", options.llm, "", options.url)
     scores = task.score(grades)
-    about = {"experiment": experiment, "source": source, "method": options.method, "llm": options.llm}
+    about = {"experiment": experiment, "source": task.source, "method": options.method, "llm": options.llm}
     (into / f"{experiment}.row.json").write_text(
         json.dumps({**about, "different_outputs": different, split: row(scores, grades)}, indent=1) + "\n"
     )

@@ -18,14 +18,15 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from rich.console import Console
 
 from ace_bench.core.errors import AceBenchError, ConfigError, DataError
-from ace_bench.tasks.appworld.catalogue import Catalogue
 from ace_bench.tasks.appworld.engine import FACTS, FOLDER, VERSION, find_engine, python_of
-from ace_bench.tasks.appworld.roots import check_path, sample_root
+from ace_bench.tasks.appworld.roots import check_path
 from ace_bench.tasks.appworld.task import AppWorld
+from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.data import download_folder
 
 CONSTRAINTS = Path(__file__).resolve().parents[1] / "constraints-appworld.txt"
@@ -77,17 +78,8 @@ def download(folder: Path, target: Path, console: Console) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def check(console: Console) -> float:
+def check(task: AppWorld, console: Console) -> float:
     """Play one reference solution of the mini-world and grade it; return the seconds an episode took."""
-    task = AppWorld(
-        data_dir=None,
-        source="sample",
-        test_split="test_normal",
-        timeout=100,
-        memory_gib=4,
-        confinement="required",
-        sample_allowed=True,
-    )
     try:
         task.start(lambda line: console.print(line, highlight=False, markup=False))
         sample = task.samples("train")[0]
@@ -130,11 +122,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             find_engine()
         except ConfigError:
             install(FOLDER, console)
-        root = sample_root(find_engine())
-        console.print(
-            f"mini-world: {len(Catalogue(root).ids('train'))} tasks to learn from, in {root}", highlight=False
-        )
-        console.print(f"health check passed: an episode took {check(console):.2f} s", highlight=False)
+        task: Any = make_task("appworld", source="sample", sample_allowed=True)
+        console.print(f"mini-world: {len(task.samples('train'))} tasks to learn from, in {task.root}", highlight=False)
+        console.print(f"health check passed: an episode took {check(task, console):.2f} s", highlight=False)
         if options.data:
             download(FOLDER, download_folder("appworld"), console)
     except AceBenchError as error:

@@ -13,7 +13,7 @@ LOADING = ("quantization", "max_model_len", "dtype", "flags")
 """Settings of a server that is started for a run, of those that say how its model is loaded."""
 
 _TARGET = "_target_"
-_PLACES = {"task": ("data_dir", "source")}
+_PLACES = {"task": ("data_dir", "source", "sample_data")}
 """Where to find what a run's own record names by checksum."""
 _ACCESS = (
     *(_TARGET, "base_url", "url", "launch", "server", "api_key_env", "extra_headers", "headers_from_env"),

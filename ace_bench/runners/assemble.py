@@ -29,7 +29,7 @@ from ace_bench.runners.settings import Settings, read_settings
 from ace_bench.store.folder import choose_folder
 from ace_bench.store.prompts import PromptSet
 
-_GROUPS = ("agent", "task", "method", "backbone", "roles", "default_roles", "mode", "tracker")
+_GROUPS = ("agent", "task", "method", "backbone", "roles", "default_roles", "rehearsal", "mode", "tracker")
 _ANY_USAGE = Usage(prompt=2, completion=1, cached=1)
 _NAMED = ("task", "method", "backbone", "mode")
 """Groups whose options name a run."""
@@ -37,7 +37,10 @@ _NAMED = ("task", "method", "backbone", "mode")
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec(Settings):
-    """Everything a run needs, checked; ``about`` opens ``metrics.json``, ``config`` is the resolved YAML."""
+    """Everything a run needs, checked; ``about`` opens ``metrics.json``, ``config`` is the resolved YAML.
+
+    ``rehearsal`` is the backbone that stands in for the real ones when the cost is estimated.
+    """
 
     task: Task
     method: Method
@@ -45,6 +48,7 @@ class RunSpec(Settings):
     agent: Agent
     prompts: PromptSet
     backbones: Mapping[str, Backbone]
+    rehearsal: Backbone
     tracker: Tracker
     folder: Path
     simulated: bool
@@ -98,6 +102,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str], root: Path) -> RunS
         agent=agent,
         prompts=prompts,
         backbones=backbones,
+        rehearsal=_build(resolved, "rehearsal"),
         tracker=tracker,
         folder=_folder(config, about, settings),
         simulated=simulated,

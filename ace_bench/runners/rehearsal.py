@@ -1,4 +1,4 @@
-"""A rehearsal before the run: a few samples with the embedded reader, to estimate calls and to show prompts."""
+"""A rehearsal before the run: a few samples with a stand-in backbone, to estimate calls and to show prompts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from ace_bench.runners.experiment import Experiment
 from ace_bench.runners.stopping import Stop
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.ledger import Account
-from ace_rehearsal.reader.backbone import EmbeddedBackbone
 
 REHEARSED = 3
 """Samples of each split that are rehearsed."""
@@ -38,7 +37,7 @@ class Rehearsed:
 
 def rehearse(plan: RunSpec, stop: Stop | None = None) -> Rehearsed:
     """Run the plan on a few samples in a throwaway folder, at no cost, and scale up to all of them."""
-    standins = {role: _StandIn(role, backbone) for role, backbone in plan.backbones.items()}
+    standins = {role: _StandIn(role, backbone, plan.rehearsal) for role, backbone in plan.backbones.items()}
     limits = {split: min(REHEARSED, limit or REHEARSED) for split, limit in plan.limits.items()}
     small = replace(plan, backbones=standins, limits=limits, budget=Budget())
     with tempfile.TemporaryDirectory() as scratch:
@@ -84,12 +83,12 @@ def _scaled(account: Account, factor: float) -> Usage:
 
 
 class _StandIn:
-    """The embedded reader in place of a real backbone, counting tokens and dollars as that one would."""
+    """Answers in place of a real backbone; counts tokens and dollars as the real one would."""
 
     simulated = True
 
-    def __init__(self, role: str, real: Backbone):
-        self._reader = EmbeddedBackbone(name=real.name)
+    def __init__(self, role: str, real: Backbone, substitute: Backbone):
+        self._substitute = substitute
         self._real = real
         self._role = role
         self.name = real.name
@@ -105,7 +104,7 @@ class _StandIn:
     ) -> Completion:
         if self._role in (role, GENERATOR):
             self.first.setdefault(role, messages)
-        completion = self._reader.complete(messages, role=role, session=session, schema=schema)
+        completion = self._substitute.complete(messages, role=role, session=session, schema=schema)
         prompt = sum(self.count(message.content) for message in messages)
         usage = Usage(prompt=prompt, completion=self.count(completion.text), cached=0)
         dollars = self._real.dollars(usage) if isinstance(self._real, Priced) else None

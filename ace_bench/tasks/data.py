@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -15,13 +16,13 @@ from ace_bench.core.errors import ConfigError, DataError, SettingError
 
 Source = Literal["auto", "real", "sample"]
 SOURCES: tuple[Source, ...] = get_args(Source)
-"""What ``task.source`` may say: real data if found, real data or nothing, the packaged sample set."""
+"""``auto`` takes real data if there is any, ``real`` insists on it, ``sample`` takes the small sample set."""
 
 SPLITS = ("train", "val", "test")
 
 DATA_ROOT_VARIABLE = "ACE_BENCH_DATA"
 
-_PACKAGED = Path(__file__).resolve().parent / "samples"
+_IN_PACKAGE = "pkg://"
 _DOWNLOADED = Path(__file__).resolve().parents[2] / "data"
 
 
@@ -37,6 +38,21 @@ class RemoteFile:
     url: str
     sha256: str | None = None
     git_blob: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSettings:
+    """Where a task's data may come from.
+
+    ``data_dir`` is a folder of the user's, ``sample_data`` the sample set as ``pkg://<package>/<folder>``; ``None``
+    where there is none. ``sample_allowed`` is true where no real model answers: only then does ``source=auto`` fall
+    back on the sample set.
+    """
+
+    data_dir: str | None
+    source: Source
+    sample_data: str | None
+    sample_allowed: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,35 +78,55 @@ def download_folder(task: str) -> Path:
     return _DOWNLOADED / task
 
 
-def locate(task: str, names: Sequence[str], *, data_dir: str | None, source: str, sample_allowed: bool) -> Located:
-    """Find the files ``names`` of a task, or say why not before anything is spent.
+def locate(task: str, names: Sequence[str], settings: DataSettings) -> Located:
+    """Find the files ``names`` of a task; see ``find_folder`` for the search order and the errors.
 
-    A folder that lacks a file is an error and not passed over. Raises as ``find_folder`` does.
+    A folder that lacks one of the files is an error: the search does not go on to the next folder.
     """
-    folder, found = find_folder(task, data_dir=data_dir, source=source, sample_allowed=sample_allowed)
-    return files_in(folder, names, source=found, task=task)
+    folder, source = find_folder(task, settings)
+    return files_in(folder, names, source=source, task=task)
 
 
-def find_folder(task: str, *, data_dir: str | None, source: str, sample_allowed: bool) -> tuple[Path, str]:
+def find_folder(task: str, settings: DataSettings) -> tuple[Path, str]:
     """Find the folder that holds a task's files, and whether it is ``real`` or ``sample`` data.
 
-    Order: ``data_dir``, then ``$ACE_BENCH_DATA/<task>``, then the download folder, then the packaged sample set,
-    which counts only for ``source=sample``, or for ``source=auto`` where ``sample_allowed``. The first folder that
-    exists is the one.
+    The first folder that exists is used: ``data_dir``, ``$ACE_BENCH_DATA/<task>``, the download folder. The sample set
+    is used only with ``source=sample``, or with ``source=auto`` where there is no real data and ``sample_allowed`` is
+    true.
 
-    Raises ``ConfigError`` for settings that clash or name no folder, ``DataError`` for absent data.
+    Raises ``ConfigError`` for settings that contradict each other or name no folder, ``DataError`` for missing data.
     """
-    if source == "sample" and data_dir is not None:
-        raise SettingError("source=sample reads the packaged sample set: set data_dir=null, or use source=real")
-    folder = None if source == "sample" else _real_folder(task, data_dir)
+    source, sample = settings.source, settings.sample_data
+    if source == "sample" and settings.data_dir is not None:
+        raise SettingError("source=sample reads the sample set: set data_dir=null, or use source=real")
+    if source == "sample" and sample is None:
+        raise SettingError(f"source=sample needs a sample set, and task {task} has none (sample_data=null)")
+    folder = None if source == "sample" else _real_folder(task, settings.data_dir)
     if folder is not None:
         return folder, "real"
-    if source == "sample" or (source == "auto" and sample_allowed):
-        return _PACKAGED / task, "sample"
+    if sample is not None and (source == "sample" or (source == "auto" and settings.sample_allowed)):
+        return sample_folder(sample), "sample"
     raise DataError(
         f"no data for task {task}: run `python scripts/download_data.py {task}`, "
         f"or set task.data_dir, or use the small sample set with task.source=sample"
     )
+
+
+def sample_folder(sample_data: str) -> Path:
+    """Return the folder that ``pkg://<package>/<folder>`` names: a folder inside an installed Python package.
+
+    Raises ``SettingError`` where there is no such package or folder.
+    """
+    package, _, folder = sample_data.removeprefix(_IN_PACKAGE).partition("/")
+    if not sample_data.startswith(_IN_PACKAGE) or not package:
+        raise SettingError(f"sample_data={sample_data} must name a folder in a package: pkg://PACKAGE/FOLDER")
+    try:
+        found = files(package).joinpath(folder)
+    except ImportError as error:
+        raise SettingError(f"sample_data={sample_data}: package {package} cannot be imported: {error}") from error
+    if not isinstance(found, Path) or not found.is_dir():
+        raise SettingError(f"sample_data={sample_data}: package {package} has no folder {folder}; install it unzipped")
+    return found
 
 
 def _real_folder(task: str, data_dir: str | None) -> Path | None:

@@ -27,7 +27,7 @@ from ace_bench.core.errors import DataError
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade
 from ace_bench.tasks.answers import AnswerTask, Grader, Splits, file_names, literal, percent, split_reader
-from ace_bench.tasks.data import SPLITS, RemoteFile, Row, Source, locate
+from ace_bench.tasks.data import SPLITS, DataSettings, RemoteFile, Row, Source, locate
 from ace_bench.tasks.finance import OFFICIAL, SECTIONS
 
 _FIRST_QUESTION = re.compile(r"^1\. ", re.MULTILINE)
@@ -69,8 +69,14 @@ class Finer(AnswerTask):
         ),
     )
 
-    def __init__(self, *, data_dir: Text | None, source: Source, sample_allowed: bool) -> None:
-        located = locate(self.name, file_names(), data_dir=data_dir, source=source, sample_allowed=sample_allowed)
+    def __init__(
+        self, *, data_dir: Text | None, source: Source, sample_data: Text | None, sample_allowed: bool
+    ) -> None:
+        located = locate(
+            self.name,
+            file_names(),
+            DataSettings(data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed),
+        )
         self.source: str = located.source
         self.files: Mapping[str, Path] = located.files
         self.checksums: Mapping[str, str] = located.checksums

@@ -10,7 +10,8 @@ from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.load import load_context
 from ace_bench.core.types import GeneratorSpec
 from ace_bench.runners.assemble import assemble
-from ace_bench.tasks.appworld.task import SECTIONS, AppWorld
+from ace_bench.tasks.appworld.task import SECTIONS
+from ace_bench.tasks.catalog import make_task
 from tests.agents.world import COMPLETE, PROMPTS, Replies, code
 from tests.launching import ROOT, composed
 from tests.tasks.appworld.sharing import sharing
@@ -24,15 +25,7 @@ LOOKUP = "print(apis.api_docs.show_api_doc(app_name='spotify', api_name='login')
 @pytest.fixture(scope="module")
 def appworld(pytestconfig):
     with sharing(pytestconfig):
-        return AppWorld(
-            data_dir=None,
-            source="sample",
-            test_split="test_normal",
-            timeout=60,
-            memory_gib=4,
-            confinement="required",
-            sample_allowed=True,
-        )
+        return make_task("appworld", source="sample", timeout=60, sample_allowed=True)
 
 
 def solve(session, sample, lm):

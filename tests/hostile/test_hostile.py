@@ -16,8 +16,7 @@ import pytest
 from ace_bench.agents.sandbox import REFUSED
 from ace_bench.core.confine import NEEDED
 from ace_bench.core.errors import ConfigError
-from ace_bench.tasks.appworld.engine import find_engine
-from ace_bench.tasks.appworld.roots import sample_root
+from ace_bench.tasks.catalog import make_task
 from tests.hostile.machines import ran_on
 
 USER = 54321
@@ -79,7 +78,7 @@ def machine(request, tmp_path):
 def world(tmp_path):
     """The mini-world, where a user of another machine has it."""
     try:
-        root = sample_root(find_engine())
+        root = make_task("appworld", source="sample", sample_allowed=True).root
     except ConfigError as error:
         pytest.skip(str(error))
     shutil.copytree(root, tmp_path / "cache" / "appworld" / root.name)

@@ -31,7 +31,7 @@ from tests.scripts.stand_ins import finance
 from tests.tasks.tiny_release import write_tiny_release
 
 PARTS = (
-    *("ace_bench", "configs", "hydra_plugins", "prompts", "scripts", "run.py"),
+    *("ace_bench", "ace_rehearsal", "configs", "hydra_plugins", "prompts", "scripts", "run.py"),
     *("Makefile", "pyproject.toml", "constraints.txt", "constraints-appworld.txt"),
 )
 ROWS = 2
@@ -169,7 +169,7 @@ def _copy(place: Path) -> None:
             shutil.copytree(ROOT / part, place / part, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(ROOT / part, place / part)
-    samples = place / "ace_bench" / "tasks" / "samples"
+    samples = place / "ace_rehearsal" / "samples"
     for split in samples.glob("*/*.jsonl"):
         split.write_text("".join(split.read_text().splitlines(keepends=True)[:ROWS]))
     shutil.copytree(samples, place / "real")
@@ -191,7 +191,9 @@ def _name_what_pages_leave_open(place: Path) -> None:
     patients.write_text("".join(json.dumps(row) + "\n" for row in numbered))
     shutil.copytree(place / "real", place / "DIR")
     shutil.copytree(place / "real" / "bird_sql", place / "DIR", dirs_exist_ok=True)
-    mini_world = cache_folder("appworld").resolve() / builder_digest()[:16]  # the first run on AppWorld builds it
+    mini_world = (
+        cache_folder("appworld").resolve() / builder_digest(ROOT / "ace_rehearsal" / "miniworld")[:16]
+    )  # the first run on AppWorld builds it
     (place / "real" / "appworld").symlink_to(mini_world)
     finance(place / "CHECKOUT")
     (place / "FOLDER").mkdir()

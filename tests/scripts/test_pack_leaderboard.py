@@ -9,8 +9,7 @@ import pytest
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Attempt, Turn
-from ace_bench.tasks.appworld.engine import find_engine
-from ace_bench.tasks.appworld.roots import sample_root
+from ace_bench.tasks.catalog import make_task
 from scripts.pack_leaderboard import main
 from tests.launching import launch
 from tests.tasks.appworld.sharing import sharing
@@ -42,7 +41,7 @@ class MostlyReference:
 @pytest.fixture
 def part(tmp_path):
     """Make a root with the mini-world's data whose test_normal has three tasks of two scenarios."""
-    data = sample_root(engine()) / "data"
+    data = appworld().root / "data"
     part = tmp_path / "part"
     (part / "data" / "datasets").mkdir(parents=True)
     for path in data.iterdir():
@@ -55,9 +54,9 @@ def part(tmp_path):
     return part
 
 
-def engine():
+def appworld():
     try:
-        return find_engine()
+        return make_task("appworld", source="sample", sample_allowed=True)
     except ConfigError as error:
         pytest.skip(str(error))
 
@@ -71,7 +70,7 @@ def test_official_figures_are_those_of_the_run(tmp_path, capsys, pytestconfig, p
 
 @pytest.mark.thorough
 def test_official_figures_are_those_of_a_run_on_the_whole_split(tmp_path, capsys, pytestconfig):
-    engine()
+    appworld()
     with sharing(pytestconfig):
         check(tmp_path, capsys, "task.source=sample")
 

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.finer import Finer
 from ace_bench.tasks.formula import Formula
 
@@ -16,7 +17,8 @@ ROW = {"context": CONTEXT, "target": "A"}
 
 
 def finer(data_dir=None, source="auto", sample_allowed=False):
-    return Finer(data_dir=None if data_dir is None else str(data_dir), source=source, sample_allowed=sample_allowed)
+    given = None if data_dir is None else str(data_dir)
+    return make_task("finer", data_dir=given, source=source, sample_allowed=sample_allowed)
 
 
 @pytest.mark.parametrize("source", ["auto", "real"])
@@ -54,7 +56,7 @@ def test_location_order(data_folder, monkeypatch, tmp_path):
 
 
 def test_given_folder_that_is_not_there_is_an_error(tmp_path):
-    with pytest.raises(ConfigError, match=r"^data_dir=.*not a folder"):
+    with pytest.raises(ConfigError, match=r"^task\.data_dir=.*not a folder"):
         finer(tmp_path / "typo", sample_allowed=True)
 
 
@@ -71,6 +73,34 @@ def test_folder_that_lacks_a_file_is_an_error_at_construction(data_folder):
         finer(folder, sample_allowed=True)
 
 
+@pytest.mark.parametrize(
+    ("sample_data", "message"),
+    [
+        ("samples/finer", "must name a folder in a package: pkg://PACKAGE/FOLDER"),
+        ("pkg:///samples", "must name a folder in a package"),
+        ("pkg://no_such_package/samples", "package no_such_package cannot be imported"),
+        ("pkg://ace_rehearsal/samples/no_such_task", "package ace_rehearsal has no folder samples/no_such_task"),
+    ],
+)
+def test_sample_data_that_is_not_there_is_an_error(sample_data, message):
+    with pytest.raises(ConfigError, match=rf"^task\.sample_data=.*{message}"):
+        make_task("finer", source="sample", sample_data=sample_data, sample_allowed=True)
+
+
+def test_a_package_of_somebody_else_ships_its_own_sample_set(data_folder, monkeypatch, tmp_path):
+    folder = data_folder([ROW], "their_tasks/samples")
+    (folder.parent / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    task = make_task("finer", source="sample", sample_data="pkg://their_tasks/samples", sample_allowed=False)
+    assert (task.source, len(task.samples("test"))) == ("sample", 1)
+
+
+@pytest.mark.parametrize(("source", "error"), [("sample", ConfigError), ("auto", DataError)])
+def test_a_task_without_a_sample_set_never_uses_one(source, error):
+    with pytest.raises(error, match=r"has none \(sample_data=null\)|download_data"):
+        Finer(data_dir=None, source=source, sample_data=None, sample_allowed=True)
+
+
 def test_settings_that_clash(data_folder):
     with pytest.raises(ConfigError, match="set data_dir=null"):
         finer(data_folder([ROW]), source="sample")
@@ -78,7 +108,7 @@ def test_settings_that_clash(data_folder):
 
 def test_a_mistyped_setting_fails():
     with pytest.raises(TypeError, match="hnit"):
-        Formula(data_dir=None, source="sample", hint=False, hnit=True, sample_allowed=True)
+        Formula(data_dir=None, source="sample", sample_data=None, hint=False, hnit=True, sample_allowed=True)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +145,7 @@ def test_bad_data_names_file_and_line(data_folder, rows, message):
     ],
 )
 def test_bad_formula_rows(data_folder, row, message):
-    task = Formula(data_dir=str(data_folder([row])), source="auto", hint=False, sample_allowed=False)
+    task = make_task("formula", data_dir=str(data_folder([row])), sample_allowed=False)
     with pytest.raises(DataError, match=message):
         task.samples("test")
 
@@ -142,7 +172,7 @@ def test_unknown_split_and_foreign_sample(data_folder):
     task = finer(data_folder([ROW]))
     with pytest.raises(ConfigError, match="train, val, test"):
         task.samples("dev")
-    foreign = Formula(data_dir=None, source="sample", hint=False, sample_allowed=True).samples("test")[0]
+    foreign = make_task("formula", source="sample", sample_allowed=True).samples("test")[0]
     with pytest.raises(DataError, match="has no sample formula-test-0001"):
         task.open(foreign)
 

@@ -18,6 +18,7 @@ from ace_bench.tasks.ddxplus.task import INSTRUCTION, grade_diagnosis
 SETTINGS = {
     "data_dir": None,
     "source": "sample",
+    "sample_data": "pkg://ace_rehearsal/samples/ddxplus",
     "train_size": 1000,
     "val_size": 372,
     "draw_seed": 42,

@@ -137,6 +137,7 @@ def test_patients_simulated_from_the_real_dictionaries_become_samples(dictionari
     task = Ddxplus(
         data_dir=str(data),
         source="real",
+        sample_data=None,
         train_size=50,
         val_size=20,
         draw_seed=42,

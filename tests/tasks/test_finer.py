@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.task import Task
+from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.finer import Finer, grade_labels, split_context
 
 GOLD = "LineOfCredit,Goodwill,Depreciation,InterestExpense"
@@ -18,7 +19,7 @@ GOLD = "LineOfCredit,Goodwill,Depreciation,InterestExpense"
 
 @pytest.fixture
 def task() -> Finer:
-    return Finer(data_dir=None, source="sample", sample_allowed=True)
+    return make_task("finer", source="sample", sample_allowed=True)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_split_joins_to_the_same_text():
 
 def test_real_contexts_split_byte_for_byte(real_data):
     folder = real_data("finer")
-    task = Finer(data_dir=folder, source="real", sample_allowed=False)
+    task = Finer(data_dir=folder, source="real", sample_data=None, sample_allowed=False)
     backgrounds = set()
     for split in task.splits:
         lines = (Path(folder) / f"{split}.jsonl").read_text(encoding="utf-8").splitlines()
@@ -116,7 +117,7 @@ def test_real_contexts_split_byte_for_byte(real_data):
 
 
 def test_golds_of_real_data_are_right(real_data):
-    task = Finer(data_dir=real_data("finer"), source="auto", sample_allowed=False)
+    task = Finer(data_dir=real_data("finer"), source="auto", sample_data=None, sample_allowed=False)
     assert task.source == "real"
     for split in task.splits:
         grades = []

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from ace_bench.core.errors import DataError, RolloutFault
 from ace_bench.core.task import Task
+from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.formula import Formula, grade_number, question_of
 
 
 @pytest.fixture
 def task() -> Formula:
-    return Formula(data_dir=None, source="sample", hint=False, sample_allowed=True)
+    return make_task("formula", source="sample", sample_allowed=True)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,7 @@ def test_question_that_is_not_there(context):
 
 
 def test_formula_is_hidden_unless_asked_for(task):
-    hinted = Formula(data_dir=None, source="sample", hint=True, sample_allowed=True)
+    hinted = make_task("formula", source="sample", hint=True, sample_allowed=True)
     for plain, told in zip(task.samples("train"), hinted.samples("train"), strict=True):
         assert plain.id == told.id
         assert "Formula:" not in plain.inputs["question"]
@@ -129,7 +130,7 @@ def test_formula_is_hidden_unless_asked_for(task):
 
 
 def test_real_questions_hold_no_formula_and_golds_are_right(real_data):
-    task = Formula(data_dir=real_data("formula"), source="real", hint=False, sample_allowed=False)
+    task = Formula(data_dir=real_data("formula"), source="real", sample_data=None, hint=False, sample_allowed=False)
     for split in task.splits:
         grades = []
         for sample in task.samples(split):

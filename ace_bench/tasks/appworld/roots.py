@@ -20,8 +20,8 @@ from filelock import FileLock
 
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.store.caching import cache_folder
-from ace_bench.tasks.appworld.engine import HERE, VERSION, Engine, python_of
-from ace_bench.tasks.data import find_folder
+from ace_bench.tasks.appworld.engine import VERSION, Engine
+from ace_bench.tasks.data import DataSettings, find_folder
 
 TRAP = "memory"
 """The engine takes a path with this word in it for a database in memory, and breaks."""
@@ -30,28 +30,25 @@ FORGOTTEN_S = 7 * 24 * 3600
 """How long nobody must have asked for a version of the mini-world for it to be removed; no run on it takes as long."""
 
 _VERSION = re.compile(r"[0-9a-f]{16}(\.part)?")
-_BUILDER = HERE / "engine_side" / "miniworld"
 _SHOWN = ("api_docs", "base_dbs", "version.txt")
 _SHOWN_OF_TASK = ("dbs", "specs.json")
 
 _log = logging.getLogger(__name__)
 
 
-def locate_root(engine: Engine, *, data_dir: str | None, source: str, sample_allowed: bool) -> tuple[Path, str]:
-    """Find the data root and whether it is ``real`` or the ``sample``, building the mini-world where it is wanted.
+def find_data(settings: DataSettings) -> tuple[Path, str]:
+    """Find a data root (``real``), or the package that builds one (``sample``); return its folder and which it is.
 
     Raises ``ConfigError`` or ``DataError`` with the fix.
     """
     try:
-        folder, found = find_folder("appworld", data_dir=data_dir, source=source, sample_allowed=sample_allowed)
+        folder, source = find_folder("appworld", settings)
     except DataError as error:
         raise DataError(
             "no AppWorld data: run `.venv/bin/python scripts/setup_appworld.py --data`, set task.data_dir to a folder "
             "that holds data/ as `appworld download data` leaves it, or use the mini-world with task.source=sample"
         ) from error
-    root = sample_root(engine) if found == "sample" else folder.resolve()
-    check_path(root)
-    return root, found
+    return folder.resolve(), source
 
 
 def check_path(path: Path) -> None:
@@ -60,41 +57,46 @@ def check_path(path: Path) -> None:
         raise ConfigError(f"AppWorld's engine breaks in folders with {TRAP!r} in their path: move {path} elsewhere")
 
 
-def builder_digest() -> str:
-    """Return the digest of what decides the mini-world: the builder's source and the engine's release."""
+def builder_digest(builder: Path) -> str:
+    """Return the digest of what decides a mini-world: the source of its builder and the engine's release."""
     digest = hashlib.sha256(VERSION.encode())
-    for path in sorted(_BUILDER.rglob("*.py")):
-        digest.update(path.relative_to(_BUILDER).as_posix().encode() + b"\0" + path.read_bytes())
+    for path in sorted(builder.rglob("*.py")):
+        digest.update(path.relative_to(builder).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
 
-def sample_root(engine: Engine) -> Path:
-    """Return the mini-world's root, built once per machine and version of the builder, by one process at a time."""
-    root = cache_folder("appworld").resolve() / builder_digest()[:16]
+def sample_root(engine: Engine, builder: Path) -> Path:
+    """Return the data root of a mini-world, built once per machine and version of ``builder``, a package's folder.
+
+    Processes that want it at the same time wait for the one that builds it.
+    """
+    root = cache_folder("appworld").resolve() / builder_digest(builder)[:16]
     check_path(root)
     if not root.is_dir():
         root.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{root}.lock"):
             if not root.is_dir():
-                _build(engine, root)
+                _build(engine, builder, root)
                 _remove_forgotten(root.parent)
     with suppress(OSError):  # it may be another user's, to read only
         os.utime(root)
     return root
 
 
-def _build(engine: Engine, root: Path) -> None:
+def _build(engine: Engine, builder: Path, root: Path) -> None:
     _log.warning("building the AppWorld mini-world in %s, which takes about half a minute and happens once", root)
     part = root.with_name(f"{root.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    command = [str(python_of(engine.folder)), str(_BUILDER / "build.py"), "--root", str(part)]
+    shutil.rmtree(part, ignore_errors=True)  # left by a build that was killed
+    command = engine.command("build", str(builder), str(part))
     environment = engine.environment(part, part.parent)
-    del environment["PYTHONPATH"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise DataError(f"the AppWorld mini-world cannot be built: {(done.stderr or done.stdout)[-2000:]}")
-    part.chmod(0o700)
-    part.rename(root)
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise DataError(f"the AppWorld mini-world cannot be built: {(done.stderr or done.stdout)[-2000:]}")
+        part.chmod(0o700)
+        part.rename(root)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
 
 
 def _remove_forgotten(folder: Path) -> None:

@@ -21,10 +21,10 @@ from ace_bench.core.types import Grade, Sample
 from ace_bench.tasks.appworld.catalogue import Catalogue
 from ace_bench.tasks.appworld.engine import VERSION, Conditions, find_engine
 from ace_bench.tasks.appworld.pool import Pool
-from ace_bench.tasks.appworld.roots import builder_digest, locate_root
+from ace_bench.tasks.appworld.roots import builder_digest, check_path, find_data, sample_root
 from ace_bench.tasks.appworld.scoring import metrics
 from ace_bench.tasks.appworld.session import Assignment, WorldSession
-from ace_bench.tasks.data import SPLITS, Source
+from ace_bench.tasks.data import SPLITS, DataSettings, Source
 
 SECTIONS = (
     "strategies_and_hard_rules",
@@ -63,6 +63,7 @@ class AppWorld:
         *,
         data_dir: Text | None,
         source: Source,
+        sample_data: Text | None,
         test_split: Literal["test_normal", "test_challenge"],
         timeout: Annotated[int, Meta(ge=1, le=86_400)],
         memory_gib: Annotated[float, Meta(gt=0, le=1024)],
@@ -72,11 +73,17 @@ class AppWorld:
         self._datasets = {"train": "train", "val": "dev", "test": test_split}
         self._timeout = timeout
         engine = find_engine()
-        root, self.source = locate_root(engine, data_dir=data_dir, source=source, sample_allowed=sample_allowed)
+        folder, self.source = find_data(
+            DataSettings(data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed)
+        )
+        root = sample_root(engine, folder) if self.source == "sample" else folder
+        check_path(root)
+        self.root = root
+        """The full data root; agents see a copy without ground truth."""
         self._catalogue = Catalogue(root)
         self._background = "".join(f"- {name}: {what}\n" for name, what in engine.facts.apps.items())
         self.checksums: Mapping[str, str] = {"engine": VERSION} | (
-            {"miniworld": builder_digest()}
+            {"miniworld": builder_digest(folder)}
             if self.source == "sample"
             else self._catalogue.checksums(tuple(self._datasets.values()))
         )

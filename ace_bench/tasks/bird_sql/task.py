@@ -45,7 +45,7 @@ from ace_bench.tasks.bird_sql.layout import INSTRUCTION, laid_out, orders, sql_o
 from ace_bench.tasks.bird_sql.outcomes import Limits
 from ace_bench.tasks.bird_sql.pool import Workers
 from ace_bench.tasks.bird_sql.questions import LEVELS, Draw, read_folder
-from ace_bench.tasks.data import SPLITS, RemoteFile, Row, Source, files_in, find_folder
+from ace_bench.tasks.data import SPLITS, DataSettings, RemoteFile, Row, Source, files_in, find_folder
 from ace_bench.tasks.hub import HubDataset
 
 _PUBLISHER = "https://bird-bench.oss-cn-beijing.aliyuncs.com"
@@ -94,6 +94,7 @@ class BirdSql(AnswerTask):
         *,
         data_dir: Text | None,
         source: Source,
+        sample_data: Text | None,
         evidence: bool,
         metric: Metric,
         judge: Literal["auto", "always", "never"],
@@ -111,7 +112,10 @@ class BirdSql(AnswerTask):
         self._evidence = evidence
         self._limits = limits
         now = _moment(clock)
-        folder, self.source = find_folder(self.name, data_dir=data_dir, source=source, sample_allowed=sample_allowed)
+        folder, self.source = find_folder(
+            self.name,
+            DataSettings(data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed),
+        )
         rows = read_folder(folder, stream_bench=stream_bench, mini_dev=mini_dev)
         located = files_in(folder, rows.files, source=self.source, task=self.name)
         self.files: Mapping[str, Path] = located.files

@@ -29,7 +29,7 @@ from ace_bench.core.errors import DataError
 from ace_bench.core.settings import Count, Seed, Text
 from ace_bench.core.types import Grade
 from ace_bench.tasks.answers import AnswerTask, Grader, Splits, file_names, percent, split_reader
-from ace_bench.tasks.data import SPLITS, Row, Source, locate
+from ace_bench.tasks.data import SPLITS, DataSettings, Row, Source, locate
 from ace_bench.tasks.ddxplus.conditions import CONDITIONS, NUMBERS, answer_of
 from ace_bench.tasks.ddxplus.draw import Sizes, drawn
 from ace_bench.tasks.ddxplus.release import DIAGNOSIS, PROFILE, release_rows
@@ -93,6 +93,7 @@ class Ddxplus(AnswerTask):
         *,
         data_dir: Text | None,
         source: Source,
+        sample_data: Text | None,
         train_size: Count | None,
         val_size: Count,
         draw_seed: Seed,
@@ -100,7 +101,11 @@ class Ddxplus(AnswerTask):
         sample_allowed: bool,
     ) -> None:
         sizes = Sizes(train=train_size, val=val_size, draw_seed=draw_seed, test_seed=test_seed)
-        located = locate(self.name, file_names(), data_dir=data_dir, source=source, sample_allowed=sample_allowed)
+        located = locate(
+            self.name,
+            file_names(),
+            DataSettings(data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed),
+        )
         self.source: str = located.source
         self.files: Mapping[str, Path] = located.files
         self.checksums: Mapping[str, str] = located.checksums

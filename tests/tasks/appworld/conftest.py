@@ -12,6 +12,7 @@ import pytest
 from ace_bench.core.errors import ConfigError
 from ace_bench.tasks.appworld.engine import Engine, find_engine
 from ace_bench.tasks.appworld.task import AppWorld
+from ace_bench.tasks.catalog import make_task
 from tests.tasks.appworld.sharing import sharing
 
 RUN = "\nsolution(apis, requester)"
@@ -27,9 +28,7 @@ def engine() -> Engine:
 
 def make(**settings: object) -> AppWorld:
     """Make a task on the mini-world."""
-    common = {"data_dir": None, "source": "sample", "test_split": "test_normal", "timeout": 100, "memory_gib": 4}
-    common["confinement"] = "required"
-    return AppWorld(**common | {"sample_allowed": False} | settings)
+    return make_task("appworld", **{"source": "sample", "sample_allowed": False} | settings)
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +41,7 @@ def task(engine, pytestconfig) -> AppWorld:
 @pytest.fixture(scope="session")
 def root(task) -> Path:
     """The full data root, which agents must not reach."""
-    return task._pool._root
+    return task.root
 
 
 def solved(task: AppWorld, sample, session) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import os
 import socket
+from importlib.resources import files
 
 import pytest
 
 from ace_bench.core.confine import NEEDED
 from ace_bench.tasks.appworld import servers
-from ace_bench.tasks.appworld.engine import HERE
 from tests.hostile.bait import laid
 from tests.hostile.run import judged, text_of
 
@@ -34,7 +34,7 @@ def secrets(root, task):
     """Files that agent code must not read, each with a text that only it holds."""
     task_id = task.samples("test")[0].id.removeprefix("appworld-test-")
     truth = root / "data" / "tasks" / task_id / "ground_truth"
-    builder = HERE / "engine_side" / "miniworld" / "builder.py"
+    builder = files("ace_rehearsal") / "miniworld" / "builder.py"
     return {path: path.read_text()[:200] for path in (truth / "evaluation.py", truth / "solution.py", builder)}
 
 

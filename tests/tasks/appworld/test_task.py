@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import time
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from ace_bench.tasks.appworld.engine import FACTS, find_engine
 from ace_bench.tasks.appworld.roots import check_path, close_to_others, sample_root, show
 from ace_bench.tasks.appworld.scoring import metrics
 from ace_bench.tasks.appworld.session import Assignment
+from ace_bench.tasks.data import sample_folder
 from tests.tasks.appworld.conftest import make
 
 SPECS = {
@@ -172,8 +172,10 @@ def test_the_engines_trap_is_named(tmp_path):
 def test_a_builder_that_fails_leaves_nothing_and_says_why(monkeypatch, tmp_path, installed):
     monkeypatch.setenv("ACE_BENCH_CACHE", str(tmp_path / "cache"))
     (installed / "bin").mkdir()
-    (installed / "bin" / "python").symlink_to(shutil.which("false"))
-    with pytest.raises(DataError, match="mini-world cannot be built"):
+    python = installed / "bin" / "python"
+    python.write_text('#!/bin/sh\nmkdir -p "$5/data"\necho "a reason" >&2\nexit 1\n')
+    python.chmod(0o755)
+    with pytest.raises(DataError, match="mini-world cannot be built: a reason"):
         make()
     assert [path for path in (tmp_path / "cache" / "appworld").iterdir() if path.is_dir()] == []
 
@@ -182,7 +184,7 @@ def test_a_new_mini_world_takes_the_place_of_those_that_nobody_asked_for_in_a_wh
     monkeypatch.setenv("ACE_BENCH_CACHE", str(tmp_path / "cache"))
     (installed / "bin").mkdir()
     python = installed / "bin" / "python"
-    python.write_text('#!/bin/sh\nmkdir -p "$3/data"\n')
+    python.write_text('#!/bin/sh\nmkdir -p "$5/data"\n')
     python.chmod(0o755)
     worlds = tmp_path / "cache" / "appworld"
     old, late, part, other = (worlds / name for name in ("0" * 16, "1" * 16, "2" * 16 + ".part", "mine"))
@@ -190,10 +192,11 @@ def test_a_new_mini_world_takes_the_place_of_those_that_nobody_asked_for_in_a_wh
         (folder / "data").mkdir(parents=True)
         os.utime(folder, (0, 0))
     os.utime(late)
-    root = sample_root(find_engine(installed))
+    builder = sample_folder("pkg://ace_rehearsal/miniworld")
+    root = sample_root(find_engine(installed), builder)
     assert {path for path in worlds.iterdir() if path.is_dir()} == {root, late, other}
     os.utime(root, (0, 0))
-    assert sample_root(find_engine(installed)) == root
+    assert sample_root(find_engine(installed), builder) == root
     assert time.time() - root.stat().st_mtime < 60, "who asks for a version keeps it"
 
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .hurry import hurried
+from .fast_import import fast_import
 
 if TYPE_CHECKING:
     from uvicorn import Config
@@ -56,7 +56,7 @@ def load(task: str, scratch: Path) -> None:
 
     # The engine would read a .env file of any folder above it, and with it keys that agent code must not see.
     dotenv.load_dotenv = lambda *_, **__: False
-    with hurried():
+    with fast_import():
         _import_all()
         server_config()
         _play(task, scratch)

@@ -1,6 +1,6 @@
-"""Write the sample sets that ship inside the package, or check that the files are what this script writes.
+"""Write the sample sets, or check that their files are what the generators write.
 
-python scripts/make_samples.py --check
+python -m ace_rehearsal.generators --check
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 
 from rich.console import Console
-from sample_sets import bird_sql, ddxplus, finer, formula
-from sample_sets.draw import SIZES
 
-SAMPLES = Path(__file__).resolve().parents[1] / "ace_bench" / "tasks" / "samples"
+from ace_rehearsal.generators import bird_sql, ddxplus, finer, formula
+from ace_rehearsal.generators.draw import SIZES
+
+SAMPLES = Path(str(files("ace_rehearsal"))) / "samples"
 
 WRITERS: Mapping[str, Callable[[str], list[dict[str, str]]]] = {
     "bird_sql": bird_sql.rows,
@@ -37,7 +39,7 @@ def contents() -> dict[str, str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write or check the files; return the exit code."""
-    parser = argparse.ArgumentParser(description="Write the packaged sample sets.")
+    parser = argparse.ArgumentParser(prog="python -m ace_rehearsal.generators", description="Write the sample sets.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where a file differs")
     parser.add_argument("--dir", type=Path, default=SAMPLES, help="the samples folder (default: the package's)")
     options = parser.parse_args(arguments)
@@ -48,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.check:
             same = path.is_file() and path.read_bytes() == text.encode()
             differing += not same
-            console.print(f"{name}: {'as written' if same else 'differs: run python scripts/make_samples.py'}")
+            console.print(f"{name}: {'as written' if same else 'differs: run python -m ace_rehearsal.generators'}")
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text.encode())

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sample_sets.draw import SIZES, WORDINGS, Draw
+from ace_rehearsal.generators.draw import SIZES, WORDINGS, Draw
 
 _QUESTIONS = Path(__file__).with_name("bird_sql.txt")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ace_bench.tasks.ddxplus.release import DIAGNOSIS, PROFILE, profile_text
-from sample_sets.draw import SIZES, WORDINGS, Draw
+from ace_rehearsal.generators.draw import SIZES, WORDINGS, Draw
 
 _FINDINGS = Path(__file__).with_name("ddxplus.txt")
 _ANYONE = "Anyone"

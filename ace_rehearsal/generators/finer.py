@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sample_sets.draw import SIZES, WORDINGS, Draw
+from ace_rehearsal.generators.draw import SIZES, WORDINGS, Draw
 
 QUESTIONS = 4
 

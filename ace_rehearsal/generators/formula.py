@@ -6,8 +6,8 @@ required returns are fractions (0.15); nothing but the formula, which the questi
 
 from __future__ import annotations
 
-from sample_sets.draw import SIZES, WORDINGS, Draw
-from sample_sets.formulas import FORMULAS, Formula
+from ace_rehearsal.generators.draw import SIZES, WORDINGS, Draw
+from ace_rehearsal.generators.formulas import FORMULAS, Formula
 
 _BUSINESSES = {
     "train": ("bakery", "shipyard", "software house", "bicycle maker", "vineyard", "textile mill"),

@@ -1,38 +1,35 @@
-"""The sample sets: big enough, made by their script, and learnable."""
+"""The sample sets: big enough, made by their generators, and learnable."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from ace_bench.tasks import data
+from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.ddxplus import Ddxplus
 from ace_bench.tasks.ddxplus.task import INSTRUCTION
 from ace_bench.tasks.finer import Finer
 from ace_bench.tasks.formula import Formula
 
-SAMPLES = Path(data.__file__).parent / "samples"
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "make_samples.py"
+GENERATORS = (sys.executable, "-m", "ace_rehearsal.generators")
 
 
 @pytest.fixture
 def finer() -> Finer:
-    return Finer(data_dir=None, source="sample", sample_allowed=True)
+    return make_task("finer", source="sample", sample_allowed=True)
 
 
 @pytest.fixture
 def formula() -> Formula:
-    return Formula(data_dir=None, source="sample", hint=True, sample_allowed=True)
+    return make_task("formula", source="sample", hint=True, sample_allowed=True)
 
 
 @pytest.fixture
 def ddxplus() -> Ddxplus:
-    sizes = {"train_size": 1000, "val_size": 372, "draw_seed": 42, "test_seed": 42}
-    return Ddxplus(data_dir=None, source="sample", sample_allowed=True, **sizes)
+    return make_task("ddxplus", source="sample", sample_allowed=True)
 
 
 def golds(task, split):
@@ -47,14 +44,14 @@ def words(text):
     return {word.lower()[:6] for word in re.findall(r"[A-Z][a-z]{3,}|[a-z]{4,}", text)}
 
 
-def test_files_are_what_the_script_makes():
-    done = subprocess.run([sys.executable, SCRIPT, "--check"], capture_output=True, text=True, check=False)
+def test_files_are_what_the_generators_make():
+    done = subprocess.run([*GENERATORS, "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("as written") == 14
 
 
 def test_check_fails_where_a_file_differs(tmp_path):
-    done = subprocess.run([sys.executable, SCRIPT, "--check", "--dir", tmp_path], capture_output=True, check=False)
+    done = subprocess.run([*GENERATORS, "--check", "--dir", tmp_path], capture_output=True, check=False)
     assert done.returncode == 1
 
 

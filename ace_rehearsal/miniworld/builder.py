@@ -1,15 +1,12 @@
 """Builds the data root with the engine: base databases, API documentation, task folders, lists of tasks.
 
-The root is built beside its place and renamed into it, so that a root that exists is whole. Two builds give equal
-task files and equal database contents.
+Two builds give equal task files and equal database contents.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from itertools import groupby
@@ -24,30 +21,14 @@ _BASE = ":memory:base"
 """The engine's name for the base databases while they are built; on disk this takes several times as long."""
 
 
-def main() -> int:
-    """Build at ``--root``; the exit status is 0 if the root is there, 2 if the arguments do not allow it."""
-    parser = argparse.ArgumentParser(description="Build the AppWorld mini-world.")
-    parser.add_argument("--root", required=True, type=Path, help="folder to create; must not exist yet")
-    root = Path(os.path.abspath(parser.parse_args().root))
-    if "memory" in str(root):
-        parser.error(
-            f"the engine takes a path with 'memory' in it for a database in memory: choose another than {root}"
-        )
-    if root.exists():
-        parser.error(f"{root} exists: delete it to build it again")
-    building = root.with_name(f"{root.name}.building-{os.getpid()}")
-    try:
-        build(building)
-        building.rename(root)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
-    return 0
-
-
 def build(root: Path) -> None:
-    """Build the root at a folder that does not exist; once a process, as the engine remembers its first root."""
+    """Write the data root at ``root``, which must not exist yet.
+
+    Works once in a process: the engine keeps the first root that it has read. Raises ``RuntimeError`` where the engine
+    was imported before.
+    """
     if "appworld" in sys.modules:
-        raise RuntimeError("the engine is imported already and would read another root; build in a process of its own")
+        raise RuntimeError("the engine was imported before and has read another data root; build in a new process")
     data = root / "data"
     data.mkdir(parents=True)
     os.environ["APPWORLD_ROOT"] = str(root)  # before the first import: the engine derives its paths from it

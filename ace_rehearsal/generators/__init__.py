@@ -1,0 +1,1 @@
+"""Programs that write the sample sets; every wording in them is the project's own."""

@@ -1,1 +1,0 @@
-"""Writers of the sample sets that ship inside the package: all words are the project's own."""
