@@ -98,7 +98,7 @@ def find_folder(task: str, settings: DataSettings) -> tuple[Path, str]:
     """
     source, sample = settings.source, settings.sample_data
     if source == "sample" and settings.data_dir is not None:
-        raise SettingError("source=sample reads the sample set: set data_dir=null, or use source=real")
+        raise SettingError("source=sample reads the packaged sample set: set data_dir=null, or use source=real")
     if source == "sample" and sample is None:
         raise SettingError(f"source=sample needs a sample set, and task {task} has none (sample_data=null)")
     folder = None if source == "sample" else _real_folder(task, settings.data_dir)
