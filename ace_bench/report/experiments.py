@@ -1,7 +1,7 @@
 """The paper's results as experiments (``paper/data/experiments``): which runs make them, and which number goes where.
 
-An experiment is laid out like the paper's table: the overrides common to all cells, those of the column and those of the
-row define a cell's run. Cells of equal overrides share one run, within an experiment and between experiments.
+An experiment is laid out like the paper's table: the overrides common to all cells, those of the column and those of
+the row define a cell's run. Cells of equal overrides share one run, within an experiment and between experiments.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Experiments:
 
 
 def load_experiments(paper: Paper, folder: Traversable | None = None) -> Experiments:
-    """Read all experiments, from the package unless ``folder`` is given; raises ``DataError`` that names file and fix."""
+    """Read all experiments, by default those of the package; raises ``DataError`` that names file and fix."""
     folder = folder or DATA.joinpath("experiments")
     by_name = {}
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
