@@ -55,7 +55,7 @@ format: $(FULL)  ## format the code
 data: $(FULL)  ## download the data of all tasks (network needed)
 	for task in finer formula ddxplus bird_sql; do $(BIN)/python scripts/download_data.py $$task || exit 1; done
 
-$(APPWORLD_READY): $(READY) scripts/setup_appworld.py constraints-appworld.txt
+$(APPWORLD_READY): $(READY) ace_bench/cli/appworld.py ace_bench/tasks/appworld/constraints.txt
 	$(BIN)/python scripts/setup_appworld.py
 	touch $@
 

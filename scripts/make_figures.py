@@ -1,27 +1,8 @@
-"""Make the figures that the runs in a results folder fill, as PDF and PNG.
-
-    python scripts/make_figures.py                                  every figure that has a finished run
-    python scripts/make_figures.py figure=overall,sensitivity --with-paper
-    python scripts/make_figures.py figure=learning backbone=embedded limit=40
-
-Kinds: overall (bars of figure 1), collapse (figure 2), learning, cost, breakdown, cache, sensitivity. Settings choose
-the runs that were made with them; METHOD:SETTING is one of a method's runs only. Runs with another model, limit or
-prompt set, and real and sample data, are never in one figure.
-"""
-
-from __future__ import annotations
+"""Draw the paper's figures from finished runs: the same as ``ace-bench figures``."""
 
 import sys
-from collections.abc import Sequence
 
-from ace_bench.report.figures.write import write_figures
-from ace_bench.report.tables.command import make
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Make figures and return the exit status."""
-    return make("figure", write_figures, __doc__, arguments)
-
+from ace_bench.cli.main import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(["figures", *sys.argv[1:]]))

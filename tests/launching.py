@@ -126,7 +126,7 @@ def launch(
         return plan(made)
 
     with mock.patch.object(experiment, "assemble", wrapped):
-        status = experiment.run(config, choices, ROOT)
+        status = experiment.run(config, choices)
     return Ran(status=status, folder=folders[0] if folders else results)
 
 

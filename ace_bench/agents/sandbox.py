@@ -22,6 +22,7 @@ from msgspec import Meta
 
 from ace_bench.agents import sandboxed
 from ace_bench.core.confine import in_words, own_user
+from ace_bench.core.resources import import_folder
 from ace_bench.core.scratch import clear_abandoned, scratch_folder
 from ace_bench.core.settings import Count, Seconds
 
@@ -86,7 +87,7 @@ class Sandbox:
         Whatever is left of the process is ended.
         """
         reading, writing = os.pipe()  # closed before the code begins, which can therefore not claim what it likes
-        arguments = json.dumps({**limits, "begun": writing})
+        arguments = json.dumps({**limits, "begun": writing, "packages": str(import_folder())})
         with open(reading, "rb", buffering=0) as begun:
             try:
                 child = subprocess.Popen(

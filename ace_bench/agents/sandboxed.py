@@ -14,7 +14,6 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 REFUSED = 111
@@ -32,7 +31,7 @@ def main() -> None:
     limits = json.loads(sys.argv[1])
     parent = os.getppid()
     code = sys.stdin.buffer.read().decode()
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    sys.path.insert(0, limits["packages"])
     from ace_bench.core.confine import NEEDED, Bounds, confine, libraries
 
     sys.path.pop(0)

@@ -17,6 +17,8 @@ from ace_bench.core.digest import digest_of, digest_of_text
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import CONTEXT_FILES, GROUPS, deciding, usual_embedder
 from ace_bench.core.method import Method
+from ace_bench.core.program import command_line
+from ace_bench.core.resources import prompt_folders
 from ace_bench.core.secrets import refuse_secrets
 from ace_bench.core.settings import build
 from ace_bench.core.task import Judged, Task
@@ -56,8 +58,8 @@ class RunSpec(Settings):
     config: str
 
 
-def assemble(config: DictConfig, choices: Mapping[str, str], root: Path) -> RunSpec:
-    """Build the parts. ``choices`` are Hydra's (task, method, backbone, mode), ``root`` is the project folder.
+def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
+    """Build the parts. ``choices`` are Hydra's (task, method, backbone, mode).
 
     Raises ``ConfigError`` or ``DataError`` with the fix.
     """
@@ -79,7 +81,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str], root: Path) -> RunS
     _check_prices(settings.budget, backbones)
     for split in mode.reads(method):
         task.samples(split)
-    prompts = PromptSet(_prompt_folder(config.prompts, root), task=task.name, prompt_group=task.prompt_group)
+    prompts = PromptSet(_prompt_folder(config.prompts), task=task.name, prompt_group=task.prompt_group)
     prompts.require(chain.from_iterable(templates.values()))
     agent: Agent = _build(resolved, "agent", prompts=prompts, form=method.generator)
     tracker: Tracker = _build(resolved, "tracker")
@@ -171,7 +173,9 @@ def _resolved(config: DictConfig) -> dict[str, Any]:
 
 def _build(resolved: Record, group: str, **parts: Any) -> Any:
     if resolved.get(group) is None:
-        raise ConfigError(f"{group}=null leaves nothing to run: choose one; `python run.py --help` lists what there is")
+        raise ConfigError(
+            f"{group}=null leaves nothing to run: choose one; `{command_line('run')} --help` lists what there is"
+        )
     return build(resolved[group], group, **parts)
 
 
@@ -202,13 +206,13 @@ def _check_roles(configured: Iterable[str], known: Iterable[str]) -> None:
             raise ConfigError(f"no role {role} is asked in this run; roles are {', '.join(known)}")
 
 
-def _prompt_folder(name: str, root: Path) -> Path:
-    shipped = root / "prompts" / name
-    folder = shipped if shipped.is_dir() else Path(name)
-    if not folder.is_dir():
-        known = ", ".join(sorted(path.name for path in (root / "prompts").iterdir() if path.is_dir()))
-        raise ConfigError(f"prompts={name} is neither one of {known} nor a folder")
-    return folder
+def _prompt_folder(name: str) -> Path:
+    folders = prompt_folders()
+    for folder in (*(shipped / name for shipped in folders), Path(name)):
+        if folder.is_dir():
+            return folder
+    known = ", ".join(sorted(path.name for shipped in folders for path in shipped.iterdir() if path.is_dir()))
+    raise ConfigError(f"prompts={name} is neither one of {known} nor a folder")
 
 
 def _identity(

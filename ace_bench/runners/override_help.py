@@ -15,6 +15,8 @@ from hydra.errors import CompactHydraException, HydraException, OverrideParseExc
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from ace_bench.core.program import command_line
+
 _FAILED, _MISTAKE = 1, 2
 _FEW = 12
 """Most names that a message lists."""
@@ -37,8 +39,8 @@ def explain_overrides(configs: Path, arguments: Sequence[str]) -> Iterator[None]
     if results:
         asked = f"{results[0][1]}={results[0][2]}"
         sys.stderr.write(
-            "error: run.py makes one run; all runs of a result of the paper, and its table or figure, are made by "
-            f"`python scripts/reproduce.py {asked}`.\n"
+            f"error: `{command_line('run')}` makes one run; all runs of a result of the paper, and its table or "
+            f"figure, are made by `{command_line('reproduce')} {asked}`.\n"
         )
         sys.exit(_MISTAKE)
     own = os.environ.get(_FULL_ERROR)
@@ -86,7 +88,7 @@ def _in_one_line(error: Exception) -> str:
         return f"{override} must be a group of settings: write {override.partition('=')[0]}.NAME=VALUE"
     if "is already at" in message:
         return f"{quoted} is there already: write {quoted}=... without the +"
-    return f"{message.partition(' To append')[0].rstrip('.')}; `python run.py --help` lists what there is"
+    return f"{message.partition(' To append')[0].rstrip('.')}; `{command_line('run')} --help` lists what there is"
 
 
 def suggestions(configs: Path, arguments: Sequence[str]) -> list[str]:
@@ -124,7 +126,9 @@ def _closest(word: str, known: Sequence[str]) -> str:
     matches = get_close_matches(word, known, n=1, cutoff=0.5)
     if matches and word != "null":
         return f"did you mean {matches[0]}?"
-    return f"there are {', '.join(known)}" if len(known) <= _FEW else "`python run.py --help` lists what there is"
+    return (
+        f"there are {', '.join(known)}" if len(known) <= _FEW else f"`{command_line('run')} --help` lists what there is"
+    )
 
 
 def _places(configs: Path) -> list[str]:

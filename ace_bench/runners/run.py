@@ -47,7 +47,7 @@ EXIT_ERROR, EXIT_STOPPED = 2, 3
 _PLAIN: Any = {"markup": False, "highlight": False, "soft_wrap": True}
 
 
-def run(config: DictConfig, choices: Mapping[str, str], root: Path, *, parent: int | None = None) -> int:
+def run(config: DictConfig, choices: Mapping[str, str], *, parent: int | None = None) -> int:
     """Run or continue one experiment and return the exit status; it stops where the process ``parent`` ends.
 
     0: finished (now or before). 2: a mistake that the message explains. 3: stopped, by the budget, because a backbone
@@ -57,7 +57,7 @@ def run(config: DictConfig, choices: Mapping[str, str], root: Path, *, parent: i
     console = Console()
     folder: Path | None = None
     try:
-        plan = assemble(config, choices, root)
+        plan = assemble(config, choices)
         check_beginning(plan)
         if plan.dry_run:
             show_dry_run(plan, console)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.resources import config_folders, options
 from ace_bench.core.settings import make_part
 from ace_bench.core.task import Task
-
-CONFIGS = Path(__file__).resolve().parents[2] / "configs" / "task"
 
 
 def task_names() -> list[str]:
     """Names of all tasks that have a configuration file."""
-    return sorted(path.stem for path in CONFIGS.glob("*.yaml"))
+    return list(options("task", config_folders()))
 
 
 def task_class(name: str) -> type[Any]:
@@ -40,9 +38,10 @@ def make_task(name: str, *, sample_allowed: bool, **overrides: Any) -> Task:
 def _settings(name: str) -> Mapping[str, Any]:
     from omegaconf import OmegaConf
 
-    if name not in task_names():
-        raise ConfigError(f"there is no task {name}; choose one of {', '.join(task_names())}")
-    settings = OmegaConf.to_container(OmegaConf.load(CONFIGS / f"{name}.yaml"))
+    known = options("task", config_folders())
+    if name not in known:
+        raise ConfigError(f"there is no task {name}; choose one of {', '.join(known)}")
+    settings = OmegaConf.to_container(OmegaConf.load(known[name]))
     if not isinstance(settings, dict) or "_target_" not in settings:
-        raise ConfigError(f"configs/task/{name}.yaml names no _target_ class")
+        raise ConfigError(f"{known[name]} names no _target_ class")
     return {str(key): value for key, value in settings.items()}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from ace_bench.core.errors import ConfigError, DataError, SettingError
+from ace_bench.core.program import command_line
 
 Source = Literal["auto", "real", "sample"]
 SOURCES: tuple[Source, ...] = get_args(Source)
@@ -23,7 +24,7 @@ SPLITS = ("train", "val", "test")
 DATA_ROOT_VARIABLE = "ACE_BENCH_DATA"
 
 _IN_PACKAGE = "pkg://"
-_DOWNLOADED = Path(__file__).resolve().parents[2] / "data"
+_DOWNLOADED = Path("data")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +75,8 @@ class Row:
 
 
 def download_folder(task: str) -> Path:
-    """Return the folder in which ``scripts/download_data.py`` puts a task's files."""
-    return _DOWNLOADED / task
+    """Return the folder in which ``ace-bench data`` puts a task's files: ``data/<task>`` of the current folder."""
+    return (_DOWNLOADED / task).absolute()
 
 
 def locate(task: str, names: Sequence[str], settings: DataSettings) -> Located:
@@ -107,7 +108,7 @@ def find_folder(task: str, settings: DataSettings) -> tuple[Path, str]:
     if sample is not None and (source == "sample" or (source == "auto" and settings.sample_allowed)):
         return sample_folder(sample), "sample"
     raise DataError(
-        f"no data for task {task}: run `python scripts/download_data.py {task}`, "
+        f"no data for task {task}: run `{command_line('data')} {task}`, "
         f"or set task.data_dir, or use the small sample set with task.source=sample"
     )
 
@@ -150,7 +151,7 @@ def files_in(folder: Path, names: Sequence[str], *, source: str, task: str) -> L
     absent = [name for name, path in files.items() if not path.is_file()]
     if absent:
         raise DataError(
-            f"{folder} lacks {', '.join(absent)}; run `python scripts/download_data.py {task}` "
+            f"{folder} lacks {', '.join(absent)}; run `{command_line('data')} {task}` "
             f"or point task.data_dir at a folder that holds {', '.join(names)}"
         )
     return Located(source=source, files=files, checksums={name: sha256_of(path) for name, path in files.items()})

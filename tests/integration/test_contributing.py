@@ -54,7 +54,7 @@ def project(tmp_path_factory):
     copy = tmp_path_factory.mktemp("contributing") / "project"
     for part in PARTS:
         if (ROOT / part).is_dir():
-            shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(ROOT / part, copy / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(ROOT / part, copy / part)
     for fence in FILES:

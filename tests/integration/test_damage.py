@@ -1,18 +1,17 @@
 """Each file of a run folder, damaged in each way: one sentence, no traceback, and nothing is paid twice."""
 
 import shutil
-import sys
 import warnings
 
 import pytest
 
+from ace_bench.cli.main import start
 from ace_bench.core.errors import StoreError
 from ace_bench.report.records import find_runs, read_run
 from ace_bench.store.checksums import FILE as CHECKSUMS
 from ace_bench.store.frames import load_frames
 from tests.launching import launch
 from tests.report.page.runs import changed
-from tests.scripts.serving import load_script
 
 COMMAND = ("task=finer", "task.source=sample", "limit={train: 3, test: 2}", "mode.epochs=1", "mode.before=false")
 FINISHED, STOPPED = (), ("budget.calls=9",)
@@ -122,14 +121,12 @@ def runs(tmp_path_factory):
 
 
 @pytest.fixture
-def report(monkeypatch, capsys, tmp_path):
-    """Call ``scripts/report.py``; returns its exit status and what it printed."""
-    script = load_script("report")
+def report(capsys, tmp_path):
+    """Call ``ace-bench report``; returns its exit status and what it printed."""
 
     def call(folder):
-        monkeypatch.setattr(sys, "argv", ["report.py", str(folder), "--out", str(tmp_path / "page.html")])
         capsys.readouterr()
-        status = script.main()
+        status = start("report", [str(folder), "--out", str(tmp_path / "page.html")])
         output = capsys.readouterr()
         return status, output.out + output.err
 

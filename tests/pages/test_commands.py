@@ -16,10 +16,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.cli.conftest import one_composer, reproduce, script  # noqa: F401 - fixtures
 from tests.launching import ROOT
 from tests.pages.reading import PAGES, commands, unmarked
 from tests.pages.world import World
-from tests.scripts.conftest import one_composer, reproduce, script  # noqa: F401 - fixtures
 from tests.wrong.refusing import PARSER, configured
 
 QUICK = ("README.md", "docs/reproducing.md", "docs/costs.md", "docs/reports.md")

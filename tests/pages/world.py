@@ -26,13 +26,13 @@ from pathlib import Path
 from ace_bench.backbones.vllm.command import free_port
 from ace_bench.store.caching import cache_folder
 from ace_bench.tasks.appworld.roots import builder_digest
+from tests.cli.stand_ins import finance
 from tests.launching import ROOT
-from tests.scripts.stand_ins import finance
 from tests.tasks.tiny_release import write_tiny_release
 
 PARTS = (
     *("ace_bench", "ace_rehearsal", "configs", "hydra_plugins", "prompts", "scripts", "run.py"),
-    *("Makefile", "pyproject.toml", "constraints.txt", "constraints-appworld.txt"),
+    *("Makefile", "pyproject.toml", "constraints.txt"),
 )
 ROWS = 2
 PATIENTS = 1_010
@@ -166,7 +166,7 @@ class World:
 def _copy(place: Path) -> None:
     for part in PARTS:
         if (ROOT / part).is_dir():
-            shutil.copytree(ROOT / part, place / part, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(ROOT / part, place / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(ROOT / part, place / part)
     samples = place / "ace_rehearsal" / "samples"
@@ -207,10 +207,9 @@ def _complete_environments(place: Path) -> None:
     for entry in Path(sys.prefix).iterdir():
         if entry.name not in MARKS:
             (place / ".venv" / entry.name).symlink_to(entry)
-    for name in ("pyproject.toml", "constraints.txt", "constraints-appworld.txt"):
+    appworld = ("ace_bench/cli/appworld.py", "ace_bench/tasks/appworld/constraints.txt")
+    for name in ("pyproject.toml", "constraints.txt", "scripts/vllm_cpu.py", *appworld):
         os.utime(place / name, (0, 0))
-    for name in ("setup_appworld.py", "vllm_cpu.py"):
-        os.utime(place / "scripts" / name, (0, 0))
     for mark in (*(place / ".venv" / name for name in MARKS), place / ".vllm" / ".ready"):
         mark.touch()
         os.utime(mark, (1, 1))

@@ -16,9 +16,9 @@ from pathlib import Path
 from omegaconf import OmegaConf
 from rich.console import Console
 
+from ace_bench.core.resources import configs_folder
 from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.overrides import Compose
-from ace_bench.report.tables.command import CONFIGS
 from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.report.tables.write import write_tables
 
@@ -132,7 +132,7 @@ def main() -> None:
     """Measure."""
     say = Console().print
     results, count = Path(sys.argv[1]), int(sys.argv[2])
-    gathered = ResultsIndex(results=results, configs=CONFIGS)
+    gathered = ResultsIndex(results=results, configs=configs_folder())
     planner = Planner(results, gathered.compose)
     rng = random.Random(0)
     names = [name for name, plan in gathered.experiments.by_name.items() if plan.rows and plan.layout == "table"]
@@ -144,7 +144,7 @@ def main() -> None:
         run = planned[place % len(planned)]
         planner.make(run, scores, extra=extra, seed=place // len(planned), sizes=[100] * 50)
     started, cpu = time.perf_counter(), time.process_time()
-    files = write_tables(ResultsIndex(results=results, configs=CONFIGS), results / "tables")
+    files = write_tables(ResultsIndex(results=results, configs=configs_folder()), results / "tables")
     say(f"{len(files)} files in {time.perf_counter() - started:.1f} s, {time.process_time() - cpu:.1f} s of CPU time")
 
 

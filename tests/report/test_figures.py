@@ -5,6 +5,7 @@ import sys
 import pytest
 from PIL import Image
 
+from ace_bench.cli.main import start
 from ace_bench.core.types import Stage, Usage
 from ace_bench.report.evidence import Called
 from ace_bench.report.figures import write
@@ -14,7 +15,6 @@ from ace_bench.report.figures.series import all_series, cache_curve, score_curve
 from ace_bench.report.figures.style import MOST, looks, save
 from ace_bench.report.figures.write import write_figures
 from ace_bench.report.tables.build import build_table
-from scripts.make_figures import main
 from tests.report.planned import Planner
 from tests.report.test_tables import ACE, BASE, REAL, SHARED, gathered, planned
 
@@ -144,7 +144,7 @@ def test_every_figure_is_drawn_and_written_with_its_warning(tmp_path, capsys, mo
     for ref in ("2/ace_offline_gt/finer", "2/ace_online_gt/finer", "17/every_1/finer"):
         simulated.make(planned(ref), ACE, extra=EMBEDDED, sizes=[3, 5, 8])
     assert "[simulated, sample data: not comparable" in selection(tmp_path).variant.label
-    assert main(["--results", str(tmp_path)]) == 0
+    assert start("figures", ["--results", str(tmp_path)]) == 0
     assert drawn.keys() == {
         "figure_01_overall",
         "learning_finer_offline",
@@ -178,11 +178,11 @@ def test_the_same_runs_give_the_same_pdf(planner):
 def test_figures_without_matplotlib_name_the_mend(planner, capsys, monkeypatch):
     planner.make(planned("2/base/finer"), BASE, extra=REAL)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main(["--results", str(planner.results)]) == 2
+    assert start("figures", ["--results", str(planner.results)]) == 2
     assert "pip install -e '.[analysis]'" in capsys.readouterr().err
 
 
 def test_an_unknown_figure_is_told(planner, capsys):
     planner.make(planned("2/base/finer"), BASE, extra=REAL)
-    assert main(["figure=pie", "--results", str(planner.results)]) == 2
+    assert start("figures", ["figure=pie", "--results", str(planner.results)]) == 2
     assert "there is no figure pie; there are overall, collapse" in capsys.readouterr().err

@@ -6,16 +6,16 @@ import shlex
 import pandas as pd
 import pytest
 
+from ace_bench.cli.main import start
+from ace_bench.core.resources import configs_folder
 from ace_bench.report.matching import settings_digest
 from ace_bench.report.statistics import Point, compare, score_interval
-from ace_bench.report.tables.command import CONFIGS
 from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.report.tables.write import write_tables
-from scripts.make_tables import main
 from tests.report.planned import Planner
 
 REAL = ("backbone=deepseek_v3_1",)
-SHARED = ResultsIndex(results=CONFIGS, configs=CONFIGS)
+SHARED = ResultsIndex(results=configs_folder(), configs=configs_folder())
 """For its experiments, and for configurations that are slow to compose."""
 
 BASE = [1.0] * 10 + [0.0] * 30
@@ -28,7 +28,7 @@ def planned(ref):
 
 
 def gathered(results, *extra):
-    found = ResultsIndex(results=results, configs=CONFIGS, extra=extra)
+    found = ResultsIndex(results=results, configs=configs_folder(), extra=extra)
     found.__dict__["compose"] = SHARED.compose
     return found
 
@@ -153,7 +153,7 @@ def test_a_missing_run_shows_as_missing_with_the_command_that_makes_it(real):
     tables, text = made(real, "2")
     (table,) = tables.values()
     assert table.loc["gepa", "finer"].state == "missing"
-    commands = [shlex.split(line) for line in text.splitlines() if line.startswith("python run.py")]
+    commands = [shlex.split(line) for line in text.splitlines() if line.startswith("ace-bench run ")]
     seeds_of_base = [words for words in commands if "method=base" in words and "task=finer" in words]
     assert [words[-2] for words in seeds_of_base] == ["seed=1"], "seed 0 is there"
     (gepa, _) = [words for words in commands if "method=gepa" in words and "task=finer" in words]
@@ -249,7 +249,7 @@ def test_latex_has_booktabs_and_nothing_that_latex_would_stumble_over(real):
 )
 def test_a_mistake_on_the_command_line_is_told(words, message, real, capsys):
     words = [*words, "--out", str(real / "tables")]
-    assert main(["--results", str(real), *words]) == 2
+    assert start("tables", ["--results", str(real), *words]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -293,7 +293,7 @@ def test_runs_are_told_apart_by_what_can_change_an_answer_and_named_by_the_model
         "table_02_org_m-1.5-embedder_hashing": {"finer": 40.0},
     }
     assert "runs with org/m-1.5, sampling.temperature=0.7" in text
-    commands = [line for line in text.splitlines() if line.startswith("python run.py")]
+    commands = [line for line in text.splitlines() if line.startswith("ace-bench run ")]
     for command in commands:
         assert SHARED.compose(shlex.split(command.partition("  #")[0])[2:-1]), "what is printed can be run"
     assert sum("http://here:1" in command for command in commands) == len(commands)
@@ -373,7 +373,7 @@ def test_a_run_that_was_made_otherwise_than_asked_is_not_shown(real):
 
 
 def test_the_script_writes_three_forms_and_one_page_of_all(real, capsys):
-    assert main(["table=2", "--results", str(real)]) == 0
+    assert start("tables", ["table=2", "--results", str(real)]) == 0
     names = [f"table_02_deepseek_v3_1.{suffix}" for suffix in ("md", "tex", "csv")]
     assert sorted(file.name for file in (real / "tables").iterdir()) == sorted([*names, "tables.md"])
     assert str(real / "tables" / "tables.md") in capsys.readouterr().out
@@ -382,5 +382,5 @@ def test_the_script_writes_three_forms_and_one_page_of_all(real, capsys):
 def test_the_script_shows_differences_where_asked(tmp_path):
     Planner(tmp_path, SHARED.compose).make(planned("2/base/finer"), BASE, extra=(*REAL, "limit=40"))
     for flags, shown in (((), False), (("--differences",), True)):
-        assert main(["table=2", "--results", str(tmp_path), *flags]) == 0
+        assert start("tables", ["table=2", "--results", str(tmp_path), *flags]) == 0
         assert ("ours - paper" in (tmp_path / "tables" / "tables.md").read_text()) == shown

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from tests.scripts.serving import load_script
+from scripts import evaluate_retrieval
 
 
 @pytest.fixture(scope="module")
 def script():
-    return load_script("evaluate_retrieval")
+    return evaluate_retrieval
 
 
 @pytest.fixture

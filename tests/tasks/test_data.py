@@ -23,12 +23,12 @@ def finer(data_dir=None, source="auto", sample_allowed=False):
 
 @pytest.mark.parametrize("source", ["auto", "real"])
 def test_no_data_names_the_download_command(source):
-    with pytest.raises(DataError, match=r"python scripts/download_data\.py finer"):
+    with pytest.raises(DataError, match=r"ace-bench data finer"):
         finer(source=source)
 
 
 def test_real_never_falls_back_on_samples():
-    with pytest.raises(DataError, match="download_data"):
+    with pytest.raises(DataError, match="ace-bench data finer"):
         finer(source="real", sample_allowed=True)
 
 

@@ -320,7 +320,7 @@ WRONG = {
         "tracker.project=null": "tracker.project=null must be a text",
     },
     "task=finer": {
-        "task.source=real": "python scripts/download_data.py finer",
+        "task.source=real": "ace-bench data finer",
         "task.source=imagined": "task.source=imagined must be one of auto, real, sample",
         "task.source=null": "task.source=null must be one of auto, real, sample",
         "task.data_dir=nowhere": "task.data_dir=nowhere is not a folder",

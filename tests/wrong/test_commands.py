@@ -1,4 +1,4 @@
-"""Wrong arguments of the scripts, and a few wrong commands as a user starts them."""
+"""Wrong arguments of the commands, and a few wrong commands as a user starts them."""
 
 import os
 import subprocess
@@ -6,28 +6,29 @@ import sys
 
 import pytest
 
+from ace_bench.cli.main import start
 from ace_rehearsal.reader import serve
 from tests.launching import ROOT
 from tests.wrong.refusing import sentence
 
-SCRIPTS = {
-    "check_task nope": "there is no task nope; choose one of appworld, bird_sql, ddxplus, finer, formula",
-    "check_task finer --data-dir nowhere": "task.data_dir=nowhere is not a folder",
-    "check_task finer --data-dir configs": "configs lacks train.jsonl",
-    "check_task formula --source sample --set hint": "--set hint has no value",
-    "check_task formula --source sample --set hint=maybe": "task.hint=maybe must be true or false",
-    "check_task formula --source sample --set hnit=true": "there is no setting task.hnit; did you mean task.hint?",
-    "check_task ddxplus --source sample --set val_size=0": "task.val_size=0 must be a whole number, 1 or more",
-    "check_task bird_sql --source sample --set metric=luck": "task.metric=luck must be one of",
-    "download_data nope": "there is no task nope",
-    "download_data appworld": "task appworld has no files to download",
-    "make_tables --results nowhere": "there are no runs in nowhere",
-    "make_tables --results README.md": "there are no runs in README.md",
-    "make_figures --results nowhere": "there are no runs in nowhere",
-    "make_tables nonsense": "nonsense is no setting; write table=nonsense",
-    "pack_leaderboard nowhere --name a --method b --llm c": "nowhere is not the folder of a finished run",
-    "import_official_prompts nowhere prompts/official": "nowhere",
-    "import_official_prompts configs prompts/official": "configs",
+ARGUMENTS = {
+    "check nope": "there is no task nope; choose one of appworld, bird_sql, ddxplus, finer, formula",
+    "check finer --data-dir nowhere": "task.data_dir=nowhere is not a folder",
+    "check finer --data-dir configs": "configs lacks train.jsonl",
+    "check formula --source sample --set hint": "--set hint has no value",
+    "check formula --source sample --set hint=maybe": "task.hint=maybe must be true or false",
+    "check formula --source sample --set hnit=true": "there is no setting task.hnit; did you mean task.hint?",
+    "check ddxplus --source sample --set val_size=0": "task.val_size=0 must be a whole number, 1 or more",
+    "check bird_sql --source sample --set metric=luck": "task.metric=luck must be one of",
+    "data nope": "there is no task nope",
+    "data appworld": "task appworld has no files to download",
+    "tables --results nowhere": "there are no runs in nowhere",
+    "tables --results README.md": "there are no runs in README.md",
+    "figures --results nowhere": "there are no runs in nowhere",
+    "tables nonsense": "nonsense is no setting; write table=nonsense",
+    "leaderboard nowhere --name a --method b --llm c": "nowhere is not the folder of a finished run",
+    "prompts nowhere prompts/official": "nowhere",
+    "prompts configs prompts/official": "configs",
     "reproduce": "say what to reproduce",
     "reproduce table=99": "no runs make table 99",
     "reproduce figure=x": "no runs make figure x",
@@ -37,19 +38,18 @@ SCRIPTS = {
     "reproduce table=2 limit=many": "limit=many must be a whole number",
 }
 USAGE = {
-    "check_task": "the following arguments are required: task",
-    "check_task finer --source imagined": "invalid choice: 'imagined'",
-    "make_tables --colour": "unrecognized arguments: --colour",
-    "download_data": "the following arguments are required",
-    "pack_leaderboard": "the following arguments are required",
-    "import_official_prompts": "the following arguments are required",
+    "check": "the following arguments are required: task",
+    "check finer --source imagined": "invalid choice: 'imagined'",
+    "tables --colour": "there is no option --colour",
+    "data": "the following arguments are required",
+    "leaderboard": "the following arguments are required",
+    "prompts": "the following arguments are required",
 }
 
 
-def run(script, arguments, capsys):
-    main = __import__(script).main
+def run(command, arguments, capsys):
     try:
-        status = main(arguments)
+        status = start(command, arguments)
     except SystemExit as stop:
         status = stop.code
     return status, capsys.readouterr()
@@ -57,23 +57,22 @@ def run(script, arguments, capsys):
 
 @pytest.fixture(autouse=True)
 def _in_the_project(monkeypatch, tmp_path):
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr("ace_bench.tasks.data._DOWNLOADED", tmp_path / "none")
 
 
-@pytest.mark.parametrize("case", SCRIPTS)
-def test_a_wrong_argument_of_a_script(case, capsys):
-    script, *arguments = case.split(" ")
-    status, printed = run(script, arguments, capsys)
+@pytest.mark.parametrize("case", ARGUMENTS)
+def test_a_wrong_argument_of_a_command_line(case, capsys):
+    command, *arguments = case.split(" ")
+    status, printed = run(command, arguments, capsys)
     assert status == 2
-    assert SCRIPTS[case] in sentence(printed.err)
+    assert ARGUMENTS[case] in sentence(printed.err)
 
 
 @pytest.mark.parametrize("case", USAGE)
-def test_a_wrong_form_of_a_script(case, capsys):
-    script, *arguments = case.split(" ")
-    status, printed = run(script, arguments, capsys)
+def test_a_wrong_form_of_a_command_line(case, capsys):
+    command, *arguments = case.split(" ")
+    status, printed = run(command, arguments, capsys)
     assert status == 2
     assert USAGE[case] in printed.err.splitlines()[-1]
 

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from ace_bench.core.digest import digest_of
+from ace_bench.core.program import command_line
 from ace_bench.report.departures import departures
 from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.matching import Runs, completed
@@ -113,7 +114,7 @@ class Selection:
                 )  # fmt: skip
                 files = [f"{need.setting}=FILE" for need in planned.needs]
                 words = known or [*run_overrides(planned, settings, self._compose), *files]
-                yield shlex.join(["python", "run.py", *words, f"seed={seed}", *place]) + waiting
+                yield f"{command_line('run')} {shlex.join([*words, f'seed={seed}', *place])}{waiting}"
 
 
 def kind_of(planned: PlannedRun) -> tuple[str, str, str]:

@@ -13,13 +13,16 @@ from pathlib import Path
 import msgspec
 
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.program import command_line
+from ace_bench.core.resources import import_folder
 from ace_bench.core.typed import decoder_of
 
 VERSION = "0.1.3.post1"
 """The release everything here was written for; it serves data version 0.1.0."""
 
 HERE = Path(__file__).resolve().parent
-FOLDER = HERE.parents[2] / ".appworld"
+FOLDER_VARIABLE = "ACE_BENCH_APPWORLD"
+"""Environment variable that names the engine's folder; without it, ``.appworld`` in the current folder is used."""
 FACTS = "engine.json"
 """Written last by the set-up: a folder that holds it is complete."""
 
@@ -54,6 +57,7 @@ class Engine:
             "HOME": str(scratch),
             "IPYTHONDIR": str(scratch),
             "LANG": "C.UTF-8",
+            "ACE_BENCH_PACKAGES": str(import_folder()),
             "PYTHONDONTWRITEBYTECODE": "1",  # scoring runs code that lies in the shared root
             "PYTHONHASHSEED": "0",  # sets print in one order, so that a step replayed shows what it showed
             "PYTHONPATH": str(HERE),
@@ -75,14 +79,21 @@ def python_of(folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def find_engine(folder: Path = FOLDER) -> Engine:
+def engine_folder() -> Path:
+    """Return the folder that holds the engine, or will hold it once it is set up."""
+    return Path(os.environ.get(FOLDER_VARIABLE) or ".appworld").expanduser().absolute()
+
+
+def find_engine() -> Engine:
     """Return the installed engine; raises ``ConfigError`` with the fix where it is absent or of another release."""
+    folder = engine_folder()
     try:
         facts: Facts = decoder_of(Facts).decode((folder / FACTS).read_bytes())
     except (OSError, msgspec.DecodeError) as error:
-        raise ConfigError(f"AppWorld's engine is not set up in {folder}: run `make appworld`") from error
+        raise ConfigError(f"AppWorld's engine is not set up in {folder}: run `{command_line('appworld')}`") from error
     if facts.version != VERSION:
         raise ConfigError(
-            f"AppWorld's engine in {folder} is release {facts.version}, {VERSION} is needed: run `make appworld`"
+            f"AppWorld's engine in {folder} is release {facts.version}, {VERSION} is needed: "
+            f"run `{command_line('appworld')}`"
         )
     return Engine(folder=folder, facts=facts)

@@ -19,6 +19,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.core.program import command_line
 from ace_bench.store.caching import cache_folder
 from ace_bench.tasks.appworld.engine import VERSION, Engine
 from ace_bench.tasks.data import DataSettings, find_folder
@@ -45,7 +46,7 @@ def find_data(settings: DataSettings) -> tuple[Path, str]:
         folder, source = find_folder("appworld", settings)
     except DataError as error:
         raise DataError(
-            "no AppWorld data: run `.venv/bin/python scripts/setup_appworld.py --data`, set task.data_dir to a folder "
+            f"no AppWorld data: run `{command_line('appworld')} --data`, set task.data_dir to a folder "
             "that holds data/ as `appworld download data` leaves it, or use the mini-world with task.source=sample"
         ) from error
     return folder.resolve(), source

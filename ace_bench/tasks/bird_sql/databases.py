@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault
+from ace_bench.core.program import command_line
 from ace_bench.store.caching import write_whole
 from ace_bench.tasks.bird_sql.outcomes import Limits
 from ace_bench.tasks.bird_sql.pool import Workers
@@ -99,8 +100,7 @@ def find_database(name: str, folder: Path, *, cache: Path, builder: Builder) -> 
     file = next((path for path in candidates if path.is_file()), None)
     if file is None:
         raise DataError(
-            f"{folder} lacks the database {name}: run `python scripts/download_data.py bird_sql`, "
-            f"or put it at {candidates[0]}"
+            f"{folder} lacks the database {name}: run `{command_line('data')} bird_sql`, or put it at {candidates[0]}"
         )
     return Database(name, file, cache=cache, builder=builder)
 

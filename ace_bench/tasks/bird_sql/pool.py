@@ -15,6 +15,7 @@ from queue import LifoQueue
 import msgspec
 
 from ace_bench.core.errors import RolloutFault
+from ace_bench.core.resources import import_folder
 from ace_bench.core.typed import decoder_of
 from ace_bench.core.types import Fault
 from ace_bench.tasks.bird_sql import worker
@@ -113,7 +114,7 @@ class Workers:
         _end(process)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-I", worker.__file__, self._settings]
+        command = [sys.executable, "-I", worker.__file__, str(import_folder()), self._settings]
         try:
             process = subprocess.Popen(
                 command,

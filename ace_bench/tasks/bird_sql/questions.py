@@ -1,7 +1,7 @@
 """The questions of a data folder, in the three forms it may have.
 
 * ``train.jsonl``, ``val.jsonl`` and ``test.jsonl`` are used as they are: the sample set, or a user's own.
-* ``train.jsonl`` and ``test.jsonl`` are StreamBench's, as ``scripts/download_data.py bird_sql`` puts them there. train
+* ``train.jsonl`` and ``test.jsonl`` are StreamBench's, as ``ace-bench data bird_sql`` puts them there. train
   and val are drawn from the first; the test split is put in StreamBench's order (its shuffle, by the same seed).
 * ``mini_dev_sqlite.json`` is BIRD's mini-dev, one list: train and val are drawn, the rest is test.
 
@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ace_bench.core.errors import DataError, SettingError
+from ace_bench.core.program import command_line
 from ace_bench.core.settings import Count, Seed
 from ace_bench.tasks.data import SPLITS, Row, read_records, text_of
 
@@ -68,7 +69,7 @@ def read_folder(folder: Path, *, stream_bench: Draw, mini_dev: Draw) -> Question
 def _read_split(path: Path) -> tuple[Row, ...]:
     if not path.is_file():
         raise DataError(
-            f"{path.parent} lacks {path.name}; run `python scripts/download_data.py bird_sql` or point task.data_dir "
+            f"{path.parent} lacks {path.name}; run `{command_line('data')} bird_sql` or point task.data_dir "
             f"at a folder that holds train.jsonl and test.jsonl, or {MINI_DEV}"
         )
     return tuple(_row(record, key, where) for key, where, record in read_records(path))

@@ -11,7 +11,8 @@ Rows never leave the process: results are compared by digests, so that a result 
 
 A data folder is not to be trusted either: databases are made from its scripts here, too.
 
-This file is started by its path: it and what it imports must need nothing but the standard library.
+This file is started by its path, with the folder to import ``ace_bench`` from: it and what it imports must need
+nothing but the standard library.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+if __name__ == "__main__":
+    sys.path.insert(0, sys.argv[1])
 from ace_bench.core.confine import Bounds, confine
 from ace_bench.tasks.bird_sql.clock import FixedClock
 from ace_bench.tasks.bird_sql.rules import ScriptRules, authorize_query
@@ -55,7 +56,7 @@ _DIGITS = 12
 
 def main() -> None:
     """Answer requests until stdin ends."""
-    settings: dict[str, Any] = json.loads(sys.argv[1])
+    settings: dict[str, Any] = json.loads(sys.argv[2])
     limits, clock = settings["limits"], FixedClock(settings["clock"], cell_bytes=settings["limits"]["cell_bytes"])
     parent = os.getppid()
     layers = _confine(settings["readable"], limits["memory_mb"] << 20)

@@ -7,8 +7,8 @@ import io
 import pytest
 from rich.console import Console
 
+from ace_bench.cli.appworld import download
 from ace_bench.core.errors import DataError
-from scripts.setup_appworld import download
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def installed(monkeypatch, tmp_path):
     folder.mkdir()
     facts = {"version": engine_module.VERSION, "apps": {"spotify": "Plays songs.", "venmo": "Sends money."}}
     (folder / FACTS).write_text(json.dumps(facts))
-    monkeypatch.setattr(find_engine, "__defaults__", (folder,))
+    monkeypatch.setenv("ACE_BENCH_APPWORLD", str(folder))
     return folder
 
 
@@ -193,10 +193,10 @@ def test_a_new_mini_world_takes_the_place_of_those_that_nobody_asked_for_in_a_wh
         os.utime(folder, (0, 0))
     os.utime(late)
     builder = sample_folder("pkg://ace_rehearsal/miniworld")
-    root = sample_root(find_engine(installed), builder)
+    root = sample_root(find_engine(), builder)
     assert {path for path in worlds.iterdir() if path.is_dir()} == {root, late, other}
     os.utime(root, (0, 0))
-    assert sample_root(find_engine(installed), builder) == root
+    assert sample_root(find_engine(), builder) == root
     assert time.time() - root.stat().st_mtime < 60, "who asks for a version keeps it"
 
 

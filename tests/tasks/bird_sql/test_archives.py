@@ -11,11 +11,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from ace_bench.cli.main import start
 from ace_bench.core.errors import DataError
 from ace_bench.tasks.bird_sql.archives import Archive
 from ace_bench.tasks.bird_sql.task import BirdSql
 from ace_bench.tasks.data import RemoteFile
-from tests.scripts.serving import FileServer, load_script
+from tests.cli.serving import FileServer
 from tests.tasks.bird_sql.conftest import SCRIPT, build
 
 
@@ -107,14 +108,14 @@ def test_the_command_brings_questions_and_databases(publisher, tmp_path, make, m
             "test": Rows([{**row("test", n, "people"), "difficulty": "simple"} for n in range(4)]),
         },
     )
-    script, folder = load_script("download_data"), tmp_path / "here"
+    folder = tmp_path / "here"
     command = ["bird_sql", "--dir", str(folder), "--base-url", publisher.url]
     publisher.cut["/dev.zip"] = 100
-    assert script.main(command) == 2
+    assert start("data", command) == 2
     assert "the same command again continues" in capsys.readouterr().err
-    assert script.main(command) == 0
+    assert start("data", command) == 0
     assert "no checksum is published" in capsys.readouterr().err
-    assert script.main(command) == 0
+    assert start("data", command) == 0
     assert capsys.readouterr().err.count("nothing of it is lacking") == 2
     assert [path for path, _ in publisher.seen] == ["/dev.zip", "/dev.zip", "/train.zip"]
     assert not list(folder.glob("*.zip*"))
@@ -126,7 +127,7 @@ def test_the_command_brings_questions_and_databases(publisher, tmp_path, make, m
 
 def test_an_unreachable_hub_and_publisher_are_said(tmp_path, monkeypatch, capsys):
     offer_data(monkeypatch, ConnectionError("no route"))
-    assert load_script("download_data").main(["bird_sql", "--dir", str(tmp_path)]) == 2
+    assert start("data", ["bird_sql", "--dir", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert "cannot be loaded from the hub: no route; check the network" in error
     assert "Traceback" not in error

@@ -1,9 +1,9 @@
 """What the engine's interpreter shares with the harness: modules of ``ace_bench.core`` without dependencies."""
 
+import os
 import sys
-from pathlib import Path
 
-_PACKAGES = str(Path(__file__).resolve().parents[4])
+_PACKAGES = os.environ["ACE_BENCH_PACKAGES"]
 
 sys.path.append(_PACKAGES)  # last, and for these imports only: what lies there was not installed for the engine
 try:

@@ -1,0 +1,36 @@
+"""The command lines of all commands but ``run``, which is Hydra's."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from difflib import get_close_matches
+from typing import NoReturn
+
+from ace_bench.core.program import command_line
+
+_MISTAKE = 2
+
+
+class Parser(argparse.ArgumentParser):
+    """Shows the description as it is written; a mistake is one sentence, with the closest option where there is one."""
+
+    def __init__(self, command: str, description: str | None) -> None:
+        super().__init__(
+            prog=command_line(command),
+            description=(description or "").replace(f"ace-bench {command}", command_line(command)),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with one sentence."""
+        unknown = re.search(r"unrecognized arguments: (-[^\s=]+)", message)
+        hint = ""
+        if unknown is not None:
+            close = get_close_matches(unknown[1], self._option_string_actions, n=1)
+            message = f"there is no option {unknown[1]}"
+            hint = f"; did you mean {close[0]}?" if close else ""
+        sys.stderr.write(f"error: {message}{hint or f'; `{self.prog} --help` lists the options'}\n")
+        sys.exit(_MISTAKE)

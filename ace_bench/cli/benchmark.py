@@ -1,0 +1,116 @@
+"""Measure the harness: speed, learning, cache reuse and what kills cost.
+
+    ace-bench benchmark                      every case
+    ace-bench benchmark overhead kills       some cases
+    ace-bench benchmark learning --data DIR  with real data: DIR holds finer/ and formula/
+    ace-bench benchmark methods --data DIR --results DIR2 --out methods.md
+                                                     all methods side by side; the same command again goes on
+
+Figures depend on the machine and on what else it does. Nothing here is a test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ace_bench.cli.arguments import Parser
+from ace_bench.cli.benchmarks import cases
+from ace_bench.cli.benchmarks.measuring import Figure, Grid, Setting, grid_of, markdown
+from ace_bench.cli.benchmarks.methods import METHODS, SIZES, methods
+from ace_bench.cli.benchmarks.network import network
+from ace_bench.cli.benchmarks.sql import sql
+from ace_bench.core.errors import AceBenchError
+
+_FILE_WIDTH = 150
+"""Columns where the output is no terminal: the table of the methods must not be cut."""
+
+CASES: dict[str, Callable[[Setting], list[Figure]]] = {
+    "startup": cases.startup,
+    "embedded": cases.embedded_call,
+    "overhead": cases.step_overhead,
+    "network": network,
+    "cache": cases.online_cache,
+    "learning": cases.learning,
+    "sql": sql,
+    "kills": cases.kills,
+}
+TABLES: dict[str, Callable[[Setting], list[Grid]]] = {"methods": methods}
+"""Cases that make tables of their own. Their runs may be kept and continued."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the cases asked for and print a table of figures."""
+    options = _options(arguments)
+    progress = Console(stderr=True)
+    console = Console(width=None if sys.stdout.isatty() else _FILE_WIDTH)
+    grids: list[Grid] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in options.case or [*CASES, *TABLES]:
+            setting = Setting(
+                scratch=options.results.resolve() if options.results and name in TABLES else Path(scratch) / name,
+                data=options.data,
+                sizes={split: size for split in SIZES if (size := getattr(options, split)) is not None},
+                say=lambda said: progress.print(said, style="dim", markup=False, highlight=False),
+                prices=options.prices,
+                only=tuple(options.only or METHODS),
+            )
+            try:
+                made = _made(name, setting)
+            except AceBenchError as error:
+                progress.print(f"{name}: {error}", style="red", markup=False, soft_wrap=True)
+                return 1
+            except KeyboardInterrupt:
+                progress.print("Stopped; with --results the same command again goes on.")
+                return 130
+            for grid in made:
+                _show(grid, console)
+            grids += made
+    if options.out:
+        options.out.write_text(markdown(grids), encoding="utf-8")
+    return 0
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = Parser("benchmark", __doc__)
+    known = [*CASES, *TABLES]
+    parser.add_argument("case", nargs="*", help=f"any of {', '.join(known)}; default: all")
+    parser.add_argument("--data", type=Path, help="folder with finer/ and formula/; default: the sample sets")
+    parser.add_argument("--out", type=Path, metavar="FILE.md", help="write the tables in Markdown, too")
+    table = parser.add_argument_group("the case methods")
+    table.add_argument(
+        "--results", type=Path, metavar="DIR", help="folder that keeps the runs; default: a temporary one"
+    )
+    for split, size in SIZES.items():
+        table.add_argument(
+            f"--{split}", type=int, metavar="N", help=f"samples (default: {size} of real data, else all)"
+        )
+    table.add_argument("--only", nargs="+", metavar="METHOD", choices=METHODS, help=f"some of {', '.join(METHODS)}")
+    table.add_argument("--prices", default="deepseek_v3_1", help="the backbone with list prices (%(default)s)")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.case if name not in known]
+    if unknown:
+        parser.error(f"there is no case {unknown[0]}; the cases are {', '.join(known)}")
+    return options
+
+
+def _made(name: str, setting: Setting) -> list[Grid]:
+    if name in TABLES:
+        return TABLES[name](setting)
+    return [grid_of(f"{name}: {CASES[name].__doc__}", CASES[name](setting))]
+
+
+def _show(grid: Grid, console: Console) -> None:
+    table = Table(*grid.headings, title=escape(grid.title), title_justify="left")
+    for place, row in enumerate(grid.rows):
+        table.add_row(*map(escape, row), end_section=place in grid.rules)
+    console.print(table)
+    for note in grid.notes:
+        console.print(note, style="dim", markup=False, highlight=False)

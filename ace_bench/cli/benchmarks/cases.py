@@ -1,0 +1,191 @@
+"""The cases: each returns its figures; its docstring's first line is the table's title."""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ace_bench.cli.benchmarks.measuring import Figure, Setting, in_process, metrics_of
+from ace_bench.cli.benchmarks.scripted import InstantModel, ShuffledGolds, large_playbook
+
+KILLS = 20
+_EMBEDDED = "ace_rehearsal.reader.backbone.EmbeddedBackbone"
+
+
+def startup(setting: Setting) -> list[Figure]:
+    """seconds until something happens, median of five"""
+    del setting
+
+    def median(*command: str) -> str:
+        times = []
+        for _ in range(5):
+            started = time.perf_counter()
+            subprocess.run([sys.executable, *command], capture_output=True, check=True)
+            times.append(time.perf_counter() - started)
+        return f"{statistics.median(times):.2f} s"
+
+    return [
+        Figure(name="python -c 'import ace_bench'", measured=median("-c", "import ace_bench"), aim="< 0.3 s"),
+        Figure(name="ace-bench run --help", measured=median("-m", "ace_bench", "run", "--help"), aim="< 1.0 s"),
+    ]
+
+
+def embedded_call(setting: Setting) -> list[Figure]:
+    """the embedded reader on FiNER prompts, median of 200 calls"""
+    from hydra.utils import get_class
+
+    from ace_bench.contexts.playbook.playbook import Playbook
+    from ace_bench.core.resources import prompts_folder
+    from ace_bench.core.types import Message
+    from ace_bench.store.prompts import PromptSet
+    from ace_bench.tasks.catalog import make_task
+
+    data = {"data_dir": str(setting.data / "finer")} if setting.data else {"source": "sample"}
+    samples = make_task("finer", **data, sample_allowed=True).samples("test")
+    folder = setting.run("task=finer", setting.source("finer"), "mode.epochs=1", "limit={train: 80, test: 1}")
+    learnt = Playbook.load(json.loads((folder / "contexts" / "final.json").read_text()))
+    prompts = PromptSet(prompts_folder() / "default", task="finer", prompt_group="qa")
+    figures = []
+    for size in (0, 100):
+        playbook = learnt.with_bullets(learnt.bullets[:size])
+        backbone = get_class(_EMBEDDED)(name="embedded")
+        times = []
+        for number in range(200):
+            sample = samples[number % len(samples)]
+            fields = {**sample.inputs, **playbook.render(sample), "reflection": "(none)"}
+            messages: tuple[Message, ...] = prompts.render("generator", fields)
+            started = time.perf_counter()
+            backbone.complete(messages, role="generator", session="s")
+            times.append(time.perf_counter() - started)
+        measured = f"{1000 * statistics.median(times):.2f} ms"
+        figures.append(Figure(name=f"generator, {playbook.size} bullets", measured=measured, aim="< 5 ms"))
+    return figures
+
+
+def step_overhead(setting: Setting) -> list[Figure]:
+    """the harness's own cost of an ACE step (10 calls), model time taken off, median of 30 steps"""
+    figures = []
+    for size in (0, 2000):
+        here = replace(setting, scratch=setting.scratch / str(size))
+        here.scratch.mkdir(parents=True)
+        model = InstantModel()
+        scripted = {"generator": model}
+        overrides = ["task=finer", "task.source=sample", "limit={train: 40, test: 1}", "mode.epochs=1"]
+        overrides += ["mode.before=false", "concurrency=1", "method.max_reflection_rounds=4"]
+        overrides += ["method.refiner.max_tokens=1000000"]
+        if size:
+            initial = here.scratch / "initial.json"
+            initial.write_text(json.dumps(large_playbook(size)))
+            overrides.append(f"method.initial={initial}")
+        folder = in_process(here, overrides, partial(_with_backbones, scripted))
+        walls, sizes = _steps(folder)
+        model_ms = 1000 * model.seconds / model.calls * 10
+        median, fastest = (1000 * of(walls[10:]) - model_ms for of in (statistics.median, min))
+        measured = f"{median:.1f} ms, fastest {fastest:.1f} ms"
+        figures += [
+            Figure(name=f"{size} bullets: step", measured=measured, aim="< 10 ms"),
+            Figure(name=f"{size} bullets: journal", measured=f"{statistics.median(sizes[10:]) / 1000:.1f} kB a step"),
+        ]
+    return figures
+
+
+def _with_backbones(backbones: dict[str, Any], plan: Any) -> Any:
+    return replace(plan, backbones=backbones)
+
+
+def _steps(folder: Path) -> tuple[list[float], list[int]]:
+    """Wall seconds and bytes of the journal and the calls, step by step."""
+    walls, sizes, last, size = [], [], 0.0, 0
+    for line in (folder / "journal.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        size += len(line)
+        if record["kind"] == "step":
+            walls.append(record["wall"] - last)
+            sizes.append(size)
+            last, size = record["wall"], 0
+    return walls, sizes
+
+
+def online_cache(setting: Setting) -> list[Figure]:
+    """simulated prefix-cache reuse of 60 online FiNER steps"""
+    folder = setting.run("task=finer", setting.source("finer"), "mode=online", "limit=60", "mode.before=false")
+    share = metrics_of(folder)["cache"]["adapt"]["share"]
+    return [Figure(name="cached share of prompt tokens", measured=f"{share:.1%}", aim="> 85%")]
+
+
+def learning(setting: Setting) -> list[Figure]:
+    """test accuracy before and after one epoch of ACE offline, embedded, seed 0"""
+    figures = []
+    for task in ("finer", "formula"):
+        for labels in ("gold", "correctness", "none"):
+            overrides = (f"task={task}", setting.source(task), f"labels={labels}", "mode.epochs=1")
+            limit = () if task == "formula" else ("limit={train: 300, test: 100}",)
+            started = time.perf_counter()
+            folder = setting.run(*overrides, *limit)
+            figures.append(_gain(f"{task}, labels={labels}", folder, time.perf_counter() - started))
+        started = time.perf_counter()
+        overrides = (f"task={task}", setting.source(task), "mode.epochs=1", "name=shuffled")
+        folder = in_process(setting, list(overrides), _with_shuffled_golds)
+        figures.append(_gain(f"{task}, shuffled golds (must not gain)", folder, time.perf_counter() - started))
+    return figures
+
+
+def _with_shuffled_golds(plan: Any) -> Any:
+    return replace(plan, task=ShuffledGolds(plan.task, train=len(plan.task.samples("train"))))
+
+
+def _gain(name: str, folder: Path, seconds: float) -> Figure:
+    headline = metrics_of(folder)["headline"]
+    gain = headline["after"] - headline["before"]
+    measured = f"{headline['before']:.1f} -> {headline['after']:.1f} ({gain:+.1f}), n={headline['n']}, {seconds:.0f} s"
+    return Figure(name=name, measured=measured)
+
+
+def kills(setting: Setting) -> list[Figure]:
+    """kill -9 at 20 random moments of one run, each time continued"""
+    overrides = ("task=finer", setting.source("finer"), "mode.epochs=2", "limit={train: 60, test: 60}")
+    whole = replace(setting, scratch=setting.scratch / "whole").run(*overrides)
+    cut = replace(setting, scratch=setting.scratch / "cut")
+    rng = random.Random(0)
+    timing = metrics_of(whole)["timing"]
+    length = sum(stage["wall_s"] for stage in timing.values())
+    for _ in range(KILLS):
+        with subprocess.Popen(cut.command(*overrides), stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+            assert process.stdout is not None
+            process.stdout.readline()  # the title: from here on the run is under way
+            time.sleep(rng.uniform(0, 2 * length / KILLS))
+            process.kill()
+    folder = cut.run(*overrides)
+    return [
+        Figure(name="metrics equal (timings and cache aside)", measured=str(_lasting(folder) == _lasting(whole))),
+        Figure(name="contexts equal byte for byte", measured=str(_contexts(folder) == _contexts(whole))),
+        Figure(name="calls, uninterrupted run", measured=str(len(_ids(whole)))),
+        Figure(name="calls, killed run", measured=f"{len(_ids(folder))}, {len(set(_ids(folder)))} distinct"),
+        Figure(name="processes the killed run took", measured=str(_processes(folder))),
+    ]
+
+
+def _lasting(folder: Path) -> str:
+    metrics = metrics_of(folder)
+    return json.dumps({key: value for key, value in metrics.items() if key not in ("timing", "cache")})
+
+
+def _contexts(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (folder / "contexts").iterdir()}
+
+
+def _ids(folder: Path) -> list[str]:
+    return [json.loads(line)["id"] for line in (folder / "calls.jsonl").read_text().splitlines()]
+
+
+def _processes(folder: Path) -> int:
+    lines = (folder / "journal.jsonl").read_text().splitlines()
+    return len({json.loads(line)["process"] for line in lines})

@@ -1,0 +1,128 @@
+"""What the benchmark cases share: where they run, how they start runs, what they report."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ace_bench.core.errors import AceBenchError
+from ace_bench.core.resources import configs_folder
+
+_SHOWN_LINES = 6
+
+
+class RunFailedError(AceBenchError):
+    """A run of a benchmark ended badly; the message holds its last words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One measured figure beside what the project aims at."""
+
+    name: str
+    measured: str
+    aim: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """A table of texts; ``rules`` are the rows that a line follows, ``notes`` what has to be known to read it."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    rules: frozenset[int] = frozenset()
+    notes: tuple[str, ...] = ()
+
+
+def grid_of(title: str, figures: Iterable[Figure]) -> Grid:
+    """Lay figures out as a table."""
+    rows = tuple((figure.name, figure.measured, figure.aim) for figure in figures)
+    return Grid(title=title, headings=("figure", "measured", "aim"), rows=rows)
+
+
+def markdown(grids: Sequence[Grid]) -> str:
+    """Write tables in Markdown, one after the other."""
+    parts: list[str] = []
+    for grid in grids:
+        lines = [grid.headings, ("---",) * len(grid.headings), *grid.rows]
+        parts.append(f"## {grid.title}")
+        parts.append("\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines))
+        parts += grid.notes
+    return "\n\n".join(parts) + "\n"
+
+
+def _silent(said: str) -> None:
+    del said
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """Where a case runs: a folder for its runs and, optionally, real data.
+
+    ``sizes`` are samples by split, ``say`` tells how far a long case is, ``prices`` names the backbone configuration
+    whose price card counted tokens are set against, ``only`` the methods to run.
+    """
+
+    scratch: Path
+    data: Path | None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    say: Callable[[str], None] = _silent
+    prices: str = "deepseek_v3_1"
+    only: tuple[str, ...] = ()
+
+    def source(self, task: str) -> str:
+        """Return the override that names a task's data."""
+        return f"task.data_dir={(self.data / task).resolve()}" if self.data else "task.source=sample"
+
+    def command(self, *overrides: str) -> list[str]:
+        """Return the command line of a run into the folder for runs."""
+        return [sys.executable, "-m", "ace_bench", "run", f"results={self.scratch}", *overrides]
+
+    def run(self, *overrides: str) -> Path:
+        """Run to the end, or go on with what was begun, and return the run folder; raises ``RunFailedError``."""
+        done = subprocess.run(self.command(*overrides), capture_output=True, text=True, check=False, timeout=3600)
+        if done.returncode:
+            last = "\n".join((done.stdout + done.stderr).splitlines()[-_SHOWN_LINES:])
+            raise RunFailedError(f"run {' '.join(overrides)} ended with status {done.returncode}:\n{last}")
+        return Path(done.stdout.splitlines()[-1])
+
+
+def metrics_of(folder: Path) -> dict[str, Any]:
+    """Return a finished run's metrics."""
+    metrics: dict[str, Any] = json.loads((folder / "metrics.json").read_text())
+    return metrics
+
+
+def in_process(setting: Setting, overrides: list[str], adjust: Callable[[Any], Any]) -> Path:
+    """Run in this process with an adjusted plan: for parts no configuration can name, such as a scripted model."""
+    from unittest import mock
+
+    from hydra import compose, initialize_config_dir
+    from omegaconf import open_dict
+
+    from ace_bench.runners import run as experiment
+    from ace_bench.runners.assemble import assemble
+
+    with initialize_config_dir(str(configs_folder()), version_base="1.3"):
+        config = compose("config", [f"results={setting.scratch}", *overrides], return_hydra_config=True)
+    choices = dict(config.hydra.runtime.choices)
+    with open_dict(config):
+        del config.hydra
+    plans: list[Any] = []
+
+    def adjusted(*arguments: Any) -> Any:
+        plans.append(adjust(assemble(*arguments)))
+        return plans[-1]
+
+    with mock.patch.object(experiment, "assemble", adjusted):
+        status = experiment.run(config, choices)
+    if status:
+        raise RuntimeError(f"the run ended with status {status}")
+    folder: Path = plans[0].folder
+    return folder

@@ -1,0 +1,228 @@
+"""All methods on FiNER and Formula: what they reach and what they cost, each run as ``run.py`` runs it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from ace_bench.cli.benchmarks.measuring import Grid, Setting, metrics_of
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.resources import configs_folder
+from ace_bench.core.types import Stage, Usage
+from ace_bench.report.paper.tables import load_paper
+from ace_bench.store.prices import PriceCard
+
+TASKS = ("finer", "formula")
+SIZES: Mapping[str, int] = {"train": 100, "val": 50, "test": 100}
+"""Samples of real data, unless others are asked for; of sample data all."""
+
+_HEADINGS = (
+    "task", "method", "before", "after", "stage", "rollouts", "calls", "tokens in", "tokens out", "cached", "list $",
+    "wall s",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Entry:
+    """A method as the table names it, and the overrides that run it."""
+
+    label: str
+    overrides: tuple[str, ...]
+
+
+_ENTRIES: Mapping[str, _Entry] = {
+    "base": _Entry(label="base", overrides=("method=base",)),
+    "icl": _Entry(label="ICL", overrides=("method=icl",)),
+    "mipro": _Entry(label="MIPROv2", overrides=("method=mipro",)),
+    "gepa": _Entry(label="GEPA", overrides=("method=gepa",)),
+    "ace": _Entry(label="ACE offline", overrides=("method=ace",)),
+    "ace_1": _Entry(label="ACE offline, 1 epoch", overrides=("method=ace", "mode.epochs=1")),
+    "dc": _Entry(label="DC (cumulative) online", overrides=("method=dc", "mode=online")),
+    "dc_rs": _Entry(label="DC-RS online", overrides=("method=dc_rs", "mode=online")),
+    "ace_online": _Entry(label="ACE online", overrides=("method=ace", "mode=online")),
+}
+METHODS = tuple(_ENTRIES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What one stage of a run took; ``None`` is unknown. ``reused_usd`` bills cached input at a tenth."""
+
+    rollouts: int
+    calls: int
+    usage: Usage
+    usd: float | None
+    reused_usd: float | None
+    wall_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """A finished run: accuracy on the test split and the cost of each stage."""
+
+    after: float
+    costs: Mapping[Stage, Cost]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Ratio:
+    """A figure of ACE set against another method's, and the cell of the paper that counts the same elsewhere."""
+
+    name: str
+    value: Callable[[Cost], float | None]
+    form: str
+    paper: str = ""
+
+
+def methods(setting: Setting) -> list[Grid]:
+    """base, ICL, MIPROv2, GEPA, ACE, Dynamic Cheatsheet on FiNER and Formula"""
+    card = _card(setting)
+    names = [name for name in _ENTRIES if name in setting.only]
+    ran = {task: {name: _ran(setting, task, name, card) for name in names} for task in TASKS}
+    sizes = ", ".join(f"{size} {split}" for split, size in _sizes(setting).items()) or "all samples"
+    shown = f"embedded backbone [simulated], {'real' if setting.data else 'sample'} data ({sizes}), labels=gold, seed 0"
+    discount = "" if card.cached_input != card.input else ", which give no discount for cached input"
+    priced = f"the list prices of configs/backbone/{setting.prices}.yaml{discount}"
+    return [_table(ran, f"Methods: {shown}", priced), _ratios(ran, f"ACE against the others: {shown}")]
+
+
+def _card(setting: Setting) -> PriceCard:
+    path = configs_folder() / "backbone" / f"{setting.prices}.yaml"
+    prices = OmegaConf.select(OmegaConf.load(path), "prices") if path.is_file() else None
+    if prices is None:
+        raise ConfigError(f"--prices {setting.prices}: {path} is no file with prices")
+    return PriceCard(**prices)
+
+
+def _sizes(setting: Setting) -> Mapping[str, int]:
+    return {**(SIZES if setting.data else {}), **setting.sizes}
+
+
+def _ran(setting: Setting, task: str, name: str, card: PriceCard) -> Ran:
+    entry = _ENTRIES[name]
+    sizes = _sizes(setting)
+    limit = [f"limit={{{', '.join(f'{split}: {size}' for split, size in sizes.items())}}}"] if sizes else []
+    started = time.monotonic()
+    # The base run is everybody's "before": an evaluation of one's own would be counted among one's costs.
+    overrides = (
+        f"task={task}",
+        setting.source(task),
+        "backbone=embedded",
+        "labels=gold",
+        "seed=0",
+        "mode.before=false",
+    )
+    metrics = metrics_of(setting.run(*overrides, *entry.overrides, *limit))
+    setting.say(f"{task}, {entry.label}: {time.monotonic() - started:.0f} s")
+    return Ran(
+        after=metrics["headline"]["after"],
+        costs={stage: _cost(metrics, stage, card) for stage in Stage if metrics["calls"][stage]},
+    )
+
+
+def _cost(metrics: Mapping[str, Any], stage: Stage, card: PriceCard) -> Cost:
+    tokens = metrics["tokens"][stage]
+    usage = Usage(prompt=tokens["in"], completion=tokens["out"], cached=metrics["cache"][stage]["cached_tokens"])
+    return Cost(
+        rollouts=metrics["rollouts"][stage],
+        calls=sum(metrics["calls"][stage].values()),
+        usage=usage,
+        usd=card.dollars(usage),
+        reused_usd=replace(card, cached_input=card.input and card.input / 10).dollars(usage),
+        wall_s=metrics["timing"][stage]["wall_s"],
+    )
+
+
+def _table(ran: Mapping[str, Mapping[str, Ran]], title: str, priced: str) -> Grid:
+    rows: list[tuple[str, ...]] = []
+    rules: set[int] = set()
+    for task, runs in ran.items():
+        for name, run in runs.items():
+            before = f"{runs['base'].after:.1f}" if name != "base" and "base" in runs else ""
+            rows += _rows((task, _ENTRIES[name].label, before, f"{run.after:.1f}"), run)
+            rules.add(len(rows) - 1)
+    notes = (
+        "`before` is the base run on the same test samples. A small deterministic reader stands in for the language "
+        "model: neither accuracy nor seconds say anything about one, and tokens are estimates by length.",
+        f"`list $` are the counted tokens at {priced}; nothing was paid. "
+        "Online, a prediction is part of adaptation. GEPA and MIPROv2 have DSPy's heavy budget, ACE has 5 epochs "
+        "where nothing else is said. `wall s` depends on the machine.",
+    )
+    return Grid(title=title, headings=_HEADINGS, rows=tuple(rows), rules=frozenset(rules), notes=notes)
+
+
+def _rows(head: tuple[str, ...], run: Ran) -> Iterator[tuple[str, ...]]:
+    for stage, cost in run.costs.items():
+        share = None if cost.usage.cached is None or not cost.usage.prompt else cost.usage.cached / cost.usage.prompt
+        yield (
+            *head,
+            stage.value,
+            f"{cost.rollouts:,}",
+            f"{cost.calls:,}",
+            _known(cost.usage.prompt, ",d"),
+            _known(cost.usage.completion, ",d"),
+            _known(share, ".1%"),
+            _known(cost.usd, ".2f"),
+            f"{cost.wall_s:.1f}",
+        )
+        head = ("",) * len(head)
+
+
+def _known(value: float | None, form: str) -> str:
+    return "n/a" if value is None else format(value, form)
+
+
+_OFFLINE = (
+    _Ratio(name="rollouts", value=lambda cost: cost.rollouts, form=",d", paper="4a/ace/rollouts"),
+    _Ratio(name="calls", value=lambda cost: cost.calls, form=",d"),
+    _Ratio(name="tokens in", value=lambda cost: cost.usage.prompt, form=",d"),
+    _Ratio(name="tokens out", value=lambda cost: cost.usage.completion, form=",d"),
+    _Ratio(name="seconds", value=lambda cost: cost.wall_s, form=".1f", paper="4a/ace/latency"),
+)
+_ONLINE = (
+    _Ratio(name="calls", value=lambda cost: cost.calls, form=",d"),
+    _Ratio(name="tokens in", value=lambda cost: cost.usage.prompt, form=",d"),
+    _Ratio(name="tokens out", value=lambda cost: cost.usage.completion, form=",d"),
+    _Ratio(name="dollars at list prices", value=lambda cost: cost.usd, form=".2f", paper="4b/ace/dollars"),
+    _Ratio(name="dollars, cached input at a tenth", value=lambda cost: cost.reused_usd, form=".2f"),
+    _Ratio(name="seconds", value=lambda cost: cost.wall_s, form=".1f", paper="4b/ace/latency"),
+)
+_PAIRS = (("ace", "gepa", _OFFLINE), ("ace_1", "gepa", _OFFLINE), ("ace_online", "dc", _ONLINE))
+
+
+def _ratios(ran: Mapping[str, Mapping[str, Ran]], title: str) -> Grid:
+    paper = load_paper()
+    rows: list[tuple[str, ...]] = []
+    rules: set[int] = set()
+    made = set.intersection(*(set(runs) for runs in ran.values()))
+    for ours, other, ratios in _PAIRS:
+        if not made >= {ours, other}:
+            continue
+        pair = f"{_ENTRIES[ours].label} : {_ENTRIES[other].label}"
+        for ratio in ratios:
+            cells = [_change(ratio, runs[ours], runs[other]) for runs in ran.values()]
+            rows.append((pair, ratio.name, *cells, _published(paper.cell(ratio.paper).change) if ratio.paper else ""))
+            pair = ""
+        rules.add(len(rows) - 1)
+    notes = (
+        "Of adaptation only. The paper's figures are those of DeepSeek-V3.1: against GEPA on AppWorld (table 4a, whose "
+        "357 rollouts over 90 tasks imply one epoch), against Dynamic Cheatsheet online on FiNER (table 4b). They "
+        "measure something else than a simulated run and are here as landmarks.",
+    )
+    headings = ("adaptation", "figure", *ran, "paper")
+    return Grid(title=title, headings=headings, rows=tuple(rows), rules=frozenset(rules), notes=notes)
+
+
+def _change(ratio: _Ratio, ours: Ran, other: Ran) -> str:
+    a, b = ratio.value(ours.costs[Stage.ADAPT]), ratio.value(other.costs[Stage.ADAPT])
+    if a is None or not b:
+        return "n/a"
+    return f"{100 * (a / b - 1):+.1f} % ({a:{ratio.form}} : {b:{ratio.form}})"
+
+
+def _published(change: float | None) -> str:
+    return "n/a" if change is None else f"{change:+.1f} %"

@@ -1,0 +1,148 @@
+"""Check a task's data: counts, checksums, fields, and that its gold answers are graded as right.
+
+A reference solution of AppWorld is run in a world of its own first; samples without one are left out.
+
+    ace-bench check finer --data-dir data/finer
+    ace-bench check bird_sql --set metric=execution_corrected
+
+The exit code is 1 where a gold answer is graded as wrong, and 2 where a file is bad or a setting wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import closing, nullcontext
+from pathlib import Path
+
+from omegaconf import OmegaConf
+from rich.console import Console
+from rich.table import Table
+
+from ace_bench.cli.arguments import Parser
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.lifecycle import Lifecycle
+from ace_bench.core.task import Task
+from ace_bench.core.types import Grade, Sample
+from ace_bench.tasks.catalog import make_task, task_names
+from ace_bench.tasks.data import SOURCES, RemoteFile, difference
+
+_ACTS = "agent"
+"""The family of tasks that are solved by acting: their reference is code that defines a function."""
+_RUN = "\nsolution(apis, requester)"
+
+
+def grade_golds(task: Task, samples: Sequence[Sample]) -> list[tuple[Sample, Grade]]:
+    """Grade each sample's own reference answer; those that have none, as on AppWorld's test splits, are left out."""
+    grades = []
+    for sample in samples:
+        gold = task.forfeit(sample).gold
+        if not gold and task.prompt_group == _ACTS:
+            continue
+        with task.open(sample) as session:
+            if task.prompt_group == _ACTS:
+                session.step(gold + _RUN)
+            grades.append((sample, session.grade(gold)))
+    return grades
+
+
+def golds_graded(task: Task, graded: Sequence[tuple[Sample, Grade]], total: int) -> str:
+    """Describe how the reference answers of a split were graded."""
+    scores = task.score([grade for _, grade in graded])
+    missing = [f"{total - len(graded)} without a reference"] if len(graded) < total else []
+    return "\n".join([*(f"{name} {value:.2f}" for name, value in scores.items()), *missing])
+
+
+def published(task: Task, name: str) -> str:
+    """Say how a file relates to the published one of its name."""
+    if task.source == "sample":
+        return "sample set"
+    downloads: Sequence[RemoteFile] = getattr(task, "downloads", ())
+    known = next((file for file in downloads if file.name == name), None)
+    if known is None:
+        return "no published file known"
+    return "differs from the official file" if difference(_path(task, name), known) else "the official file"
+
+
+def _path(task: Task, name: str) -> Path:
+    files: Mapping[str, Path] = getattr(task, "files", {})
+    return files[name]
+
+
+def shape(samples: Sequence[Sample]) -> str:
+    """Describe a split's inputs: each field with its distinct values and median length in characters."""
+    parts = []
+    for field in samples[0].inputs:
+        values = [sample.inputs[field] for sample in samples]
+        median = sorted(map(len, values))[len(values) // 2]
+        parts.append(f"{field}: {len(set(values))} distinct, {median} characters")
+    return "\n".join(parts)
+
+
+def repeated(samples: Sequence[Sample]) -> int:
+    """Count the samples whose inputs equal those of an earlier one."""
+    texts = Counter(hashlib.sha256(repr(sorted(sample.inputs.items())).encode()).digest() for sample in samples)
+    return sum(count - 1 for count in texts.values())
+
+
+def check(task: Task, console: Console) -> int:
+    """Print the report of a task; return how many gold answers were graded as wrong."""
+    table = Table(title=f"Task {task.name}: {task.source} data")
+    for heading in ("split", "samples", "repeated", "inputs", "gold graded", "file"):
+        table.add_column(heading, overflow="fold")
+    wrong: list[Sample] = []
+    for split in getattr(task, "splits", ("train", "val", "test")):
+        samples = task.samples(split)
+        graded = grade_golds(task, samples)
+        wrong += [sample for sample, grade in graded if not grade.correct]
+        table.add_row(
+            split,
+            str(len(samples)),
+            str(repeated(samples)),
+            shape(samples),
+            golds_graded(task, graded, len(samples)),
+            _file_column(task, f"{split}.jsonl"),
+        )
+    console.print(table)
+    for sample in wrong:
+        console.print(f"{sample.id}: the gold answer is graded as wrong", style="red", highlight=False)
+    console.print(f"\nThe grader and its quirks\n\n{notes(task)}", highlight=False, markup=False)
+    return len(wrong)
+
+
+def notes(task: Task) -> str:
+    """Return what the task's module says of its grader, one line a paragraph or list item."""
+    module = inspect.getmodule(type(task))
+    text = (module.__doc__ or "") if module else ""
+    return re.sub(r"(?<!\n)\n(?![\n*])", " ", text).strip()
+
+
+def _file_column(task: Task, name: str) -> str:
+    checksum = task.checksums.get(name)
+    return "n/a" if checksum is None else f"{name}\nsha256 {checksum[:16]}…\n{published(task, name)}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Check one task; return the exit code."""
+    parser = Parser("check", __doc__)
+    parser.add_argument("task", help=f"one of: {', '.join(task_names())}")
+    parser.add_argument("--data-dir", help="folder with the files (default: where runs would look)")
+    parser.add_argument("--source", choices=SOURCES, help="which data to check (default: as runs with auto)")
+    parser.add_argument(
+        "--set", nargs="+", default=[], metavar="KEY=VALUE", help="other settings of the task, such as metric=judge"
+    )
+    options = parser.parse_args(arguments)
+    for word in options.set:
+        if "=" not in word:
+            raise ConfigError(f"--set {word} has no value: write --set {word}=VALUE")
+    changes = OmegaConf.to_container(OmegaConf.from_dotlist(options.set))
+    assert isinstance(changes, dict)
+    given = {str(key): value for key, value in changes.items()}
+    given |= {"data_dir": options.data_dir, "source": options.source, "sample_allowed": True}
+    task = make_task(options.task, **given)
+    with closing(task) if isinstance(task, Lifecycle) else nullcontext():
+        wrong = check(task, Console())
+    return 1 if wrong else 0

@@ -1,0 +1,220 @@
+"""Fetch a task's official data, check it and put it where the task looks for it.
+
+    ace-bench data finer
+    ace-bench data bird_sql
+    ace-bench data ddxplus
+    ace-bench data ddxplus --release FOLDER
+
+Data comes as files with known checksums, as a data set of the Hugging Face hub at a fixed revision, or out of a
+publisher's original release that is already on this machine; the last two are turned into the files of the task.
+
+A cut download is resumed by the next call; a file takes its final name only after its checksum was right; a file
+that is there and right is left alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from ace_bench.cli.arguments import Parser
+from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.core.program import command_line
+from ace_bench.tasks.catalog import task_class, task_names
+from ace_bench.tasks.data import RemoteFile, difference, download_folder
+from ace_bench.tasks.hub import HubDataset, hub_rows
+
+CHUNK = 1 << 16
+TIMEOUT = 60.0
+"""Seconds without a byte after which a connection counts as cut."""
+
+RELEASE_ROWS = 2_000
+"""Rows a split is drawn down to from an original release, which may hold a million."""
+
+Made = Iterable[tuple[str, Sequence[Mapping[str, str]]]]
+"""Files of a task by name, each with its rows."""
+
+
+class Archive(Protocol):
+    """An archive of which a task needs a part; ``unpack`` takes the archive and the folder to complete."""
+
+    file: RemoteFile
+
+    def lacking(self, folder: Path) -> Collection[str]: ...  # noqa: D102
+    def unpack(self, archive: Path, folder: Path) -> None: ...  # noqa: D102
+
+
+Report = Callable[[int, int | None], None]
+"""Told how many bytes of a file are there and how many it will have, where the server says so."""
+
+
+def files_of(task: str) -> Sequence[RemoteFile]:
+    """Return what a task's class lists under ``downloads``."""
+    files: Sequence[RemoteFile] = getattr(task_class(task), "downloads", ())
+    if not files:
+        elsewhere = f"; use `{command_line('appworld')} --data`" if task == "appworld" else ""
+        raise ConfigError(f"task {task} has no files to download here{elsewhere}")
+    return files
+
+
+def fetch(file: RemoteFile, folder: Path, url: str, report: Report) -> bool:
+    """Bring one file into ``folder``; return False where it was there and right already.
+
+    Raises ``DataError`` with one sentence for whatever goes wrong. What came before a cut stays in
+    ``<name>.part``.
+    """
+    final, part = folder / file.name, folder / f"{file.name}.part"
+    try:
+        if final.is_file():
+            if not difference(final, file):
+                return False
+            raise DataError(f"{final} is not the published file; move it away to download that one")
+        folder.mkdir(parents=True, exist_ok=True)
+        _transfer(url, part, report)
+        problem = difference(part, file)
+        if problem:
+            part.unlink()
+            raise DataError(f"{url} is not the published file: {problem}; the download was dropped")
+        part.replace(final)
+    except urllib.error.HTTPError as error:
+        raise DataError(f"{url}: the server answered {error.code} {error.reason}") from error
+    except urllib.error.URLError as error:
+        raise DataError(f"{url} cannot be reached: {error.reason}; check the network or use --base-url") from error
+    except (http.client.HTTPException, ConnectionError, TimeoutError) as error:
+        raise DataError(f"{url}: the connection was cut; the same command again continues from there") from error
+    except OSError as error:
+        raise DataError(f"{error.filename or folder} cannot be written: {error.strerror}") from error
+    return True
+
+
+def _transfer(url: str, part: Path, report: Report) -> None:
+    have = part.stat().st_size if part.is_file() else 0
+    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
+    try:
+        response = urllib.request.urlopen(request, timeout=TIMEOUT)
+    except urllib.error.HTTPError as error:
+        # 416: nothing is left to send; the checksum says whether what is here is the whole file.
+        if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and have:
+            return
+        raise
+    with response:
+        # A server that knows no ranges answers 200 and sends the file from its start.
+        have = have if response.status == http.client.PARTIAL_CONTENT else 0
+        length = response.headers.get("Content-Length")
+        total = have + int(length) if length is not None and length.isdigit() else None
+        with part.open("ab" if have else "wb") as stream:
+            report(have, total)
+            while chunk := response.read(CHUNK):
+                stream.write(chunk)
+                have += len(chunk)
+                report(have, total)
+    if total is not None and have < total:
+        raise ConnectionError(f"{have} of {total} bytes came")
+
+
+def convert(options: argparse.Namespace) -> Made | None:
+    """Return the files to be made of a data set or a release; ``None`` where the files are to be fetched as they are.
+
+    Raises ``ConfigError`` for options that a task has no use for.
+    """
+    kind = task_class(options.task)
+    from_release: Callable[[Path, int], Made] | None = getattr(kind, "release_rows", None)
+    if options.release is not None:
+        if from_release is None:
+            raise ConfigError(f"task {options.task} cannot be made from a release; drop --release")
+        return from_release(options.release, options.rows)
+    hub: HubDataset | None = getattr(kind, "hub", None)
+    if hub is None and options.revision is not None:
+        raise ConfigError(f"task {options.task} is no data set of the hub; drop --revision")
+    return None if hub is None else hub_rows(replace(hub, revision=options.revision or hub.revision))
+
+
+def write(made: Made, folder: Path, console: Console) -> None:
+    """Write files of rows; one that is there with another content is left alone and an error."""
+    # All rows are read before the first file is written, so that a bad one leaves nothing half done.
+    for name, rows in list(made):
+        final, part = folder / name, folder / f"{name}.part"
+        content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+        try:
+            there = final.is_file()
+            if there and final.read_bytes() != content:
+                raise DataError(f"{final} is there and differs; move it away to have it made anew")
+            if not there:
+                folder.mkdir(parents=True, exist_ok=True)
+                part.write_bytes(content)
+                part.replace(final)
+        except OSError as error:
+            raise DataError(f"{error.filename or folder} cannot be written: {error.strerror}") from error
+        state = "already there and the same" if there else "written"
+        console.print(f"{final}: {len(rows)} rows, {state}", highlight=False, soft_wrap=True)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Download a task's files; return the exit code."""
+    parser = Parser("data", __doc__)
+    parser.add_argument("task", help=f"one of: {', '.join(task_names())}")
+    parser.add_argument("--dir", type=Path, help="where to put the files (default: data/<task> in the current folder)")
+    parser.add_argument("--base-url", help="a mirror: the files' own names are looked up under this address")
+    parser.add_argument("--revision", help="another revision of a data set of the hub than the pinned one")
+    parser.add_argument("--release", type=Path, help="ddxplus: folder with the original release, instead of the hub")
+    parser.add_argument("--rows", type=int, default=RELEASE_ROWS, help="with --release: rows drawn a split")
+    options = parser.parse_args(arguments)
+    console = Console(stderr=True)
+    try:
+        folder = options.dir or download_folder(options.task)
+        made = convert(options)
+        if made is not None:
+            write(made, folder, console)
+        else:
+            for file in files_of(options.task):
+                _fetch_with_progress(file, folder, options.base_url, console)
+        for archive in getattr(task_class(options.task), "archives", ()):
+            add_archive(archive, folder, options.base_url, console)
+    except KeyboardInterrupt:
+        console.print("Stopped; the same command again continues.")
+        return 130
+    return 0
+
+
+def add_archive(archive: Archive, folder: Path, base_url: str | None, console: Console) -> None:
+    """Fetch an archive, unpack what the folder lacks of it, and remove it again."""
+    if not archive.lacking(folder):
+        console.print(f"{archive.file.name}: nothing of it is lacking", highlight=False)
+        return
+    _fetch_with_progress(archive.file, folder, base_url, console)
+    try:
+        archive.unpack(folder / archive.file.name, folder)
+        (folder / archive.file.name).unlink()
+    except OSError as error:
+        raise DataError(f"{error.filename or folder} cannot be written: {error.strerror}") from error
+    console.print(f"{archive.file.name}: unpacked into {folder} and removed", highlight=False, soft_wrap=True)
+
+
+def _fetch_with_progress(file: RemoteFile, folder: Path, base_url: str | None, console: Console) -> None:
+    name = os.path.basename(urlsplit(file.url).path)
+    url = f"{base_url.rstrip('/')}/{name}" if base_url else file.url
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        row = progress.add_task(file.name, total=None)
+        fetched = fetch(file, folder, url, lambda done, total: progress.update(row, completed=done, total=total))
+    verified = "downloaded and verified" if file.sha256 or file.git_blob else "downloaded; no checksum is published"
+    state = verified if fetched else "already there and right"
+    console.print(f"{folder / file.name}: {state}", highlight=False, soft_wrap=True)

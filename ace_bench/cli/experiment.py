@@ -1,0 +1,52 @@
+"""The function that Hydra calls with each composed configuration, and sweeps of such calls."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import CompactHydraException
+from hydra.types import RunMode
+from omegaconf import DictConfig
+
+from ace_bench.core.loading import INTERRUPTED
+from ace_bench.core.resources import configs_folder
+
+
+@hydra.main(version_base="1.3", config_path=str(configs_folder()), config_name="config")
+def experiment(config: DictConfig) -> None:
+    """Run one experiment; exits with its status unless that is 0."""
+    from ace_bench.runners.run import run
+    from ace_bench.runners.signals import EXIT_INTERRUPTED, end_after, parent_process
+
+    hydra_config = HydraConfig.get()
+    sweeps = hydra_config.mode is RunMode.MULTIRUN
+    # Ray and Slurm look after their jobs themselves, and a Slurm job may outlive the process that submitted it.
+    parent = None if sweeps and "joblib" not in hydra_config.launcher._target_ else parent_process()
+    if parent is not None:
+        end_after(parent)
+    status = run(config, hydra_config.runtime.choices, parent=parent)
+    if status and status != EXIT_INTERRUPTED and sweeps:
+        # An exception, unlike an exit, leaves the other runs of a sweep going.
+        raise CompactHydraException(
+            f"This run ended with status {status}, others of the sweep perhaps, too: see above."
+        )
+    if status:
+        sys.exit(status)
+
+
+def sweep() -> None:
+    """Run a sweep; its launcher ends its workers when it is interrupted, and they end when it is killed."""
+    from ace_bench.runners.signals import EXIT_INTERRUPTED, end_with_this_process
+
+    end_with_this_process(os.environ)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    try:
+        experiment()
+    except KeyboardInterrupt:
+        sys.stderr.write(INTERRUPTED)
+        sys.exit(EXIT_INTERRUPTED)

@@ -1,0 +1,176 @@
+"""Prepare a finished AppWorld run for the official leaderboard.
+
+    ace-bench leaderboard RUN_FOLDER --name ace_deepseek --method "ACE" --llm "DeepSeek-V3.1" --url ..
+
+A run keeps what its agents did, not the databases they left. So every tested attempt is played again, code by code, in
+a fresh world, and what shows differently from the record is counted. The folder (``--into``) then has the layout that
+the engine's own ``appworld evaluate`` and ``appworld pack`` read, which are run on it, and a JSON file with the figures
+of the leaderboard's table. The leaderboard wants one run on test_normal and one on test_challenge.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.progress import track
+
+from ace_bench.cli.arguments import Parser
+from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.core.types import Grade, Sample, Turn
+from ace_bench.tasks.appworld.engine import Engine, find_engine
+from ace_bench.tasks.appworld.task import AppWorld
+from ace_bench.tasks.catalog import make_task
+
+_NAME = re.compile(r"[a-z0-9_-]+")
+
+
+class _Attempt(msgspec.Struct, frozen=True):
+    trajectory: tuple[Turn, ...] = ()
+
+
+class _Line(msgspec.Struct):
+    kind: str
+    stage: str = ""
+    split: str = ""
+    sample: str = ""
+    context: str = ""
+    trial: int = 0
+    attempt: _Attempt = _Attempt()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tested:
+    """A finished run: its settings of the task and what its agents did on the test split, by sample id."""
+
+    settings: dict[str, Any]
+    turns: dict[str, tuple[Turn, ...]]
+
+
+def read_tested(folder: Path) -> Tested:
+    """Read the attempts that a run's test figures are about; raises ``DataError``."""
+    try:
+        metrics = json.loads((folder / "metrics.json").read_text())
+        config = msgspec.yaml.decode((folder / "config.yaml").read_bytes())
+        lines = (folder / "journal.jsonl").read_bytes().splitlines()
+    except (OSError, ValueError) as error:
+        raise DataError(f"{folder} is not the folder of a finished run: {error}") from error
+    if metrics["task"] != "appworld":
+        raise ConfigError(f"{folder} is a run on {metrics['task']}; only AppWorld has this leaderboard")
+    decoder = msgspec.json.Decoder(_Line)
+    turns: dict[str, tuple[Turn, ...]] = {}
+    for line in map(decoder.decode, lines):
+        tested = (
+            line.stage == "adapt" and line.trial == 0
+            if metrics["mode"] == "online"
+            else line.stage == "evaluate" and line.context == metrics["context"]["digest"]
+        )
+        if line.kind == "rollout" and line.split == "test" and tested:
+            turns.setdefault(line.sample, line.attempt.trajectory)
+    return Tested(settings=config["task"], turns=turns)
+
+
+def replay(task: AppWorld, sample: Sample, turns: Sequence[Turn], target: Path) -> tuple[Grade, int]:
+    """Play an attempt again and keep what it leaves; return its grade and how many outputs differ from the record."""
+    with task.open(sample) as session:
+        # What an agent remembered instead of running it only reads, so running it now changes nothing.
+        shown = [(turn.observation, session.step(turn.action)) for turn in turns if turn.action]
+        session.keep(target)
+        return session.grade(""), sum(before != now for before, now in shown)
+
+
+def official(engine: Engine, into: Path, *arguments: str) -> None:
+    """Run the engine's command line on the prepared folder; raises ``ConfigError``."""
+    command = [str(engine.folder / "bin" / "appworld"), *arguments, "--root", str(into)]
+    done = subprocess.run(
+        command, cwd=into, env=engine.environment(into, into), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise ConfigError(f"`appworld {arguments[0]}` failed: {(done.stderr or done.stdout)[-1000:]}")
+
+
+def row(scores: Mapping[str, float], grades: Sequence[Grade]) -> dict[str, dict[str, float | None]]:
+    """Return the leaderboard's figures: TGC, SGC and interactions, over all tasks and by level of difficulty."""
+    levels: dict[str, list[Grade]] = {"": list(grades)}
+    for level in (1, 2, 3):
+        levels[f"_level{level}"] = [grade for grade in grades if grade.detail["difficulty"] == level]
+    return {
+        f"level {suffix[-1]}" if suffix else "all": {
+            "task_goal_completion": scores.get(f"tgc{suffix}"),
+            "scenario_goal_completion": scores.get(f"sgc{suffix}"),
+            "interactions": sum(g.detail["interactions"] for g in some) / len(some) if some else None,
+        }
+        for suffix, some in levels.items()
+    }
+
+
+def pack(options: argparse.Namespace, console: Console) -> None:
+    """Replay, evaluate officially, pack, and write the row."""
+    tested = read_tested(options.run)
+    split = tested.settings["test_split"]
+    if not _NAME.fullmatch(options.name):
+        raise ConfigError(f"--name {options.name} may hold small letters, digits, - and _ only")
+    experiment = f"{options.name}_{split}"
+    into: Path = (options.into or options.run / "leaderboard").resolve()
+    outputs = into / "experiments" / "outputs" / experiment
+    shutil.rmtree(outputs, ignore_errors=True)
+    outputs.mkdir(parents=True)
+    engine = find_engine()
+    names = ("data_dir", "source", "sample_data", "test_split", "timeout", "memory_gib", "confinement")
+    task: Any = make_task("appworld", **{name: tested.settings.get(name) for name in names}, sample_allowed=True)
+    if not (into / "data").exists():
+        os.symlink(task.root / "data", into / "data")
+    try:
+        grades, different = replay_all(task, tested, outputs / "tasks", console)
+    finally:
+        task.close()
+    official(engine, into, "evaluate", experiment, split)
+    official(engine, into, "pack", experiment, split, options.method, "", options.llm, "", options.url)
+    scores = task.score(grades)
+    about = {"experiment": experiment, "source": task.source, "method": options.method, "llm": options.llm}
+    (into / f"{experiment}.row.json").write_text(
+        json.dumps({**about, "different_outputs": different, split: row(scores, grades)}, indent=1) + "\n"
+    )
+    console.print(
+        f"TGC {scores['tgc']:.1f}, SGC {scores['sgc']:.1f} on {split}; {different} outputs differ from the record\n"
+        f"{outputs / 'leaderboard.bundle'}",
+        highlight=False,
+    )
+
+
+def replay_all(task: AppWorld, tested: Tested, target: Path, console: Console) -> tuple[list[Grade], int]:
+    """Play all attempts again; return the grades and how many outputs differ. Raises ``ConfigError`` for part runs."""
+    samples = task.samples("test")
+    if len(tested.turns) < len(samples):
+        raise ConfigError(f"the run tested {len(tested.turns)} of {len(samples)} tasks; the leaderboard wants all")
+    grades, different = [], 0
+    for sample in track(samples, description="playing again", console=console):
+        key = sample.id.removeprefix("appworld-test-")
+        grade, changes = replay(task, sample, tested.turns[sample.id], target / key)
+        grades.append(grade)
+        different += changes
+    return grades, different
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Prepare a submission and return the exit status."""
+    parser = Parser("leaderboard", __doc__)
+    parser.add_argument("run", type=Path, help="folder of a finished run")
+    parser.add_argument("--name", required=True, help="name of the experiment, without the split")
+    parser.add_argument("--method", required=True, help="method, as the leaderboard is to show it")
+    parser.add_argument("--llm", required=True, help="model, as the leaderboard is to show it")
+    parser.add_argument("--url", default="", help="where to read more")
+    parser.add_argument("--into", type=Path, help="where to write (default: RUN/leaderboard)")
+    options = parser.parse_args(arguments)
+    pack(options, Console())
+    return 0

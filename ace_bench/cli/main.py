@@ -1,0 +1,85 @@
+"""``ace-bench COMMAND``: finds the command and starts it. Nothing is imported that the command does not need."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ace_bench.core.loading import leave_at_signals
+
+_MISTAKE = 2
+
+
+@dataclass(frozen=True)
+class Command:
+    """``module`` has a function ``main`` that takes the arguments and returns the exit status."""
+
+    module: str
+    purpose: str
+
+
+COMMANDS: Mapping[str, Command] = {
+    "run": Command("ace_bench.cli.run", "run one experiment, or a sweep of them"),
+    "reproduce": Command("ace_bench.cli.reproduce", "make the runs behind a table or figure of the paper"),
+    "report": Command("ace_bench.cli.report", "write runs as one HTML page"),
+    "tables": Command("ace_bench.cli.tables", "fill the paper's tables from finished runs"),
+    "figures": Command("ace_bench.cli.figures", "draw the paper's figures from finished runs"),
+    "data": Command("ace_bench.cli.data", "download a task's official data"),
+    "appworld": Command("ace_bench.cli.appworld", "set up AppWorld's engine and data"),
+    "check": Command("ace_bench.cli.check", "check a task's data and grade its gold answers"),
+    "prompts": Command("ace_bench.cli.prompts", "make a prompt set from a checkout of the authors' code"),
+    "leaderboard": Command("ace_bench.cli.leaderboard", "prepare a run for AppWorld's leaderboard"),
+    "benchmark": Command("ace_bench.cli.benchmark", "measure the harness itself"),
+    # A name and no import: this package does not depend on the stand-ins.
+    "serve": Command("ace_rehearsal.reader.serve", "serve the embedded backbone over HTTP"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command that the first argument names; return the exit status, 2 for a mistake."""
+    leave_at_signals()
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help"):
+        sys.stdout.write(_usage())
+        return 0
+    if words[0] not in COMMANDS:
+        sys.stderr.write(f"error: {_unknown(words[0])}\n")
+        return _MISTAKE
+    return start(words[0], words[1:])
+
+
+def start(command: str, arguments: Sequence[str]) -> int:
+    """Run one command with its own arguments; return the exit status."""
+    from ace_bench.core.errors import AceBenchError
+
+    module = importlib.import_module(COMMANDS[command].module)
+    try:
+        status: int = module.main(arguments)
+    except AceBenchError as error:
+        from rich.console import Console
+
+        Console(stderr=True).print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        return _MISTAKE
+    return status
+
+
+def _usage() -> str:
+    width = max(map(len, COMMANDS))
+    listing = "".join(f"  {name:{width}}  {command.purpose}\n" for name, command in COMMANDS.items())
+    return (
+        "usage: ace-bench COMMAND ...\n\n"
+        f"{listing}\n"
+        "`ace-bench COMMAND --help` describes a command; `ace-bench run task=finer method=ace` is a first experiment.\n"
+    )
+
+
+def _unknown(word: str) -> str:
+    from difflib import get_close_matches
+
+    if "=" in word:
+        return f"{word} is a setting, not a command; did you mean `ace-bench run {word}`?"
+    close = get_close_matches(word, COMMANDS, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"the commands are {', '.join(COMMANDS)}"
+    return f"there is no command {word}; {hint}"

@@ -1,0 +1,45 @@
+"""Write the report of one or several runs as one HTML page that needs nothing else.
+
+    ace-bench report results/main/finer-ace-embedded-offline/9bcd0c5d6f9b/seed0
+    ace-bench report RUN RUN --out comparison.html
+
+A folder above run folders stands for all of them. Without --out, the page of one run is report.html in its folder, and
+that of several is results/report.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from ace_bench.cli.arguments import Parser
+from ace_bench.core.errors import ConfigError
+from ace_bench.report.page.writing import report_page
+from ace_bench.report.records import RunSummary, find_runs
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Find the runs, write the page, and say where it is."""
+    parser = Parser("report", __doc__)
+    parser.add_argument("folder", type=Path, nargs="+", help="run folder, or a folder above some")
+    parser.add_argument("--out", type=Path, help="file to write")
+    options = parser.parse_args(arguments)
+    console = Console(stderr=True)
+    runs = [run for folder in options.folder for run in _runs(folder, console)]
+    out = options.out or (runs[0].folder if len(runs) == 1 else Path("results")) / "report.html"
+    page = report_page(runs)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(page, encoding="utf-8")
+    Console().print(str(out), markup=False, highlight=False, soft_wrap=True)
+    return 0
+
+
+def _runs(folder: Path, console: Console) -> tuple[RunSummary, ...]:
+    found = find_runs(folder)
+    for damaged in found.damaged:
+        console.print(f"left out: {damaged.reason}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+    if not found.runs:
+        raise ConfigError(f"{folder} holds no run; give the folder that a run printed last")
+    return found.runs

@@ -1,0 +1,95 @@
+"""Refusing settings that the runs asked for cannot take, before any of them starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ace_bench.cli.reproducing.request import Job
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.identity import usual_embedder
+from ace_bench.report.experiments import PlannedRun
+from ace_bench.report.overrides import Compose, Setting, left_out, method_of, read_setting, run_overrides
+from ace_bench.runners.assemble import check_backbones, check_method
+from ace_bench.runners.override_help import suggestions
+
+
+def check_settings(jobs: Iterable[Job], compose: Compose, configs: Path) -> None:
+    """Compose every run with its settings and build its backbones, which sends nothing.
+
+    A setting must fit all runs, or some of those of the method it names. Raises ``ConfigError`` that names the first
+    one that does not. ``configs`` is the folder that ``compose`` reads.
+    """
+    plans = list(dict.fromkeys((job.planned, job.extra) for job in jobs))
+    for extra in dict.fromkeys(extra for _, extra in plans):
+        runs = tuple(run for run, own in plans if own == extra)
+        _Check(runs=runs, extra=extra, compose=compose, configs=configs).all()
+    for run, extra in plans:
+        check_backbones(compose(run_overrides(run, extra, compose)))
+
+
+def check_methods(jobs: Iterable[Job], compose: Compose) -> None:
+    """Build the method and the mode of every run, whose packages must be there; raises ``ConfigError``."""
+    for run, extra in dict.fromkeys((job.planned, job.extra) for job in jobs):
+        overrides = run_overrides(run, extra, compose)
+        config = compose(overrides)
+        if config["embedder"] == "auto":
+            config = compose([*overrides, f"embedder={usual_embedder(simulated=check_backbones(config))}"])
+        check_method(config)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Check:
+    """Runs that are asked for with the same settings."""
+
+    runs: Sequence[PlannedRun]
+    extra: Sequence[str]
+    compose: Compose
+    configs: Path
+
+    def all(self) -> None:
+        settings = sorted(map(read_setting, self.extra), key=lambda setting: not setting.chooses)
+        for setting in settings:
+            if not self._runs_for(setting):
+                raise ConfigError(self._no_method(setting))
+        refused = {run: left_out(run, self.extra, self.compose) for run in self.runs}
+        for setting in settings:
+            takers = [run for run in self._runs_for(setting) if setting.override not in refused[run]]
+            if not takers:
+                raise ConfigError(f"{setting} cannot be composed with any run asked for: {self._reason(setting)}")
+            if not setting.method and len(takers) < len(self.runs):
+                raise ConfigError(self._fits_some(setting, takers))
+
+    def _runs_for(self, setting: Setting) -> list[PlannedRun]:
+        return [run for run in self.runs if setting.method in ("", method_of(run))]
+
+    def _no_method(self, setting: Setting) -> str:
+        known = sorted(file.stem for file in (self.configs / "method").glob("*.yaml"))
+        if setting.method not in known:
+            return f"{setting} names no method; METHOD:SETTING takes one of {', '.join(known)}"
+        asked = dict.fromkeys(map(method_of, self.runs))
+        return (
+            f"{setting} is for no run asked for; give it to one of their methods, {', '.join(asked)}, or leave it out"
+        )
+
+    def _fits_some(self, setting: Setting, takers: Sequence[PlannedRun]) -> str:
+        other = next(run for run in self.runs if run not in takers)
+        methods = dict.fromkeys(map(method_of, takers))
+        return (
+            f"{setting} fits only {len(takers)} of the {len(self.runs)} runs asked for, not "
+            f"{' '.join(other.overrides)}; give it to the runs of a method that have it: "
+            f"{' or '.join(f'{method}:{setting}' for method in methods)}"
+        )
+
+    def _reason(self, setting: Setting) -> str:
+        """Say why no run takes a setting."""
+        taken = run_overrides(self._runs_for(setting)[0], self.extra, self.compose)
+        hints = suggestions(self.configs, [*taken, setting.override])
+        if hints:
+            return hints[-1].partition(": ")[2]
+        try:
+            self.compose([*taken, setting.override])
+        except ConfigError as error:
+            return str(error.__cause__ or error).partition("\n")[0]
+        return "it does not go with the other settings"

@@ -1,0 +1,88 @@
+"""What tables and figures were made from, so that a call that would only make the same ones again does nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ace_bench.cli.reproducing.request import ReproduceRequest
+from ace_bench.core.digest import digest_of
+from ace_bench.core.resources import config_folders, import_folder
+from ace_bench.report.records import run_folders
+
+FILE = "reproduced.json"
+"""In the results folder: by what was asked for, a digest of what it was made from, and those of the files made."""
+
+_READ, _LARGE = ("config.yaml", "metrics.json", "environment.json", "status.json"), ("journal.jsonl", "calls.jsonl")
+_LIBRARIES = ("matplotlib", "numpy")
+
+
+class Manifest:
+    """Knows whether everything that is asked for has been made, from the runs that there are, by this version."""
+
+    def __init__(self, asked: ReproduceRequest) -> None:
+        self._asked = asked
+        self._file = asked.results / FILE
+        self._key = digest_of(
+            [asked.names, asked.backbone, asked.seeds, str(asked.results), asked.overrides, asked.differences],
+        )
+
+    @property
+    def holds(self) -> bool:
+        """Whether all files are there as they were made, and nothing that they were made from has changed."""
+        known = self._known().get(self._key)
+        if known is None or any(_digest(self._asked.results / file) != made for file, made in known["files"].items()):
+            return False
+        return bool(known["inputs"] == self.inputs())
+
+    def keep(self, inputs: str, files: Iterable[Path]) -> None:
+        """Note that ``files`` were made from ``inputs``, all runs being finished."""
+        made = {str(file.relative_to(self._asked.results)): _digest(file) for file in files}
+        kept = {**self._known(), self._key: {"inputs": inputs, "files": made}}
+        partial = self._file.with_name(self._file.name + ".part")
+        partial.write_bytes(msgspec.json.format(msgspec.json.encode(kept)))
+        partial.replace(self._file)
+
+    def inputs(self) -> str:
+        """Digest of the program, its configuration, and all runs in the results folder."""
+        return digest_of(
+            {
+                "program": [[str(file), _digest(file)] for file in _program()],
+                "libraries": {name: version(name) for name in _LIBRARIES},
+                "runs": {
+                    str(folder.relative_to(self._asked.results)): list(_stamps(folder))
+                    for folder in run_folders(self._asked.results)
+                },
+            }
+        )
+
+    def _known(self) -> Mapping[str, Any]:
+        try:
+            found = msgspec.json.decode(self._file.read_bytes(), type=dict[str, dict[str, Any]])
+        except (OSError, msgspec.MsgspecError):
+            return {}  # there is none, or it was spoilt: everything is made again
+        return {key: entry for key, entry in found.items() if entry.keys() == {"inputs", "files"}}
+
+
+def _program() -> Iterator[Path]:
+    package = import_folder() / "ace_bench"
+    for folder, pattern in ((package, "*.py"), (package, "*.yaml"), *((one, "*.yaml") for one in config_folders())):
+        yield from sorted(folder.rglob(pattern))
+
+
+def _stamps(folder: Path) -> Iterator[object]:
+    """Tell a run from what it was before: what is small by its content, the rest by its size and time."""
+    for name in _READ:
+        yield _digest(folder / name)
+    for name in _LARGE:
+        file = folder / name
+        yield [file.stat().st_size, file.stat().st_mtime_ns] if file.is_file() else None
+
+
+def _digest(file: Path) -> str | None:
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None

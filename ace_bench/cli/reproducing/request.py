@@ -1,0 +1,128 @@
+"""What a user asks to be reproduced: which results of the paper, with which backbone, seeds and other settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.report.experiments import Experiments, PlannedRun
+
+EMBEDDED = "embedded"
+"""The backbone of a rehearsal, which is made on sample data and costs nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReproduceRequest:
+    """``names`` are experiments, ``backbone`` is "" for that of each table, ``overrides`` are settings for the runs.
+
+    With ``differences`` all numbers are set against the paper's.
+    """
+
+    names: tuple[str, ...]
+    backbone: str
+    seeds: tuple[int, ...]
+    results: Path
+    overrides: tuple[str, ...]
+    differences: bool = False
+
+    def extra(self, model: str) -> tuple[str, ...]:
+        """Return what all runs get beside their plan; ``model`` is the paper's for the table."""
+        backbone = self.backbone or model
+        source = ("task.source=sample",) if backbone == EMBEDDED else ()
+        return (f"backbone={backbone}", *source, *self.overrides)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One run to be made: its plan, what it gets beside it, and its seed."""
+
+    planned: PlannedRun
+    extra: tuple[str, ...]
+    seed: int
+
+
+def read_asked(settings: Sequence[str], experiments: Experiments, *, differences: bool = False) -> ReproduceRequest:
+    """Sort ``table=2 backbone=... seed=0,1 limit=20`` out; raises ``ConfigError`` and ``DataError``."""
+    names: dict[str, None] = {}
+    backbone, seeds, results = "", "0", "results"
+    overrides: dict[str, str] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise ConfigError(f"{setting} is no setting; write table={setting}, or a setting of a run")
+        match key:
+            case "table" | "figure":
+                names.update(dict.fromkeys(_names(key, value, experiments)))
+            case "backbone":
+                backbone = value
+            case "seed":
+                seeds = value
+            case "results":
+                results = value
+            case "task" | "method" | "mode" | "labels":
+                raise ConfigError(f"{setting} would make all rows alike: they choose their own {key}, so leave it out")
+            case _:
+                overrides.pop(key, None)  # one that is given twice has its last value, as for a single run
+                overrides[key] = setting
+    if not names:
+        raise ConfigError("say what to reproduce: table=2, table=1,3, figure=2, table=all; --list tells what there is")
+    if not all(seed.isdecimal() for seed in seeds.split(",")):
+        raise ConfigError(f"seed={seeds} must be whole numbers from 0 up, such as seed=0,1,2")
+    return ReproduceRequest(
+        names=tuple(names),
+        backbone=backbone,
+        seeds=tuple(dict.fromkeys(map(int, seeds.split(",")))),
+        results=Path(results),
+        overrides=tuple(overrides.values()),
+        differences=differences,
+    )
+
+
+def jobs(asked: ReproduceRequest, experiments: Experiments) -> list[Job]:
+    """Return all runs that were asked for, each once and after those it needs."""
+    found: dict[Job, None] = {}
+    for name in asked.names:
+        for table, planned in _planned(name, experiments):
+            extra = asked.extra(experiments.paper.table(table).model)
+            found.update(dict.fromkeys(Job(planned=planned, extra=extra, seed=seed) for seed in asked.seeds))
+    return list(found)
+
+
+def count(name: str, experiments: Experiments) -> int:
+    """Return the number of runs of an experiment, for one seed."""
+    return len(dict.fromkeys(_planned(name, experiments)))
+
+
+def _names(kind: str, value: str, experiments: Experiments) -> Iterator[str]:
+    known = [name for name in experiments.by_name if count(name, experiments)]
+    for wanted in value.split(","):
+        own = {name: name.removeprefix("figure_") for name in known if name.startswith("figure_") == (kind == "figure")}
+        found = known if wanted == "all" else [name for name, own_name in own.items() if wanted in _spellings(own_name)]
+        if not found:
+            raise DataError(f"no runs make {kind} {wanted}; there are {kind}s {', '.join(own.values())}")
+        yield from found
+
+
+def _spellings(name: str) -> tuple[str, str]:
+    return name, name.rstrip("ab")  # table=4 is 4a and 4b
+
+
+def _planned(name: str, experiments: Experiments) -> Iterator[tuple[str, PlannedRun]]:
+    """Yield the runs of an experiment with the table whose model they are made with."""
+    experiment = experiments.by_name[name]
+    for planned in experiments.runs(name):
+        yield experiment.paper, planned
+    for bars in experiment.bars.values():
+        for ref in bars.values():
+            table, row, column = ref.split("/")
+            for part in experiments.paper.table(table).columns[column].mean_of or (column,):
+                for planned in _with_needs(experiments.run(table, row, part)):
+                    yield table, planned
+
+
+def _with_needs(planned: PlannedRun) -> Iterator[PlannedRun]:
+    for need in planned.needs:
+        yield from _with_needs(need.run)
+    yield planned

@@ -1,0 +1,79 @@
+"""How the runs that make a result stand: finished, begun, or missing."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+
+from ace_bench.cli.reproducing.request import Job
+from ace_bench.core.program import command_line
+from ace_bench.report.experiments import TESTED, Need
+from ace_bench.report.histories import write_around_fall
+from ace_bench.report.matching import Runs
+from ace_bench.report.overrides import Compose, run_overrides
+from ace_bench.report.records import RunSummary, find_runs
+
+NAME = "paper"
+"""The name that all these runs have in common."""
+
+
+class State(StrEnum):
+    """``waiting``: another run makes a context that it needs. ``needless``: that run made none, as nothing fell."""
+
+    FINISHED = "finished"
+    BEGUN = "begun"
+    MISSING = "missing"
+    WAITING = "waiting"
+    NEEDLESS = "needless"
+
+
+class Standing:
+    """What is in a results folder at one moment."""
+
+    def __init__(self, results: Path, compose: Compose) -> None:
+        """Read all runs under ``results``."""
+        self._results = results
+        self._runs = Runs(find_runs(results).runs, compose)
+
+    def run(self, job: Job) -> RunSummary | None:
+        """Return the run on disk."""
+        return self._runs.find(job.planned, seed=job.seed, extra=job.extra)
+
+    def state(self, job: Job) -> State:
+        """Say how a run stands; raises ``ConfigError`` where an override does not fit."""
+        run = self.run(job)
+        if run is not None:
+            return State.FINISHED if run.finished else State.BEGUN
+        if self._overrides(job) is None:
+            return State.WAITING
+        return State.MISSING if all(self._made(job, need) for need in job.planned.needs) else State.NEEDLESS
+
+    def command(self, job: Job, *, more: Sequence[str] = ()) -> list[str] | None:
+        """Return the arguments of ``ace-bench run``; ``None`` while a run that it needs is not finished."""
+        overrides = self._overrides(job)
+        if overrides is None:
+            return None
+        return [*overrides, f"seed={job.seed}", f"name={NAME}", f"results={self._results}", *more]
+
+    def _made(self, job: Job, need: Need) -> bool:
+        """Have the contexts around a run's sharpest fall written; false where there was no fall."""
+        run = self._runs.find(need.run, seed=job.seed, extra=job.extra)
+        return need.context == TESTED or (run is not None and write_around_fall(run.folder))
+
+    def _overrides(self, job: Job) -> list[str] | None:
+        return self._runs.overrides(job.planned, seed=job.seed, extra=job.extra)
+
+
+def shown(job: Job, compose: Compose, command: Sequence[str] | None = None) -> str:
+    """Write a run's command as a user would type it, without what it waits for where that is not known yet."""
+    words = command or [*run_overrides(job.planned, job.extra, compose), f"seed={job.seed}"]
+    needs = "" if command else "".join(f"  # then {need.setting}=..." for need in job.planned.needs)
+    return f"{command_line('run')} {shlex.join(words)}{needs}"
+
+
+def command_to_run(arguments: Sequence[str]) -> list[str]:
+    """Return the command line that runs an experiment with this interpreter."""
+    return [sys.executable, "-m", "ace_bench", "run", *arguments]

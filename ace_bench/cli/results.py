@@ -1,0 +1,71 @@
+"""The command line that making tables and making figures share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from rich.console import Console
+
+from ace_bench.cli.arguments import Parser
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.resources import configs_folder
+from ace_bench.report.tables.results_index import ResultsIndex
+
+DIFFERENCES = "set all numbers against the paper's, also those that were not measured in its setting"
+
+
+class Write(Protocol):
+    """Writes what is named (all, if nothing is) to a folder; returns the files."""
+
+    def __call__(
+        self, gathered: ResultsIndex, out: Path, which: Sequence[str], /, *, with_paper: bool, differences: bool
+    ) -> Sequence[Path]:
+        """Write them, with the paper's numbers and with all differences to them if asked."""
+        ...
+
+
+def make(what: str, write: Write, description: str, arguments: Sequence[str]) -> int:
+    """Run a script that makes ``what`` (``table``): read its command line, have it written, return its exit status."""
+    parser = Parser(f"{what}s", description)
+    parser.add_argument("overrides", nargs="*", help=f"{what}=NAME, and what the runs were made with (backbone=...)")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of runs (default: results)")
+    parser.add_argument("--out", type=Path, help=f"where to write (default: RESULTS/{what}s)")
+    parser.add_argument("--with-paper", action="store_true", help="the paper's numbers beside simulated runs, too")
+    parser.add_argument("--differences", action="store_true", help=DIFFERENCES)
+    options = parser.parse_intermixed_args(arguments)
+    console = Console(highlight=False, soft_wrap=True)
+    which, extra = _sorted(what, options.overrides)
+    gathered = ResultsIndex(results=options.results, configs=configs_folder(), extra=extra)
+    if not gathered.found.runs:
+        raise ConfigError(f"there are no runs in {options.results}; make some, or name their folder by --results")
+    files = write(
+        gathered,
+        options.out or options.results / f"{what}s",
+        which,
+        with_paper=options.with_paper,
+        differences=options.differences,
+    )
+    for damaged in gathered.found.damaged:
+        console.print(f"left out: {damaged.reason}", style="yellow", markup=False)
+    if not files:
+        console.print(f"no finished run fills a {what} asked for", style="yellow")
+    for file in files:
+        console.print(str(file), markup=False)
+    return 0
+
+
+def _sorted(what: str, overrides: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Split ``table=2,3 backbone=...`` into what is wanted and what the runs were made with."""
+    which: list[str] = []
+    extra: list[str] = []
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if not equals:
+            raise ConfigError(f"{override} is no setting; write {what}={override}, or a setting of a run")
+        if key == what:
+            which += value.split(",")
+        else:
+            extra.append(override)
+    return which, tuple(extra)

@@ -1,0 +1,21 @@
+"""Make the paper's tables from the runs in a results folder, as Markdown, LaTeX (booktabs) and CSV.
+
+    ace-bench tables                                  every table that has a finished run
+    ace-bench tables table=2,4 --with-paper           some, with the paper's numbers in any case
+    ace-bench tables table=2 backbone=embedded limit=40
+
+Settings choose the runs that were made with them; METHOD:SETTING is one of a method's runs only. Runs with another
+model, limit or prompt set, and real and sample data, are never in one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ace_bench.cli.results import make
+from ace_bench.report.tables.write import write_tables
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Make tables and return the exit status."""
+    return make("table", write_tables, __doc__, arguments)

@@ -1,0 +1,63 @@
+"""What the tests of commands share: a web server to download from, and reproducing results in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from ace_bench.cli.main import start
+from ace_bench.report.composing import Composer
+from ace_bench.report.experiments import load_experiments
+from ace_bench.report.paper.tables import load_paper
+from ace_bench.report.tables.results_index import ResultsIndex
+from tests.cli.serving import FileServer
+from tests.launching import ROOT
+
+PAPER = load_paper()
+EXPERIMENTS = load_experiments(PAPER)
+compose = Composer(ROOT / "configs")
+
+Reproduce = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def server() -> Iterator[FileServer]:
+    """Run a local file server for one test."""
+    running = FileServer()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    """The command's module."""
+    return import_module("ace_bench.cli.reproduce")
+
+
+@pytest.fixture
+def one_composer(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compose each configuration once for all tests."""
+
+    def gathered(**settings: Any) -> ResultsIndex:
+        found = ResultsIndex(**settings)
+        found.__dict__.update(experiments=EXPERIMENTS, compose=compose)
+        return found
+
+    monkeypatch.setattr(script, "ResultsIndex", gathered)
+
+
+@pytest.fixture
+def reproduce(script: ModuleType, one_composer: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Reproduce:
+    """Call the command with results in ``tmp_path``; returns its exit status and what it printed."""
+
+    def run(*arguments: str) -> tuple[int, str]:
+        status = start("reproduce", [*arguments, f"results={tmp_path}"])
+        output = capsys.readouterr()
+        return status, output.out + output.err
+
+    return run

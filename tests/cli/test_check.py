@@ -1,0 +1,112 @@
+"""The data check, on sample sets, good data and bad data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from importlib import import_module
+
+import pytest
+
+from ace_bench.cli.main import start
+from ace_bench.core.errors import ConfigError
+from ace_bench.tasks.appworld.catalogue import Catalogue
+from ace_bench.tasks.appworld.engine import find_engine
+from ace_bench.tasks.appworld.task import AppWorld
+from ace_bench.tasks.data import RemoteFile
+from ace_bench.tasks.formula import Formula
+
+
+@pytest.fixture(scope="module")
+def script():
+    return import_module("ace_bench.cli.check")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    row = {"context": 'Use formula X. Question: "How much?". Answer:', "target": "5.0"}
+    for split in ("train", "val", "test"):
+        (tmp_path / f"{split}.jsonl").write_text(json.dumps(row) + "\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("task", ["ddxplus", "finer", "formula"])
+def test_sample_sets_pass(script, task, capsys):
+    assert start("check", [task, "--source", "sample"]) == 0
+    out = capsys.readouterr().out
+    assert "sample data" in out
+    assert out.count("100.00") >= 6
+    assert "quirk" in out
+
+
+def test_says_whether_a_file_is_the_official_one(script, folder, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    checksum = hashlib.sha256((folder / "test.jsonl").read_bytes()).hexdigest()
+    monkeypatch.setattr(Formula, "downloads", (RemoteFile(name="test.jsonl", url="", sha256=checksum),))
+    assert start("check", ["formula", "--data-dir", str(folder)]) == 0
+    out = capsys.readouterr().out
+    assert out.count("the official file") == 1
+    assert out.count("no published file known") == 2
+
+
+def test_bad_line_fails_with_file_and_line(script, folder, capsys):
+    with (folder / "val.jsonl").open("a") as file:
+        file.write("{broken\n")
+    assert start("check", ["formula", "--data-dir", str(folder)]) == 2
+    assert "val.jsonl, line 2: broken JSON" in capsys.readouterr().err
+
+
+def test_gold_that_is_graded_as_wrong_fails(script, capsys, monkeypatch):
+    grade = script.grade_golds
+
+    def without_first(task, samples):
+        graded = grade(task, samples)
+        sample, _ = graded[0]
+        with task.open(sample) as session:
+            return [(sample, session.grade(None)), *graded[1:]]
+
+    monkeypatch.setattr(script, "grade_golds", without_first)
+    assert start("check", ["formula", "--source", "sample"]) == 1
+    assert "formula-test-0001: the gold answer is graded as wrong" in capsys.readouterr().out
+
+
+def test_unknown_task_and_absent_folder(script, capsys, tmp_path):
+    assert start("check", ["nope"]) == 2
+    assert "there is no task nope" in capsys.readouterr().err
+    assert start("check", ["finer", "--data-dir", str(tmp_path / "typo")]) == 2
+    assert "is not a folder" in capsys.readouterr().err
+
+
+@pytest.fixture
+def one_each(monkeypatch):
+    """AppWorld's mini-world, one sample a split: an episode takes a second."""
+    try:
+        find_engine()
+    except ConfigError as error:
+        pytest.skip(str(error))
+    read = AppWorld.samples
+    monkeypatch.setattr(AppWorld, "samples", lambda task, split: read(task, split)[:1])
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("one_warm_engine")
+def test_reference_solutions_of_tasks_for_agents_are_run(script, one_each, capsys):
+    assert start("check", ["appworld", "--source", "sample"]) == 0
+    assert capsys.readouterr().out.count("tgc 100.00") == 3
+
+
+@pytest.mark.usefixtures("one_warm_engine")
+def test_hidden_solutions_are_left_out_and_wrong_ones_told(script, one_each, capsys, monkeypatch):
+    truth = Catalogue.truth
+
+    def changed(catalogue, task):
+        hidden = task in catalogue.ids("test_normal")
+        return replace(truth(catalogue, task), solution="" if hidden else "def solution(apis, requester): pass")
+
+    monkeypatch.setattr(Catalogue, "truth", changed)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert start("check", ["appworld", "--source", "sample"]) == 1
+    out = capsys.readouterr().out
+    assert "1 without a reference" in out
+    assert out.count("the gold answer is graded as wrong") == 2

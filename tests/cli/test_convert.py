@@ -1,0 +1,143 @@
+"""Data that is made of a data set of the hub or of an original release, by the command that downloads."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from importlib import import_module
+
+import pytest
+
+from ace_bench.cli.main import start
+from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.tasks.catalog import make_task
+from ace_bench.tasks.ddxplus import Ddxplus
+from ace_bench.tasks.hub import hub_rows
+
+CARD = """---
+configs:
+- config_name: ddxplus
+  data_files:
+  - {split: train, path: ddxplus/train.parquet}
+  - {split: validate, path: ddxplus/validate.parquet}
+  - {split: test, path: ddxplus/test.parquet}
+---
+"""
+
+
+@pytest.fixture(scope="module")
+def script():
+    return import_module("ace_bench.cli.data")
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """Lay out a data set as the hub has it, in a local folder that the task takes for the hub."""
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    datasets.disable_progress_bars()
+
+    def lay_out(card=CARD, **columns):
+        folder = tmp_path / "StreamBench"
+        (folder / "ddxplus").mkdir(parents=True)
+        (folder / "README.md").write_text(card)
+        for split, count in (("train", 3), ("validate", 2), ("test", 4)):
+            fields = {
+                "AGE": [40] * count,
+                "PATIENT_PROFILE": [f"Patient {n} of {split} coughs: é.\nYes." for n in range(count)],
+                "PATHOLOGY": ["Anemia", "GERD", "Myocarditis", "Croup"][:count],
+            }
+            made = datasets.Dataset.from_dict({columns.get(name, name): values for name, values in fields.items()})
+            made.to_parquet(folder / "ddxplus" / f"{split}.parquet")
+        monkeypatch.setattr(Ddxplus, "hub", replace(Ddxplus.hub, path=str(folder)))
+        return folder
+
+    return lay_out
+
+
+def test_a_data_set_of_the_hub_becomes_the_files_of_the_task(script, hub, tmp_path, capsys):
+    hub()
+    arguments = ["ddxplus", "--dir", str(tmp_path / "data")]
+    assert start("data", arguments) == 0
+    assert "test.jsonl: 4 rows, written" in capsys.readouterr().err
+    lines = (tmp_path / "data" / "val.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"PATIENT_PROFILE": "Patient 0 of validate coughs: é.\nYes.", "PATHOLOGY": "Anemia"},
+        {"PATIENT_PROFILE": "Patient 1 of validate coughs: é.\nYes.", "PATHOLOGY": "GERD"},
+    ]
+    task = make_task("ddxplus", data_dir=str(tmp_path / "data"), train_size=4, sample_allowed=False)
+    assert [len(task.samples(split)) for split in ("train", "val", "test")] == [4, 1, 4]
+    assert start("data", arguments) == 0
+    assert capsys.readouterr().err.count("already there and the same") == 3
+
+
+def test_files_that_differ_are_left_alone(script, hub, tmp_path, capsys):
+    hub()
+    (tmp_path / "val.jsonl").write_text("my own\n")
+    assert start("data", ["ddxplus", "--dir", str(tmp_path)]) == 2
+    assert "val.jsonl is there and differs; move it away" in " ".join(capsys.readouterr().err.split())
+    assert (tmp_path / "val.jsonl").read_text() == "my own\n"
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_what_the_hub_lacks_is_named(hub):
+    hub(PATHOLOGY="LABEL")
+    with pytest.raises(DataError, match="split train: no field PATHOLOGY; check --revision"):
+        list(hub_rows(Ddxplus.hub))
+    with pytest.raises(DataError, match="has no split dev, only train, validate, test"):
+        list(hub_rows(replace(Ddxplus.hub, fields=("AGE",), splits={"dev": "val"})))
+    with pytest.raises(DataError, match=r"\(medqa\) at [0-9a-f]{40} cannot be loaded from the hub: "):
+        list(hub_rows(replace(Ddxplus.hub, config="medqa")))
+
+
+def test_a_hub_out_of_reach_is_one_sentence(monkeypatch):
+    datasets = pytest.importorskip("datasets")
+
+    def unreachable(*_, **__):
+        raise ConnectionError("Couldn't reach the Hub")
+
+    monkeypatch.setattr(datasets, "load_dataset", unreachable)
+    with pytest.raises(DataError, match=r"cannot be loaded from the hub: Couldn't reach the Hub; check the network"):
+        list(hub_rows(Ddxplus.hub))
+
+
+def test_without_the_library_the_mend_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(ConfigError, match=r"pip install -e '\.\[data\]'"):
+        list(hub_rows(Ddxplus.hub))
+
+
+def test_options_that_a_task_has_no_use_for(script, tmp_path, capsys):
+    assert start("data", ["finer", "--release", str(tmp_path)]) == 2
+    assert "drop --release" in capsys.readouterr().err
+    assert start("data", ["finer", "--revision", "main"]) == 2
+    assert "drop --revision" in capsys.readouterr().err
+
+
+def test_a_release_with_a_bad_patient_leaves_nothing_half_done(script, tmp_path, capsys):
+    evidence = {
+        "name": "E_1",
+        "question_en": "Do you sneeze?",
+        "is_antecedent": False,
+        "default_value": 0,
+        "value_meaning": {},
+        "possible-values": [],
+        "data_type": "B",
+    }
+    names = {"cond-name-eng": "Anemia", "cond-name-fr": "Anémie", "symptoms": {}, "antecedents": {}}
+    release = tmp_path / "release"
+    release.mkdir()
+    (release / "release_evidences.json").write_text(json.dumps({"E_1": evidence}))
+    (release / "release_conditions.json").write_text(json.dumps({"Anemia": names}))
+    header = "AGE,SEX,PATHOLOGY,EVIDENCES,INITIAL_EVIDENCE\n"
+    for split in ("train", "validate", "test"):
+        (release / f"release_{split}_patients").write_text(f"{header}40,F,Anemia,['E_1'],E_1\n")
+    (release / "release_test_patients").write_text(f"{header}40,F,Anemia,['E_2'],E_1\n")
+    arguments = ["ddxplus", "--release", str(release), "--dir", str(tmp_path / "data"), "--rows", "5"]
+    assert start("data", arguments) == 2
+    assert "evidence 'E_2' is not in" in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
+    (release / "release_test_patients").write_text(f"{header}41,F,Anemia,['E_1'],E_1\n")
+    assert start("data", arguments) == 0
+    assert [path.name for path in sorted((tmp_path / "data").iterdir())] == ["test.jsonl", "train.jsonl", "val.jsonl"]

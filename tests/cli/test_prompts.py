@@ -1,0 +1,220 @@
+"""Prompts of the authors' format as a prompt set: the words are of this test, the form is theirs."""
+
+from importlib import import_module
+
+import pytest
+
+from ace_bench.agents.react.dialogue import read_dialogue
+from ace_bench.cli.main import start
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.resources import prompts_folder
+from ace_bench.core.types import Message
+from ace_bench.store.prompts import PromptSet
+from ace_bench.tasks.appworld.engine import find_engine
+from tests.cli import stand_ins
+from tests.launching import launch
+from tests.runners.scripted import Scripted, answer, delta, play, reflection
+
+GENERATOR = '''"""Said by the module."""
+GENERATOR_PROMPT = """Playbook: {} | Reflection: {} | Question: {} | Context: {}
+Reply: {{"final_answer": "x", "of": {{"a": 1}}}} {{% keep %}} {{{{ both }}}}"""
+raise RuntimeError("never run")
+'''
+REFLECTOR = '''REFLECTOR_PROMPT = """Q {} R {} A {} G {} F {} B {}"""
+REFLECTOR_PROMPT_NO_GT = (
+    "blind Q {} R {} A {} "
+    "F {} B {}"
+)
+'''
+CURATOR = '''CURATOR_PROMPT = """gold {token_budget} {current_step}/{total_samples} {playbook_stats}
+{recent_reflection} || {current_playbook} || {question_context} {{"operations": []}}"""
+CURATOR_PROMPT_NO_GT = """no gold {current_playbook} {recent_reflection}"""
+'''
+
+
+@pytest.fixture(scope="module")
+def script():
+    return import_module("ace_bench.cli.prompts")
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    folder = tmp_path / "checkout" / "ace" / "prompts"
+    folder.mkdir(parents=True)
+    for name, text in (("generator", GENERATOR), ("reflector", REFLECTOR), ("curator", CURATOR)):
+        (folder / f"{name}.py").write_text(text)
+    return tmp_path / "checkout"
+
+
+def test_places_are_filled_and_braces_stay(script, checkout, tmp_path):
+    assert start("prompts", [str(checkout), str(tmp_path / "out")]) == 0
+    prompts = PromptSet(tmp_path / "out", task="finer", prompt_group="qa")
+    asked = {"background": "b ", "question": "q {{ x }}"}
+    shown = prompts.render("generator", {**asked, "official_playbook": lambda: "P", "reflection": "R"})
+    assert shown == (
+        Message(
+            role="user",
+            content="Playbook: P | Reflection: R | Question: b q {{ x }} | Context: \n"
+            'Reply: {"final_answer": "x", "of": {"a": 1}} {% keep %} {{ both }}',
+        ),
+    )
+    attempt = {**asked, "reasoning": "r", "answer": "a", "feedback": "f", "bullets": "u"}
+    assert prompts.render("reflector", {**attempt, "gold": "g"})[0].content == "Q b q {{ x }} R r A a G g F f B u"
+    assert prompts.render("reflector", {**attempt, "gold": None})[0].content == "blind Q b q {{ x }} R r A a F f B u"
+
+
+def test_a_run_uses_the_set(script, checkout, tmp_path):
+    assert start("prompts", [str(checkout), str(tmp_path / "out")]) == 0
+    scripted = Scripted(
+        generator=lambda _: answer("wrong"), reflector=lambda _: reflection("why"), curator=lambda _: delta("a lesson")
+    )
+    ran = play(tmp_path / "runs", f"prompts={tmp_path / 'out'}", script=scripted, train=2, test=1)
+    assert ran.status == 0
+    last = scripted.of("generator")[-1].prompt
+    assert "Playbook: ## STRATEGIES\n\n## OTHERS\n[others-00001] helpful=0 harmful=0 :: a lesson" in last
+    curator = scripted.of("curator")[0].prompt
+    assert curator.startswith('gold 80000 1/2 {"total_bullets": 0, "total_tokens": 0}')
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("generator", "GENERATOR_PROMPT = '{} {} {}'", "generator.py: GENERATOR_PROMPT: fewer than 4 places"),
+        ("generator", "GENERATOR_PROMPT = '{} {} {} {} {}'", "place to fill that is not known"),
+        ("generator", "GENERATOR_PROMPT = '{'", "no format string"),
+        ("generator", "GENERATOR_PROMPT = make()", "assigns no text to GENERATOR_PROMPT"),
+        ("curator", CURATOR.replace("{playbook_stats}", "{other}"), "not known: {other}"),
+        ("reflector", "def (", "line 1: no Python"),
+    ],
+)
+def test_a_checkout_of_another_form_is_told_and_nothing_is_written(
+    *, file, text, message, script, checkout, tmp_path, capsys
+):
+    (checkout / "ace" / "prompts" / f"{file}.py").write_text(text)
+    assert start("prompts", [str(checkout), str(tmp_path / "out")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_checkout_and_a_taken_folder_are_told(script, checkout, tmp_path, capsys):
+    assert start("prompts", [str(tmp_path), str(tmp_path / "out")]) == 2
+    assert "is it a checkout" in capsys.readouterr().err
+    assert start("prompts", [str(checkout), str(tmp_path)]) == 2
+    assert "is there already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("style", [("**", ":**"), ("## ", ""), ("", ":")])
+def test_the_embedded_reader_learns_from_such_a_set_as_from_ours(style, script, tmp_path):
+    out = tmp_path / "out"
+    assert start("prompts", [str(stand_ins.finance(tmp_path / "checkout", style)), str(out)]) == 0
+    settings = ("task=formula", "task.source=sample", "mode.epochs=1", "limit={train: 30, test: 30}")
+    ours = launch(tmp_path / "ours", *settings).metrics["headline"]
+    theirs = launch(tmp_path / "theirs", *settings, f"prompts={out}").metrics["headline"]
+    assert theirs["after"] > theirs["before"] + 10
+    assert (theirs["before"], theirs["after"]) == (ours["before"], ours["after"])
+
+
+@pytest.fixture
+def apps(tmp_path):
+    return stand_ins.appworld(tmp_path / "apps")
+
+
+FIELDS = {
+    "question": "Do {{ it }}.", "background": "- supervisor: you\n", "reflection": "(none)", "labels": "gold",
+    "first_name": "Bo", "last_name": "Lund", "email": "bo@x.y", "phone_number": "555", "gold": "SOLUTION",
+    "feedback": "REPORT", "trajectory": "STEPS", "reasoning": "WHY",
+    "official_playbook": lambda counters: f"PLAYBOOK {counters}",
+}  # fmt: skip
+
+
+def test_files_are_told_by_what_they_fill(script, apps, tmp_path, capsys):
+    assert start("prompts", [str(apps), str(tmp_path / "out")]) == 0
+    told = capsys.readouterr().out
+    for role, file in (
+        ("Generator with a playbook", "with_playbook.txt"),
+        ("Reflector with ground truth", "study.txt"),
+        ("Reflector without ground truth", "study_blindly.txt"),
+        ("Curator", "look_after.txt"),
+    ):
+        assert f"{role}: {apps / 'experiments' / 'prompts' / file}\n" in told
+    prompts = PromptSet(tmp_path / "out", task="appworld", prompt_group="agent")
+    system, task = prompts.render("generator", FIELDS)
+    assert system.content.endswith("The apps:\n- supervisor: you\n\n## Playbook\nPLAYBOOK False")
+    assert task.content.endswith("My name is Bo Lund, bo@x.y, 555.\nTask: Do {{ it }}.")
+    again = prompts.render("generator", {**FIELDS, "reflection": "Look again."})[-1].content
+    assert again.endswith("Task: Do {{ it }}.\n\nReflection on an earlier attempt at this task:\nLook again.")
+    examples = read_dialogue(prompts.render("demonstrations", {})[-1].content, name="demonstrations")
+    assert [message.role for message in examples] == ["user", "assistant", "user", "assistant"]
+    assert examples[0].content.startswith("Here is how somebody else was helped.")
+    assert "print({'a': {'b': 1}}, f\"{len(apis" in examples[1].content
+    (study,) = prompts.render("reflector", FIELDS)
+    assert "## Ground truth code\nSOLUTION\n\n## Test report\nREPORT\n" in study.content
+    assert "Task: Do {{ it }}.\n\nSTEPS" in study.content
+    assert study.content.endswith('"key_insight": "{like this}"}')
+    (blind,) = prompts.render("reflector", {**FIELDS, "labels": "correctness"})
+    assert "SOLUTION" not in blind.content
+    assert "## Execution error\nREPORT" in blind.content
+    (curator,) = prompts.render("curator", {**FIELDS, "reflection": "WHAT WAS LEARNT"})
+    assert "WHAT WAS LEARNT" in curator.content
+    assert curator.content.endswith('"content": ""}]}')
+
+
+def test_a_dialogue_of_one_turn_keeps_our_examples(script, apps, tmp_path):
+    one = apps / "one.txt"
+    one.write_text("USER:\n{{ playbook }} {{ input_str }}")
+    assert start("prompts", [str(apps), str(tmp_path / "out"), "--generator", str(one)]) == 0
+    ours = prompts_folder() / "default" / "agent" / "demonstrations.j2"
+    assert (tmp_path / "out" / "agent" / "demonstrations.j2").read_text() == ours.read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda folder: (folder / "look_after.txt").unlink(), "no file looks like the Curator; name it with --curator"),
+        (
+            lambda folder: (folder / "second.txt").write_text((folder / "study.txt").read_text()),
+            "2 files could be the Reflector with ground truth: experiments/prompts/second.txt, experiments/prompts/",
+        ),
+        (lambda folder: _swap(folder / "study.txt", "{{test_report}}", "{{other}}"), "not known: {{other}}"),
+        (lambda folder: _swap(folder / "look_after.txt", "{guidebook}", "{other}"), "not known: {other}"),
+        (lambda folder: _swap(folder / "with_playbook.txt", "I look.", "{{ playbook }}"), "a worked example holds"),
+        (lambda folder: _swap(folder / "with_playbook.txt", "The apps:", "{% if x %}"), "more than places to fill"),
+        (lambda folder: _swap(folder / "with_playbook.txt", "Now for", "ASSISTANT:\nNow for"), "ends with a turn USER"),
+    ],
+)
+def test_what_does_not_fit_is_told_and_nothing_is_written(*, change, message, script, apps, tmp_path, capsys):
+    change(apps / "experiments" / "prompts")
+    assert start("prompts", [str(apps), str(tmp_path / "out")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def _swap(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_a_named_file_settles_it(script, apps, tmp_path, capsys):
+    folder = apps / "experiments" / "prompts"
+    (folder / "second.txt").write_text((folder / "study.txt").read_text())
+    named = ("--reflector", "experiments/prompts/second.txt")
+    assert start("prompts", [str(apps), str(tmp_path / "out"), *named]) == 0
+    assert "Reflector with ground truth: " + str(folder / "second.txt") in capsys.readouterr().out
+    finance = stand_ins.finance(tmp_path / "finance")
+    assert start("prompts", [str(finance), str(tmp_path / "other"), *named]) == 2
+    assert "--reflector is for a checkout of ace-agent/ace-appworld" in capsys.readouterr().err
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("one_warm_engine")
+def test_an_agent_learns_with_the_imported_set(script, apps, tmp_path):
+    try:
+        find_engine()
+    except ConfigError as error:
+        pytest.skip(str(error))
+    assert start("prompts", [str(apps), str(tmp_path / "out")]) == 0
+    settings = ("task=appworld", "task.source=sample", "limit=1", "mode.epochs=1", f"prompts={tmp_path / 'out'}")
+    ran = launch(tmp_path / "runs", *settings)
+    assert ran.metrics["headline"]["before"] == 0
+    assert ran.metrics["headline"]["after"] == 100

@@ -1,0 +1,234 @@
+"""Reproducing results: what is run, what is skipped, what a failure does, what it would cost."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ace_bench.core.errors import ConfigError
+from ace_bench.report.experiments import ColumnPlan, Experiment, Experiments, RowPlan
+from ace_bench.report.records import find_runs
+from ace_bench.report.tables.results_index import ResultsIndex
+from ace_bench.runners.override_help import explain_overrides
+from tests.cli.conftest import EXPERIMENTS, PAPER, compose
+from tests.launching import ROOT
+
+REHEARSED = ("table=4b", "backbone=embedded", "limit=2")
+
+
+def finished(results):
+    return sorted(run.method for run in find_runs(results).runs if run.finished)
+
+
+def test_what_is_missing_is_run_once_and_makes_the_table(reproduce, tmp_path):
+    status, said = reproduce(*REHEARSED, "--dry-run")
+    assert (status, said.count("missing ")) == (0, 2)
+    assert not list(tmp_path.iterdir())
+    status, said = reproduce(*REHEARSED)
+    assert status == 0, said
+    assert finished(tmp_path) == ["ace", "dc"]
+    (table,) = tmp_path.glob("tables/table_04b_*.md")
+    assert "simulated" in table.read_text()
+    assert str(table) in said
+    written, changed = table.read_text(), table.stat().st_mtime_ns
+    status, said = reproduce(*REHEARSED)
+    assert (status, said.count("\n")) == (0, 1)
+    assert said.startswith("Nothing to do: all 2 runs are finished")
+    assert table.stat().st_mtime_ns == changed
+    for spoil in (table.unlink, lambda: table.write_text("mine")):
+        spoil()
+        assert "0 of 2 runs to do" in reproduce(*REHEARSED)[1]
+        assert table.read_text() == written
+    (journal,) = tmp_path.glob("paper/finer-dc-*/*/seed0/journal.jsonl")
+    journal.touch()
+    assert "0 of 2 runs to do" in reproduce(*REHEARSED)[1], "a run is not what it was"
+    assert reproduce(*REHEARSED, "--dry-run")[1].count("finished  ace-bench run") == 2
+    assert "ours - paper" not in table.read_text()
+    assert "0 of 2 runs to do" in reproduce(*REHEARSED, "--differences")[1]
+    assert "ours - paper" in table.read_text()
+
+
+def test_a_run_that_fails_stops_no_other_and_is_continued_by_the_next_call(reproduce, tmp_path):
+    status, said = reproduce(*REHEARSED, "limit=3", "budget.calls=8", "estimate=false")
+    assert status == 1
+    assert "failed with status 3" in said
+    assert "Stopped: " in said
+    assert finished(tmp_path) == ["dc"]
+    status, said = reproduce(*REHEARSED, "limit=3", "--only-missing")
+    assert (status, finished(tmp_path)) == (0, ["dc"])
+    assert "0 of 2 runs to do" in said
+    assert "begun " in reproduce(*REHEARSED, "limit=3", "--dry-run")[1]
+    assert reproduce(*REHEARSED, "limit=3")[0] == 0
+    assert finished(tmp_path) == ["ace", "dc"]
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_all_runs_cleanly(tmp_path):
+    command = [sys.executable, ROOT / "scripts" / "reproduce.py", *REHEARSED, "limit=60", f"results={tmp_path}"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    while len(list(tmp_path.glob("**/calls.jsonl"))) < len(os.sched_getaffinity(0)):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert {run.state for run in find_runs(tmp_path).runs} <= {"stopped", "finished"}
+
+
+def chain():
+    """An experiment of two columns, the second evaluating what the first adapted; and seeds of it."""
+    columns = {
+        "adapted": ColumnPlan(metric="accuracy", overrides=("task=finer",)),
+        "evaluated": ColumnPlan(metric="accuracy", overrides=("task=finer", "concurrency=2"), evaluates="adapted"),
+    }
+    row = RowPlan(overrides=("method=ace",), adapts="offline", ours=True, label="x")
+    plan = Experiment(title="chain", paper="2", columns=columns, rows={"row": row})
+    return Experiments(by_name={"chain": plan}, paper=PAPER)
+
+
+@pytest.mark.parametrize("fails", [pytest.param(False, marks=pytest.mark.thorough), True])
+def test_a_run_waits_for_the_one_it_needs(script, fails, tmp_path):
+    gathered = ResultsIndex(results=tmp_path, configs=ROOT / "configs")
+    gathered.__dict__["experiments"] = chain()
+    settings = ["table=chain", "backbone=embedded", "seed=0,1", "limit=2", *(["budget.calls=1"] if fails else [])]
+    asked = script.read_asked([*settings, f"results={tmp_path}"], gathered.experiments)
+    wanted = script.jobs(asked, gathered.experiments)
+    assert len(wanted) == 4
+    with (tmp_path / "said").open("w") as out:
+        console = script.Console(file=out, width=500)
+        made = script.Reproduction(asked, wanted, gathered, console, 2)
+        made._results = list  # there is no table of it
+        status = made.run(only_missing=False, dry=False)
+    said = (tmp_path / "said").read_text()
+    if fails:
+        assert (status, said.count("not started: a run that it needs")) == (1, 4)
+    else:
+        assert status == 0, said
+        contexts = [run.settings["mode"].get("context") for run in find_runs(tmp_path).runs if run.mode == "evaluate"]
+        assert [f"/seed{seed}/" in context for seed, context in enumerate(sorted(contexts))] == [True, True]
+
+
+def test_each_table_is_made_with_the_papers_model_unless_another_is_named(script):
+    asked = script.read_asked(["table=all", "seed=0,1"], EXPERIMENTS)
+    wanted = script.jobs(asked, EXPERIMENTS)
+    assert len(set(wanted)) == len(wanted)
+    backbones = {job.extra[0] for job in wanted}
+    assert backbones == {f"backbone={table.model}" for table in PAPER.tables.values() if table.model}
+    places = {job: place for place, job in enumerate(wanted)}
+    for job in wanted:
+        for need in job.planned.needs:
+            assert places[script.Job(planned=need.run, extra=job.extra, seed=job.seed)] < places[job]
+    figure = script.jobs(script.read_asked(["figure=1", "seed=0,1"], EXPERIMENTS), EXPERIMENTS)
+    assert set(figure) <= set(wanted)
+    embedded = script.jobs(script.read_asked(["table=all", "backbone=embedded"], EXPERIMENTS), EXPERIMENTS)
+    assert len(embedded) < len(wanted) / 2  # the same runs with several models are one here
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ([], "say what to reproduce"),
+        (["table=22"], "no runs make table 22; there are tables 1, 2"),
+        (["figure=5"], "no runs make figure 5; there are figures 1, 2"),
+        (["2"], "write table=2"),
+        (["table=2", "seed=-1"], "seed=-1 must be whole numbers"),
+        (["table=2", "backbone=embedded", "--estimate"], "costs nothing"),
+        (["table=2", "method.nothing=1"], "method.nothing=1 cannot be composed with any run asked for: there is no"),
+        (["table=2", "backbone=gpt_7"], "backbone=gpt_7 cannot be composed with any run asked for: did you mean gpt_5"),
+        (["table=2", "limit={2"], "limit={2 cannot be composed with any run asked for: "),
+        (["table=2", "backbone=gpt_5_1", "backbone.urls=x"], "backbone.urls=x cannot be composed with any run asked"),
+        (["table=16", "backbone.timeout=5", "backbone=embedded"], "backbone.timeout=5 cannot be composed with any"),
+        (["table=2", "method.max_reflection_rounds=1"], "fits only 12 of the 24 runs asked for, not method=base mode="),
+        (["table=2", "method.max_reflection_rounds=1"], "that have it: ace:method.max_reflection_rounds=1"),
+        (
+            ["table=2", "gep:method.auto=light"],
+            "gep:method.auto=light names no method; METHOD:SETTING takes one of ace",
+        ),
+        (["table=4b", "gepa:method.auto=light"], "is for no run asked for; give it to one of their methods, dc, ace,"),
+        (["table=2", "gepa:method.autos=light"], "there is no such key; did you mean method.auto?"),
+        (["table=2", "backbone=embedded", "gepa:method.max_full_evals=0"], "method.max_full_evals=0 must be a whole"),
+        (["table=2", "backbone=embedded", "+method.nothing=1"], "there is no setting method.nothing"),
+        (["table=2", "labels=none"], "labels=none would make all rows alike"),
+        (["table=2", "backbone=vllm"], "backbone.url=http://HOST:PORT of a running server is needed"),
+        (["table=2", "backbone=vllm", "backbone.url=http://localhost:1"], "backbone.model is not set"),
+        (["table=16", "backbone=gpt_5_1", "backbone.structured=xml"], "structured=xml"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_is_run(settings, message, reproduce, tmp_path):
+    status, said = reproduce(*settings)
+    assert status == 2
+    assert message in said.replace("\n", " ")
+    assert not list(tmp_path.iterdir())
+
+
+def estimate(script, name, row, column, *more):
+    planned = EXPERIMENTS.run(name, row, column)
+    settings = compose([*planned.overrides, f"backbone={PAPER.table(EXPERIMENTS.by_name[name].paper).model}", *more])
+    return script.together(script.Estimator(PAPER).parts(settings))
+
+
+def test_an_estimate_is_the_papers_own_count_scaled_to_samples_and_epochs(script):
+    def number(ref):
+        return PAPER.cell(ref).value
+
+    printed = number("12/ace/input") + number("14/ace/input") * 168 / 160
+    cost = estimate(script, "12", "ace", "input")
+    assert cost.prompt == pytest.approx(printed)
+    assert cost.calls == pytest.approx(number("12/ace/calls") + number("14/ace/calls") * 168 / 160)
+    output = number("12/ace/output") + number("14/ace/output") * 168 / 160
+    assert cost.usd == pytest.approx((printed * 3 + output * 4.5) / 1e6, abs=1e-4)
+    assert estimate(script, "12", "ace", "input", "limit={train: 9, test: 16}").prompt == pytest.approx(
+        number("12/ace/input") / 10 + number("14/ace/input") / 10
+    )
+    assert estimate(script, "4b", "ace", "dollars").usd == pytest.approx(2.9)
+    assert estimate(script, "4b", "dc", "latency", "limit=147").seconds == pytest.approx(65104 / 3)
+    assert estimate(script, "4a", "gepa", "latency").seconds > number("4a/gepa/latency")
+
+
+def test_what_the_paper_does_not_count_is_unknown_and_left_out_of_the_sum(script, reproduce):
+    cost = estimate(script, "2", "base", "formula")
+    assert (cost.calls, cost.prompt, cost.usd) == (200, None, None)
+    assert estimate(script, "2", "mipro", "finer").calls is None
+    assert script.together([cost, script.Cost(calls=1.0, usd=None)], at_least=True).usd is None
+    assert script.together([cost, script.Cost(calls=1.0, usd=2.0)], at_least=True).usd == 2.0
+    status, said = reproduce("table=2", "limit=100", "--estimate")
+    assert status == 0
+    assert "n/a" in said
+    assert "together, at least" in said
+
+
+def test_every_run_of_the_paper_has_an_estimate(script):
+    estimator = script.Estimator(PAPER)
+    for name in ("2", "10", "11", "18", "figure_2"):
+        for planned in EXPERIMENTS.runs(name):
+            assert estimator.parts(compose([*planned.overrides, "backbone=deepseek_v3_1"])), planned
+
+
+def test_an_unknown_result_is_listed_with_what_there_is(script, capsys):
+    assert script.main(["--list"]) == 0
+    said = capsys.readouterr().out
+    assert "table=4a" in said
+    assert "figure=2" in said
+    with pytest.raises(ConfigError, match="write table=all"):
+        script.read_asked(["all"], EXPERIMENTS)
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ("experiment=table_02", "table=2"),
+        ("+experiment=table_04a", "table=4a"),
+        ("experiment=figure_02", "figure=2"),
+        ("table=10", "table=10"),
+        ("figure=2", "figure=2"),
+    ],
+)
+def test_whoever_asks_run_py_for_a_result_is_told_what_makes_it(asked, named, capsys):
+    with pytest.raises(SystemExit) as stop, explain_overrides(ROOT / "configs", ["backbone=embedded", asked]):
+        pytest.fail("nothing is composed")
+    assert stop.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"`ace-bench reproduce {named}`" in line

@@ -1,0 +1,75 @@
+"""Results of the paper through a served model: the same runs and scores as with the embedded reader in process."""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from ace_bench.report.records import find_runs
+from ace_bench.runners import run as experiment
+from tests.cli.test_reproduce_settings import over_http, reader  # noqa: F401 - a fixture
+from tests.launching import composed
+
+SHORT = ("ace:mode.epochs=1", "ace:method.max_reflection_rounds=1", "gepa:method.max_metric_calls=3")
+ASKED = {
+    "tables 2 and 4b": ("table=2,4b", "limit=2", *SHORT, "mipro:method.auto=light"),
+    "table 1 and figure 2": ("table=1", "figure=2", "limit=1", *SHORT, "agent.max_steps=3"),
+}
+"""AppWorld is tried with one sample a split here and with two by the longer test: an attempt takes a second."""
+IN_FULL = ("table=1,2,4b", "figure=2", "limit=2", "gepa:method.max_metric_calls=20", "mipro:method.auto=light")
+LASTING = (
+    "task",
+    "method",
+    "mode",
+    "labels",
+    "splits",
+    "context",
+    "rollouts",
+    "calls",
+    "steps",
+    "operations",
+    "faults",
+)
+SCORE = ("table", "row", "column", "state", "value", "n", "faults", "better", "worse")
+
+
+@pytest.fixture
+def in_this_process(script, one_composer, monkeypatch, one_warm_engine):
+    """Make runs in this process, where AppWorld's engine is warm. Composing and all that follows is run.py's."""
+
+    def run(crew, command):
+        started = time.monotonic()
+        status = experiment.run(*composed(*command[4:]))
+        return script.Ended(status=status, seconds=time.monotonic() - started)
+
+    monkeypatch.setattr(script.Crew, "_run", run)
+
+
+def made(results: Path) -> dict[str, list[str]]:
+    """What two reproductions must have in common: of each run what lasts, and the scores of all tables."""
+    runs = [{key: run.metrics[key] for key in LASTING} for run in find_runs(results).runs]
+    tables = [csv.DictReader(path.read_text().splitlines()) for path in results.glob("tables/table_*.csv")]
+    scores = [[cell[key] for key in SCORE] for table in tables for cell in table if cell["unit"] == "percent"]
+    return {kind: sorted(map(json.dumps, some)) for kind, some in (("runs", runs), ("scores", scores))}
+
+
+def reproduced(script, results: Path, *settings: str) -> dict[str, list[str]]:
+    assert script.main([*settings, f"results={results}"]) == 0
+    return made(results)
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+def test_results_are_the_same_through_a_server(asked, reader, script, in_this_process, tmp_path):  # noqa: F811
+    served = reproduced(script, tmp_path / "served", *asked, *over_http(reader), "--jobs", "1")
+    assert reader.stats()["completions"] > 0
+    assert served == reproduced(script, tmp_path / "embedded", *asked, "backbone=embedded", "--jobs", "1")
+
+
+@pytest.mark.thorough
+def test_results_are_the_same_through_a_server_two_runs_at_a_time(reader, script, tmp_path):  # noqa: F811
+    served = reproduced(script, tmp_path / "served", *IN_FULL, *over_http(reader), "--jobs", "2")
+    assert served == reproduced(script, tmp_path / "embedded", *IN_FULL, "backbone=embedded", "--jobs", "2")
