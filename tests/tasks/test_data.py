@@ -97,7 +97,7 @@ def test_a_package_of_somebody_else_ships_its_own_sample_set(data_folder, monkey
 
 @pytest.mark.parametrize(("source", "error"), [("sample", ConfigError), ("auto", DataError)])
 def test_a_task_without_a_sample_set_never_uses_one(source, error):
-    with pytest.raises(error, match=r"has none \(sample_data=null\)|download_data"):
+    with pytest.raises(error, match=r"has none \(sample_data=null\)|ace-bench data"):
         Finer(data_dir=None, source=source, sample_data=None, sample_allowed=True)
 
 
