@@ -12,8 +12,6 @@ import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-from .fast_import import fast_import
-
 
 def main() -> None:
     """Import the package and build."""
@@ -23,8 +21,7 @@ def main() -> None:
         raise SystemExit(f"{folder} is not the folder of a Python package")
     package = sys.modules[folder.name] = module_from_spec(spec)
     spec.loader.exec_module(package)
-    with fast_import():
-        package.build(root)
+    package.build(root)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .fast_import import fast_import
-
 if TYPE_CHECKING:
     from uvicorn import Config
 
@@ -56,12 +54,13 @@ def load(task: str, scratch: Path) -> None:
 
     # The engine would read a .env file of any folder above it, and with it keys that agent code must not see.
     dotenv.load_dotenv = lambda *_, **__: False
-    with fast_import():
-        _import_all()
-        server_config()
-        _play(task, scratch)
-        gc.collect()
-        gc.freeze()
+    gc.disable()
+    _import_all()
+    server_config()
+    _play(task, scratch)
+    gc.collect()
+    gc.freeze()  # or the collector of every fork would write to, and so copy, all that it shares with this process
+    gc.enable()
     shutil.rmtree(scratch, ignore_errors=True)
     running = threading.enumerate()
     if len(running) > 1:
