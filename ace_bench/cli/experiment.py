@@ -17,8 +17,9 @@ from ace_bench.core.resources import configs_folder
 
 
 @hydra.main(version_base="1.3", config_path=str(configs_folder()), config_name="config")
-def experiment(config: DictConfig) -> None:
-    """Run one experiment; exits with its status unless that is 0."""
+def experiment(config: DictConfig) -> float | None:
+    """Run one experiment and return its score for searches; exits with its status unless that is 0."""
+    from ace_bench.runners.metrics import objective
     from ace_bench.runners.run import run
     from ace_bench.runners.signals import EXIT_INTERRUPTED, end_after, parent_process
 
@@ -28,7 +29,9 @@ def experiment(config: DictConfig) -> None:
     parent = None if sweeps and "joblib" not in hydra_config.launcher._target_ else parent_process()
     if parent is not None:
         end_after(parent)
-    status = run(config, hydra_config.runtime.choices, parent=parent)
+    scores: list[float] = []
+    choices = hydra_config.runtime.choices
+    status = run(config, choices, parent=parent, on_metrics=lambda metrics: scores.append(objective(metrics)))
     if status and status != EXIT_INTERRUPTED and sweeps:
         # An exception, unlike an exit, leaves the other runs of a sweep going.
         raise CompactHydraException(
@@ -36,6 +39,7 @@ def experiment(config: DictConfig) -> None:
         )
     if status:
         sys.exit(status)
+    return scores[0] if scores else None
 
 
 def sweep() -> None:

@@ -51,7 +51,7 @@ class RunSpec(Settings):
     prompts: PromptSet
     backbones: Mapping[str, Backbone]
     rehearsal: Backbone
-    tracker: Tracker
+    trackers: tuple[Tracker, ...]
     folder: Path
     simulated: bool
     about: Record
@@ -84,7 +84,6 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
     prompts = PromptSet(_prompt_folder(config.prompts), task=task.name, prompt_group=task.prompt_group)
     prompts.require(chain.from_iterable(templates.values()))
     agent: Agent = _build(resolved, "agent", prompts=prompts, form=method.generator)
-    tracker: Tracker = _build(resolved, "tracker")
     about = {
         **_names(choices),
         "roles": {role: backbone.name for role, backbone in backbones.items()},
@@ -105,7 +104,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
         prompts=prompts,
         backbones=backbones,
         rehearsal=_build(resolved, "rehearsal"),
-        tracker=tracker,
+        trackers=_trackers(resolved),
         folder=_folder(config, about, settings),
         simulated=simulated,
         about=about,
@@ -149,6 +148,14 @@ def _backbones(resolved: Record) -> dict[str, Backbone]:
         raise ConfigError(f"roles={roles} must be a group of backbones: choose one by backbone@roles.reflector=NAME")
     own = {role: build(node, place_of(role)) for role, node in roles.items()}
     return {GENERATOR: _build(resolved, "backbone"), **own}
+
+
+def _trackers(resolved: Record) -> tuple[Tracker, ...]:
+    """Build each tracker from the settings under its name; ``tracker=[a,b]`` merges the names of several options."""
+    chosen = resolved.get("tracker") or {}
+    if not isinstance(chosen, Mapping):
+        raise ConfigError(f"tracker={chosen} must be a group of trackers by name: write tracker=NAME or tracker=[A,B]")
+    return tuple(build(node, f"tracker.{name}") for name, node in chosen.items())
 
 
 def _folder(config: DictConfig, about: Record, settings: Settings) -> Path:

@@ -54,6 +54,12 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, about: Record) -> R
     }
 
 
+def objective(metrics: Record) -> float:
+    """Return the score that a search compares runs by: the best on validation, or the headline where there is none."""
+    scores: list[float] = [seen["score"] for seen in metrics["validation"]]
+    return max(scores) if scores else float(metrics["headline"]["after"])
+
+
 def _headline(task: Task, outcome: RunOutcome) -> Record:
     grades = [record.grade for record in outcome.after]
     before = None

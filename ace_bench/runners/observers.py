@@ -19,7 +19,7 @@ _PLAIN_EVERY_S = 10.0
 
 
 class Tracker(Observer, Protocol):
-    """An observer that also gets the final metrics, such as an experiment tracking service."""
+    """An observer that also gets the final metrics, such as Weights & Biases. It returns at once and never raises."""
 
     def begin(self, folder: Path, about: Record, config: str) -> None:
         """Take what is known of a run before it starts or goes on: its folder, what it is, its resolved YAML."""
@@ -28,22 +28,6 @@ class Tracker(Observer, Protocol):
     def finish(self, metrics: Record) -> None:
         """Take the metrics of a finished run."""
         ...
-
-
-class NoTracker:
-    """Tracks nothing: the run folder is the record."""
-
-    def begin(self, folder: Path, about: Record, config: str) -> None:
-        """Ignore."""
-
-    def update(self, progress: Progress) -> None:
-        """Ignore."""
-
-    def finish(self, metrics: Record) -> None:
-        """Ignore."""
-
-    def close(self) -> None:
-        """Nothing to close."""
 
 
 class TerminalDisplay:

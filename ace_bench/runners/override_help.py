@@ -1,4 +1,4 @@
-"""A word of help where Hydra refuses an override: what the user most likely meant."""
+"""One sentence where Hydra refuses an override: what the user most likely meant."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from ace_bench.core.program import command_line
 _FAILED, _MISTAKE = 1, 2
 _FEW = 12
 """Most names that a message lists."""
+_TAKING = ("--config-dir", "-cd", "--config-name", "-cn", "--config-path", "-cp", "--package", "-p")
+"""Options of Hydra that take the next argument."""
 _MERGING = "Error merging override "
 _FULL_ERROR = "HYDRA_FULL_ERROR"
 _LAUNCHERS = {"joblib": "joblib", "ray": "ray", "slurm": "submitit"}
@@ -29,9 +31,9 @@ _RESULT = re.compile(r"\+?(?:experiment=)?(table|figure)[_=]0*(\w+)")
 
 @contextmanager
 def explain_overrides(configs: Path, arguments: Sequence[str]) -> Iterator[None]:
-    """Say in one sentence what is wrong with an override, with the closest key or option; no cost to good ones.
+    """Replace Hydra's errors by one sentence with the closest key or option, and refuse arguments that hold a secret.
 
-    Who asks for a result of the paper, which takes several runs, is told what makes it. Secrets are refused.
+    ``table=2`` and the like, which take several runs, are answered with the command that makes them.
     """
     if any("=" in argument for argument in arguments):
         _refuse_secrets(arguments)
@@ -105,21 +107,26 @@ def suggestions(configs: Path, arguments: Sequence[str]) -> list[str]:
     chosen = {key: value for key, value in given.items() if "@" not in key}
     lines = [
         f"{argument} has no value: write {argument}=..."
-        for argument in arguments
-        if "=" not in argument and not argument.startswith(("-", "~"))
+        for argument, before in zip(arguments, ["", *arguments], strict=False)
+        if "=" not in argument and not argument.startswith(("-", "~")) and before not in _TAKING
     ]
     for key, value in given.items():
         group, _, place = key.partition("@")
         if group in groups:
             if place and place not in (places := _places(configs)):
                 lines.insert(0, f"{key}: no {group} goes there; there are {', '.join(places)}")
-            elif not set(value.split(",")) <= set(groups[group]):
-                lines.insert(0, f"{key}={value}: {_closest(value, groups[group])}")
+            elif unknown := [option for option in _chosen(value) if option not in groups[group]]:
+                lines.insert(0, f"{key}={value}: {_closest(unknown[0], groups[group])}")
             elif key == "launcher" and value in _LAUNCHERS and find_spec(_LAUNCHERS[value]) is None:
                 lines.append(f"{key}={value} needs an extra that is not installed: pip install -e '.[sweeps]'")
         elif not key.startswith(("+", "~", "hydra")) and key not in (known := _keys(configs, groups, chosen)):
             lines.append(f"{key}: there is no such key; {_closest(key, known)}")
     return lines
+
+
+def _chosen(value: str) -> list[str]:
+    """Return the options that an override names: a sweep and a list name several."""
+    return value.strip("[]").replace(" ", "").split(",")
 
 
 def _closest(word: str, known: Sequence[str]) -> str:
@@ -146,7 +153,7 @@ def _keys(configs: Path, groups: dict[str, list[str]], chosen: dict[str, str]) -
         group: option for entry in top.defaults if isinstance(entry, DictConfig) for group, option in entry.items()
     }
     for group in groups:
-        for option in str(chosen.get(group, defaults.get(group))).split(","):  # a sweep chooses several
+        for option in _chosen(str(chosen.get(group, defaults.get(group)))):
             keys += [f"{group}.{key}" for key in _option_keys(configs / group, option)]
     return keys
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -20,6 +20,7 @@ from ace_bench.core.redaction import redacted
 from ace_bench.core.types import Record
 from ace_bench.runners.assemble import RunSpec, assemble
 from ace_bench.runners.build import build_experiment
+from ace_bench.runners.config_tree import show_config
 from ace_bench.runners.experiment import RunOutcome
 from ace_bench.runners.exporter import Exporter
 from ace_bench.runners.metrics import run_metrics
@@ -47,29 +48,39 @@ EXIT_ERROR, EXIT_STOPPED = 2, 3
 _PLAIN: Any = {"markup": False, "highlight": False, "soft_wrap": True}
 
 
-def run(config: DictConfig, choices: Mapping[str, str], *, parent: int | None = None) -> int:
+def run(
+    config: DictConfig,
+    choices: Mapping[str, str],
+    *,
+    parent: int | None = None,
+    on_metrics: Callable[[Record], object] = lambda _: None,
+) -> int:
     """Run or continue one experiment and return the exit status; it stops where the process ``parent`` ends.
 
     0: finished (now or before). 2: a mistake that the message explains. 3: stopped, by the budget, because a backbone
     cannot be reached or gives no answers, or because the run folder cannot be written. 130: interrupted. After 3 and
-    130 the same command continues.
+    130 the same command continues. ``on_metrics`` gets the metrics of a finished run.
     """
     console = Console()
     folder: Path | None = None
     try:
         plan = assemble(config, choices)
         check_beginning(plan)
+        if plan.print_config:
+            show_config(plan, console)
         if plan.dry_run:
             show_dry_run(plan, console)
             return 0
-        if _is_finished(plan.folder, console):
+        if metrics := _finished(plan.folder, console):
             folder = plan.folder
+            on_metrics(metrics)
             return 0
         check_keys(plan)
         with _outside(plan) as outside:
             folder = plan.folder
             with closing(RunFolder(folder)) as opened:
-                return _run_in(opened, plan, outside, console, parent)
+                on_metrics(_run_in(opened, plan, outside, console, parent))
+        return 0
     except Stopped as error:
         _say_stopped(console, error)
         return EXIT_INTERRUPTED if isinstance(error, Interrupted) else EXIT_STOPPED
@@ -106,29 +117,29 @@ def _outside(plan: RunSpec) -> Iterator[_Outside]:
         yield _Outside(responses=responses, exporter=exporter)
 
 
-def _is_finished(folder: Path, console: Console) -> bool:
-    """Show the result of a finished run. One that has lost files is not finished: they are made again."""
+def _finished(folder: Path, console: Console) -> Record | None:
+    """Show and return the metrics of a finished run. One that has lost files is not finished: they are made again."""
     try:
         metrics = read_metrics(folder)
         if metrics is None:
-            return False
+            return None
         read_status(folder)
         lost = spoilt(folder)
     except FolderDamaged as error:
         console.print(f"{error}. That is done now, from the journal.", **_PLAIN)
-        return False
+        return None
     if lost:
         console.print(f"{folder}: {', '.join(lost)} missing or damaged; made again from the journal.", **_PLAIN)
-        return False
+        return None
     console.print("This run is finished; resume=false starts a new one.", highlight=False)
     console.print(summary_table(metrics))
-    return True
+    return metrics
 
 
-def _run_in(folder: RunFolder, plan: RunSpec, outside: _Outside, console: Console, parent: int | None) -> int:
+def _run_in(folder: RunFolder, plan: RunSpec, outside: _Outside, console: Console, parent: int | None) -> Record:
     try:
-        if _save_questions(folder, plan) and _is_finished(folder.path, console):
-            return 0
+        if _save_questions(folder, plan) and (finished := _finished(folder.path, console)):
+            return finished
         console.print(title(plan.about), **_PLAIN)
         folder.write({"config.yaml": plan.config, "environment.json": pretty({**describe_environment(), **plan.about})})
         folder.set_status("running")
@@ -147,7 +158,7 @@ def _run_in(folder: RunFolder, plan: RunSpec, outside: _Outside, console: Consol
         folder.leave_status("failed", str(error) if own else redacted(f"{type(error).__name__}: {error}"))
         raise
     console.print(summary_table(metrics))
-    return 0
+    return metrics
 
 
 def _ending(folder: RunFolder, plan: RunSpec, console: Console, parent: int | None) -> Ending:
@@ -172,17 +183,19 @@ def _work(folder: RunFolder, plan: RunSpec, outside: _Outside, console: Console,
         folder.write({**_contexts(outcome), "summary.txt": summary_text(metrics)})
         folder.set_status("finished")
         folder.write_json(METRICS, metrics)
-        plan.tracker.finish(metrics)
+        for tracker in plan.trackers:
+            tracker.finish(metrics)
     return metrics
 
 
 @contextmanager
 def _observers(plan: RunSpec, exporter: Exporter | None, console: Console) -> Iterator[tuple[Observer, ...]]:
     with ExitStack() as stack:
-        plan.tracker.begin(plan.folder, plan.about, plan.config)
-        stack.callback(plan.tracker.close)
+        for tracker in plan.trackers:
+            tracker.begin(plan.folder, plan.about, plan.config)
+            stack.callback(tracker.close)
         watching = stack.enter_context(Watching(console))
-        yield (plan.tracker, *([exporter] if exporter is not None else []), watching)
+        yield (*plan.trackers, *([exporter] if exporter is not None else []), watching)
 
 
 def _save_questions(folder: RunFolder, plan: RunSpec) -> bool:

@@ -31,6 +31,7 @@ class Settings:
     seed: int
     resume: bool
     dry_run: bool
+    print_config: bool
     estimate: bool
     response_cache: Path | None
     metrics_port: int | None
@@ -58,6 +59,7 @@ class _Top:
     embedder: Text
     response_cache: Text | None
     dry_run: bool
+    print_config: bool
     estimate: bool
     metrics_port: Port | None
     accept_faults: bool
@@ -79,6 +81,7 @@ def read_settings(top: Mapping[str, Any]) -> Settings:
         seed=given.seed,
         resume=given.resume,
         dry_run=given.dry_run,
+        print_config=given.print_config,
         estimate=given.estimate,
         response_cache=None if given.response_cache is None else Path(given.response_cache),
         metrics_port=given.metrics_port,

@@ -90,7 +90,7 @@ def test_every_option_that_comes_with_the_program_passes():
         f"backbone.extra_headers={{X-API-Key: {PLANTED}}}",
         f"backbone.server.flags=[--api-key,{PLANTED}]",
         f"backbone.base_url=http://a/v1,http://u:{PLANTED}@host/v1",
-        f"tracker.project={PLANTED}",
+        f"tracker.wandb.project={PLANTED}",
     ],
 )
 def test_arguments_are_refused_before_anything_reads_them(argument):

@@ -52,7 +52,7 @@ def items(records, kind):
 
 
 def test_a_run_is_tracked_with_curves_figures_and_its_context_and_nothing_else(tmp_path):
-    ran = launch(tmp_path, *RUN, "tracker.mode=offline", "tracker.every=0.001")
+    ran = launch(tmp_path, *RUN, "tracker.wandb.mode=offline", "tracker.wandb.every=0.001")
     assert ran.status == 0
     (records,) = sessions(ran.folder)
     history = items(records, "history")
@@ -78,7 +78,7 @@ def test_a_run_is_tracked_with_curves_figures_and_its_context_and_nothing_else(t
 @pytest.mark.thorough
 def test_a_killed_run_goes_on_in_the_same_tracker_run(tmp_path):
     command = [sys.executable, ROOT / "run.py", *RUN, "limit=60", "mode.epochs=5", f"results={tmp_path}"]
-    command.append("tracker.mode=offline")
+    command.append("tracker.wandb.mode=offline")
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while not list(tmp_path.glob("**/wandb/*run-*/*.wandb")):
         assert process.poll() is None
@@ -102,7 +102,7 @@ def test_a_service_that_fails_changes_nothing_but_a_warning(stuck, tmp_path, mon
         monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
         if not stuck:
             server.close()
-        ran = launch(tmp_path / "tracked", *RUN, "tracker.patience=0.5")
+        ran = launch(tmp_path / "tracked", *RUN, "tracker.wandb.patience=0.5")
     assert ran.status == 0
     assert "wandb" in caplog.text
     plain = launch(tmp_path / "plain", *RUN[:-1])
@@ -116,11 +116,11 @@ def test_without_a_login_the_run_goes_on(tmp_path, monkeypatch, caplog):
     monkeypatch.setenv("NETRC", str(tmp_path / "none"))
     ran = launch(tmp_path, *RUN)
     assert ran.status == 0
-    assert "worker.log tells why" in caplog.text
+    assert "worker.log for the reason" in caplog.text
     assert "API key" in (ran.folder / "wandb" / "worker.log").read_text()
 
 
-@pytest.mark.parametrize("wrong", ["tracker.mode=later", "tracker.every=0", "tracker.patience=-1"])
+@pytest.mark.parametrize("wrong", ["tracker.wandb.mode=later", "tracker.wandb.every=0", "tracker.wandb.patience=-1"])
 def test_a_wrong_setting_is_told_before_the_run(wrong, tmp_path, capsys):
     assert launch(tmp_path, *RUN, wrong).status == 2
     assert wrong.partition("=")[0] in capsys.readouterr().err

@@ -314,10 +314,10 @@ WRONG = {
         "": "there is no prompt template observation.j2",
     },
     "tracker=wandb": {
-        "tracker.mode=maybe": "tracker.mode=maybe must be one of online, offline",
-        "tracker.every=0": "tracker.every=0 must be a number above 0",
-        "tracker.patience=-1": "tracker.patience=-1 must be a number above 0",
-        "tracker.project=null": "tracker.project=null must be a text",
+        "tracker.wandb.mode=maybe": "tracker.wandb.mode=maybe must be one of online, offline",
+        "tracker.wandb.every=0": "tracker.wandb.every=0 must be a number above 0",
+        "tracker.wandb.patience=-1": "tracker.wandb.patience=-1 must be a number above 0",
+        "tracker.wandb.project=null": "tracker.wandb.project=null must be a text",
     },
     "task=finer": {
         "task.source=real": "ace-bench data finer",

@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import queue
-import re
 import subprocess
 import sys
 import threading
@@ -28,6 +27,7 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.settings import Seconds, Text
 from ace_bench.core.types import Record
 from ace_bench.runners.progress import Progress
+from ace_bench.runners.trackers.points import Points
 
 Mode = Literal["online", "offline"]
 WORKER = "ace_bench.runners.trackers.wandb_worker"
@@ -44,22 +44,19 @@ _log = logging.getLogger(__name__)
 class Wandb:
     """A tracker. ``every`` is the least number of seconds between two points of a phase's curve.
 
-    ``patience`` is how long the end of a run waits for the service to take the rest, in seconds. ``project``,
-    ``entity`` and ``mode`` (online, offline) are the service's own; its key is in ``WANDB_API_KEY`` or where
-    its login put it. Raises ``ConfigError``.
+    ``patience`` is how many seconds the end of a run waits for the service. ``project``, ``entity`` and ``mode`` are
+    its own settings; it finds its key in ``WANDB_API_KEY`` or where ``wandb login`` put it. Raises
+    ``ConfigError`` where wandb is not installed.
     """
 
     def __init__(self, *, project: Text, entity: Text | None, mode: Mode, every: Seconds, patience: Seconds) -> None:
         if find_spec("wandb") is None:
             raise ConfigError("tracker=wandb needs the package wandb: pip install -e '.[tracking]', or tracker=none")
         self._service = {"project": project, "entity": entity, "mode": mode}
-        self._every, self._patience = every, patience
+        self._points, self._patience = Points(every), patience
         self._waiting: queue.Queue[Record | None] = queue.Queue(_WAITING)
-        self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._send, name="wandb", daemon=True)
         self._process: subprocess.Popen[str] | None = None
-        self._sent = (0.0, "")
-        self._calls: int | None = None
 
     def begin(self, folder: Path, about: Record, config: str) -> None:
         """Start, or go on with, the tracker's run for a run folder: its id is kept there."""
@@ -78,16 +75,12 @@ class Wandb:
         self._thread.start()
 
     def update(self, progress: Progress) -> None:
-        """Send a point, at most one in ``every`` seconds but for the last of a phase; none for replayed work."""
-        with self._lock:
-            new, self._calls = self._calls is not None and progress.spent.calls > self._calls, progress.spent.calls
-            now, (last, phase) = time.monotonic(), self._sent
-            due = now - last >= self._every or phase != progress.phase or progress.done == progress.total
-            if not (new and due):
-                return
-            self._sent = (now, progress.phase)
+        """Send a point if one is due."""
+        point = self._points.take(progress)
+        if point is None:
+            return
         try:
-            self._waiting.put_nowait({"log": _point(progress)})
+            self._waiting.put_nowait({"log": point})
         except queue.Full:
             _log.debug("wandb is slow; a point is left out")
 
@@ -96,7 +89,7 @@ class Wandb:
         self._put({"finish": metrics, "context": str(self._folder / "contexts")})
 
     def close(self) -> None:
-        """Give the service a last moment, then leave it behind."""
+        """Wait ``patience`` seconds for the service, then end its client."""
         self._put(None)
         until = time.monotonic() + self._patience
         self._thread.join(self._patience)
@@ -110,7 +103,7 @@ class Wandb:
             _log.warning("wandb did not take everything within %.0f s; what it has is in %s", self._patience, self._dir)
         else:
             if status:
-                _log.warning("wandb failed; the run is not affected, and %s/worker.log tells why", self._dir)
+                _log.warning("wandb failed; the run is not affected; see %s/worker.log for the reason", self._dir)
         self._thread.join()
 
     @property
@@ -121,10 +114,10 @@ class Wandb:
         try:
             self._waiting.put(message, timeout=self._patience)
         except queue.Full:
-            _log.warning("wandb takes nothing any more; it is left behind")
+            _log.warning("wandb takes no more messages; the rest of this run is not sent")
 
     def _send(self) -> None:
-        """Hand messages to the worker, in a thread of its own; a worker that is gone ends it."""
+        """Write messages to the worker, in a thread of its own that ends with the worker."""
         self._dir.mkdir(exist_ok=True)
         with (self._dir / "worker.log").open("a", encoding="utf-8") as log:
             self._process = subprocess.Popen(
@@ -157,7 +150,7 @@ def _id(folder: Path) -> str:
 
 
 def _public(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings that say what was run, without places and ways to reach a backbone."""
+    """Return settings that say what was run, without paths and addresses."""
     found: dict[str, Any] = {}
     for name in _SETTINGS:
         value = settings[name]
@@ -171,22 +164,3 @@ def _public(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _kinds(about: Record) -> dict[str, Any]:
     return {key: about[key] for key in ("simulated", "source", "digest")}
-
-
-def _point(progress: Progress) -> dict[str, float]:
-    """Return a snapshot's known figures, those of its phase under the phase's name."""
-    phase = re.sub(r"\W+", "_", progress.phase)
-    usage = progress.spent.usage
-    figures = {
-        f"{phase}/done": progress.done,
-        f"{phase}/score": progress.score,
-        f"{phase}/faults": progress.faults,
-        "spent/calls": progress.spent.calls,
-        "spent/prompt_tokens": usage.prompt,
-        "spent/completion_tokens": usage.completion,
-        "spent/cached_tokens": usage.cached,
-        "spent/usd": usage.usd,
-        "context/items": progress.context_size,
-        "context/tokens": progress.context_tokens,
-    }
-    return {name: value for name, value in figures.items() if value is not None}

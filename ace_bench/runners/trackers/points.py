@@ -1,0 +1,49 @@
+"""Points of a run's curves: what all trackers show of its progress, and how often."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+
+from ace_bench.runners.progress import Progress
+
+
+class Points:
+    """Turns snapshots of progress into points, at most one in ``every`` seconds and always one at a phase's end."""
+
+    def __init__(self, every: float) -> None:
+        self._every = every
+        self._lock = threading.Lock()
+        self._taken, self._phase = 0.0, ""
+        self._calls: int | None = None
+
+    def take(self, progress: Progress) -> dict[str, float] | None:
+        """Return the figures to show now; ``None`` where none are due, or where work is only replayed."""
+        with self._lock:
+            new, self._calls = self._calls is not None and progress.spent.calls > self._calls, progress.spent.calls
+            now = time.monotonic()
+            ends = self._phase != progress.phase or progress.done == progress.total
+            if not (new and (ends or now - self._taken >= self._every)):
+                return None
+            self._taken, self._phase = now, progress.phase
+        return _figures(progress)
+
+
+def _figures(progress: Progress) -> dict[str, float]:
+    """Return a snapshot's known figures, those of its phase under the phase's name."""
+    phase = re.sub(r"\W+", "_", progress.phase)
+    usage = progress.spent.usage
+    figures = {
+        f"{phase}/done": progress.done,
+        f"{phase}/score": progress.score,
+        f"{phase}/faults": progress.faults,
+        "spent/calls": progress.spent.calls,
+        "spent/prompt_tokens": usage.prompt,
+        "spent/completion_tokens": usage.completion,
+        "spent/cached_tokens": usage.cached,
+        "spent/usd": usage.usd,
+        "context/items": progress.context_size,
+        "context/tokens": progress.context_tokens,
+    }
+    return {name: value for name, value in figures.items() if value is not None}

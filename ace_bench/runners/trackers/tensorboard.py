@@ -1,0 +1,84 @@
+"""TensorBoard: curves and final figures as event files in the run folder.
+
+``tensorboardX`` writes them without TensorBoard itself, in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.settings import Seconds
+from ace_bench.core.types import Record
+from ace_bench.runners.progress import Progress
+from ace_bench.runners.trackers.points import Points
+
+if TYPE_CHECKING:
+    from tensorboardX import SummaryWriter
+
+FOLDER = "tensorboard"
+"""In the run folder. A run that was stopped and continued has several event files in it, which TensorBoard joins."""
+
+_FINAL = ("headline", "splits")
+
+_log = logging.getLogger(__name__)
+
+
+class TensorBoard:
+    """A tracker. The steps of its curves are numbers of calls; ``every`` is the least seconds between two points.
+
+    Raises ``ConfigError`` where tensorboardX is not installed.
+    """
+
+    def __init__(self, *, every: Seconds) -> None:
+        if find_spec("tensorboardX") is None:
+            raise ConfigError(
+                "tracker=tensorboard needs the package tensorboardX: pip install 'ace-bench[tracking]', or tracker=none"
+            )
+        self._points = Points(every)
+        self._calls = 0
+
+    def begin(self, folder: Path, about: Record, config: str) -> None:
+        """Open an event file and keep in it what the run is."""
+        from tensorboardX import SummaryWriter
+
+        self._writer: SummaryWriter = SummaryWriter(str(folder / FOLDER))
+        self._writer.add_text("digest", str(about["digest"]))
+        self._writer.add_text("config", f"```yaml\n{config}\n```")
+
+    def update(self, progress: Progress) -> None:
+        """Add a point if one is due."""
+        point = self._points.take(progress)
+        if point is not None:
+            self._calls = progress.spent.calls
+            self._add(point)
+
+    def finish(self, metrics: Record) -> None:
+        """Add the final scores."""
+        self._add({f"final/{name}": value for part in _FINAL for name, value in _numbers(metrics[part], part)})
+
+    def close(self) -> None:
+        """Write what is left."""
+        try:
+            self._writer.close()
+        except OSError as error:
+            _log.warning("TensorBoard's events cannot be written: %s", error)
+
+    def _add(self, figures: Mapping[str, float]) -> None:
+        try:
+            for name, value in figures.items():
+                self._writer.add_scalar(name, value, self._calls)
+        except OSError as error:
+            _log.warning("TensorBoard's events cannot be written: %s", error)
+
+
+def _numbers(value: object, prefix: str) -> Iterator[tuple[str, float]]:
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from _numbers(part, f"{prefix}.{name}")
+    elif isinstance(value, int | float):
+        yield prefix, value

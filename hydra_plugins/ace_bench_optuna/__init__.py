@@ -1,0 +1,1 @@
+"""A sweeper that searches settings, where Hydra looks for it."""

@@ -1,0 +1,144 @@
+"""Sweeps that search: Optuna proposes settings, and the score of a run decides what it proposes next.
+
+Its settings are those of Hydra's own Optuna plugin, which needs an Optuna below 3.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from hydra.core.config_store import ConfigStore
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, Override, RangeSweep, Transformer
+from hydra.core.plugins import Plugins
+from hydra.core.utils import JobReturn, JobStatus
+from hydra.errors import CompactHydraException, ConfigCompositionException
+from hydra.plugins.sweeper import Sweeper
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig, OmegaConf
+
+if TYPE_CHECKING:
+    from optuna import Study, Trial
+    from optuna.distributions import BaseDistribution
+
+_NODE = {
+    "_target_": "hydra_plugins.ace_bench_optuna.optuna_sweeper.OptunaSweeper",
+    "direction": "maximize",
+    "n_trials": 20,
+    "n_jobs": 1,
+    "seed": 0,
+    "params": {},
+}
+ConfigStore.instance().store(group="hydra/sweeper", name="optuna", node=_NODE, provider="ace_bench")
+
+RESULTS = "optimization_results.yaml"
+"""In the sweep's folder: the best settings and their score."""
+
+_log = logging.getLogger(__name__)
+
+
+class OptunaSweeper(Sweeper):
+    """Asks Optuna's TPE sampler for ``n_jobs`` trials at a time until ``n_trials`` are done.
+
+    ``params`` are overrides by key, such as ``interval(0.5, 0.9)``; overrides on the command line replace them. The
+    sampler has a ``seed``, so a sweep that is repeated proposes the same runs, and finished ones are not run again.
+    """
+
+    def __init__(
+        self,
+        *,
+        direction: Literal["maximize", "minimize"],
+        n_trials: int,
+        n_jobs: int,
+        seed: int,
+        params: Mapping[str, Any],
+    ) -> None:
+        self._direction = direction
+        self._n_trials, self._n_jobs = n_trials, n_jobs
+        self._seed = seed
+        self._params = params
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Take what runs are made from."""
+        self.config = config
+        self.hydra_context = hydra_context
+        self.launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
+
+    def sweep(self, arguments: list[str]) -> None:
+        """Run all trials and write the best settings to ``RESULTS``; an error where no run finished."""
+        import optuna
+
+        overrides = {one.key_or_group: one for one in _parsed([*_texts(self._params), *arguments])}
+        space = {key: distribution(one) for key, one in overrides.items() if one.is_sweep_override()}
+        fixed = [str(one.input_line) for one in overrides.values() if not one.is_sweep_override()]
+        study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=self._seed), direction=self._direction)
+        for first in range(0, self._n_trials, self._n_jobs):
+            trials = [study.ask(space) for _ in range(min(self._n_jobs, self._n_trials - first))]
+            jobs = [[*fixed, *(f"{key}={_written(value)}" for key, value in trial.params.items())] for trial in trials]
+            assert self.launcher is not None
+            for trial, job in zip(trials, self.launcher.launch(jobs, initial_job_idx=first), strict=True):
+                _tell(study, trial, job)
+        self._write(study)
+
+    def _write(self, study: Study) -> None:
+        assert self.config is not None
+        if not study.get_trials(deepcopy=False, states=_complete()):
+            raise CompactHydraException("No run of the search finished; their errors are above.")
+        best = {"best_params": study.best_params, "best_value": study.best_value}
+        file = Path(str(self.config.hydra.sweep.dir)) / RESULTS
+        OmegaConf.save(OmegaConf.create(best), file)
+        _log.info("best: %s, score %s; see %s", study.best_params, study.best_value, file)
+
+
+def distribution(override: Override) -> BaseDistribution:
+    """Return what Optuna draws from: ``choice()``, ``range()`` and ``interval()``, the last also ``tag(log, ...)``.
+
+    Like Hydra's, a range ends before its last number. Raises ``ConfigCompositionException`` for other sweeps.
+    """
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    match override.value():
+        case ChoiceSweep() | RangeSweep():
+            values: list[Any] = list(override.sweep_iterator(transformer=Transformer.encode))
+            return CategoricalDistribution(values)
+        case IntervalSweep(start=int(low), end=int(high), tags=tags):
+            return IntDistribution(low, high, log="log" in tags)
+        case IntervalSweep(start=int() | float() as least, end=int() | float() as most, tags=tags):
+            return FloatDistribution(least, most, log="log" in tags)
+    raise ConfigCompositionException(f"{override.input_line} cannot be searched: write choice(), range() or interval()")
+
+
+def _tell(study: Study, trial: Trial, job: JobReturn) -> None:
+    """Report a run's score; one that failed is marked as failed, and the search goes on."""
+    from optuna.trial import TrialState
+
+    score = job.return_value if job.status is JobStatus.COMPLETED else None
+    if isinstance(score, int | float):
+        study.tell(trial, score)
+    else:
+        study.tell(trial, state=TrialState.FAIL)
+        _log.warning("trial %d has no score: %s", trial.number, " ".join(job.overrides or ()))
+
+
+def _complete() -> tuple[Any]:
+    from optuna.trial import TrialState
+
+    return (TrialState.COMPLETE,)
+
+
+def _parsed(texts: Sequence[str]) -> list[Override]:
+    return OverridesParser.create().parse_overrides(list(texts))
+
+
+def _texts(params: Mapping[str, Any]) -> list[str]:
+    return [f"{key}={value}" for key, value in params.items()]
+
+
+def _written(value: object) -> str:
+    """Write a value for the command line; texts among choices are quoted already."""
+    return {None: "null", True: "true", False: "false"}[value] if isinstance(value, bool | None) else str(value)

@@ -1,0 +1,85 @@
+"""Presets: the paper's settings, quick debugging, searches, and what others add from a folder of their own."""
+
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from ace_bench.report.experiments import load_experiments
+from ace_bench.report.paper.tables import load_paper
+from tests.launching import ROOT, composed, launch, options
+from tests.report.test_experiments import compose
+
+PAPER = {
+    "finer_paper": "2/ace_offline_gt/finer",
+    "formula_paper": "2/ace_offline_gt/formula",
+    "appworld_paper": "1/ace_offline_gt/normal_tgc",
+    "ddxplus_paper": "10/ace/accuracy",
+    "bird_sql_paper": "11/ace/average",
+}
+
+
+def command(*arguments, cwd):
+    return subprocess.run(
+        [sys.executable, str(ROOT / "run.py"), *arguments], cwd=cwd, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("preset", options("experiment"))
+def test_a_preset_is_the_run_behind_a_number_of_the_paper(preset):
+    planned = load_experiments(load_paper()).run(*PAPER[preset].split("/"))
+    assert compose([f"experiment={preset}"]) == compose([*planned.overrides, "backbone=deepseek_v3_1"])
+
+
+def test_what_a_user_chooses_wins_over_a_preset_and_debug_wins_over_both_presets():
+    config, choices = composed("experiment=finer_paper", "method=gepa", "mode=online", "debug=fast")
+    assert (choices["method"], choices["mode"], choices["backbone"]) == ("gepa", "online", "embedded")
+    assert (config.limit, config.task.source, config.mode.before) == (2, "sample", False)
+
+
+@pytest.mark.parametrize("task", options("task"))
+def test_a_debug_run_of_each_task_is_two_samples(task, tmp_path):
+    ran = launch(tmp_path, "debug=fast", f"task={task}", "mode.epochs=1", "mode.before=false")
+    assert ran.status == 0
+    assert ran.metrics["headline"]["n"] == 2
+
+
+def test_a_search_finds_the_best_run_and_repeated_runs_nothing(tmp_path):
+    pytest.importorskip("optuna")
+    asked = [
+        "hparams_search=ace",
+        "task=finer",
+        "debug=fast",
+        "resume=true",
+        "results=runs",
+        "hydra.sweeper.n_trials=2",
+    ]
+    done = command(*asked, "mode.epochs=1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    best = yaml.safe_load((tmp_path / "runs/sweeps/optimization_results.yaml").read_text())
+    assert 0 <= best["best_value"] <= 100
+    assert 0.5 <= best["best_params"]["method.refiner.threshold"] <= 0.95
+    assert "mode.epochs" not in best["best_params"]  # given, so not searched
+    calls = sorted((path, path.read_bytes()) for path in tmp_path.glob("**/calls.jsonl"))
+    assert len(calls) == 2
+    assert command(*asked, "mode.epochs=1", cwd=tmp_path).stdout.count("This run is finished") == 2
+    assert calls == sorted((path, path.read_bytes()) for path in tmp_path.glob("**/calls.jsonl"))
+
+
+def test_the_composed_configuration_is_printed_as_a_tree(tmp_path, capsys):
+    launch(tmp_path, "debug=fast", "print_config=true", "dry_run=true")
+    printed = capsys.readouterr().out
+    assert "── method" in printed
+    assert "threshold: 0.9" in printed
+
+
+@pytest.mark.parametrize("plus", ["", "+"])
+def test_a_preset_in_another_folder(plus, tmp_path):
+    folder = tmp_path / "mine" / "experiment"
+    folder.mkdir(parents=True)
+    (folder / "own.yaml").write_text("# @package _global_\nname: own\nlimit: 1\n")
+    asked = ["--config-dir", "mine", f"{plus}experiment=own", "--cfg", "job"]
+    shown = command(*asked, cwd=tmp_path)
+    assert "name: own" in shown.stdout, shown.stderr
+    assert "did you mean own?" in command("--config-dir", "mine", f"{plus}experiment=owm", cwd=tmp_path).stderr
