@@ -11,6 +11,8 @@ from typing import NoReturn
 from ace_bench.core.program import command_line
 
 _MISTAKE = 2
+DIFFERENCES = "set all numbers against the paper's, also those that were not measured in its setting"
+"""Help of an option that several commands have."""
 
 
 class Parser(argparse.ArgumentParser):

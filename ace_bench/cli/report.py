@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from ace_bench.cli.arguments import Parser
 from ace_bench.core.errors import ConfigError
-from ace_bench.report.page.writing import report_page
-from ace_bench.report.records import RunSummary, find_runs
+
+if TYPE_CHECKING:
+    from ace_bench.report.records import RunSummary
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -26,6 +28,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("folder", type=Path, nargs="+", help="run folder, or a folder above some")
     parser.add_argument("--out", type=Path, help="file to write")
     options = parser.parse_args(arguments)
+    from ace_bench.report.page.writing import report_page  # slow to import, and --help needs none of it
+
     console = Console(stderr=True)
     runs = [run for folder in options.folder for run in _runs(folder, console)]
     out = options.out or (runs[0].folder if len(runs) == 1 else Path("results")) / "report.html"
@@ -37,6 +41,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _runs(folder: Path, console: Console) -> tuple[RunSummary, ...]:
+    from ace_bench.report.records import find_runs
+
     found = find_runs(folder)
     for damaged in found.damaged:
         console.print(f"left out: {damaged.reason}", style="yellow", markup=False, highlight=False, soft_wrap=True)

@@ -8,12 +8,10 @@ from typing import Protocol
 
 from rich.console import Console
 
-from ace_bench.cli.arguments import Parser
+from ace_bench.cli.arguments import DIFFERENCES, Parser
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import configs_folder
 from ace_bench.report.tables.results_index import ResultsIndex
-
-DIFFERENCES = "set all numbers against the paper's, also those that were not measured in its setting"
 
 
 class Write(Protocol):
@@ -63,7 +61,7 @@ def _sorted(what: str, overrides: Sequence[str]) -> tuple[list[str], tuple[str, 
     for override in overrides:
         key, equals, value = override.partition("=")
         if not equals:
-            raise ConfigError(f"{override} is no setting; write {what}={override}, or a setting of a run")
+            raise ConfigError(f"{override} is not a setting; write {what}={override}, or KEY=VALUE")
         if key == what:
             which += value.split(",")
         else:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from ace_bench.cli.main import start
+from ace_bench.cli.reproducing import reproduction, session
 from ace_bench.report.composing import Composer
 from ace_bench.report.experiments import load_experiments
 from ace_bench.report.paper.tables import load_paper
@@ -33,14 +32,8 @@ def server() -> Iterator[FileServer]:
     running.stop()
 
 
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    """The command's module."""
-    return import_module("ace_bench.cli.reproduce")
-
-
 @pytest.fixture
-def one_composer(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def one_composer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compose each configuration once for all tests."""
 
     def gathered(**settings: Any) -> ResultsIndex:
@@ -48,11 +41,12 @@ def one_composer(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
         found.__dict__.update(experiments=EXPERIMENTS, compose=compose)
         return found
 
-    monkeypatch.setattr(script, "ResultsIndex", gathered)
+    for module in (session, reproduction):
+        monkeypatch.setattr(module, "ResultsIndex", gathered)
 
 
 @pytest.fixture
-def reproduce(script: ModuleType, one_composer: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Reproduce:
+def reproduce(one_composer: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Reproduce:
     """Call the command with results in ``tmp_path``; returns its exit status and what it printed."""
 
     def run(*arguments: str) -> tuple[int, str]:

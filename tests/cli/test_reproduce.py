@@ -7,7 +7,13 @@ import sys
 import time
 
 import pytest
+from rich.console import Console
 
+from ace_bench.cli.main import start
+from ace_bench.cli.reproducing.estimating import Cost, Estimator, together
+from ace_bench.cli.reproducing.job_runner import JobRunner
+from ace_bench.cli.reproducing.reproduction import Reproduction
+from ace_bench.cli.reproducing.request import Job, jobs, read_request
 from ace_bench.core.errors import ConfigError
 from ace_bench.report.experiments import ColumnPlan, Experiment, Experiments, RowPlan
 from ace_bench.report.records import find_runs
@@ -90,18 +96,18 @@ def chain():
 
 
 @pytest.mark.parametrize("fails", [pytest.param(False, marks=pytest.mark.thorough), True])
-def test_a_run_waits_for_the_one_it_needs(script, fails, tmp_path):
-    gathered = ResultsIndex(results=tmp_path, configs=ROOT / "configs")
-    gathered.__dict__["experiments"] = chain()
+def test_a_run_waits_for_the_one_it_needs(fails, tmp_path):
+    index = ResultsIndex(results=tmp_path, configs=ROOT / "configs")
+    index.__dict__["experiments"] = chain()
     settings = ["table=chain", "backbone=embedded", "seed=0,1", "limit=2", *(["budget.calls=1"] if fails else [])]
-    asked = script.read_asked([*settings, f"results={tmp_path}"], gathered.experiments)
-    wanted = script.jobs(asked, gathered.experiments)
+    request = read_request([*settings, f"results={tmp_path}"], index.experiments)
+    wanted = jobs(request, index.experiments)
     assert len(wanted) == 4
     with (tmp_path / "said").open("w") as out:
-        console = script.Console(file=out, width=500)
-        made = script.Reproduction(asked, wanted, gathered, console, 2)
-        made._results = list  # there is no table of it
-        status = made.run(only_missing=False, dry=False)
+        console = Console(file=out, width=500)
+        made = Reproduction(request, wanted, index, console, JobRunner(2))
+        made._write_results = list  # there is no table of it
+        status = made.complete(continue_begun=True)
     said = (tmp_path / "said").read_text()
     if fails:
         assert (status, said.count("not started: a run that it needs")) == (1, 4)
@@ -111,19 +117,19 @@ def test_a_run_waits_for_the_one_it_needs(script, fails, tmp_path):
         assert [f"/seed{seed}/" in context for seed, context in enumerate(sorted(contexts))] == [True, True]
 
 
-def test_each_table_is_made_with_the_papers_model_unless_another_is_named(script):
-    asked = script.read_asked(["table=all", "seed=0,1"], EXPERIMENTS)
-    wanted = script.jobs(asked, EXPERIMENTS)
+def test_each_table_is_made_with_the_papers_model_unless_another_is_named():
+    request = read_request(["table=all", "seed=0,1"], EXPERIMENTS)
+    wanted = jobs(request, EXPERIMENTS)
     assert len(set(wanted)) == len(wanted)
     backbones = {job.extra[0] for job in wanted}
     assert backbones == {f"backbone={table.model}" for table in PAPER.tables.values() if table.model}
     places = {job: place for place, job in enumerate(wanted)}
     for job in wanted:
         for need in job.planned.needs:
-            assert places[script.Job(planned=need.run, extra=job.extra, seed=job.seed)] < places[job]
-    figure = script.jobs(script.read_asked(["figure=1", "seed=0,1"], EXPERIMENTS), EXPERIMENTS)
+            assert places[Job(planned=need.run, extra=job.extra, seed=job.seed)] < places[job]
+    figure = jobs(read_request(["figure=1", "seed=0,1"], EXPERIMENTS), EXPERIMENTS)
     assert set(figure) <= set(wanted)
-    embedded = script.jobs(script.read_asked(["table=all", "backbone=embedded"], EXPERIMENTS), EXPERIMENTS)
+    embedded = jobs(read_request(["table=all", "backbone=embedded"], EXPERIMENTS), EXPERIMENTS)
     assert len(embedded) < len(wanted) / 2  # the same runs with several models are one here
 
 
@@ -164,56 +170,56 @@ def test_a_mistake_is_told_before_anything_is_run(settings, message, reproduce, 
     assert not list(tmp_path.iterdir())
 
 
-def estimate(script, name, row, column, *more):
+def estimate(name, row, column, *more):
     planned = EXPERIMENTS.run(name, row, column)
     settings = compose([*planned.overrides, f"backbone={PAPER.table(EXPERIMENTS.by_name[name].paper).model}", *more])
-    return script.together(script.Estimator(PAPER).parts(settings))
+    return together(Estimator(PAPER).parts(settings))
 
 
-def test_an_estimate_is_the_papers_own_count_scaled_to_samples_and_epochs(script):
+def test_an_estimate_is_the_papers_own_count_scaled_to_samples_and_epochs():
     def number(ref):
         return PAPER.cell(ref).value
 
     printed = number("12/ace/input") + number("14/ace/input") * 168 / 160
-    cost = estimate(script, "12", "ace", "input")
+    cost = estimate("12", "ace", "input")
     assert cost.prompt == pytest.approx(printed)
     assert cost.calls == pytest.approx(number("12/ace/calls") + number("14/ace/calls") * 168 / 160)
     output = number("12/ace/output") + number("14/ace/output") * 168 / 160
     assert cost.usd == pytest.approx((printed * 3 + output * 4.5) / 1e6, abs=1e-4)
-    assert estimate(script, "12", "ace", "input", "limit={train: 9, test: 16}").prompt == pytest.approx(
+    assert estimate("12", "ace", "input", "limit={train: 9, test: 16}").prompt == pytest.approx(
         number("12/ace/input") / 10 + number("14/ace/input") / 10
     )
-    assert estimate(script, "4b", "ace", "dollars").usd == pytest.approx(2.9)
-    assert estimate(script, "4b", "dc", "latency", "limit=147").seconds == pytest.approx(65104 / 3)
-    assert estimate(script, "4a", "gepa", "latency").seconds > number("4a/gepa/latency")
+    assert estimate("4b", "ace", "dollars").usd == pytest.approx(2.9)
+    assert estimate("4b", "dc", "latency", "limit=147").seconds == pytest.approx(65104 / 3)
+    assert estimate("4a", "gepa", "latency").seconds > number("4a/gepa/latency")
 
 
-def test_what_the_paper_does_not_count_is_unknown_and_left_out_of_the_sum(script, reproduce):
-    cost = estimate(script, "2", "base", "formula")
+def test_what_the_paper_does_not_count_is_unknown_and_left_out_of_the_sum(reproduce):
+    cost = estimate("2", "base", "formula")
     assert (cost.calls, cost.prompt, cost.usd) == (200, None, None)
-    assert estimate(script, "2", "mipro", "finer").calls is None
-    assert script.together([cost, script.Cost(calls=1.0, usd=None)], at_least=True).usd is None
-    assert script.together([cost, script.Cost(calls=1.0, usd=2.0)], at_least=True).usd == 2.0
+    assert estimate("2", "mipro", "finer").calls is None
+    assert together([cost, Cost(calls=1.0, usd=None)], at_least=True).usd is None
+    assert together([cost, Cost(calls=1.0, usd=2.0)], at_least=True).usd == 2.0
     status, said = reproduce("table=2", "limit=100", "--estimate")
     assert status == 0
     assert "n/a" in said
     assert "together, at least" in said
 
 
-def test_every_run_of_the_paper_has_an_estimate(script):
-    estimator = script.Estimator(PAPER)
+def test_every_run_of_the_paper_has_an_estimate():
+    estimator = Estimator(PAPER)
     for name in ("2", "10", "11", "18", "figure_2"):
         for planned in EXPERIMENTS.runs(name):
             assert estimator.parts(compose([*planned.overrides, "backbone=deepseek_v3_1"])), planned
 
 
-def test_an_unknown_result_is_listed_with_what_there_is(script, capsys):
-    assert script.main(["--list"]) == 0
+def test_an_unknown_result_is_listed_with_what_there_is(capsys):
+    assert start("reproduce", ["--list"]) == 0
     said = capsys.readouterr().out
     assert "table=4a" in said
     assert "figure=2" in said
     with pytest.raises(ConfigError, match="write table=all"):
-        script.read_asked(["all"], EXPERIMENTS)
+        read_request(["all"], EXPERIMENTS)
 
 
 @pytest.mark.parametrize(

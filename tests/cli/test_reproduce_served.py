@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ace_bench.cli.main import start
+from ace_bench.cli.reproducing.job_runner import JobResult, JobRunner
 from ace_bench.report.records import find_runs
 from ace_bench.runners import run as experiment
 from tests.cli.test_reproduce_settings import over_http, reader  # noqa: F401 - a fixture
@@ -38,15 +40,15 @@ SCORE = ("table", "row", "column", "state", "value", "n", "faults", "better", "w
 
 
 @pytest.fixture
-def in_this_process(script, one_composer, monkeypatch, one_warm_engine):
-    """Make runs in this process, where AppWorld's engine is warm. Composing and all that follows is run.py's."""
+def in_this_process(one_composer, monkeypatch, one_warm_engine):
+    """Make runs in this process, where AppWorld's engine is warm. All else is as in `ace-bench run`."""
 
-    def run(crew, command):
+    def run(runner, command):
         started = time.monotonic()
         status = experiment.run(*composed(*command[4:]))
-        return script.Ended(status=status, seconds=time.monotonic() - started)
+        return JobResult(status=status, seconds=time.monotonic() - started)
 
-    monkeypatch.setattr(script.Crew, "_run", run)
+    monkeypatch.setattr(JobRunner, "_run_one", run)
 
 
 def made(results: Path) -> dict[str, list[str]]:
@@ -57,19 +59,19 @@ def made(results: Path) -> dict[str, list[str]]:
     return {kind: sorted(map(json.dumps, some)) for kind, some in (("runs", runs), ("scores", scores))}
 
 
-def reproduced(script, results: Path, *settings: str) -> dict[str, list[str]]:
-    assert script.main([*settings, f"results={results}"]) == 0
+def reproduced(results: Path, *settings: str) -> dict[str, list[str]]:
+    assert start("reproduce", [*settings, f"results={results}"]) == 0
     return made(results)
 
 
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
-def test_results_are_the_same_through_a_server(asked, reader, script, in_this_process, tmp_path):  # noqa: F811
-    served = reproduced(script, tmp_path / "served", *asked, *over_http(reader), "--jobs", "1")
+def test_results_are_the_same_through_a_server(asked, reader, in_this_process, tmp_path):  # noqa: F811
+    served = reproduced(tmp_path / "served", *asked, *over_http(reader), "--jobs", "1")
     assert reader.stats()["completions"] > 0
-    assert served == reproduced(script, tmp_path / "embedded", *asked, "backbone=embedded", "--jobs", "1")
+    assert served == reproduced(tmp_path / "embedded", *asked, "backbone=embedded", "--jobs", "1")
 
 
 @pytest.mark.thorough
-def test_results_are_the_same_through_a_server_two_runs_at_a_time(reader, script, tmp_path):  # noqa: F811
-    served = reproduced(script, tmp_path / "served", *IN_FULL, *over_http(reader), "--jobs", "2")
-    assert served == reproduced(script, tmp_path / "embedded", *IN_FULL, "backbone=embedded", "--jobs", "2")
+def test_results_are_the_same_through_a_server_two_runs_at_a_time(reader, tmp_path):  # noqa: F811
+    served = reproduced(tmp_path / "served", *IN_FULL, *over_http(reader), "--jobs", "2")
+    assert served == reproduced(tmp_path / "embedded", *IN_FULL, "backbone=embedded", "--jobs", "2")

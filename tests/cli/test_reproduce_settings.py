@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from ace_bench.cli.reproducing.request import read_request
 from ace_bench.report.records import find_runs
 from ace_rehearsal.reader.serve import ReaderServer
 from tests.cli.conftest import EXPERIMENTS, compose
@@ -96,8 +97,8 @@ def test_a_row_whose_role_has_another_model_takes_settings_for_it(reproduce):
     assert [reflector and reflector["model"] for reflector in reflectors] == [None, "mine", "mine", "mine"]
 
 
-def test_a_setting_that_is_given_twice_has_its_last_value(script):
-    asked = script.read_asked(["table=2", "limit=2", "ace:mode.epochs=1", "limit=3"], EXPERIMENTS)
+def test_a_setting_that_is_given_twice_has_its_last_value():
+    asked = read_request(["table=2", "limit=2", "ace:mode.epochs=1", "limit=3"], EXPERIMENTS)
     assert asked.overrides == ("ace:mode.epochs=1", "limit=3")
 
 

@@ -241,7 +241,7 @@ def test_latex_has_booktabs_and_nothing_that_latex_would_stumble_over(real):
     ("words", "message"),
     [
         (["table=99"], "there is no table 99; there are 1, 2"),
-        (["2"], "2 is no setting; write table=2"),
+        (["2"], "2 is not a setting; write table=2"),
         (["backbone=nothing"], "backbone=nothing cannot be composed"),
         (["method.nothing=1"], "method.nothing=1 cannot be composed"),
         (["--results", "nowhere"], "there are no runs in nowhere"),

@@ -25,7 +25,7 @@ ARGUMENTS = {
     "tables --results nowhere": "there are no runs in nowhere",
     "tables --results README.md": "there are no runs in README.md",
     "figures --results nowhere": "there are no runs in nowhere",
-    "tables nonsense": "nonsense is no setting; write table=nonsense",
+    "tables nonsense": "nonsense is not a setting; write table=nonsense",
     "leaderboard nowhere --name a --method b --llm c": "nowhere is not the folder of a finished run",
     "prompts nowhere prompts/official": "nowhere",
     "prompts configs prompts/official": "configs",
@@ -33,7 +33,7 @@ ARGUMENTS = {
     "reproduce table=99": "no runs make table 99",
     "reproduce figure=x": "no runs make figure x",
     "reproduce table=2 seed=x": "seed=x must be whole numbers from 0 up",
-    "reproduce table=2 nonsense": "nonsense is no setting",
+    "reproduce table=2 nonsense": "nonsense is not a setting",
     "reproduce table=2 backbone=nowhere": "backbone=nowhere",
     "reproduce table=2 limit=many": "limit=many must be a whole number",
 }

@@ -1,4 +1,4 @@
-"""Running commands, some at a time; one that fails stops no other, and Ctrl-C stops all of them cleanly."""
+"""Runs commands, several at a time. One that fails does not stop the others; Ctrl-C stops all of them cleanly."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ INTERRUPTED = 130
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
-    """How a command ended; ``output`` is what it said, where several ran at a time."""
+class JobResult:
+    """How a command ended; ``output`` is what it printed, empty where that went to the console."""
 
     status: int
     seconds: float
     output: str = ""
 
 
-class Crew:
+class JobRunner:
     """Runs commands in processes of their own, ``workers`` at a time. With one, its output goes to the console."""
 
     def __init__(self, workers: int) -> None:
@@ -35,19 +35,19 @@ class Crew:
         self.stopped = threading.Event()
         self._live: set[subprocess.Popen[str]] = set()
 
-    def work(self, commands: Sequence[Sequence[str]], done: Callable[[int, Ended], None]) -> None:
-        """Run all commands; ``done`` is told of each by its place, from several threads."""
+    def run(self, commands: Sequence[Sequence[str]], done: Callable[[int, JobResult], None]) -> None:
+        """Run all commands; ``done`` is called with the place and result of each, from several threads."""
         with self._signals(), ThreadPoolExecutor(self.workers) as pool:
-            list(pool.map(lambda place: done(place, self._run(commands[place])), range(len(commands))))
+            list(pool.map(lambda place: done(place, self._run_one(commands[place])), range(len(commands))))
 
-    def _run(self, command: Sequence[str]) -> Ended:
+    def _run_one(self, command: Sequence[str]) -> JobResult:
         if self.stopped.is_set():
-            return Ended(status=INTERRUPTED, seconds=0.0)
+            return JobResult(status=INTERRUPTED, seconds=0.0)
         started = time.monotonic()
         captured = {} if self.workers == 1 else {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         environment = dict(os.environ)
         end_with_this_process(environment)
-        # A session of its own: Ctrl-C in the terminal reaches it once, through `_stop`, and not twice.
+        # With a session of its own, the process gets a Ctrl-C in the terminal once, through `_stop`, and not twice.
         process = subprocess.Popen(command, text=True, start_new_session=True, env=environment, **captured)  # type: ignore[call-overload]
         self._live.add(process)
         if self.stopped.is_set():
@@ -56,11 +56,11 @@ class Crew:
             output, _ = process.communicate()
         finally:
             self._live.discard(process)
-        return Ended(status=process.returncode, seconds=time.monotonic() - started, output=output or "")
+        return JobResult(status=process.returncode, seconds=time.monotonic() - started, output=output or "")
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """Hand SIGINT and SIGTERM on; each run stops cleanly at the first and at once at the second."""
+        """Pass SIGINT and SIGTERM on; each run stops cleanly at the first and at once at the second."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

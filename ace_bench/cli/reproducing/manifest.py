@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,33 +17,31 @@ from ace_bench.core.resources import config_folders, import_folder
 from ace_bench.report.records import run_folders
 
 FILE = "reproduced.json"
-"""In the results folder: by what was asked for, a digest of what it was made from, and those of the files made."""
+"""In the results folder: by request, a digest of the inputs, and those of the files made."""
 
 _READ, _LARGE = ("config.yaml", "metrics.json", "environment.json", "status.json"), ("journal.jsonl", "calls.jsonl")
 _LIBRARIES = ("matplotlib", "numpy")
 
 
 class Manifest:
-    """Knows whether everything that is asked for has been made, from the runs that there are, by this version."""
+    """Knows whether all files of a request were made from the runs that exist, by this version."""
 
-    def __init__(self, asked: ReproduceRequest) -> None:
-        self._asked = asked
-        self._file = asked.results / FILE
-        self._key = digest_of(
-            [asked.names, asked.backbone, asked.seeds, str(asked.results), asked.overrides, asked.differences],
-        )
+    def __init__(self, request: ReproduceRequest) -> None:
+        self._request = request
+        self._file = request.results / FILE
+        self._key = digest_of({**asdict(request), "results": str(request.results)})
 
     @property
     def holds(self) -> bool:
         """Whether all files are there as they were made, and nothing that they were made from has changed."""
         known = self._known().get(self._key)
-        if known is None or any(_digest(self._asked.results / file) != made for file, made in known["files"].items()):
+        if known is None or any(_digest(self._request.results / file) != made for file, made in known["files"].items()):
             return False
         return bool(known["inputs"] == self.inputs())
 
     def keep(self, inputs: str, files: Iterable[Path]) -> None:
         """Note that ``files`` were made from ``inputs``, all runs being finished."""
-        made = {str(file.relative_to(self._asked.results)): _digest(file) for file in files}
+        made = {str(file.relative_to(self._request.results)): _digest(file) for file in files}
         kept = {**self._known(), self._key: {"inputs": inputs, "files": made}}
         partial = self._file.with_name(self._file.name + ".part")
         partial.write_bytes(msgspec.json.format(msgspec.json.encode(kept)))
@@ -55,8 +54,8 @@ class Manifest:
                 "program": [[str(file), _digest(file)] for file in _program()],
                 "libraries": {name: version(name) for name in _LIBRARIES},
                 "runs": {
-                    str(folder.relative_to(self._asked.results)): list(_stamps(folder))
-                    for folder in run_folders(self._asked.results)
+                    str(folder.relative_to(self._request.results)): list(_stamps(folder))
+                    for folder in run_folders(self._request.results)
                 },
             }
         )

@@ -1,4 +1,4 @@
-"""What a user asks to be reproduced: which results of the paper, with which backbone, seeds and other settings."""
+"""Which results of the paper a user wants to reproduce, with which backbone, seeds and other settings."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ class Job:
     seed: int
 
 
-def read_asked(settings: Sequence[str], experiments: Experiments, *, differences: bool = False) -> ReproduceRequest:
-    """Sort ``table=2 backbone=... seed=0,1 limit=20`` out; raises ``ConfigError`` and ``DataError``."""
+def read_request(settings: Sequence[str], experiments: Experiments, *, differences: bool = False) -> ReproduceRequest:
+    """Parse ``table=2 backbone=... seed=0,1 limit=20``; raises ``ConfigError`` and ``DataError``."""
     names: dict[str, None] = {}
     backbone, seeds, results = "", "0", "results"
     overrides: dict[str, str] = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals:
-            raise ConfigError(f"{setting} is no setting; write table={setting}, or a setting of a run")
+            raise ConfigError(f"{setting} is not a setting; write table={setting}, or KEY=VALUE")
         match key:
             case "table" | "figure":
                 names.update(dict.fromkeys(_names(key, value, experiments)))
@@ -67,7 +67,7 @@ def read_asked(settings: Sequence[str], experiments: Experiments, *, differences
                 overrides.pop(key, None)  # one that is given twice has its last value, as for a single run
                 overrides[key] = setting
     if not names:
-        raise ConfigError("say what to reproduce: table=2, table=1,3, figure=2, table=all; --list tells what there is")
+        raise ConfigError("say what to reproduce: table=2, table=1,3, figure=2, table=all; --list shows the choices")
     if not all(seed.isdecimal() for seed in seeds.split(",")):
         raise ConfigError(f"seed={seeds} must be whole numbers from 0 up, such as seed=0,1,2")
     return ReproduceRequest(
@@ -80,13 +80,13 @@ def read_asked(settings: Sequence[str], experiments: Experiments, *, differences
     )
 
 
-def jobs(asked: ReproduceRequest, experiments: Experiments) -> list[Job]:
-    """Return all runs that were asked for, each once and after those it needs."""
+def jobs(request: ReproduceRequest, experiments: Experiments) -> list[Job]:
+    """Return all runs of a request, each once and after those it needs."""
     found: dict[Job, None] = {}
-    for name in asked.names:
+    for name in request.names:
         for table, planned in _planned(name, experiments):
-            extra = asked.extra(experiments.paper.table(table).model)
-            found.update(dict.fromkeys(Job(planned=planned, extra=extra, seed=seed) for seed in asked.seeds))
+            extra = request.extra(experiments.paper.table(table).model)
+            found.update(dict.fromkeys(Job(planned=planned, extra=extra, seed=seed) for seed in request.seeds))
     return list(found)
 
 

@@ -1,4 +1,4 @@
-"""How the runs that make a result stand: finished, begun, or missing."""
+"""The state of the runs that make a result: finished, begun, or missing."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class State(StrEnum):
     NEEDLESS = "needless"
 
 
-class Standing:
-    """What is in a results folder at one moment."""
+class RunStates:
+    """The runs in a results folder at one moment."""
 
     def __init__(self, results: Path, compose: Compose) -> None:
         """Read all runs under ``results``."""
@@ -42,8 +42,8 @@ class Standing:
         """Return the run on disk."""
         return self._runs.find(job.planned, seed=job.seed, extra=job.extra)
 
-    def state(self, job: Job) -> State:
-        """Say how a run stands; raises ``ConfigError`` where an override does not fit."""
+    def of(self, job: Job) -> State:
+        """Return the state of a run; raises ``ConfigError`` where an override does not fit."""
         run = self.run(job)
         if run is not None:
             return State.FINISHED if run.finished else State.BEGUN
@@ -51,15 +51,15 @@ class Standing:
             return State.WAITING
         return State.MISSING if all(self._made(job, need) for need in job.planned.needs) else State.NEEDLESS
 
-    def command(self, job: Job, *, more: Sequence[str] = ()) -> list[str] | None:
+    def command(self, job: Job) -> list[str] | None:
         """Return the arguments of ``ace-bench run``; ``None`` while a run that it needs is not finished."""
         overrides = self._overrides(job)
         if overrides is None:
             return None
-        return [*overrides, f"seed={job.seed}", f"name={NAME}", f"results={self._results}", *more]
+        return [*overrides, f"seed={job.seed}", f"name={NAME}", f"results={self._results}"]
 
     def _made(self, job: Job, need: Need) -> bool:
-        """Have the contexts around a run's sharpest fall written; false where there was no fall."""
+        """Write the contexts around a run's sharpest fall; false where there was no fall."""
         run = self._runs.find(need.run, seed=job.seed, extra=job.extra)
         return need.context == TESTED or (run is not None and write_around_fall(run.folder))
 
@@ -67,10 +67,10 @@ class Standing:
         return self._runs.overrides(job.planned, seed=job.seed, extra=job.extra)
 
 
-def shown(job: Job, compose: Compose, command: Sequence[str] | None = None) -> str:
-    """Write a run's command as a user would type it, without what it waits for where that is not known yet."""
-    words = command or [*run_overrides(job.planned, job.extra, compose), f"seed={job.seed}"]
-    needs = "" if command else "".join(f"  # then {need.setting}=..." for need in job.planned.needs)
+def as_typed(job: Job, compose: Compose, arguments: Sequence[str] | None = None) -> str:
+    """Return a run's command as a user would type it; what it waits for is a comment while that is not known."""
+    words = arguments or [*run_overrides(job.planned, job.extra, compose), f"seed={job.seed}"]
+    needs = "" if arguments else "".join(f"  # then {need.setting}=..." for need in job.planned.needs)
     return f"{command_line('run')} {shlex.join(words)}{needs}"
 
 

@@ -1,0 +1,146 @@
+"""The runs of a request, made in an order in which each finds what it needs; then their tables and figures."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from ace_bench.cli.reproducing.job_runner import INTERRUPTED, JobResult, JobRunner
+from ace_bench.cli.reproducing.manifest import Manifest
+from ace_bench.cli.reproducing.request import Job, ReproduceRequest, count
+from ace_bench.cli.reproducing.run_status import RunStates, State, as_typed, command_to_run
+from ace_bench.report.experiments import PlannedRun
+from ace_bench.report.figures.write import write_figures
+from ace_bench.report.tables.results_index import ResultsIndex
+from ace_bench.report.tables.write import write_tables
+
+FAILED = 1
+
+_KINDS = {"figure_1": "overall", "figure_2": "collapse"}
+_LAST_LINES = 12
+"""Lines of a failed run's output that are shown."""
+
+
+class Reproduction:
+    """The jobs of one request, and what became of them."""
+
+    def __init__(
+        self,
+        request: ReproduceRequest,
+        jobs: Sequence[Job],
+        index: ResultsIndex,
+        console: Console,
+        runner: JobRunner,
+    ) -> None:
+        self._request = request
+        self._jobs = jobs
+        self._index = index
+        self._console = console
+        self._runner = runner
+        self._states = self._read_states()
+        self._lock = threading.Lock()
+        self._problems: dict[Job, str] = {}
+        """By job that was tried: why it is not finished, "" where it is."""
+
+    def show(self) -> None:
+        """Print the state of each run and its command."""
+        for job in self._jobs:
+            command = self._as_typed(job, self._states.command(job))
+            self._console.print(f"{self._states.of(job).value:9} {command}", markup=False)
+
+    def complete(self, *, continue_begun: bool) -> int:
+        """Make the runs that are not finished, then tables and figures; returns the exit status."""
+        states = {job: self._states.of(job) for job in self._jobs}
+        finished = {State.FINISHED, State.NEEDLESS} | (set() if continue_begun else {State.BEGUN})
+        unfinished = [job for job, state in states.items() if state not in finished]
+        self._console.print(f"{len(unfinished)} of {len(self._jobs)} runs to do, {self._runner.workers} at a time")
+        for depth in sorted({_depth(job.planned) for job in unfinished}):
+            if not self._runner.stopped.is_set():
+                self._make([job for job in unfinished if _depth(job.planned) == depth])
+        if self._runner.stopped.is_set():
+            self._console.print("Stopped; the same command continues.")
+            return INTERRUPTED
+        manifest = Manifest(self._request)
+        inputs = manifest.inputs()
+        files = self._write_results()
+        status = self._summarize()
+        left_begun = not continue_begun and State.BEGUN in states.values()
+        if status == 0 and not left_begun:
+            manifest.keep(inputs, files)
+        return status
+
+    def _make(self, jobs: Sequence[Job]) -> None:
+        """Make runs that do not need each other."""
+        self._states = self._read_states()  # includes what earlier calls have made
+        commands: dict[Job, list[str]] = {}
+        for job in sorted(jobs, key=_is_quick):
+            arguments = self._states.command(job)
+            if arguments is None:
+                self._note(job, problem="not started: a run that it needs is not finished")
+            elif self._states.of(job) is not State.NEEDLESS:
+                commands[job] = command_to_run(arguments)
+        started = list(commands)
+        self._runner.run(list(commands.values()), lambda place, result: self._note_result(started[place], result))
+
+    def _read_states(self) -> RunStates:
+        return RunStates(self._request.results, self._index.compose)
+
+    def _note_result(self, job: Job, result: JobResult) -> None:
+        if result.status == 0:
+            self._note(job, details=f"finished in {result.seconds:.0f}s")
+        elif not self._runner.stopped.is_set():
+            last = "".join(f"\n    {line}" for line in result.output.splitlines()[-_LAST_LINES:])
+            self._note(job, problem=f"failed with status {result.status}", details=last)
+
+    def _note(self, job: Job, *, problem: str = "", details: str = "") -> None:
+        with self._lock:
+            self._problems[job] = problem
+            text = f"[{len(self._problems)}] {self._as_typed(job)}: {problem}{details}"
+            self._console.print(text, markup=False, style="red" if problem else None)
+
+    def _write_results(self) -> list[Path]:
+        """Write the tables and figures of the request from the runs that exist; return the files."""
+        request = self._request
+        extra = (*((f"backbone={request.backbone}",) if request.backbone else ()), *request.overrides)
+        index = ResultsIndex(results=request.results, configs=self._index.configs, extra=extra)
+        tables = [name for name in request.names if not name.startswith("figure_")]
+        files: list[Path] = []
+        if tables:
+            files += write_tables(index, request.results / "tables", tables, differences=request.differences)
+        everything = {name for name in self._index.experiments.by_name if count(name, self._index.experiments)}
+        kinds = [_KINDS[name] for name in request.names if name in _KINDS]
+        if kinds:
+            chosen = () if everything <= set(request.names) else kinds
+            files += write_figures(index, request.results / "figures", chosen, differences=request.differences)
+        for file in files:
+            if file.suffix in (".md", ".png"):
+                self._console.print(str(file), markup=False)
+        return files
+
+    def _as_typed(self, job: Job, arguments: Sequence[str] | None = None) -> str:
+        return as_typed(job, self._index.compose, arguments)
+
+    def _summarize(self) -> int:
+        problems = {job: problem for job, problem in self._problems.items() if problem}
+        for job, problem in problems.items():
+            self._console.print(f"{problem}: {self._as_typed(job)}", markup=False, style="red")
+        counted = Counter("not finished" if problem else "finished now" for problem in self._problems.values())
+        before = len(self._jobs) - len(self._problems)
+        self._console.print(
+            f"{counted['finished now']} runs finished now, {before} before, left alone or needless, "
+            f"{counted['not finished']} not finished"
+        )
+        return FAILED if problems else 0
+
+
+def _depth(planned: PlannedRun) -> int:
+    return 1 + max((_depth(need.run) for need in planned.needs), default=-1)
+
+
+def _is_quick(job: Job) -> bool:
+    """Return whether a run is not on AppWorld: those take longest, and started last they would leave cores idle."""
+    return "task=appworld" not in job.planned.overrides

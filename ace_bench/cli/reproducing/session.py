@@ -1,0 +1,52 @@
+"""One call of ``ace-bench reproduce``, from its options to its exit status."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from ace_bench.cli.reproducing.checking import check_methods, check_settings
+from ace_bench.cli.reproducing.job_runner import JobRunner, cores
+from ace_bench.cli.reproducing.listing import estimates, listing
+from ace_bench.cli.reproducing.manifest import Manifest
+from ace_bench.cli.reproducing.reproduction import Reproduction
+from ace_bench.cli.reproducing.request import EMBEDDED, Job, ReproduceRequest, jobs, read_request
+from ace_bench.core.resources import configs_folder
+from ace_bench.core.secrets import refuse_secret_arguments
+from ace_bench.report.tables.results_index import ResultsIndex
+
+
+def reproduce(options: argparse.Namespace) -> int:
+    """List, estimate, show or make runs; returns the exit status. Raises ``AceBenchError`` for a mistake."""
+    console = Console(highlight=False, soft_wrap=True)
+    index = ResultsIndex(results=Path("results"), configs=configs_folder())
+    if options.list:
+        console.print(listing(index.experiments))
+        return 0
+    refuse_secret_arguments(options.settings)
+    request = read_request(options.settings, index.experiments, differences=options.differences)
+    wanted = jobs(request, index.experiments)
+    check_settings(wanted, index.compose, index.configs)  # mistakes are reported before anything starts
+    if options.estimate:
+        console.print(*estimates(wanted, index), sep="\n")
+        return 0
+    workers = options.jobs or (cores() if request.backbone == EMBEDDED else 1)
+    reproduction = Reproduction(request, wanted, index, console, JobRunner(workers))
+    if options.dry_run:
+        reproduction.show()
+        return 0
+    if Manifest(request).holds:
+        console.print(_nothing_to_do(wanted, request), markup=False)
+        return 0
+    check_methods(wanted, index.compose)
+    return reproduction.complete(continue_begun=not options.only_missing)
+
+
+def _nothing_to_do(wanted: Sequence[Job], request: ReproduceRequest) -> str:
+    return (
+        f"Nothing to do: all {len(wanted)} runs are finished, and the tables and figures in {request.results} are "
+        "those that this version makes of them."
+    )
