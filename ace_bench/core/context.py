@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, Self, runtime_checkable
+from typing import ClassVar, Protocol, Self, runtime_checkable
 
 from ace_bench.core.types import Record, Sample
 
@@ -11,11 +11,11 @@ from ace_bench.core.types import Record, Sample
 class Context(Protocol):
     """What a method evolves: an immutable value."""
 
-    kind: str
+    kind: ClassVar[str]
     """Names the class in dumps; each kind has one class."""
 
     @classmethod
-    def load(cls, record: Record) -> Context:
+    def load(cls, record: Record) -> Self:
         """Restore what ``dump`` gave, exactly; raises ``DataError``."""
         ...
 
@@ -42,11 +42,11 @@ class Context(Protocol):
         """Return the whole value as a JSON object with a ``kind``."""
         ...
 
-    def patch(self, earlier: Context) -> Record:
+    def patch(self, earlier: Self) -> Record:
         """Return what changed since ``earlier``, as small as the change itself."""
         ...
 
-    def patched(self, patch: Record) -> Context:
+    def patched(self, patch: Record) -> Self:
         """Apply a ``patch`` made against this value."""
         ...
 

@@ -82,8 +82,11 @@ def test_a_patch_leads_from_any_value_to_any_other_of_its_kind(pair: tuple[Conte
 
 def test_a_patch_is_as_small_as_the_change() -> None:
     before, after = Demonstrations(items=row(200)), Demonstrations(items=row(201))
-    assert [one["question"] for one in after.patch(before)["add"]] == ["question 200?"]
-    assert before.patch(after) == {"keep": 200, "add": []}
+    ((start, end, added),) = after.patch(before)["items"]
+    assert (start, end, [one["question"] for one in added]) == (200, 200, ["question 200?"])
+    assert before.patch(after) == {"items": [(200, 201, [])]}
+    moved = Demonstrations(items=row(201)[1:]).patch(before)["items"]
+    assert [(start, end, len(added)) for start, end, added in moved] == [(0, 1, 0), (200, 200, 1)]
     text = Instruction(text="long" * 1000, demonstrations=row(2))
     assert text.patch(Instruction(text="long" * 1000)).keys() == {"demonstrations"}
 
@@ -104,13 +107,17 @@ def test_the_last_demonstrations_give_way_and_the_text_never_does() -> None:
 @pytest.mark.parametrize(
     "patch",
     [
-        {},
-        {"keep": "all", "add": []},
-        {"keep": 0, "add": [{"question": 1, "answer": "a"}]},
-        {"keep": 0, "add": [{"question": "q", "answer": "a", "gold": "x"}]},
-        {"keep": -1, "add": []},
-        {"keep": 3, "add": []},
-        {"demonstrations": {"keep": 3, "add": []}},
+        {"unknown": []},
+        {"items": "all", "demonstrations": "all"},
+        *(
+            {"items": edits, "demonstrations": edits}
+            for edits in (
+                [[0, 0, [{"question": 1, "answer": "a"}]]],
+                [[0, 0, [{"question": "q", "answer": "a", "gold": "x"}]]],
+                [[-1, 0, []]],
+                [[0, 3, []]],
+            )
+        ),
     ],
 )
 def test_a_patch_that_does_not_fit_is_refused(kind: type[Context], patch: dict[str, object]) -> None:
@@ -123,7 +130,7 @@ def test_a_patch_that_does_not_fit_is_refused(kind: type[Context], patch: dict[s
 
 @pytest.mark.parametrize("record", [{}, {"items": 3, "text": 4}, {"items": [{"question": "q"}], "text": None}])
 def test_bad_dumps_are_refused_with_the_place(record: dict[str, object]) -> None:
-    with pytest.raises(DataError, match="no demonstrations"):
+    with pytest.raises(DataError, match="not a context of kind demonstrations"):
         Demonstrations.load(record)
-    with pytest.raises(DataError, match="not an instruction"):
+    with pytest.raises(DataError, match="not a context of kind instruction"):
         Instruction.load(record)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ace_bench.contexts.cheatsheet import Cheatsheet, Episode
+from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
 from ace_bench.contexts.demonstrations import Demonstration, Demonstrations
 from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.instruction import Instruction
@@ -72,7 +72,7 @@ def test_every_kind_restores_its_own_dump() -> None:
         playbook("one"),
         Demonstrations(items=(example,)),
         Instruction(text="x", demonstrations=(example,)),
-        Cheatsheet(text="y", text_tokens=1, episodes=(Episode(question="q", output="a"),)),
+        Cheatsheet(text="y", text_tokens=1, episodes=(PastRollout(question="q", output="a"),)),
     ]
     assert {str(value.dump()["kind"]) for value in values} == {kind.kind for kind in KINDS}
     for value in values:

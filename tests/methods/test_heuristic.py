@@ -70,6 +70,6 @@ def test_patches_and_dumps_lead_back():
 
 
 @pytest.mark.parametrize("record", [{}, {"shown": 1, "entries": [{"category": "x"}]}, {"shown": "1", "entries": []}])
-def test_a_broken_dump_is_told(record):
-    with pytest.raises(DataError, match="no observations"):
+def test_a_broken_dump_is_refused(record):
+    with pytest.raises(DataError, match="not a context of kind heuristic"):
         Observations.load(record)

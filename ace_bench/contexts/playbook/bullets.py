@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Annotated
 
 import msgspec
 
@@ -17,6 +18,7 @@ from ace_bench.core.types import Record
 BEFORE_FIRST_STEP = -1
 """Value of ``created`` and ``changed`` for bullets that come from a file and not from a step of this run."""
 
+_Count = Annotated[int, msgspec.Meta(ge=0)]
 _ID = re.compile(r"[^\s\[\]]*[^\s\[\]0-9]([0-9]{1,18})")
 
 
@@ -32,13 +34,13 @@ class Bullet:
     id: str
     section: str
     content: str
-    helpful: int = 0
-    harmful: int = 0
-    neutral: int = 0
+    helpful: _Count = 0
+    harmful: _Count = 0
+    neutral: _Count = 0
     created: int
     changed: int
     sources: tuple[str, ...] = ()
-    tokens: int
+    tokens: _Count
 
     @cached_property
     def number(self) -> int:

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.playbook.bullets import Bullet, indented, number_of
+from ace_bench.contexts.playbook.text_syntax import write_bullets
 from ace_bench.contexts.playbook.wording import section_name
-from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError
+from ace_bench.core.typed import converted
 from ace_bench.core.types import Record, Sample
 
 EMPTY_PLAYBOOK = "(empty)"
 NO_COUNTERS = "(none)"
 
 _MAX_NUMBER = 10**9
-_Count = Annotated[int, msgspec.Meta(ge=0)]
 _Next = Annotated[int, msgspec.Meta(ge=1, le=_MAX_NUMBER + 1)]
 
 
@@ -33,7 +34,7 @@ class Excerpt(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Playbook:
+class Playbook(ContextValue):
     """Bullets in order of creation, the sections new ones may go to, and the number the next one gets.
 
     Order of creation is the order of the ids' running numbers: there is one counter for all sections and no number
@@ -46,8 +47,8 @@ class Playbook:
     """
 
     sections: tuple[str, ...]
-    bullets: tuple[Bullet, ...] = field(default=())
-    next_number: int = 1
+    bullets: tuple[Bullet, ...]
+    next_number: _Next = 1
     recent: tuple[str, ...] = ()
 
     kind = "playbook"
@@ -55,7 +56,7 @@ class Playbook:
     @classmethod
     def start(cls, sections: Iterable[str]) -> Playbook:
         """Return an empty playbook with the given sections."""
-        return cls(sections=_names(sections))
+        return cls(sections=_names(sections), bullets=())
 
     @classmethod
     def of(cls, bullets: Iterable[Bullet], *, sections: Iterable[str], next_number: int = 1) -> Playbook:
@@ -87,11 +88,8 @@ class Playbook:
     @classmethod
     def load(cls, record: Record) -> Playbook:
         """Restore what ``dump`` gave, exactly. Raises ``DataError`` with the place of the first wrong field."""
-        try:
-            stored = msgspec.convert(record, _Stored)
-        except msgspec.ValidationError as error:
-            raise DataError(f"not a playbook: {error}") from error
-        book = cls.of(map(_restored, stored.bullets), sections=stored.sections, next_number=stored.next_number)
+        stored = super().load(record)
+        book = cls.of(stored.bullets, sections=stored.sections, next_number=stored.next_number)
         return replace(book, recent=stored.recent)
 
     @property
@@ -135,10 +133,8 @@ class Playbook:
 
     @cached_property
     def _fields(self) -> Mapping[str, Any]:
-        from ace_bench.contexts.playbook.text_format import write_text
-
         # Called by the templates that want it: no other prompt should pay for a layout it does not show.
-        official = cache(partial(write_text, self))
+        official = cache(partial(write_bullets, self.sections, self.bullets, counters=True))
         return MappingProxyType({"playbook": self._text, "counters": self._counters, "official_playbook": official})
 
     @cached_property
@@ -178,22 +174,12 @@ class Playbook:
         vars(changed)["_text"] = self._text
         return changed
 
-    def dump(self) -> Record:
-        """Return the whole playbook as a JSON object."""
-        return {
-            "kind": self.kind,
-            "sections": list(self.sections),
-            "next_number": self.next_number,
-            "bullets": [bullet.record() for bullet in self.bullets],
-            **({"recent": list(self.recent)} if self.recent else {}),
-        }
-
-    def patch(self, earlier: Context) -> Record:
+    def patch(self, earlier: Playbook) -> Record:
         """Return what changed since ``earlier``: as large as the change, whatever the size of the playbook.
 
         ``set`` holds new and changed bullets, ``removed`` ids; ``sections`` and ``recent`` are there only if they
-        differ. Since a number fixes a bullet's place, no order need be told. Raises ``TypeError`` for another kind of
-        context.
+        differ. A bullet's number fixes its place, so the patch need not hold the order. Raises ``TypeError`` for
+        another kind of context.
         """
         if not isinstance(earlier, Playbook):
             raise TypeError(f"a playbook has no patch against {type(earlier).__name__}")
@@ -213,10 +199,10 @@ class Playbook:
     def patched(self, patch: Record) -> Playbook:
         """Apply a patch made against this value; the result equals the patch's origin in every field."""
         try:
-            change = msgspec.convert(patch, _Patch)
+            change: _Patch = converted(patch, _Patch)
         except msgspec.ValidationError as error:
             raise DataError(f"not a patch of a playbook: {error}") from error
-        bullets = {**self.index, **{stored.id: _restored(stored) for stored in change.set}}
+        bullets = {**self.index, **{bullet.id: bullet for bullet in change.set}}
         for bullet_id in change.removed:
             if bullets.pop(bullet_id, None) is None:
                 raise DataError(f"the patch was made against another playbook: it removes {bullet_id!r}")
@@ -228,36 +214,12 @@ class Playbook:
         )
 
 
-class _StoredBullet(msgspec.Struct):
-    id: str
-    section: str
-    content: str
-    created: int
-    changed: int
-    tokens: _Count
-    helpful: _Count = 0
-    harmful: _Count = 0
-    neutral: _Count = 0
-    sources: tuple[str, ...] = ()
-
-
-class _Stored(msgspec.Struct):
-    sections: list[str]
-    next_number: _Next
-    bullets: list[_StoredBullet]
-    recent: tuple[str, ...] = ()
-
-
 class _Patch(msgspec.Struct):
     next_number: _Next
-    set: tuple[_StoredBullet, ...] = ()
+    set: tuple[Bullet, ...] = ()
     removed: tuple[str, ...] = ()
     sections: list[str] | None = None
     recent: tuple[str, ...] | None = None
-
-
-def _restored(stored: _StoredBullet) -> Bullet:
-    return Bullet(**msgspec.structs.asdict(stored))
 
 
 def _in_order(bullets: Iterable[Bullet]) -> tuple[Bullet, ...]:

@@ -21,18 +21,22 @@ from typing import NamedTuple
 
 from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP, Bullet, measured, number_of
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.wording import OTHERS, clean, section_name, slug, tidy
+from ace_bench.contexts.playbook.text_syntax import (
+    COUNTED_HEAD,
+    PLAIN_HEAD,
+    heading,
+    starts_bullet,
+    unescaped,
+    write_bullets,
+)
+from ace_bench.contexts.playbook.wording import OTHERS, clean, slug, tidy
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import DataError
 
-_HEADING = re.compile(r"##(?!#)[ \t]*(.*)")
-_PLAIN_HEAD = re.compile(r"[ \t]*\[([A-Za-z][^\s\[\]]*-[0-9]{4,9})\](?!\()[ \t]*(.*)")
-_COUNTED_HEAD = re.compile(r"[ \t]*\[([^\s\[\]]+)\][ \t]*(helpful[ \t]*=.*)")
 _COUNTERS = re.compile(
     r"helpful[ \t]*=[ \t]*([0-9]{1,9})[ \t,;]*harmful[ \t]*=[ \t]*([0-9]{1,9})"
     r"(?:[ \t,;]*neutral[ \t]*=[ \t]*([0-9]{1,9}))?[ \t]*::[ \t]*(.*)"
 )
-_ESCAPED = re.compile(r"([ \t]*)\\(\\*)(.*)")
 _FENCE = "```"
 
 
@@ -45,12 +49,7 @@ class Imported(NamedTuple):
 
 def write_text(playbook: Playbook, *, counters: bool = True) -> str:
     """Write a playbook section by section, with counters inline (finance) or without (AppWorld)."""
-    sections: dict[str, list[str]] = {section: [f"## {_title(section)}"] for section in playbook.sections}
-    for bullet in playbook.bullets:
-        first, *rest = bullet.content.split("\n")
-        sections[bullet.section].append(f"[{bullet.id}] {_inline_counters(bullet) if counters else ''}{first}")
-        sections[bullet.section] += map(_escaped, rest)
-    return "\n\n".join(map("\n".join, sections.values())) + "\n"
+    return write_bullets(playbook.sections, playbook.bullets, counters=counters)
 
 
 def read_text(text: str, *, sections: Iterable[str], count: TokenCounter) -> Imported:
@@ -105,16 +104,16 @@ class _Reader:
         section, fenced = OTHERS, False
         for number, line in enumerate(lines, start=1):
             head = _head(line, number)
-            heading = _heading(line)
+            title = heading(line)
             if head is not None:
                 entry = _Entry(number, head.id, section, head.votes, [head.content])
                 self.entries.append(entry)
                 fenced = _toggles(head.content)
-            elif heading is not None and not (fenced and fence_follows[number]):
-                entry, section, fenced = None, heading, False
-                self.headings.append(heading)
+            elif title is not None and not (fenced and fence_follows[number]):
+                entry, section, fenced = None, title, False
+                self.headings.append(title)
             elif entry is not None:
-                entry.content.append(_unescaped(line))
+                entry.content.append(unescaped(line))
                 fenced ^= _toggles(line)
             elif line.strip():
                 self.notes.append((number, f"text outside of bullets is left out: {line.strip()[:80]!r}"))
@@ -155,19 +154,14 @@ def _bullets(entries: Sequence[_Entry], count: TokenCounter) -> tuple[list[Bulle
 
 def _head(line: str, number: int) -> _Head | None:
     """Read the start of a bullet; ``None`` for any other line."""
-    counted = _COUNTED_HEAD.fullmatch(line)
+    counted = COUNTED_HEAD.fullmatch(line)
     if counted:
         found = _COUNTERS.fullmatch(counted[2])
         if not found:
             raise DataError(f"line {number}: counters must read 'helpful=X harmful=Y :: content'")
         return _Head(counted[1], (int(found[1]), int(found[2]), int(found[3] or 0)), found[4])
-    plain = _PLAIN_HEAD.fullmatch(line)
+    plain = PLAIN_HEAD.fullmatch(line)
     return _Head(plain[1], (0, 0, 0), plain[2]) if plain else None
-
-
-def _heading(line: str) -> str | None:
-    match = _HEADING.fullmatch(line)
-    return section_name(match[1]) or None if match else None
 
 
 def _fences_ahead(lines: Sequence[str]) -> list[bool]:
@@ -175,40 +169,10 @@ def _fences_ahead(lines: Sequence[str]) -> list[bool]:
     ahead = [False] * (len(lines) + 1)
     for place in range(len(lines) - 1, -1, -1):
         line = lines[place]
-        ahead[place] = not _starts_bullet(line) and (_toggles(line) or ahead[place + 1])
+        ahead[place] = not starts_bullet(line) and (_toggles(line) or ahead[place + 1])
     return ahead
-
-
-def _starts_bullet(line: str) -> bool:
-    return bool(_COUNTED_HEAD.fullmatch(line) or _PLAIN_HEAD.fullmatch(line))
 
 
 def _toggles(line: str) -> bool:
     """Whether a line opens or closes a code fence: marks within a line come in pairs."""
     return line.count(_FENCE) % 2 == 1
-
-
-def _special(line: str) -> bool:
-    return _starts_bullet(line) or _heading(line) is not None
-
-
-def _escaped(line: str) -> str:
-    indent = line[: len(line) - len(line.lstrip(" \t"))]
-    rest = line[len(indent) :]
-    return f"{indent}\\{rest}" if _special(f"{indent}{rest.lstrip(chr(92))}") else line
-
-
-def _unescaped(line: str) -> str:
-    match = _ESCAPED.fullmatch(line)
-    return f"{match[1]}{match[2]}{match[3]}" if match and _special(f"{match[1]}{match[3]}") else line
-
-
-def _inline_counters(bullet: Bullet) -> str:
-    neutral = f" neutral={bullet.neutral}" if bullet.neutral else ""
-    return f"helpful={bullet.helpful} harmful={bullet.harmful}{neutral} :: "
-
-
-def _title(section: str) -> str:
-    """Write a section as a heading, in capitals unless they would not read back (there are such letters)."""
-    title = section.replace("_", " ").upper()
-    return title if section_name(title) == section else section

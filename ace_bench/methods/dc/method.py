@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ace_bench.contexts.cheatsheet import Cheatsheet, Episode
+from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
 from ace_bench.contexts.load import load_context
 from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo
 from ace_bench.core.arena import Arena
@@ -130,7 +130,7 @@ class Retrieval(DynamicCheatsheet):
             events.append({"sample": rollout.sample.id, "event": "remembered" if done else "skipped"})
         return ContextUpdate(context=cheatsheet, events=tuple(events))
 
-    def _nearest(self, episodes: Sequence[Episode], questions: Sequence[str]) -> tuple[Episode, ...]:
+    def _nearest(self, episodes: Sequence[PastRollout], questions: Sequence[str]) -> tuple[PastRollout, ...]:
         """Return the attempts most like any of the questions, the most similar last."""
         asked, known = self._memo.rows(questions), self._memo.rows([episode.question for episode in episodes])
         likeness = (self._memo.matrix[known] @ self._memo.matrix[asked].T).max(axis=1)
@@ -142,7 +142,7 @@ class Retrieval(DynamicCheatsheet):
 class _Retrieved:
     """Earlier attempts, the most similar last; the least similar gives way first."""
 
-    episodes: tuple[Episode, ...]
+    episodes: tuple[PastRollout, ...]
 
     @property
     def size(self) -> int:
@@ -173,9 +173,9 @@ def _attempt_fields(rollout: Rollout, steps: Transcript) -> dict[str, Any]:
     }
 
 
-def _episode(rollout: Rollout, arena: Arena) -> Episode:
+def _episode(rollout: Rollout, arena: Arena) -> PastRollout:
     fields = _attempt_fields(rollout, Transcript(rollout.attempt.trajectory))
-    return Episode(
+    return PastRollout(
         question=rollout.sample.inputs["question"],
         output=arena.prompts.render("cheatsheet_episode", fields)[-1].content,
         feedback=rollout.feedback.message,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ace_bench.contexts.cheatsheet import Episode
+from ace_bench.contexts.cheatsheet import PastRollout
 from ace_rehearsal.reader import EmbeddedBackbone
 from ace_rehearsal.reader.pieces import Form, take_apart
 from tests.rehearsal.reader.conftest import NUMBER_TASK, TAGGING_TASK, Render, tagging_question
@@ -58,10 +58,10 @@ def test_what_an_attempt_teaches_is_written_down_and_used(backbone: EmbeddedBack
 
 def test_earlier_attempts_teach_the_same_when_they_are_retrieved(backbone: EmbeddedBackbone, render: Render) -> None:
     past = [
-        Episode(
+        PastRollout(
             question=question("7.5", "3"), output="So.\n<answer>Depreciation,Depreciation</answer>", reference=GOLD
         ),
-        Episode(question=question("4", "8"), output="no answer", feedback="The answer is not correct."),
+        PastRollout(question=question("4", "8"), output="no answer", feedback="The answer is not correct."),
     ]
     shown = [episode.text for episode in past]
     reply = say(backbone, render, "cheatsheet_synthesis", question=question("9", "2"), episodes=shown)

@@ -1,0 +1,132 @@
+"""How a context is saved and compared, derived from the fields of a frozen value.
+
+A new kind of context is a frozen dataclass: its ``kind``, its fields and ``render``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from difflib import SequenceMatcher
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import msgspec
+
+from ace_bench.core.digest import digest_of
+from ace_bench.core.errors import DataError
+from ace_bench.core.tokens import estimate_tokens
+from ace_bench.core.typed import converted
+from ace_bench.core.types import Record, Sample
+
+_NO_SAMPLE = Sample(id="", split="", inputs={"background": "", "question": ""})
+
+_Edit = tuple[int, int, list[Any]]
+"""Items from the first number up to the second are replaced by others; the numbers count the earlier items."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextValue:
+    """Base of all kinds of context.
+
+    Fields hold what JSON can hold, tuples, and msgspec structs or dataclasses of such. A saved context is the JSON
+    object of its fields with its ``kind``. A patch holds the fields that changed: for tuples and texts the items or
+    lines that changed, for other fields the new value.
+    """
+
+    kind: ClassVar[str]
+    """Names the class in files; each kind has one class."""
+
+    @classmethod
+    def load(cls, record: Record) -> Self:
+        """Restore what ``dump`` gave, exactly; raises ``DataError``."""
+        names = {field.name for field in fields(cls)}
+        try:
+            if record.get("kind") != cls.kind:
+                raise msgspec.ValidationError(f"its kind is {record.get('kind')!r}")
+            if unknown := record.keys() - names - {"kind"}:
+                raise msgspec.ValidationError(f"unknown fields {', '.join(sorted(unknown))}")
+            value: Self = converted({name: record[name] for name in names & record.keys()}, cls)
+        except msgspec.ValidationError as error:
+            raise DataError(f"not a context of kind {cls.kind}: {error}") from error
+        return value
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the saved form: equal contexts have equal digests."""
+        return digest_of(self.dump())
+
+    @property
+    def tokens(self) -> int:
+        """Size in a prompt; by default an estimate of what ``render`` shows to a sample without text."""
+        return sum(estimate_tokens(text) for text in self.render(_NO_SAMPLE).values())
+
+    @property
+    def size(self) -> int:
+        """Number of items; by default those of all fields that are tuples."""
+        values = (getattr(self, field.name) for field in fields(self))
+        return sum(len(value) for value in values if isinstance(value, tuple))
+
+    def render(self, sample: Sample) -> Mapping[str, Any]:
+        """Return the prompt fields this context fills for a sample."""
+        raise NotImplementedError
+
+    def dump(self) -> Record:
+        """Return all fields and the kind as a JSON object."""
+        values = {field.name: msgspec.to_builtins(getattr(self, field.name)) for field in fields(self)}
+        return {"kind": self.kind, **values}
+
+    def patch(self, earlier: Self) -> Record:
+        """Return what changed since ``earlier``; raises ``TypeError`` for another kind of context."""
+        if type(earlier) is not type(self):
+            raise TypeError(f"a context of kind {self.kind} has no patch against {type(earlier).__name__}")
+        before, after = earlier.dump(), self.dump()
+        return {name: _change(before[name], value) for name, value in after.items() if value != before[name]}
+
+    def patched(self, patch: Record) -> Self:
+        """Apply a patch made against this value; raises ``DataError`` where it was made against another one."""
+        record = dict(self.dump())
+        try:
+            changed = {name: _changed(record[name], change) for name, change in patch.items() if name != "kind"}
+            return self.load({**record, **changed})
+        except (KeyError, msgspec.ValidationError, DataError) as error:
+            raise DataError(f"not a patch of this context of kind {self.kind}: {error}") from error
+
+
+def _change(before: Any, after: Any) -> Any:
+    if isinstance(before, str) and isinstance(after, str):
+        return _edits(before.split("\n"), after.split("\n"))
+    if isinstance(before, list | tuple) and isinstance(after, list | tuple):
+        return _edits(before, after)
+    return after
+
+
+def _changed(before: Any, change: Any) -> Any:
+    if isinstance(before, str):
+        return "\n".join(_edited(before.split("\n"), converted(change, list[tuple[int, int, list[str]]])))
+    if isinstance(before, list | tuple):
+        return _edited(before, converted(change, list[_Edit]))
+    return change
+
+
+def _edits(before: Sequence[Any], after: Sequence[Any]) -> list[_Edit]:
+    """Return the edits that lead from one sequence to the other, in order."""
+    old, new = (list(map(msgspec.json.encode, items)) for items in (before, after))
+    shared = min(len(old), len(new))
+    start = next((place for place in range(shared) if old[place] != new[place]), shared)
+    matcher = SequenceMatcher(a=old[start:], b=new[start:], autojunk=False)
+    return [
+        (start + i1, start + i2, list(after[start + j1 : start + j2]))
+        for tag, i1, i2, j1, j2 in matcher.get_opcodes()
+        if tag != "equal"
+    ]
+
+
+def _edited(before: Sequence[Any], edits: Sequence[_Edit]) -> list[Any]:
+    items, limit = list(before), len(before)
+    for start, end, new in reversed(edits):
+        if not 0 <= start <= end <= limit:
+            raise DataError(f"it changes items {start} to {end} of {limit}")
+        items[start:end] = new
+        limit = start
+    return items
