@@ -19,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from ace_bench.core.settings import build
 from ace_bench.core.task import Task
 from ace_bench.core.types import Completion, Message, Record
+from ace_bench.methods.base import BaseMethod
 from ace_bench.runners import run as experiment
 from ace_bench.runners.assemble import RunSpec, assemble
 from ace_rehearsal.reader.backbone import EmbeddedBackbone
@@ -61,7 +62,7 @@ def brief(task: str) -> tuple[str, ...]:
 
 def optimises(method: str) -> bool:
     """Whether a method optimises in one piece: such a one may refuse a mode or labels, at no cost."""
-    return hasattr(get_class(composed(f"method={method}")[0].method._target_), "fit")
+    return get_class(composed(f"method={method}")[0].method._target_).fit is not BaseMethod.fit
 
 
 def composed(*overrides: str) -> tuple[DictConfig, dict[str, str]]:

@@ -58,6 +58,6 @@ class Cheatsheet(ContextValue):
         """Return it with one more rollout."""
         return replace(self, episodes=(*self.episodes, rollout))
 
-    def render(self, sample: Sample) -> Mapping[str, str]:  # noqa: ARG002 - the same for every sample
+    def render(self, sample: Sample) -> Mapping[str, str]:
         """Return the field ``cheatsheet``."""
         return {"cheatsheet": self.text or EMPTY}

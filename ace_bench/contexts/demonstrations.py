@@ -63,7 +63,7 @@ class Demonstrations(ContextValue):
         """Sum over the examples."""
         return sum(one.tokens for one in self.items)
 
-    def render(self, sample: Sample) -> Mapping[str, str]:  # noqa: ARG002 - the same for every sample
+    def render(self, sample: Sample) -> Mapping[str, str]:
         """Return the field ``demonstrations``."""
         return {"demonstrations": shown(self.items)}
 

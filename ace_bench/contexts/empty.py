@@ -15,6 +15,6 @@ class NoContext(ContextValue):
 
     kind = "none"
 
-    def render(self, sample: Sample) -> Mapping[str, str]:  # noqa: ARG002
+    def render(self, sample: Sample) -> Mapping[str, str]:
         """Return no fields."""
         return {}

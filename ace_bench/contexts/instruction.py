@@ -36,7 +36,7 @@ class Instruction(ContextValue):
         """One for the text, unless it is empty, and one for each example."""
         return bool(self.text) + len(self.demonstrations)
 
-    def render(self, sample: Sample) -> Mapping[str, str]:  # noqa: ARG002 - the same for every sample
+    def render(self, sample: Sample) -> Mapping[str, str]:
         """Return the fields ``instruction`` and ``demonstrations``."""
         return {"instruction": self.text, "demonstrations": shown(self.demonstrations)}
 

@@ -20,9 +20,11 @@ from ace_bench.contexts.playbook.bullets import measured
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import read_text
 from ace_bench.contexts.playbook.wording import clean
+from ace_bench.core.arena import Arena
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.context import Context
-from ace_bench.core.errors import DataError, StoreError
+from ace_bench.core.errors import ConfigError, DataError, StoreError
+from ace_bench.core.method import C
 from ace_bench.core.types import Record
 from ace_bench.store.checksums import read_checked
 
@@ -69,6 +71,17 @@ def load_context(path: str | Path, *also: type[Context], sections: Iterable[str]
         return _fitted(context, sections, count) if isinstance(context, Playbook) else context
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
+
+
+def load_kind(kind: type[C], path: str, *, arena: Arena, reader: str) -> C:
+    """Load the context that a method starts from; ``reader`` names the method in the error.
+
+    Raises ``DataError`` where the file is damaged, ``ConfigError`` where it holds a context of another kind.
+    """
+    loaded = load_context(path, kind, sections=arena.sections, count=arena.counter("generator"))
+    if not isinstance(loaded, kind):
+        raise ConfigError(f"method.initial={path} holds no {kind.kind}; {reader} starts from one")
+    return loaded
 
 
 @cache  # a run reads its file before its folder is made, and again when it begins

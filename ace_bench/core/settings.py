@@ -114,8 +114,11 @@ def _parameters(make: Callable[..., Any]) -> dict[str, inspect.Parameter]:
         if parameter.kind is not parameter.VAR_KEYWORD:
             found[name] = parameter
         elif get_origin(parameter.annotation) is Annotated:
-            rest = _parameters(get_args(parameter.annotation)[1])  # what of it is needed, the class knows
-            found = {**{key: one.replace(default=None) for key, one in rest.items()}, **found}
+            made = get_args(parameter.annotation)[1]
+            rest = _parameters(made)
+            if not dataclasses.is_dataclass(made):  # a constructor that fills some of them in itself
+                rest = {key: one.replace(default=None) for key, one in rest.items()}
+            found = {**rest, **found}
     return found
 
 

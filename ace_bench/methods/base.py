@@ -1,23 +1,75 @@
-"""Base LLM (paper, section 4.2): the task's default prompt, no context, nothing learnt."""
+"""What methods have in common: a default for everything but how to ask and where to start."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Generic
 
-from ace_bench.contexts.empty import NoContext
 from ace_bench.core.arena import Arena
-from ace_bench.core.context import Context
-from ace_bench.core.types import GeneratorSpec
+from ace_bench.core.method import Adaptation, C, ContextUpdate
+from ace_bench.core.types import GeneratorSpec, Rollout, Sample, Step
 
 
-class Base:
-    """Evaluates the task's own prompt."""
+class BaseMethod(ABC, Generic[C]):
+    """A method over contexts of one type.
 
-    generator = GeneratorSpec(template="base", reply="text")
-    roles: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    A subclass sets ``generator``, implements ``start`` and, beside it, ``update`` to learn step by step from rollouts
+    or ``fit`` to optimise offline in one piece; with neither its start context is evaluated. ``core.method.Method``
+    says what each part must do.
+    """
 
-    def start(self, arena: Arena) -> Context:
-        """Return the empty context."""
-        del arena
-        return NoContext()
+    generator: GeneratorSpec
+
+    @abstractmethod
+    def start(self, arena: Arena) -> C:
+        """Return the context before any adaptation; makes no calls."""
+
+    @property
+    def adaptation(self) -> Adaptation:
+        """Which of ``update`` and ``fit`` the subclass implements."""
+        if type(self).fit is not BaseMethod.fit:
+            return "fit"
+        return "none" if type(self).update is BaseMethod.update else "steps"
+
+    @property
+    def roles(self) -> Mapping[str, tuple[str, ...]]:
+        """No role but the generator."""
+        return MappingProxyType({})
+
+    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """No templates but the generator's, which the agent knows."""
+        return {}
+
+    @property
+    def context_file(self) -> str | None:
+        """No file."""
+        return None
+
+    def baseline(self, arena: Arena) -> C:
+        """Return the start context."""
+        return self.start(arena)
+
+    def check(self, arena: Arena) -> None:
+        """Accept all settings, samples and labels."""
+
+    def select(self, context: C, sample: Sample) -> C:
+        """Show the whole context."""
+        return context
+
+    def prepare(self, context: C, samples: Sequence[Sample], step: Step, arena: Arena) -> ContextUpdate[C]:
+        """Attempt samples under the context as it is."""
+        return ContextUpdate(context=context)
+
+    def update(self, context: C, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate[C]:
+        """Learn from one batch of rollouts."""
+        raise NotImplementedError
+
+    def fit(self, context: C, arena: Arena) -> ContextUpdate[C]:
+        """Optimise in one piece."""
+        raise NotImplementedError
+
+    def expected_rollouts(self, arena: Arena) -> int | None:
+        """Estimate in proportion to the samples."""
+        return None

@@ -17,6 +17,7 @@ from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.settings import Text
 from ace_bench.core.types import GeneratorSpec
+from ace_bench.methods.base import BaseMethod
 
 _FORMS: Mapping[str, GeneratorSpec] = MappingProxyType(
     {
@@ -39,13 +40,11 @@ _EMPTY: Mapping[str, Context] = MappingProxyType(
 )
 
 
-class Frozen:
+class Frozen(BaseMethod[Context]):
     """Starts from the context in file ``context`` and learns nothing, so that every mode evaluates that context.
 
     The kind of the context decides how samples are put to the model. With ``mode=evaluate`` the file is the mode's.
     """
-
-    roles: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     def __init__(self, *, context: Text | None) -> None:
         if context is None:
@@ -53,7 +52,7 @@ class Frozen:
                 "context is missing: give mode=evaluate mode.context=FILE, or method.context=FILE in another mode; "
                 "method=base evaluates without a context"
             )
-        self.file = context
+        self._file = context
         self._kind = kind_of(Path(context))
         if self._kind not in _FORMS:
             raise ConfigError(
@@ -63,8 +62,13 @@ class Frozen:
 
     def start(self, arena: Arena) -> Context:
         """Return the context in the file; raises ``DataError`` where it is damaged."""
-        return load_context(Path(self.file), sections=arena.sections, count=arena.counter("generator"))
+        return load_context(Path(self._file), sections=arena.sections, count=arena.counter("generator"))
 
-    def without(self, arena: Arena) -> Context:
+    @property
+    def context_file(self) -> str:
+        """The file."""
+        return self._file
+
+    def baseline(self, arena: Arena) -> Context:
         """Return the empty context of the kind, which ``mode.before=true`` compares with."""
         return Playbook.start(arena.sections) if self._kind == Playbook.kind else _EMPTY[self._kind]

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
-from types import MappingProxyType
 
 from ace_bench.contexts.demonstrations import Demonstration, Demonstrations
 from ace_bench.core.arena import Arena
-from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Count, Share
 from ace_bench.core.types import GeneratorSpec, Labels
+from ace_bench.methods.base import BaseMethod
 
 
-class Icl:
+class Icl(BaseMethod[Demonstrations]):
     """Shows training samples with their reference answers, in an order drawn by the run's seed.
 
     ``shots`` limits their number (few-shot); ``None`` shows all (many-shot). Where the backbone's context length is
@@ -24,13 +22,12 @@ class Icl:
     """
 
     generator = GeneratorSpec(template="demonstrated", reply="text")
-    roles: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     def __init__(self, *, shots: Count | None, fill: Share) -> None:
         self._shots = shots
         self._fill = fill
 
-    def start(self, arena: Arena) -> Context:  # noqa: ARG002 - the same for every task
+    def start(self, arena: Arena) -> Demonstrations:
         """Return the context without examples."""
         return Demonstrations()
 
@@ -39,11 +36,11 @@ class Icl:
         if arena.labels is not Labels.GOLD:
             raise ConfigError(f"method=icl shows reference answers; labels={arena.labels.value} forbids that: use gold")
 
-    def attempts(self, arena: Arena) -> int:  # noqa: ARG002 - it only reads
+    def expected_rollouts(self, arena: Arena) -> int:
         """Return 0."""
         return 0
 
-    def fit(self, context: Context, arena: Arena) -> ContextUpdate:
+    def fit(self, context: Demonstrations, arena: Arena) -> ContextUpdate[Demonstrations]:
         """Choose the examples, without any call."""
         del context
         samples = list(arena.samples("train"))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ace_bench.core.context import Context
 from ace_bench.core.errors import StoreError
-from ace_bench.core.method import ContextUpdate, Optimiser, Preparing, StepLearner
+from ace_bench.core.method import ContextUpdate
 from ace_bench.core.types import Rollout, Sample, Stage, Step
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.experiment import Experiment
@@ -22,22 +22,19 @@ def take_step(  # noqa: PLR0913 - all that a step is
     samples: Sequence[Sample],
     step: Step,
     *,
-    ready: ContextUpdate | None = None,
+    ready: ContextUpdate[Context] | None = None,
 ) -> Context:
     """Learn from a batch of samples, or repeat what the journal says of this step.
 
-    ``ready`` is what the context was made into before the batch, where that was done already (``prepare``).
+    ``ready`` is what ``prepare`` made of the context, where that was done already.
     A step cut short left its rollouts and calls behind; they are replayed, so nothing is paid for twice. Raises
     ``CallLost`` where a backbone left a call unanswered: then nothing was learnt, and the step is to be repeated.
     """
-    learner = experiment.method
-    if not isinstance(learner, StepLearner):
-        raise TypeError(f"{type(learner).__name__} does not learn by steps")
     recorded = _replayed(experiment, context, samples, step)
     if recorded is None:
-        ready = ready or prepare(experiment, arena, context, samples, step)
+        ready = ready or experiment.method.prepare(context, samples, step, arena)
         rollouts: Sequence[Rollout] = arena.rollouts(samples, ready.context)
-        update = learner.update(ready.context, rollouts, step, arena)
+        update = experiment.method.update(ready.context, rollouts, step, arena)
         update = replace(update, events=(*ready.events, *update.events))
         _record(experiment, context, samples, step, update)
         context = update.context
@@ -47,26 +44,14 @@ def take_step(  # noqa: PLR0913 - all that a step is
     return context
 
 
-def prepare(
-    experiment: Experiment, arena: RunArena, context: Context, samples: Sequence[Sample], step: Step
-) -> ContextUpdate:
-    """Make of a context what these samples are attempted under: the context itself, for most methods."""
-    if isinstance(experiment.method, Preparing):
-        return experiment.method.prepare(context, samples, step, arena)
-    return ContextUpdate(context=context)
-
-
 def fit(experiment: Experiment, context: Context) -> Context:
     """Optimise in one piece; a fit cut short is repeated over its recorded calls and rollouts."""
-    optimiser = experiment.method
-    if not isinstance(optimiser, Optimiser):
-        raise TypeError(f"{type(optimiser).__name__} does not optimise offline")
     experiment.progress.begin("adapt", 1)
     step = Step(index=0, total=1, epoch=0)
     recorded = _replayed(experiment, context, (), step)
     if recorded is None:
         with experiment.clock(Stage.ADAPT) as arena:
-            update = until_answered(lambda: optimiser.fit(context, arena), arena.gateway.replay_all)
+            update = until_answered(lambda: experiment.method.fit(context, arena), arena.gateway.replay_all)
             _record(experiment, context, (), step, update)
         recorded = update.context
     experiment.progress.advance(recorded)
@@ -88,7 +73,7 @@ def _replayed(experiment: Experiment, context: Context, samples: Sequence[Sample
 
 
 def _record(
-    experiment: Experiment, before: Context, samples: Sequence[Sample], step: Step, update: ContextUpdate
+    experiment: Experiment, before: Context, samples: Sequence[Sample], step: Step, update: ContextUpdate[Context]
 ) -> None:
     if step.index == 0:  # a run that stops has a history, too
         experiment.folder.write_json("contexts/initial.json", before.dump())

@@ -27,12 +27,7 @@ GENERATOR = "generator"
 _REVEALED = ("train", "val")
 JUDGE = "judge"
 _TRIES = 2
-"""Tries that a rollout gets where its environment breaks; what the agent did is its own affair."""
-
-
-def whole(context: Context, sample: Sample) -> Context:  # noqa: ARG001 - the same for every sample
-    """Show all of a context."""
-    return context
+"""How often a rollout is started where the environment fails; errors of the agent are not retried."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +35,8 @@ class RunArena:
     """Implements the ``Arena`` protocol for one stage of one run.
 
     A rollout is known by stage, scope, sample, context and trial: asked for again, it is the recorded one.
-    ``scope`` sets apart rollouts that must not be shared, such as those of different epochs; ``shown`` is the part
-    of a context that the agent is given for a sample.
+    ``scope`` sets apart rollouts that must not be shared, such as those of different epochs; ``select`` is the
+    method's: it returns the part of a context that the agent is given for a sample.
     """
 
     task: Task
@@ -56,8 +51,8 @@ class RunArena:
     progress: ProgressCounter
     seed: int
     stage: Stage
+    select: Callable[[Context, Sample], Context]
     scope: str = ""
-    shown: Callable[[Context, Sample], Context] = whole
 
     @property
     def sections(self) -> tuple[str, ...]:
@@ -189,7 +184,7 @@ class RunArena:
         try:
             with self.task.open(sample) as session:
                 try:
-                    attempt = self.agent.solve(sample, session, self.shown(context, sample), lm, reflection)
+                    attempt = self.agent.solve(sample, session, self.select(context, sample), lm, reflection)
                 except RolloutFault as error:
                     return Attempt(answer=None), session.grade(None), error.fault
                 return attempt, session.grade(attempt.answer), None

@@ -45,7 +45,7 @@ class RunSpec(Settings):
     """
 
     task: Task
-    method: Method
+    method: Method[Any]
     mode: Mode
     agent: Agent
     prompts: PromptSet
@@ -71,7 +71,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
         config.embedder = usual_embedder(simulated=simulated)
         resolved = _resolved(config)
     mode: Mode = _build(resolved, "mode")
-    method: Method = _build(resolved, "method")
+    method: Method[Any] = _build(resolved, "method")
     mode.check(method)
     task: Task = _build(resolved, "task", sample_allowed=simulated)
     templates = _templates(method, task)
@@ -199,7 +199,7 @@ def _check_prices(budget: Budget, backbones: Mapping[str, Backbone]) -> None:
             )
 
 
-def _templates(method: Method, task: Task) -> Mapping[str, tuple[str, ...]]:
+def _templates(method: Method[Any], task: Task) -> Mapping[str, tuple[str, ...]]:
     """Return the roles that this run asks, and the templates each is asked with."""
     templates = {GENERATOR: (method.generator.template,), **method.roles}
     if isinstance(task, Judged) and task.judge_template is not None:

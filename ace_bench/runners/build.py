@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ace_bench.core.method import ContextSelector
 from ace_bench.core.types import Stage
-from ace_bench.runners.arena import RunArena, whole
+from ace_bench.runners.arena import RunArena
 from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.experiment import Experiment
 from ace_bench.runners.gateway import CallGateway
@@ -47,6 +46,6 @@ def build_experiment(
         progress=progress,
         seed=plan.seed,
         stage=Stage.EVALUATE,
-        shown=plan.method.shown if isinstance(plan.method, ContextSelector) else whole,
+        select=plan.method.select,
     )
     return Experiment(method=plan.method, arena=arena, folder=folder, progress=progress, seed=plan.seed)

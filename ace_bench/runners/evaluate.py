@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ace_bench.contexts.load import load_context
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.method import Given, Method
+from ace_bench.core.method import Method
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Stage
 from ace_bench.runners.experiment import Experiment, RunOutcome, evaluate
@@ -23,7 +24,7 @@ class Evaluate:
     split: Text
     before: bool
 
-    def reads(self, method: Method) -> tuple[str, ...]:  # noqa: ARG002 - nothing is learnt
+    def reads(self, method: Method[Any]) -> tuple[str, ...]:  # noqa: ARG002 - nothing is learnt
         """All splits a run may read."""
         return (self.split,)
 
@@ -32,7 +33,7 @@ class Evaluate:
         """The split that each stage works on."""
         return {Stage.ADAPT: self.split, Stage.EVALUATE: self.split}
 
-    def check(self, method: Method) -> None:
+    def check(self, method: Method[Any]) -> None:
         """Raise ``ConfigError`` where the file is not named or not there."""
         if self.context is None:
             raise ConfigError(
@@ -41,15 +42,14 @@ class Evaluate:
             )
         if not Path(self.context).is_file():
             raise ConfigError(f"mode.context={self.context} is not a file: give a saved context")
-        if isinstance(method, Given) and method.file != self.context:
+        if method.context_file not in (None, self.context):
             raise ConfigError(
-                f"mode.context={self.context} and method.context={method.file} differ: give mode.context alone"
+                f"mode.context={self.context} and method.context={method.context_file} differ: give mode.context alone"
             )
 
     def begin(self, experiment: Experiment) -> Context:
         """Return the context to compare with, after a look at the file."""
-        method = experiment.method
-        start = method.without(experiment.arena) if isinstance(method, Given) else method.start(experiment.arena)
+        start: Context = experiment.method.baseline(experiment.arena)
         self._load(experiment, start)
         return start
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from ace_bench.core.backbones import CacheReporting
 from ace_bench.core.context import Context
 from ace_bench.core.errors import CallLost
-from ace_bench.core.method import Method, Optimiser, StepLearner
+from ace_bench.core.method import Method
 from ace_bench.core.types import CacheCounters, Record, Sample, Stage
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.progress import ProgressCounter
@@ -22,7 +22,7 @@ from ace_bench.store.journal import RolloutRecord
 class Experiment:
     """One assembled experiment: the method, its arena, its folder and its seed."""
 
-    method: Method
+    method: Method[Any]
     arena: RunArena
     folder: RunFolder
     progress: ProgressCounter
@@ -55,7 +55,7 @@ class Experiment:
     @property
     def adapts(self) -> bool:
         """Whether the method has anything to learn."""
-        return isinstance(self.method, StepLearner | Optimiser)
+        return self.method.adaptation != "none"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ class RunOutcome:
 class Mode(Protocol):
     """Offline, online or evaluate."""
 
-    def reads(self, method: Method) -> tuple[str, ...]:
+    def reads(self, method: Method[Any]) -> tuple[str, ...]:
         """All splits a run of the method may read: they are checked before anything is spent."""
         ...
 
@@ -82,7 +82,7 @@ class Mode(Protocol):
         """The split that each stage works on, for estimates."""
         ...
 
-    def check(self, method: Method) -> None:
+    def check(self, method: Method[Any]) -> None:
         """Raise ``ConfigError`` where the method cannot run in this mode; called before anything is spent."""
         ...
 

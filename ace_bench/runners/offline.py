@@ -6,12 +6,12 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from ace_bench.core.context import Context
-from ace_bench.core.method import Method, Optimiser, StepLearner
+from ace_bench.core.method import Method
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Record, Sample, Stage, Step
 from ace_bench.runners.adapt import fit, take_step
@@ -39,9 +39,9 @@ class Offline:
     eval_every: Count
     before: bool
 
-    def reads(self, method: Method) -> tuple[str, ...]:
+    def reads(self, method: Method[Any]) -> tuple[str, ...]:
         """All splits a run may read; optimisers choose by the validation split themselves."""
-        validates = self.select == "best" or isinstance(method, Optimiser)
+        validates = self.select == "best" or method.adaptation == "fit"
         return (TRAIN, VALIDATION, TEST) if validates else (TRAIN, TEST)
 
     @property
@@ -49,14 +49,14 @@ class Offline:
         """The split that each stage works on."""
         return {Stage.ADAPT: TRAIN, Stage.EVALUATE: TEST}
 
-    def check(self, method: Method) -> None:
+    def check(self, method: Method[Any]) -> None:
         """Every method has an offline mode; one that does not learn is just evaluated."""
 
     def begin(self, experiment: Experiment) -> Context:
-        """Return the context before adaptation; an optimiser looks at its samples and labels."""
-        if isinstance(experiment.method, Optimiser):
-            experiment.method.check(experiment.arena)
-        return experiment.method.start(experiment.arena)
+        """Return the context before adaptation, after the method's look at its samples and labels."""
+        experiment.method.check(experiment.arena)
+        start: Context = experiment.method.start(experiment.arena)
+        return start
 
     def run(self, experiment: Experiment) -> RunOutcome:
         """Evaluate, adapt, evaluate again."""
@@ -82,9 +82,8 @@ class Offline:
         )
 
     def _adapt(self, experiment: Experiment, context: Context) -> tuple[Context, list[_Seen]]:
-        if isinstance(experiment.method, Optimiser):
+        if experiment.method.adaptation == "fit":
             return fit(experiment, context), []
-        assert isinstance(experiment.method, StepLearner)
         plan = self._plan(experiment.arena.samples(TRAIN), experiment.seed)
         seen: list[_Seen] = []
         for stretch in self._stretches(plan):

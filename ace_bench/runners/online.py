@@ -6,13 +6,14 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, SettingError
-from ace_bench.core.method import ContextUpdate, Method, Optimiser, StepLearner
+from ace_bench.core.method import ContextUpdate, Method
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Sample, Stage, Step
-from ace_bench.runners.adapt import prepare, take_step
+from ace_bench.runners.adapt import take_step
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.experiment import Experiment, RunOutcome, evaluate
 from ace_bench.runners.unanswered import until_answered
@@ -39,7 +40,7 @@ class Online:
         if self.epochs != 1:
             raise SettingError(f"epochs={self.epochs} must be 1 with mode=online; use mode=offline for more epochs")
 
-    def reads(self, method: Method) -> tuple[str, ...]:  # noqa: ARG002 - the same for every method
+    def reads(self, method: Method[Any]) -> tuple[str, ...]:  # noqa: ARG002 - the same for every method
         """All splits a run may read."""
         return (TEST,)
 
@@ -48,21 +49,23 @@ class Online:
         """The split that each stage works on."""
         return {Stage.ADAPT: TEST, Stage.EVALUATE: TEST}
 
-    def check(self, method: Method) -> None:
+    def check(self, method: Method[Any]) -> None:
         """Refuse offline optimisers."""
-        if isinstance(method, Optimiser):
+        if method.adaptation == "fit":
             raise ConfigError(f"{type(method).__name__} optimises on a training split; use mode=offline")
 
     def begin(self, experiment: Experiment) -> Context:
         """Return the context before the first sample."""
-        return experiment.method.start(experiment.arena)
+        experiment.method.check(experiment.arena)
+        start: Context = experiment.method.start(experiment.arena)
+        return start
 
     def run(self, experiment: Experiment) -> RunOutcome:
         """Run the stream."""
         context = start = self.begin(experiment)
         order = list(experiment.arena.samples(TEST))
         random.Random(f"{experiment.seed}/test").shuffle(order)
-        if not isinstance(experiment.method, StepLearner):
+        if not experiment.adapts:
             return RunOutcome(split=TEST, context=start, after=evaluate(experiment, order, start, "evaluate test"))
         before = evaluate(experiment, order, start, "evaluate test, before") if self.before else None
         experiment.progress.begin("predict and learn", len(order))
@@ -83,6 +86,6 @@ class Online:
         ready, records = ContextUpdate(context=context), list[RolloutRecord]()
         if index % self.window == 0:
             window = order[index : index + self.window]
-            ready = prepare(experiment, arena, context, window, step)
+            ready = experiment.method.prepare(context, window, step, arena)
             records = arena.records(arena.rollouts(window, ready.context))
         return take_step(experiment, arena, context, [order[index]], step, ready=ready), records

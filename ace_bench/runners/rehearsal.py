@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ace_bench.core.backbones import Backbone, Priced
-from ace_bench.core.method import Optimiser
 from ace_bench.core.types import NO_USAGE, Completion, Message, Record, Stage, Usage
 from ace_bench.runners.arena import GENERATOR
 from ace_bench.runners.assemble import RunSpec
@@ -61,11 +60,13 @@ def rehearse(plan: RunSpec, stop: Stop | None = None) -> Rehearsed:
 def _factor(plan: RunSpec, experiment: Experiment, stage: Stage) -> float:
     """How many times more samples the run has than the rehearsal, for the split that a stage works on.
 
-    Optimisers have a budget of attempts instead, and in a rehearsal most of them are the same attempts again.
+    Optimisers have a budget of rollouts instead, and in a rehearsal most of them are the same rollouts again.
     """
-    if stage is Stage.ADAPT and isinstance(plan.method, Optimiser):
-        rehearsed = sum(record.stage is stage for record in experiment.folder.journal.rollouts.values())
-        return plan.method.attempts(replace(experiment.arena, limits=plan.limits)) / max(1, rehearsed)
+    if stage is Stage.ADAPT:
+        expected = plan.method.expected_rollouts(replace(experiment.arena, limits=plan.limits))
+        if expected is not None:
+            rehearsed = sum(record.stage is stage for record in experiment.folder.journal.rollouts.values())
+            return expected / max(1, rehearsed)
     split = plan.mode.splits[stage]
     available = len(plan.task.samples(split))
     total = min(available, plan.limits[split] or available)

@@ -126,7 +126,7 @@ def explained(results, overrides, mend, capsys):
 OTHERS_CONTEXT = {"kind": "none"}
 DAMAGED = {
     "half a JSON file": ('{"kind": "playbook", "sections": [', "line 1: broken JSON"),
-    "no playbook in it": ('{"kind": "playbook", "bullets": []}', "not a playbook"),
+    "no playbook in it": ('{"kind": "playbook", "bullets": []}', "not a context of kind playbook"),
     "unknown kind": ('{"kind": "poem"}', "unknown kind of context 'poem'"),
     "broken counters": ("## OTHERS\n[o-00001] helpful=many harmful=0 :: text\n", "line 2"),
     "another kind": (json.dumps(OTHERS_CONTEXT), "ACE starts from one"),

@@ -180,13 +180,15 @@ from ace_bench.backbones.urllib_chat import UrllibChat
 from ace_bench.contexts.recent import RecentPairs
 from ace_bench.core.backbones import Backbone
 from ace_bench.core.context import Context
-from ace_bench.core.method import StepLearner
+from ace_bench.core.method import Method
 from ace_bench.core.task import Task
 from ace_bench.methods.recent import Recent
 from ace_bench.tasks.capitals import Capitals
 
 
-def conform(a: Capitals, b: Recent, c: RecentPairs, d: UrllibChat) -> tuple[Task, StepLearner, Context, Backbone]:
+def conform(
+    a: Capitals, b: Recent, c: RecentPairs, d: UrllibChat
+) -> tuple[Task, Method[RecentPairs], Context, Backbone]:
     return a, b, c, d
 """
 

@@ -122,7 +122,7 @@ class Playbook(ContextValue):
         head = msgspec.json.encode([self.kind, self.sections, self.next_number, *self.recent])
         return hashlib.sha256(head + b"".join([bullet.fingerprint for bullet in self.bullets])).hexdigest()
 
-    def render(self, sample: Sample) -> Mapping[str, Any]:  # noqa: ARG002 - every sample sees the whole playbook
+    def render(self, sample: Sample) -> Mapping[str, Any]:
         """Return the fields ``playbook`` (bullets without counters), ``counters`` and ``official_playbook()``.
 
         Bullets stand in order of creation and counters apart from them, so that a new bullet or a vote changes nothing

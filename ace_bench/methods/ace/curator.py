@@ -49,47 +49,47 @@ class Curator:
     token_budget: int
     window: int
 
-    def propose(self, study: SampleReflection, playbook: Playbook, kinds: Sequence[str]) -> Proposal:
-        """Ask for operations of the given kinds, with the study's tags already counted."""
-        if not study.reflections:
+    def propose(self, reflected: SampleReflection, playbook: Playbook, kinds: Sequence[str]) -> Proposal:
+        """Ask for operations of the given kinds, with its tags already counted."""
+        if not reflected.reflections:
             return NO_PROPOSAL
         tagged = apply(
             playbook,
-            study.tags,
+            reflected.tags,
             step=self.step.index,
-            source=study.rollout.sample.id,
+            source=reflected.rollout.sample.id,
             limits=TAGS_ONLY,
             count=self.arena.counter("generator"),
         ).playbook
 
         def send(shown: _Shown) -> CuratorReply:
-            fields = {**self._fields(study, tagged, shown), "operations": list(kinds)}
+            fields = {**self._fields(reflected, tagged, shown), "operations": list(kinds)}
             return ask(
-                self.arena.lm(ROLE, study.rollout.key), self.arena.prompts.render("curator", fields), CuratorReply
+                self.arena.lm(ROLE, reflected.rollout.key), self.arena.prompts.render("curator", fields), CuratorReply
             )
 
         try:
-            reply, dropped = send_within_limit(_Shown(Transcript(study.studied.trajectory), tagged), send)
+            reply, dropped = send_within_limit(_Shown(Transcript(reflected.studied.trajectory), tagged), send)
         except RolloutFault as error:
             return Proposal(events=(fault_event(ROLE, error.fault),))
         operations, rejections = parse_operations(reply.operations)
         events = [rejection.record() for rejection in rejections]
         return Proposal(operations=operations, events=(*events, *dropped_event(ROLE, dropped)))
 
-    def rewrite(self, study: SampleReflection, playbook: Playbook) -> Proposal:
+    def rewrite(self, reflected: SampleReflection, playbook: Playbook) -> Proposal:
         """Ask for the whole playbook anew and read its entries, one a line: ``(section) text``.
 
         Lines without a section continue the entry before them; text before the first entry goes to ``others``.
         """
-        if not study.reflections:
+        if not reflected.reflections:
             return NO_PROPOSAL
 
         def send(shown: _Shown) -> RewriterReply:
-            messages = self.arena.prompts.render("rewriter", self._fields(study, playbook, shown))
-            return ask(self.arena.lm(ROLE, study.rollout.key), messages, RewriterReply)
+            messages = self.arena.prompts.render("rewriter", self._fields(reflected, playbook, shown))
+            return ask(self.arena.lm(ROLE, reflected.rollout.key), messages, RewriterReply)
 
         try:
-            reply, dropped = send_within_limit(_Shown(Transcript(study.studied.trajectory), playbook), send)
+            reply, dropped = send_within_limit(_Shown(Transcript(reflected.studied.trajectory), playbook), send)
         except RolloutFault as error:
             return Proposal(events=(fault_event(ROLE, error.fault),))
         return Proposal(operations=tuple(_entries(reply.playbook)), events=dropped_event(ROLE, dropped))
@@ -107,8 +107,8 @@ class Curator:
 
         return word
 
-    def _fields(self, study: SampleReflection, playbook: Playbook, shown: _Shown) -> dict[str, Any]:
-        sample = study.rollout.sample
+    def _fields(self, reflected: SampleReflection, playbook: Playbook, shown: _Shown) -> dict[str, Any]:
+        sample = reflected.rollout.sample
         return {
             **sample.inputs,
             **shown.second.render(sample),
@@ -120,7 +120,7 @@ class Curator:
             "size": playbook.size,
             "tokens": playbook.tokens,
             "token_budget": self.token_budget,
-            "reflection": joint((*playbook.recent, *study.reflections[-1:]), self.window),
+            "reflection": joint((*playbook.recent, *reflected.reflections[-1:]), self.window),
         }
 
 

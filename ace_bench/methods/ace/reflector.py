@@ -18,7 +18,7 @@ from ace_bench.methods.ace.replies import BulletTag, ReflectorReply
 
 ROLE = "reflector"
 HARMFUL = "reflector_harmful"
-"""The template of a Reflector that is told to mislead."""
+"""The template of a Reflector that is asked to mislead."""
 
 NOTHING = "(none)"
 FIELDS = frozenset(("labels", "reasoning", "answer", "trajectory", "gold", "feedback", "bullets"))
@@ -32,7 +32,7 @@ class SampleReflection:
     """What was learnt from one sample, before curation.
 
     ``tags`` are the Reflector's verdicts on bullets, ``reflections`` its reflections as text (none where there is
-    nothing to curate from) and ``studied`` the try that the last of them is about; ``rollout`` is the first try.
+    nothing to curate from) and ``studied`` the attempt that the last of them is about; ``rollout`` is the first one.
     """
 
     rollout: Rollout
@@ -44,7 +44,7 @@ class SampleReflection:
 
 @dataclass(frozen=True, kw_only=True)
 class ReflectionPlan:
-    """How to reflect: how many rounds, asked by which template, and how many reflections a new try is shown."""
+    """How to reflect: how many rounds, by which template, and how many reflections a new rollout is shown."""
 
     rounds: int
     window: int
@@ -57,9 +57,9 @@ def joint(reflections: Sequence[str], window: int) -> str:
 
 
 def without_reflector(rollout: Rollout) -> SampleReflection:
-    """Hand the bare attempt and its feedback to the Curator (paper, table 3: "w/o Reflector").
+    """Give the Curator the attempt and its feedback themselves (paper, table 3: "w/o Reflector").
 
-    The steps of an agent are left to the Curator's prompt, which shows them in any case.
+    The steps of an agent are not repeated: the Curator's prompt shows them in any case.
     """
     untouched = SampleReflection(rollout=rollout, studied=rollout.attempt)
     if rollout.fault is not None:
@@ -73,14 +73,14 @@ def without_reflector(rollout: Rollout) -> SampleReflection:
     return replace(untouched, reflections=("\n".join(f"{label}: {text}" for label, text in parts if text),))
 
 
-def study(playbook: Playbook, rollout: Rollout, *, plan: ReflectionPlan, arena: Arena) -> SampleReflection:
-    """Reflect on a rollout as often as ``plan`` says, with a new try after each reflection.
+def reflect(playbook: Playbook, rollout: Rollout, *, plan: ReflectionPlan, arena: Arena) -> SampleReflection:
+    """Reflect on a rollout as often as ``plan`` says, with a new rollout after each reflection.
 
-    A right first answer gets one reflection, for its tags. Otherwise the loop ends when a try is right or, where
-    ``labels`` hides rightness, when neither the answer nor, of an agent, the actions change any more. A fault of a
-    role ends it too and is an event.
-    All tries run under the playbook of the step: tags are counted when it ends, so that the tries share a prompt
-    prefix (the official code counts them between tries).
+    A right first answer gets one reflection, for its tags. Otherwise the loop ends when a rollout is right or, where
+    ``labels`` hides that, when neither the answer nor, of an agent, the actions change any more. A fault of a role
+    ends it too and is an event.
+    All rollouts run under the playbook of the step: tags are counted when it ends, so that the rollouts share a prompt
+    prefix (the official code counts them between rollouts).
     """
     result = SampleReflection(rollout=rollout, studied=rollout.attempt)
     latest = rollout
@@ -99,13 +99,14 @@ def study(playbook: Playbook, rollout: Rollout, *, plan: ReflectionPlan, arena: 
         advice = joint(result.reflections, plan.window)
         latest = arena.rollout(rollout.sample, playbook, trial=trial, reflection=advice)
         if latest.feedback.correct or (
-            latest.feedback.correct is None and _deeds(latest.attempt) == _deeds(previous.attempt)
+            latest.feedback.correct is None
+            and _answer_and_actions(latest.attempt) == _answer_and_actions(previous.attempt)
         ):
             break
     return result
 
 
-def _deeds(attempt: Attempt) -> tuple[str | None, ...]:
+def _answer_and_actions(attempt: Attempt) -> tuple[str | None, ...]:
     return (attempt.answer, *(turn.action for turn in attempt.trajectory))
 
 
@@ -139,7 +140,7 @@ def _reflect(
         return ask(arena.lm(ROLE, session), arena.prompts.render(template, fields), ReflectorReply)
 
     attempt = rollout.attempt
-    # Only who studies an agent is shown the whole playbook (paper, figures 10 and 13); else it cannot give way.
+    # Only for an agent's steps is the whole playbook shown (paper, figures 10 and 13); otherwise it cannot be cut.
     used = [bullet for bullet in playbook.bullets if attempt.trajectory or bullet.id in attempt.cited]
     return send_within_limit(PromptParts(Transcript(attempt.trajectory), playbook.with_bullets(used)), send)
 

@@ -25,7 +25,7 @@ def rewrite(  # noqa: PLR0913 - who asks whom for what
     session: str,
     shown: Shown,
     fields: Callable[[Shown], Mapping[str, Any]],
-) -> ContextUpdate:
+) -> ContextUpdate[Cheatsheet]:
     """Ask for the whole cheatsheet; where none comes back, whatever the reason, the old one stays: an event says so.
 
     ``fields`` are the prompt's besides the cheatsheet; where a prompt is too long, they show less of ``shown``.

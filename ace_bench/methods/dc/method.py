@@ -11,22 +11,22 @@ from typing import Any
 import numpy as np
 
 from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
-from ace_bench.contexts.load import load_context
+from ace_bench.contexts.load import load_kind
 from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo
 from ace_bench.core.arena import Arena
-from ace_bench.core.context import Context
-from ace_bench.core.errors import ConfigError, SettingError
+from ace_bench.core.errors import SettingError
 from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Count, Text, Whole
 from ace_bench.core.transcript import Transcript
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
+from ace_bench.methods.base import BaseMethod
 from ace_bench.methods.dc.curation import ROLE, rewrite
 
 _ATTEMPT = frozenset(("trajectory", "reasoning", "answer", "feedback", "gold"))
 """Fields that an attempt fills, beside its sample's."""
 
 
-class DynamicCheatsheet:
+class DynamicCheatsheet(BaseMethod[Cheatsheet]):
     """What both modes share. ``code_runs`` is how often an attempt may have code run (official: 4; 0: never).
 
     ``initial`` is a saved cheatsheet to start from. Agents that act in an environment of their own, as on AppWorld,
@@ -39,13 +39,11 @@ class DynamicCheatsheet:
         self.generator = GeneratorSpec(template="cheatsheet", reply="tagged", code_runs=code_runs)
         self._initial = initial
 
-    def start(self, arena: Arena) -> Context:
+    def start(self, arena: Arena) -> Cheatsheet:
         """Return the empty cheatsheet, or the one to start from."""
         if self._initial is None:
             return Cheatsheet()
-        loaded = load_context(Path(self._initial), sections=arena.sections, count=arena.counter("generator"))
-        if not isinstance(loaded, Cheatsheet):
-            raise ConfigError(f"method.initial={self._initial} holds no cheatsheet; Dynamic Cheatsheet starts from one")
+        loaded = load_kind(Cheatsheet, self._initial, arena=arena, reader="Dynamic Cheatsheet")
         return loaded.rewritten(loaded.text, count=arena.counter("generator"))
 
 
@@ -58,17 +56,19 @@ class Cumulative(DynamicCheatsheet):
         """Return the fields of the curator's template."""
         return {"cheatsheet_curator": inputs | shown | _ATTEMPT | {"labels"}}
 
-    def update(self, context: Context, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate:  # noqa: ARG002
+    def update(
+        self, context: Cheatsheet, rollouts: Sequence[Rollout], step: Step, arena: Arena
+    ) -> ContextUpdate[Cheatsheet]:
         """Rewrite once for each sample of a batch, one after the other; a rollout that failed teaches nothing."""
-        cheatsheet = _checked(context)
+        cheatsheet = context
         events: list[Record] = []
         for rollout in rollouts:
             update = self._learn(cheatsheet, rollout, arena) if rollout.fault is None else _skipped(cheatsheet)
-            cheatsheet = _checked(update.context)
+            cheatsheet = update.context
             events += [{"sample": rollout.sample.id, **event} for event in update.events]
         return ContextUpdate(context=cheatsheet, events=tuple(events))
 
-    def _learn(self, cheatsheet: Cheatsheet, rollout: Rollout, arena: Arena) -> ContextUpdate:
+    def _learn(self, cheatsheet: Cheatsheet, rollout: Rollout, arena: Arena) -> ContextUpdate[Cheatsheet]:
         return rewrite(
             cheatsheet,
             arena,
@@ -100,9 +100,11 @@ class Retrieval(DynamicCheatsheet):
             "cheatsheet_episode": inputs | _ATTEMPT,
         }
 
-    def prepare(self, context: Context, samples: Sequence[Sample], step: Step, arena: Arena) -> ContextUpdate:
+    def prepare(
+        self, context: Cheatsheet, samples: Sequence[Sample], step: Step, arena: Arena
+    ) -> ContextUpdate[Cheatsheet]:
         """Write the cheatsheet for these samples; without earlier attempts there is nothing to write it from."""
-        cheatsheet = _checked(context)
+        cheatsheet = context
         if not cheatsheet.episodes:
             return ContextUpdate(context=cheatsheet)
         questions = [sample.inputs["question"] for sample in samples]
@@ -119,14 +121,16 @@ class Retrieval(DynamicCheatsheet):
             context=update.context, events=tuple({"sample": samples[0].id, **event} for event in update.events)
         )
 
-    def update(self, context: Context, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate:  # noqa: ARG002
+    def update(
+        self, context: Cheatsheet, rollouts: Sequence[Rollout], step: Step, arena: Arena
+    ) -> ContextUpdate[Cheatsheet]:
         """Remember the attempts, with what ``labels`` shows of the truth; no call is made."""
-        cheatsheet = _checked(context)
+        cheatsheet = context
         events: list[Record] = []
         for rollout in rollouts:
             done = rollout.fault is None
             if done:
-                cheatsheet = cheatsheet.remembering(_episode(rollout, arena))
+                cheatsheet = cheatsheet.remembering(_past_rollout(rollout, arena))
             events.append({"sample": rollout.sample.id, "event": "remembered" if done else "skipped"})
         return ContextUpdate(context=cheatsheet, events=tuple(events))
 
@@ -152,13 +156,7 @@ class _Retrieved:
         return _Retrieved(self.episodes[1:]) if self.size > 1 else None
 
 
-def _checked(context: Context) -> Cheatsheet:
-    if not isinstance(context, Cheatsheet):
-        raise TypeError(f"Dynamic Cheatsheet evolves a cheatsheet, not {type(context).__name__}")
-    return context
-
-
-def _skipped(cheatsheet: Cheatsheet) -> ContextUpdate:
+def _skipped(cheatsheet: Cheatsheet) -> ContextUpdate[Cheatsheet]:
     return ContextUpdate(context=cheatsheet, events=({"event": "skipped"},))
 
 
@@ -173,7 +171,7 @@ def _attempt_fields(rollout: Rollout, steps: Transcript) -> dict[str, Any]:
     }
 
 
-def _episode(rollout: Rollout, arena: Arena) -> PastRollout:
+def _past_rollout(rollout: Rollout, arena: Arena) -> PastRollout:
     fields = _attempt_fields(rollout, Transcript(rollout.attempt.trajectory))
     return PastRollout(
         question=rollout.sample.inputs["question"],

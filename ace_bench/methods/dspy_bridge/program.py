@@ -124,7 +124,7 @@ class PrefetchCallback(BaseCallback):  # type: ignore[misc]
     def __init__(self, attempts: Attempts):
         self._attempts = attempts
 
-    def on_evaluate_start(self, call_id: str, instance: dspy.Evaluate, inputs: Mapping[str, Any]) -> None:  # noqa: ARG002
+    def on_evaluate_start(self, call_id: str, instance: dspy.Evaluate, inputs: Mapping[str, Any]) -> None:
         """Attempt all samples of an evaluation that is about to start."""
         (predictor,) = inputs["program"].predictors()
         with passing_through():

@@ -43,7 +43,7 @@ def metric_calls(budget: MetricBudget, *, train: int, validation: int) -> int:
     return budget.max_metric_calls or (budget.max_full_evals or 0) * (train + validation)
 
 
-def evolve(start: Instruction, arena: Arena, *, budget: MetricBudget, minibatch: int) -> ContextUpdate:
+def evolve(start: Instruction, arena: Arena, *, budget: MetricBudget, minibatch: int) -> ContextUpdate[Instruction]:
     """Return the candidate with the best validation score, and an event for each candidate that was kept."""
     session = OptimiserSession(start, arena, "gepa")
     train, validation = examples(arena, "train"), examples(arena, "val")

@@ -7,16 +7,16 @@ from types import MappingProxyType
 
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.core.arena import Arena
-from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Count
 from ace_bench.core.types import GeneratorSpec
+from ace_bench.methods.base import BaseMethod
 from ace_bench.methods.gepa.budget import MetricBudget
 from ace_bench.methods.optimising import Size, check_optimisable, first_instruction
 
 
-class Gepa:
+class Gepa(BaseMethod[Instruction]):
     """Evolves an instruction by reflection on minibatches of the training split, judged on the validation split.
 
     The budget counts metric calls, which include repeated looks at a rollout: ``auto`` by DSPy's rule (heavy: 7 V +
@@ -43,7 +43,7 @@ class Gepa:
         )
         self._minibatch = minibatch
 
-    def start(self, arena: Arena) -> Context:
+    def start(self, arena: Arena) -> Instruction:
         """Return the task's own instruction."""
         return first_instruction(arena)
 
@@ -58,16 +58,14 @@ class Gepa:
                 f"{validation} validation samples; raise it above that, or lower limit.val"
             )
 
-    def attempts(self, arena: Arena) -> int:
+    def expected_rollouts(self, arena: Arena) -> int:
         """Return the budget in metric calls."""
         from ace_bench.methods.gepa.evolve import metric_calls
 
         return metric_calls(self._budget, train=len(arena.samples("train")), validation=len(arena.samples("val")))
 
-    def fit(self, context: Context, arena: Arena) -> ContextUpdate:
+    def fit(self, context: Instruction, arena: Arena) -> ContextUpdate[Instruction]:
         """Run GEPA; repeated, it makes the same calls in the same order."""
-        if not isinstance(context, Instruction):
-            raise TypeError(f"GEPA evolves an instruction, not {type(context).__name__}")
         from ace_bench.methods.gepa.evolve import evolve  # DSPy takes a second to import
 
         return evolve(context, arena, budget=self._budget, minibatch=self._minibatch)

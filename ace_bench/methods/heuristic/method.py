@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from types import MappingProxyType
 from typing import Any
 
 from ace_bench.core.arena import Arena
-from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Attempt, GeneratorSpec, Record, Rollout, Step
+from ace_bench.methods.base import BaseMethod
 from ace_bench.methods.heuristic.observations import Observations
 
 
-class Heuristic:
+class Heuristic(BaseMethod[Observations]):
     """Remembers the beginnings of its own replies, each once, whatever their worth: it never looks at feedback.
 
     The package's hooks do the work: ``after_model`` for every reply of an attempt, ``after_agent`` at its end. Its own
@@ -25,21 +24,20 @@ class Heuristic:
     """
 
     generator = GeneratorSpec(template="observed", reply="text")
-    roles: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     def __init__(self, *, max_entries: Count) -> None:
         if find_spec("agent_episodic_memory") is None:
             raise ConfigError("method=heuristic needs an extra that is not installed: pip install -e '.[langchain]'")
         self._shown = max_entries
 
-    def start(self, arena: Arena) -> Context:  # noqa: ARG002 - the same for every task
+    def start(self, arena: Arena) -> Observations:
         """Return the memory without entries."""
         return Observations(shown=self._shown)
 
-    def update(self, context: Context, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate:  # noqa: ARG002
+    def update(
+        self, context: Observations, rollouts: Sequence[Rollout], step: Step, arena: Arena
+    ) -> ContextUpdate[Observations]:
         """Run the hooks over the attempts of a batch, in the order of its samples; no calls."""
-        if not isinstance(context, Observations):
-            raise TypeError(f"this method evolves observations, not {type(context).__name__}")
         events: list[Record] = []
         for rollout in rollouts:
             before = context.size

@@ -39,7 +39,7 @@ class Observations(ContextValue):
         kept = [Entry(**{name: raw[name] for name in Entry.__struct_fields__}) for raw in state["entries"]]
         return Observations(shown=self.shown, entries=tuple(kept))
 
-    def render(self, sample: Sample) -> Mapping[str, str]:  # noqa: ARG002 - the same for every sample
+    def render(self, sample: Sample) -> Mapping[str, str]:
         """Return the field ``observations``: the package's instruction and its playbook."""
         return {"observations": self._text}
 

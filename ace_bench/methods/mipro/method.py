@@ -7,14 +7,14 @@ from types import MappingProxyType
 
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.core.arena import Arena
-from ace_bench.core.context import Context
 from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Whole
 from ace_bench.core.types import GeneratorSpec, Labels
+from ace_bench.methods.base import BaseMethod
 from ace_bench.methods.optimising import Size, check_optimisable, first_instruction
 
 
-class Mipro:
+class Mipro(BaseMethod[Instruction]):
     """Proposes instructions and sets of demonstrations, and searches their combinations with Bayesian optimisation.
 
     ``auto`` sets the number of candidates and trials by DSPy's rule (paper: heavy). A set holds up to ``bootstrapped``
@@ -30,7 +30,7 @@ class Mipro:
         self._bootstrapped = bootstrapped
         self._labeled = labeled
 
-    def start(self, arena: Arena) -> Context:
+    def start(self, arena: Arena) -> Instruction:
         """Return the task's own instruction, without demonstrations."""
         return first_instruction(arena)
 
@@ -38,16 +38,14 @@ class Mipro:
         """Raise ``ConfigError`` where there is nothing to optimise by."""
         check_optimisable("mipro", arena)
 
-    def attempts(self, arena: Arena) -> int:
+    def expected_rollouts(self, arena: Arena) -> int:
         """Return about what DSPy's trials take, and the attempts that demonstrations are drawn from."""
         from ace_bench.methods.mipro.search import trials
 
         return trials(self._auto, validation=len(arena.samples("val")), shows=self._bootstrapped + self._labeled > 0)
 
-    def fit(self, context: Context, arena: Arena) -> ContextUpdate:
+    def fit(self, context: Instruction, arena: Arena) -> ContextUpdate[Instruction]:
         """Run MIPROv2; repeated, it makes the same calls in the same order."""
-        if not isinstance(context, Instruction):
-            raise TypeError(f"MIPROv2 optimises an instruction, not {type(context).__name__}")
         from ace_bench.methods.mipro.search import search  # DSPy takes a second to import
 
         labeled = self._labeled if arena.labels is Labels.GOLD else 0

@@ -64,7 +64,9 @@ def trials(auto: str, *, validation: int, shows: bool) -> int:
     return samples + tried + 5 * candidates
 
 
-def search(start: Instruction, arena: Arena, *, auto: str, bootstrapped: int, labeled: int) -> ContextUpdate:
+def search(
+    start: Instruction, arena: Arena, *, auto: str, bootstrapped: int, labeled: int
+) -> ContextUpdate[Instruction]:
     """Return the combination with the best validation score. Only attempts that were right become demonstrations."""
     session, metric = OptimiserSession(start, arena, "mipro"), _Metric()
     train, validation = examples(arena, "train"), examples(arena, "val")

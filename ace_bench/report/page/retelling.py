@@ -20,7 +20,7 @@ from ace_bench.core.agent import Agent
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.context import Context
 from ace_bench.core.errors import AceBenchError, ConfigError, RolloutFault
-from ace_bench.core.method import Method, Preparing, StepLearner
+from ace_bench.core.method import Method
 from ace_bench.core.prompt_limit import CONTEXT_LENGTH
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import Attempt, Completion, Fault, Grade, Labels, Message, Record, Rollout, Sample, Step
@@ -62,7 +62,7 @@ def start_retelling(recorded: Recorded, heard: Heard) -> Retelling:
         if spoilt_files:
             raise CannotTell(f"{spoilt_files[0]} of the run folder is missing or damaged; repeat the run's command")
         prompts = _prompts(recorded.run.folder / "prompts", recorded.run.task)
-        method: Method = _build(_spared(settings["method"]))
+        method: Method[Any] = _build(_spared(settings["method"]))
         node = dict(settings["agent"])
         trail = Trail()
         parts = {"sandbox": trail} if node.pop("sandbox", None) is not None else {}
@@ -76,7 +76,7 @@ def start_retelling(recorded: Recorded, heard: Heard) -> Retelling:
 class Retelling:
     """Goes through a run context by context, as the history yields them."""
 
-    def __init__(self, recorded: Recorded, method: Method, arena: _Arena):
+    def __init__(self, recorded: Recorded, method: Method[Any], arena: _Arena):
         self._method = method
         self._arena = arena
         self._steps = recorded.steps
@@ -88,17 +88,17 @@ class Retelling:
     def tell(self, context: Context, index: int) -> None:
         """Tell what was asked under the context after ``index`` steps, and by the step that follows."""
         self._attempts(context)
-        if index < len(self._steps) and isinstance(self._method, StepLearner):
+        if index < len(self._steps) and self._method.adaptation == "steps":
             try:
                 self._step(self._method, context, index)
             except Exception as error:  # as in attempt
                 _LOG.debug("step %d cannot be told: %r", index, error)
 
-    def _step(self, method: StepLearner, context: Context, index: int) -> None:
+    def _step(self, method: Method[Any], context: Context, index: int) -> None:
         record = self._steps[index]
         step = Step(index=index, total=len(self._steps), epoch=record.epoch)
         self._arena.epoch = record.epoch
-        if isinstance(method, Preparing) and index % self._window == 0:
+        if index % self._window == 0:
             window = [name for one in self._steps[index : index + self._window] for name in one.samples]
             context = method.prepare(context, self._known(window), step, self._arena).context
             self._attempts(context)

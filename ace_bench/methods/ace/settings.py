@@ -1,0 +1,77 @@
+"""The settings of ACE: the paper's values and its ablation switches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from ace_bench.contexts.playbook.apply import Limits, UnknownSection
+from ace_bench.contexts.playbook.deltas import KINDS, Kind
+from ace_bench.contexts.playbook.refine import Refiner
+from ace_bench.contexts.playbook.retrieve import Retriever
+from ace_bench.core.errors import SettingError
+from ace_bench.core.settings import Count, Text
+from ace_bench.methods.ace import curator, reflector
+
+_OPERATIONS = f"a list of some of {', '.join(KINDS)}, such as [ADD]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AceSettings:
+    """What ``configs/method/ace.yaml`` sets.
+
+    ``max_reflection_rounds`` and ``curator_every`` are the paper's 5 and 1. A new rollout is shown the last
+    ``reflection_window`` reflections on its sample, the Curator the last ones on as many samples. With
+    ``reflector=off`` the Curator gets the rollout itself (table 3). ``harmful_every``: every so many steps a Reflector
+    that is asked to mislead takes over (table 17; ``None``: never). With ``update=rewrite`` the Curator writes the
+    whole playbook anew (table 18).
+    ``operations`` are the types the Curator may use (the official code: ADD only) and ``bullet_tokens`` the most one
+    bullet may take. ``initial`` is a playbook file to start from: a saved context or the official text.
+    With ``merge_wording=curator`` the curator role words merged bullets; otherwise the older text stays.
+    ``retrieval`` chooses the bullets that the Generator is shown for its question (section 3.1).
+    """
+
+    max_reflection_rounds: Count
+    reflection_window: Count
+    reflector: Literal["on", "off"]
+    harmful_every: Count | None
+    curator_every: Count
+    update: Literal["delta", "rewrite"]
+    operations: Annotated[Sequence[Kind], Meta(min_length=1, description=_OPERATIONS)]
+    bullet_tokens: Count
+    unknown_section: UnknownSection
+    merge_wording: Literal["keep", "curator"]
+    initial: Text | None
+    refiner: Refiner
+    retrieval: Retriever
+
+    def __post_init__(self) -> None:
+        """Raise ``SettingError`` for settings that do not go together and a file that is not there."""
+        if self.harmful_every is not None and self.reflector == "off":
+            raise SettingError(
+                f"harmful_every={self.harmful_every} needs a Reflector: set reflector=on, or this to null"
+            )
+        if self.initial is not None and not Path(self.initial).is_file():
+            raise SettingError(f"initial={self.initial} is not a file: give a saved playbook, or null")
+
+    @property
+    def roles(self) -> Mapping[str, tuple[str, ...]]:
+        """The roles in use, and the templates each is asked with."""
+        reflecting = (reflector.ROLE, *((reflector.HARMFUL,) if self.harmful_every else ()))
+        curating = ("rewriter" if self.update == "rewrite" else "curator",)
+        merging = ("merger",) if self.merge_wording == "curator" else ()
+        reflects = {reflector.ROLE: reflecting} if self.reflector == "on" else {}
+        return {**reflects, curator.ROLE: (*curating, *merging)}
+
+    @property
+    def limits(self) -> Limits:
+        """What the Curator may do; a rewritten playbook consists of ADD operations, to any section."""
+        if self.update == "rewrite":
+            return Limits(kinds=("ADD",), bullet_tokens=self.bullet_tokens, unknown_section="others")
+        return Limits(
+            kinds=tuple(self.operations), bullet_tokens=self.bullet_tokens, unknown_section=self.unknown_section
+        )
