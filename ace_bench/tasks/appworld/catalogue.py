@@ -1,4 +1,4 @@
-"""What the files of a data root say about its tasks."""
+"""The tasks of a data root, as its files describe them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SOLUTIONS = ("compiled_solution.py", "solution.py")
 
 
 class Supervisor(msgspec.Struct, frozen=True):
-    """The invented person on whose behalf a task is done."""
+    """The invented person for whom the agent works."""
 
     first_name: str
     last_name: str
@@ -32,7 +32,7 @@ class Supervisor(msgspec.Struct, frozen=True):
 
 
 class Specs(msgspec.Struct, frozen=True):
-    """A task as an agent may know it."""
+    """What an agent may know of a task."""
 
     instruction: str
     supervisor: Supervisor
@@ -49,7 +49,7 @@ class _Test(msgspec.Struct):
 
 @dataclass(frozen=True, kw_only=True)
 class Truth:
-    """What agents must not see: difficulty (1 to 3), number of unit tests, reference solution ("" where hidden)."""
+    """What agents must not see: difficulty (1 to 3), number of unit tests, reference solution ("" if unpublished)."""
 
     difficulty: int
     tests: int
@@ -57,7 +57,7 @@ class Truth:
 
 
 class Catalogue:
-    """The tasks of a data root. Raises ``DataError`` that names the file for whatever is absent or broken."""
+    """Reads the tasks of a data root. Methods raise ``DataError`` with the name of a missing or broken file."""
 
     def __init__(self, root: Path):
         self._data = root / "data"
@@ -69,7 +69,7 @@ class Catalogue:
         ids = [line.split(":")[0].strip() for line in _text(path).splitlines() if line.strip()]
         bad = next((name for name in ids if not _TASK_ID.fullmatch(name)), None)
         if bad is not None:
-            raise DataError(f"{path}: {bad!r} is no task id such as 82e2fac_1")
+            raise DataError(f"{path}: {bad!r} is not a task id such as 82e2fac_1")
         if not ids or len(set(ids)) < len(ids):
             raise DataError(f"{path}: {'a task id occurs twice' if ids else 'no task ids'}")
         return tuple(ids)
@@ -89,7 +89,7 @@ class Catalogue:
         )
 
     def checksums(self, datasets: Sequence[str]) -> dict[str, str]:
-        """Return digests of what decides results: lists of tasks, their texts and evaluations, the base databases."""
+        """Return digests of what decides results: lists of tasks, their texts and evaluations, base databases."""
         sums = {f"{name}.txt": sha256_of(self._data / "datasets" / f"{name}.txt") for name in datasets}
         tasks = [self._data / "tasks" / task for name in datasets for task in self.ids(name)]
         sums["tasks"] = _digest(

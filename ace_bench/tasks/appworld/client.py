@@ -1,7 +1,6 @@
-"""The engine's HTTP interface as the harness uses it, over the Unix socket of an episode's server.
+"""A client of an environment server: the engine's HTTP interface over a Unix socket.
 
-Whatever answers may be under the control of agent code: time and size of a reply are limited, and nothing of it is
-trusted to be well formed.
+The server may be under the control of agent code, so the time and size of a reply are limited and its form is checked.
 """
 
 from __future__ import annotations
@@ -20,30 +19,30 @@ import msgspec
 from ace_bench.core.typed import decoder_of
 
 MAX_REPLY = 64 << 20
-"""Most bytes of a reply that are read."""
+"""Longest reply that is read, in bytes."""
 
 
-class Trouble(StrEnum):
+class Failure(StrEnum):
     """Why a call has no result."""
 
-    OVERDUE = "overdue"
+    TIMEOUT = "timeout"
     """It took too long, so the server was ended."""
-    LOST = "lost"
+    DISCONNECTED = "disconnected"
     """The connection broke."""
-    REFUSED = "refused"
-    """The server answered with an error."""
-    GARBLED = "garbled"
-    """The reply is not what the engine sends."""
-    OVERSIZED = "oversized"
-    """The reply is too long."""
+    ERROR_STATUS = "error status"
+    """The server answered with an HTTP error."""
+    INVALID = "invalid reply"
+    """The reply does not have the engine's form."""
+    TOO_LONG = "reply too long"
+    """The reply is longer than ``MAX_REPLY``."""
 
 
-class Unanswered(Exception):
+class CallFailed(Exception):
     """A call without a result."""
 
-    def __init__(self, trouble: Trouble):
-        super().__init__(trouble.value)
-        self.trouble = trouble
+    def __init__(self, failure: Failure):
+        super().__init__(failure.value)
+        self.failure = failure
 
 
 class _Reply(msgspec.Struct):
@@ -51,7 +50,7 @@ class _Reply(msgspec.Struct):
 
 
 class Client:
-    """Calls one server about one task; ``end`` is called where a call takes too long."""
+    """Calls one server about one task; ``end`` is called when a call takes too long."""
 
     def __init__(self, address: Path, task: str, end: Callable[[], None]):
         self._address = address
@@ -59,11 +58,11 @@ class Client:
         self._end = end
 
     def call(self, method: str, fields: Mapping[str, Any], *, seconds: float) -> Any:
-        """Call a method of the environment and return its output; raises ``Unanswered``."""
-        overdue = threading.Event()
+        """Call a method of the environment and return its output; raises ``CallFailed``."""
+        timed_out = threading.Event()
 
         def stop() -> None:
-            overdue.set()
+            timed_out.set()
             self._end()
 
         watchdog = threading.Timer(seconds, stop)
@@ -72,15 +71,15 @@ class Client:
         try:
             status, body = self._post(f"/{method}", json.dumps({"task_id": self._task, **fields}))
         except (OSError, http.client.HTTPException) as error:
-            raise Unanswered(Trouble.OVERDUE if overdue.is_set() else Trouble.LOST) from error
+            raise CallFailed(Failure.TIMEOUT if timed_out.is_set() else Failure.DISCONNECTED) from error
         finally:
             watchdog.cancel()
         if status != http.client.OK:
-            raise Unanswered(Trouble.REFUSED)
+            raise CallFailed(Failure.ERROR_STATUS)
         try:
             return decoder_of(_Reply).decode(body).output
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise Unanswered(Trouble.GARBLED) from error
+            raise CallFailed(Failure.INVALID) from error
 
     def _post(self, path: str, body: str) -> tuple[int, bytes]:
         connection = _UnixConnection(self._address)
@@ -89,7 +88,7 @@ class Client:
             response = connection.getresponse()
             content = response.read(MAX_REPLY + 1)
             if len(content) > MAX_REPLY:
-                raise Unanswered(Trouble.OVERSIZED)
+                raise CallFailed(Failure.TOO_LONG)
             if response.length:  # fewer bytes came than were announced
                 raise ConnectionError("the reply was cut")
             return response.status, content

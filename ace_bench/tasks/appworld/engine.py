@@ -1,7 +1,7 @@
-"""Where AppWorld's engine is and how to start something in its interpreter.
+"""AppWorld's engine: where it is installed and how to run a module in its interpreter.
 
-The engine pins libraries that this package cannot live with, so it has a virtual environment of its own, made by
-``make appworld``; nothing of it is ever imported here.
+The engine pins libraries in versions that conflict with this package's, so it has a virtual environment of its own,
+made by ``make appworld``. Nothing of it is imported here.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ace_bench.core.resources import import_folder
 from ace_bench.core.typed import decoder_of
 
 VERSION = "0.1.3.post1"
-"""The release everything here was written for; it serves data version 0.1.0."""
+"""The engine's release that this package is written for; it uses data version 0.1.0."""
 
 HERE = Path(__file__).resolve().parent
 FOLDER_VARIABLE = "ACE_BENCH_APPWORLD"
 """Environment variable that names the engine's folder; without it, ``.appworld`` in the current folder is used."""
 FACTS = "engine.json"
-"""Written last by the set-up: a folder that holds it is complete."""
+"""The set-up writes this file last, so an engine folder that has it is complete."""
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What the set-up found out about an installed engine; ``apps`` maps names, in order, to its descriptions."""
+    """The content of ``engine.json``; ``apps`` maps the names of the apps, in order, to their descriptions."""
 
     version: str
     apps: dict[str, str]
@@ -46,9 +46,9 @@ class Engine:
         return [str(python_of(self.folder)), "-P", "-m", f"engine_side.{module}", *arguments]
 
     def environment(self, root: Path, scratch: Path) -> dict[str, str]:
-        """Return the environment for engine processes: nothing of the user's own, which may hold keys.
+        """Return the environment variables of an engine process; the user's own, which may hold keys, are left out.
 
-        ``root`` is the data root they are to see, ``scratch`` a folder to litter.
+        ``root`` is its data root, ``scratch`` its home and temporary folder.
         """
         kept = {name: value for name in ("LD_LIBRARY_PATH", "PATH") if (value := os.environ.get(name))}
         return kept | {
@@ -58,16 +58,16 @@ class Engine:
             "IPYTHONDIR": str(scratch),
             "LANG": "C.UTF-8",
             "ACE_BENCH_PACKAGES": str(import_folder()),
-            "PYTHONDONTWRITEBYTECODE": "1",  # scoring runs code that lies in the shared root
-            "PYTHONHASHSEED": "0",  # sets print in one order, so that a step replayed shows what it showed
+            "PYTHONDONTWRITEBYTECODE": "1",  # evaluations run code from the shared root
+            "PYTHONHASHSEED": "0",  # a replayed step prints sets in the same order
             "PYTHONPATH": str(HERE),
             "TMPDIR": str(scratch),
         }
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conditions:
-    """What all processes behind a task share: ``task`` is any task, to warm up with, ``memory`` a limit in bytes."""
+class EngineSettings:
+    """``task`` is the id of any task, to load the engine with; ``memory`` limits each server, in bytes."""
 
     engine: Engine
     task: str

@@ -1,4 +1,4 @@
-"""A process in the engine's interpreter with which this one exchanges JSON lines."""
+"""A child process in the engine's interpreter; both sides send JSON lines."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import msgspec
 
 from ace_bench.core.types import Record
 
-_PATIENCE_S = 20.0
-_TAIL = 2000
+_TIMEOUT_S = 20.0
+_STDERR_CHARS = 2000
 
 
 class EngineProcess:
-    """Runs from construction until ``close`` or its own end; it ends by itself when this process is gone.
+    """Runs from construction until ``close`` or until it exits; it exits by itself when this process dies.
 
-    ``hear`` is told every line in a thread of its own, and ``None`` once no more will come. Standard error goes to
-    the file ``log``.
+    ``on_event`` is called in a thread of its own with every event, and with ``None`` after the last. Standard error
+    goes to the file ``log``.
     """
 
     def __init__(
@@ -31,11 +31,11 @@ class EngineProcess:
         *,
         environment: dict[str, str],
         log: Path,
-        hear: Callable[[Record | None], None],
+        on_event: Callable[[Record | None], None],
     ):
-        self._hear = hear
+        self._on_event = on_event
         self._log = log
-        self._telling = threading.Lock()
+        self._write_lock = threading.Lock()
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
                 command,
@@ -44,44 +44,44 @@ class EngineProcess:
                 stderr=errors,
                 env=environment,
                 cwd=log.parent,
-                start_new_session=True,  # a Ctrl-C in the terminal is the harness's to handle
+                start_new_session=True,  # a Ctrl-C in the terminal is handled by the harness alone
             )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._stdin = self._process.stdin
-        self._reader = threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True)
+        self._reader = threading.Thread(target=self._read_events, args=(self._process.stdout,), daemon=True)
         self._reader.start()
 
-    def tell(self, record: Record) -> None:
-        """Send one line; silently dropped where the process is gone, of which ``hear`` has been or will be told."""
-        with self._telling:
+    def send(self, request: Record) -> None:
+        """Send a request. If the process has ended, the request is dropped: ``on_event`` gets ``None`` then."""
+        with self._write_lock:
             try:
-                self._stdin.write(json.dumps(record).encode() + b"\n")
+                self._stdin.write(json.dumps(request).encode() + b"\n")
                 self._stdin.flush()
             except (OSError, ValueError):
                 return
 
     def close(self) -> None:
-        """Let the process end, and wait for that; safe to call more than once."""
-        with self._telling, contextlib.suppress(OSError):
+        """Close its standard input and wait for its end; kill it after 20 seconds. Safe to call more than once."""
+        with self._write_lock, contextlib.suppress(OSError):
             self._stdin.close()
         try:
-            self._process.wait(_PATIENCE_S)
+            self._process.wait(_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
         if threading.current_thread() is not self._reader:
-            self._reader.join(_PATIENCE_S)
+            self._reader.join(_TIMEOUT_S)
 
-    def last_words(self) -> str:
-        """Return the end of what it wrote to standard error."""
+    def stderr(self) -> str:
+        """Return the last 2,000 characters that it wrote to standard error."""
         try:
-            return self._log.read_text(errors="replace")[-_TAIL:].strip()
+            return self._log.read_text(errors="replace")[-_STDERR_CHARS:].strip()
         except OSError:
             return ""
 
-    def _listen(self, stdout: IO[bytes]) -> None:
+    def _read_events(self, stdout: IO[bytes]) -> None:
         with stdout:
             for line in stdout:
-                self._hear(msgspec.json.decode(line))
-        self._hear(None)
+                self._on_event(msgspec.json.decode(line))
+        self._on_event(None)

@@ -1,8 +1,8 @@
-"""What an episode saved, brought out of the reach of agent code.
+"""Copies what an episode saved to a folder that agent code cannot reach, and checks it.
 
-The folder was written by the process that agent code ran in: everything in it is hostile. Only files with the engine's
-names are taken, none through a link, up to a size; and because the scorer runs the saved changes of the databases as
-SQL, only statements that change rows pass.
+Agent code ran in the process that wrote the files, so none of them can be trusted. Only files with the engine's names
+are copied, no links, up to a total size. The scorer runs the saved changes of the databases as SQL, so a statement must
+be one that changes rows.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import msgspec
 from ace_bench.core.typed import decoder_of
 
 MAX_BYTES = 64 << 20
-"""Most bytes that are taken of one episode."""
+"""Most bytes that are copied from one episode."""
 SAVED = "out"
-"""The folder within an episode's own that stands for the engine's experiment."""
+"""The engine's output folder within an episode's folder."""
 
 _CHANGES = re.compile(r"[a-z_]+\.jsonl")
 _KNOWN = {
@@ -37,18 +37,18 @@ _Change = tuple[str, Any, bool]
 
 
 class Unusable(Exception):
-    """The outputs cannot be scored; the message says why. That is the agent's doing: the engine writes them well."""
+    """The outputs cannot be scored, and the agent caused it: the engine itself writes valid ones."""
 
 
 def collect(episode: Path, task: str, target: Path) -> None:
     """Copy what the engine saved of a task from an episode's folder to ``target``; raises ``Unusable``."""
-    taken = 0
+    copied = 0
     with _folder(episode, SAVED, "tasks", task) as saved:
         for kind, known in _KNOWN.items():
             with _folder(saved, kind) as folder:
                 for name in sorted(filter(known.fullmatch, os.listdir(folder))):
-                    content = _content(folder, name, MAX_BYTES - taken)
-                    taken += len(content)
+                    content = _content(folder, name, MAX_BYTES - copied)
+                    copied += len(content)
                     if kind == "dbs" and _CHANGES.fullmatch(name):
                         _check_changes(name, content)
                     (target / kind).mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def collect(episode: Path, task: str, target: Path) -> None:
 
 @contextmanager
 def _folder(parent: Path | int, *names: str) -> Iterator[int]:
-    """Open a folder by steps, of which none may be a link."""
+    """Open a nested folder step by step; no step may be a link."""
     descriptor = os.open(parent, _FOLDER) if isinstance(parent, Path) else os.dup(parent)
     try:
         for name in names:

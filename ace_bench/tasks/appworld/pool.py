@@ -1,4 +1,4 @@
-"""The processes behind a task's sessions, started when the first is wanted and put away after the last."""
+"""The engine's processes behind a task's sessions: started for the first session, ended by ``close``."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 from ace_bench.core.confine import in_words, lacking
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.scratch import clear, clear_abandoned, scratch_folder
-from ace_bench.tasks.appworld.engine import Conditions
+from ace_bench.tasks.appworld.engine import EngineSettings
 from ace_bench.tasks.appworld.outputs import collect
-from ace_bench.tasks.appworld.roots import check_path, close_to_others, show
+from ace_bench.tasks.appworld.roots import check_path, close_to_others, copy_visible
 from ace_bench.tasks.appworld.scoring import Scorer, Verdict
 from ace_bench.tasks.appworld.servers import Server, Servers
 
@@ -33,23 +33,23 @@ class _Running:
 
 
 class Pool:
-    """Starts servers and scores what they leave; safe between threads.
+    """Starts environment servers and scores their outputs; safe between threads.
 
     ``root`` is the full data root, ``confined`` whether servers must be confined.
     """
 
-    def __init__(self, conditions: Conditions, *, root: Path, confined: bool):
+    def __init__(self, settings: EngineSettings, *, root: Path, confined: bool):
         self.layers: tuple[str, ...] | None = None
-        """What confined the server that was started last; ``None`` where none was."""
+        """What confines the server that was started last; ``None`` before the first."""
         self._confined = confined
-        self._conditions = conditions
+        self._settings = settings
         self._root = root
         self._lock = threading.Lock()
         self._running: _Running | None = None
         self._numbers = itertools.count(1)
 
     def describe(self, say: Say) -> None:
-        """Say what confined the server that was started last."""
+        """Report what confines the server that was started last."""
         layers = self.layers or ()
         say(f"AppWorld: agent code is confined by: {in_words(layers)}. See docs/tasks/appworld.md")
         if missing := lacking(layers):
@@ -60,7 +60,7 @@ class Pool:
 
         Raises ``RolloutFault`` where that fails, ``ConfigError`` where all do, or where this machine cannot confine it.
         """
-        server = self._up().servers.start(task)
+        server = self._started().servers.start(task)
         if self._confined and (missing := lacking(server.layers)):
             server.close()
             raise ConfigError(
@@ -71,11 +71,11 @@ class Pool:
         return server
 
     def score(self, server: Server, task: str) -> Verdict:
-        """Evaluate what a server that has ended saved; raises ``Unusable`` or ``RolloutFault``."""
-        outputs = self._up().folder / "scores" / str(next(self._numbers))
+        """Evaluate the outputs of a server that has ended; raises ``Unusable`` or ``RolloutFault``."""
+        outputs = self._started().folder / "scores" / str(next(self._numbers))
         try:
             collect(server.folder, task, outputs / "tasks" / task)
-            return self._up().scorer.score(task, outputs)
+            return self._started().scorer.score(task, outputs)
         finally:
             clear(outputs)
 
@@ -87,8 +87,8 @@ class Pool:
                 self._running = None
                 atexit.unregister(self.close)
 
-    def _up(self) -> _Running:
-        """Return what runs, after a start where nothing does or the warm process has died."""
+    def _started(self) -> _Running:
+        """Return the running processes; start them where there are none or the fork server has died."""
         with self._lock:
             if self._running is not None and self._running.servers.ended.is_set():
                 self._running.close()
@@ -106,9 +106,9 @@ class Pool:
             check_path(folder)
             folder.chmod(0o711)
             (folder / "scores").mkdir(mode=0o700)
-            show(self._root, folder / "world")
-            servers = Servers(self._conditions, root=folder / "world", folder=folder)
+            copy_visible(self._root, folder / "world")
+            servers = Servers(self._settings, root=folder / "world", folder=folder)
             stack.callback(servers.close)
-            scorer = Scorer(servers, root=self._root, memory=self._conditions.memory)
+            scorer = Scorer(servers, root=self._root, memory=self._settings.memory)
             servers.wait()
             return _Running(folder=folder, servers=servers, scorer=scorer, close=stack.pop_all().close)

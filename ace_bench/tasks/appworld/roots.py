@@ -1,7 +1,7 @@
-"""Data roots: the user's download, the mini-world built on this machine, and what agents may see of either.
+"""Data roots: the user's download or the mini-world that is built on this machine, and the part that agents may see.
 
-A root holds ``data/`` as the engine wants it. Agents' servers see a copy without ``ground_truth``; the full root is
-closed to other users, so that a server with a user of its own cannot read it even by its path.
+A root holds ``data/`` in the engine's layout. Environment servers get a copy without ``ground_truth``. The full root is
+made unreadable for other users, so that a server that runs as another user cannot read it by its path.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ace_bench.store.caching import cache_folder
 from ace_bench.tasks.appworld.engine import VERSION, Engine
 from ace_bench.tasks.data import DataSettings, find_folder
 
-TRAP = "memory"
-"""The engine takes a path with this word in it for a database in memory, and breaks."""
+FORBIDDEN_WORD = "memory"
+"""The engine takes a path with this word in it for an in-memory database, and breaks."""
 
-FORGOTTEN_S = 7 * 24 * 3600
-"""How long nobody must have asked for a version of the mini-world for it to be removed; no run on it takes as long."""
+UNUSED_S = 7 * 24 * 3600
+"""A version of the mini-world that was not used for so long is removed; no run takes as long."""
 
 _VERSION = re.compile(r"[0-9a-f]{16}(\.part)?")
-_SHOWN = ("api_docs", "base_dbs", "version.txt")
-_SHOWN_OF_TASK = ("dbs", "specs.json")
+_VISIBLE = ("api_docs", "base_dbs", "version.txt")
+_VISIBLE_OF_TASK = ("dbs", "specs.json")
 
 _log = logging.getLogger(__name__)
 
@@ -53,9 +53,11 @@ def find_data(settings: DataSettings) -> tuple[Path, str]:
 
 
 def check_path(path: Path) -> None:
-    """Raise ``ConfigError`` for a path the engine cannot work in."""
-    if TRAP in str(path):
-        raise ConfigError(f"AppWorld's engine breaks in folders with {TRAP!r} in their path: move {path} elsewhere")
+    """Raise ``ConfigError`` for a path that the engine cannot work in."""
+    if FORBIDDEN_WORD in str(path):
+        raise ConfigError(
+            f"AppWorld's engine breaks in folders with {FORBIDDEN_WORD!r} in their path: move {path} elsewhere"
+        )
 
 
 def builder_digest(builder: Path) -> str:
@@ -78,9 +80,9 @@ def sample_root(engine: Engine, builder: Path) -> Path:
         with FileLock(f"{root}.lock"):
             if not root.is_dir():
                 _build(engine, builder, root)
-                _remove_forgotten(root.parent)
-    with suppress(OSError):  # it may be another user's, to read only
-        os.utime(root)
+                _remove_unused(root.parent)
+    with suppress(OSError):  # it may belong to another user
+        os.utime(root)  # the time of the last use
     return root
 
 
@@ -100,25 +102,25 @@ def _build(engine: Engine, builder: Path, root: Path) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _remove_forgotten(folder: Path) -> None:
-    """Remove versions of the mini-world that nobody has asked for in a while: when, the time of a folder says."""
+def _remove_unused(folder: Path) -> None:
+    """Remove versions of the mini-world that were not used for a week; a folder's time is that of its last use."""
     for root in folder.iterdir():
-        if _VERSION.fullmatch(root.name) and root.is_dir() and time.time() - root.stat().st_mtime > FORGOTTEN_S:
-            going = root if root.suffix else root.rename(f"{root}.part")  # a root that exists is whole
-            shutil.rmtree(going, ignore_errors=True)
+        if _VERSION.fullmatch(root.name) and root.is_dir() and time.time() - root.stat().st_mtime > UNUSED_S:
+            part = root if root.suffix else root.rename(f"{root}.part")  # a folder without the suffix is complete
+            shutil.rmtree(part, ignore_errors=True)
 
 
-def show(root: Path, target: Path) -> None:
-    """Copy to ``target`` what agents may see of a root: no ground truth, and no list of the tasks.
+def copy_visible(root: Path, target: Path) -> None:
+    """Copy to ``target`` what agents may see of a root: everything but ground truth and the lists of tasks.
 
-    A copy and not links: a server that runs as the harness's own user could write through those.
+    These are copies and not links, because a server that runs as the harness's own user could write through links.
     """
     source, data = root / "data", target / "data"
     data.mkdir(parents=True)
-    for name in _SHOWN:
+    for name in _VISIBLE:
         _copy(source / name, data / name)
     for task in sorted((source / "tasks").iterdir()):
-        for name in _SHOWN_OF_TASK:
+        for name in _VISIBLE_OF_TASK:
             _copy(task / name, data / "tasks" / task.name / name)
     for folder, _, files in os.walk(target):
         os.chmod(folder, 0o755)
@@ -136,18 +138,18 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def close_to_others(root: Path) -> None:
-    """Take a root's permissions from other users, unless a folder above it keeps them out already."""
+    """Make a root unreadable for other users, unless a folder above it already is. Raises ``ConfigError``."""
     if root.stat().st_mode & 0o077 and is_open_to_others(root.parent):
         try:
             root.chmod(0o700)
         except OSError as error:
             raise ConfigError(
-                f"{root} holds answers and is open to all users: close it with `chmod 700`, or copy it to a folder "
-                "of your own"
+                f"{root} holds the right answers and all users can read it: run `chmod 700` on it, or copy it to a "
+                "folder of your own"
             ) from error
 
 
 def is_open_to_others(folder: Path) -> bool:
-    """Return whether other users may pass through a folder and all those above it."""
-    place = folder.resolve()
-    return all(path.stat().st_mode & 0o001 for path in (place, *place.parents))
+    """Return whether other users may enter a folder and all the folders above it."""
+    folder = folder.resolve()
+    return all(path.stat().st_mode & 0o001 for path in (folder, *folder.parents))

@@ -1,4 +1,4 @@
-"""Verdicts on saved outputs, from processes that agent code never ran in, and the official metrics over them.
+"""Evaluation of saved outputs by the engine, and the official metrics.
 
 A task is passed when all its unit tests pass. Task goal completion (TGC) is the share of tasks passed, scenario goal
 completion (SGC) the share of scenarios all of whose tasks are passed (paper, section 4.3; the engine's evaluator).
@@ -17,14 +17,14 @@ from ace_bench.core.typed import converted
 from ace_bench.core.types import Grade
 from ace_bench.tasks.answers import percent
 from ace_bench.tasks.appworld.outputs import Unusable
-from ace_bench.tasks.appworld.servers import Servers, broken
+from ace_bench.tasks.appworld.servers import Servers, task_fault
 
 EVALUATION_S = 60
-"""Most seconds an evaluation may take; the outputs may make it slow on purpose."""
+"""Most seconds that an evaluation may take: outputs can make it slow on purpose."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What the engine's evaluator found: ``tests`` run and passed (``passes``), and its ``report`` in words."""
+    """The evaluator's result: the number of unit ``tests``, how many passed (``passes``), and its ``report``."""
 
     success: bool
     tests: int
@@ -33,32 +33,31 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Scorer:
-    """Has outputs evaluated against the full data root at ``root``; safe between threads."""
+    """Evaluates outputs against the full data root ``root``; safe between threads."""
 
     def __init__(self, servers: Servers, *, root: Path, memory: int):
         self._servers = servers
         self._limits = {"root": str(root), "memory": memory}
 
     def score(self, task: str, outputs: Path) -> Verdict:
-        """Evaluate what ``outputs/tasks/<task>`` holds.
+        """Evaluate the outputs in ``outputs/tasks/<task>``.
 
-        Raises ``Unusable`` where that is the outputs' doing, ``RolloutFault`` where there is no verdict for other
-        reasons.
+        Raises ``Unusable`` where the outputs cause an error, ``RolloutFault`` where the evaluation fails otherwise.
         """
-        order = outputs / "order.json"
-        order.write_text(json.dumps({"task": task, "outputs": str(outputs), "seconds": EVALUATION_S, **self._limits}))
-        answer = self._servers.score(order, seconds=3 * EVALUATION_S)
-        if answer is not None and answer.get("spoilt"):
+        request = outputs / "request.json"
+        request.write_text(json.dumps({"task": task, "outputs": str(outputs), "seconds": EVALUATION_S, **self._limits}))
+        answer = self._servers.score(request, seconds=3 * EVALUATION_S)
+        if answer is not None and answer.get("bad_outputs"):
             raise Unusable(answer["error"].strip().splitlines()[-1])
         if answer is None or "error" in answer:
             reason = "there was no answer" if answer is None else answer["error"]
-            raise broken("scoring", f"{task} could not be evaluated: {reason}")
+            raise task_fault("scoring", f"{task} could not be evaluated: {reason}")
         verdict: Verdict = converted(answer, Verdict)
         return verdict
 
 
 def metrics(grades: Sequence[Grade]) -> Mapping[str, float]:
-    """TGC and SGC in percent, overall and by difficulty, and the mean number of pieces of code run."""
+    """Return TGC and SGC in percent, overall and by difficulty, and the mean number of pieces of code run."""
     if not grades:
         return {}
     levels: dict[str, list[Grade]] = defaultdict(list, {"": list(grades)})

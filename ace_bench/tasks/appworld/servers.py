@@ -1,6 +1,6 @@
-"""Environment servers, one fresh process an episode, all of them forked from one warm process (see ``serve``).
+"""Environment servers, a fresh process for each episode, all forked from one process that has the engine loaded.
 
-The same process evaluates, in forks of their own, what episodes saved.
+That process, the fork server (``engine_side.serve``), also evaluates in forks what episodes saved.
 """
 
 from __future__ import annotations
@@ -18,157 +18,164 @@ from ace_bench.core.confine import own_user
 from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.scratch import clear
 from ace_bench.core.types import Fault, Record
-from ace_bench.tasks.appworld.engine import Conditions
+from ace_bench.tasks.appworld.engine import EngineSettings
 from ace_bench.tasks.appworld.engine_process import EngineProcess
 from ace_bench.tasks.appworld.roots import is_open_to_others
 
-WARM_UP_S = 300.0
-"""Most seconds the engine may take to warm up."""
+LOADING_S = 300.0
+"""Most seconds that the engine may take to load."""
 SERVER_S = 60.0
-"""Most seconds a server may take to be there, or to be gone: a fork of the warm process, a fraction of a second."""
+"""Most seconds that a server may take to start or to end; a fork usually takes a fraction of a second."""
 
 
 @dataclass(kw_only=True)
-class _Life:
-    """What is known of one server; ``status`` is how it ended, as a return code."""
+class _ServerState:
+    """What the events said about one server; ``status`` is its exit status as a return code."""
 
     started: Event = field(default_factory=Event)
-    gone: Event = field(default_factory=Event)
+    ended: Event = field(default_factory=Event)
     problem: str = ""
     layers: tuple[str, ...] = ()
     status: int | None = None
 
 
 class Servers:
-    """Keeps the warm process; ``root`` is a data root without ground truth.
+    """Runs the fork server; safe between threads. ``root`` is a data root without ground truth.
 
-    Everything happens in ``folder``, which the warm process removes when it ends.
+    All its files are in ``folder``, which the fork server removes when it ends.
     """
 
-    def __init__(self, conditions: Conditions, *, root: Path, folder: Path):
+    def __init__(self, settings: EngineSettings, *, root: Path, folder: Path):
         self._folder = folder
-        self._engine = conditions.engine.folder
-        self._memory = conditions.memory
+        self._engine = settings.engine.folder
+        self._memory = settings.memory
         self._numbers = itertools.count(1)
-        self._lives: dict[int, _Life] = {}
+        self._states: dict[int, _ServerState] = {}
         self._answers: dict[int, queue.SimpleQueue[Record | None]] = {}
         self._ready = Event()
         self.ended = Event()
+        """Set once the fork server has ended."""
         for name in ("sockets", "tasks"):
             (folder / name).mkdir(mode=0o700)
         (folder / "episodes").mkdir()
         (folder / "episodes").chmod(0o711)
-        self._partner = EngineProcess(
-            conditions.engine.command("serve", str(root), str(folder), conditions.task),
-            environment=conditions.engine.environment(root, folder),
+        self._fork_server = EngineProcess(
+            settings.engine.command("serve", str(root), str(folder), settings.task),
+            environment=settings.engine.environment(root, folder),
             log=folder / "serve.log",
-            hear=self._hear,
+            on_event=self._on_event,
         )
 
     def wait(self) -> None:
-        """Wait until servers can be started; raises ``ConfigError`` where the engine does not come up."""
-        if not self._ready.wait(WARM_UP_S) or self.ended.is_set():
-            raise ConfigError(f"AppWorld's engine does not start: {self._partner.last_words() or 'it says nothing'}")
+        """Wait until servers can be started; raises ``ConfigError`` where the engine does not load."""
+        if not self._ready.wait(LOADING_S) or self.ended.is_set():
+            stderr = self._fork_server.stderr()
+            reason = f": {stderr}" if stderr else " and wrote nothing to stderr; set it up again with `make appworld`"
+            raise ConfigError(f"AppWorld's engine failed to start{reason}")
 
     def start(self, task: str) -> Server:
         """Start a server for one episode of a task; raises ``RolloutFault`` where that fails."""
         number = next(self._numbers)
         (self._folder / "tasks" / str(number)).write_text(task)
-        life = self._lives[number] = _Life()
-        # Where servers share a user, what keeps them from each other's sockets is that names cannot be guessed.
+        state = self._states[number] = _ServerState()
+        # Servers may share a user: a name that cannot be guessed keeps each from connecting to another's socket.
         name = secrets.token_hex(16)
         # A user of its own could not read an engine in a private folder, such as a checkout in root's home.
         uid = own_user(number) if is_open_to_others(self._engine) else None
-        self._partner.tell({"start": number, "socket": name, "uid": uid, "memory": self._memory})
-        if self.ended.is_set() or not life.started.wait(SERVER_S):
-            raise broken("server", "no environment server was started")
+        self._fork_server.send({"start": number, "socket": name, "uid": uid, "memory": self._memory})
+        if self.ended.is_set() or not state.started.wait(SERVER_S):
+            raise task_fault("server", "no environment server was started")
         server = Server(
             address=self._folder / "sockets" / name,
             folder=self._folder / "episodes" / str(number),
-            layers=life.layers,
-            life=life,
-            letting_go=lambda: self._partner.tell({"end": number}),
+            layers=state.layers,
+            state=state,
+            request_end=lambda: self._fork_server.send({"end": number}),
         )
-        if life.problem:
+        if state.problem:
             server.close()
-            raise broken("server", f"an environment server did not start: {life.problem}")
+            raise task_fault("server", f"an environment server did not start: {state.problem}")
         return server
 
-    def score(self, order: Path, *, seconds: float) -> Record | None:
-        """Have outputs evaluated as a file says (see ``score``) and return the answer; ``None``: none came in time."""
+    def score(self, request: Path, *, seconds: float) -> Record | None:
+        """Evaluate as the file ``request`` says (see ``engine_side.score``).
+
+        Returns the answer, or ``None`` where there is none within ``seconds``.
+        """
         number = next(self._numbers)
         answer = self._answers[number] = queue.SimpleQueue()
-        self._partner.tell({"score": number, "order": str(order)})
+        self._fork_server.send({"score": number, "request": str(request)})
         try:
             return None if self.ended.is_set() else answer.get(timeout=seconds)
         except queue.Empty:
-            self._partner.tell({"end": number})
+            self._fork_server.send({"end": number})
             return None
         finally:
             self._answers.pop(number, None)
 
     def close(self) -> None:
-        """End all servers and the warm process."""
-        self._partner.close()
+        """End all servers and the fork server."""
+        self._fork_server.close()
 
-    def _hear(self, record: Record | None) -> None:
-        if record is None:
+    def _on_event(self, event: Record | None) -> None:
+        if event is None:
             self._ready.set()
             self.ended.set()
-            for life in list(self._lives.values()):
-                life.problem = life.problem or "the engine's warm process ended"
-                life.started.set()
-                life.gone.set()
+            for state in list(self._states.values()):
+                state.problem = state.problem or "the engine's fork server ended"
+                state.started.set()
+                state.ended.set()
             for answer in list(self._answers.values()):
                 answer.put(None)
-        elif "ready" in record:
+        elif "ready" in event:
             self._ready.set()
-        elif "scored" in record:
-            if waiting := self._answers.get(record["scored"]):
-                waiting.put(record["answer"])
+        elif "scored" in event:
+            if waiting := self._answers.get(event["scored"]):
+                waiting.put(event["answer"])
         else:
-            self._note(record)
+            self._update(event)
 
-    def _note(self, record: Record) -> None:
-        life = self._lives[record["id"]]
-        if "status" in record:
-            life.status = record["status"]
-            life.gone.set()
-            del self._lives[record["id"]]
-        life.problem = record.get("error", life.problem)
-        life.layers = tuple(record.get("layers", life.layers))
-        life.started.set()
+    def _update(self, event: Record) -> None:
+        state = self._states[event["id"]]
+        if "status" in event:
+            state.status = event["status"]
+            state.ended.set()
+            del self._states[event["id"]]
+        state.problem = event.get("error", state.problem)
+        state.layers = tuple(event.get("layers", state.layers))
+        state.started.set()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """One episode's server. Its process writes to ``folder`` only; ``layers`` names what confines it."""
+    """The server of one episode. Its process writes to ``folder`` only; ``layers`` names what confines it."""
 
     address: Path
     folder: Path
     layers: tuple[str, ...]
-    life: _Life
-    letting_go: Callable[[], None]
+    state: _ServerState
+    request_end: Callable[[], None]
 
     def end(self) -> None:
-        """Kill the server and all it started, and wait until they are gone; safe to call more than once."""
-        self.letting_go()
-        if not self.life.gone.wait(SERVER_S):
-            raise broken("server", "an environment server cannot be ended")
+        """Kill the server and all its processes and wait for their end; safe to call more than once."""
+        self.request_end()
+        if not self.state.ended.wait(SERVER_S):
+            raise task_fault("server", "an environment server cannot be ended")
 
     def was_killed(self, seconds: float) -> bool:
-        """Return whether something outside has ended the server, waiting a while for its end.
+        """Wait up to ``seconds`` for the server's end; return whether it was killed from outside.
 
-        Agent code cannot send SIGKILL, not even to its own process. A server that lives on has been broken by it.
+        Agent code cannot send SIGKILL, not even to its own process, so another exit status, or none, means that the
+        agent's code broke the server.
         """
-        return self.life.gone.wait(seconds) and self.life.status in (None, -signal.SIGKILL)
+        return self.state.ended.wait(seconds) and self.state.status in (None, -signal.SIGKILL)
 
     def close(self) -> None:
-        """End the server and remove what it wrote."""
+        """End the server and remove its files."""
         self.end()
         clear(self.folder)
 
 
-def broken(kind: str, message: str) -> RolloutFault:
-    """Return the fault of an environment that failed without the agent's doing."""
+def task_fault(kind: str, message: str) -> RolloutFault:
+    """Return the fault for an environment that failed through no doing of the agent."""
     return RolloutFault(Fault(owner="task", kind=kind, message=message))

@@ -1,4 +1,4 @@
-"""One episode: a world of its own, code run in it, and the grade of what it is in the end."""
+"""One episode: run code in a fresh world and grade the world's final state."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any, TypeVar
 
 from ace_bench.core.types import Grade
 from ace_bench.tasks.appworld.catalogue import Truth
-from ace_bench.tasks.appworld.client import MAX_REPLY, Client, Trouble, Unanswered
+from ace_bench.tasks.appworld.client import MAX_REPLY, CallFailed, Client, Failure
 from ace_bench.tasks.appworld.outputs import SAVED, Unusable, collect
 from ace_bench.tasks.appworld.pool import Pool
-from ace_bench.tasks.appworld.servers import broken
+from ace_bench.tasks.appworld.servers import task_fault
 
 T = TypeVar("T")
 
 MAX_OUTPUT = 20_000
-"""Characters of an output that an agent is shown (official agents)."""
+"""Characters of an output that an agent sees, as in the official agents."""
 RANDOM_SEED = 123
-"""Of the world, as in the official experiments; the engine's own default is 100."""
+"""The world's seed in the official experiments; the engine's default is 100."""
 GRACE_S = 20.0
-"""Seconds beyond the engine's own time limit, which agent code can swallow, after which its process is killed."""
+"""Seconds after the engine's own time limit at which the server is killed: agent code can catch the engine's error."""
 
 _SETTLE_S = 10.0
 _START_S = 60.0
@@ -36,7 +36,7 @@ class Assignment:
 
     @property
     def scenario(self) -> str:
-        """The scenario that the task is a variant of."""
+        """Id of the scenario that the task belongs to."""
         return self.task.split("_")[0]
 
     def grade(self, *, correct: bool, observed: str, report: str, passes: int, interactions: int) -> Grade:
@@ -50,7 +50,7 @@ class Assignment:
             group=self.scenario,
             detail={
                 "difficulty": self.truth.difficulty,
-                f"level{self.truth.difficulty}": 1.0,  # by which reports tell the parts of a split apart
+                f"level{self.truth.difficulty}": 1.0,  # reports group a split by it
                 "tests": self.truth.tests,
                 "passes": passes,
                 "interactions": interactions,
@@ -58,7 +58,7 @@ class Assignment:
         )
 
     def forfeit(self) -> Grade:
-        """Return the grade of no attempt at all."""
+        """Return the grade of a sample without an attempt."""
         return self.grade(correct=False, observed="", report="", passes=0, interactions=0)
 
 
@@ -86,32 +86,32 @@ class WorldSession:
 
     @property
     def finished(self) -> bool:
-        """Whether the task was marked as complete, or the world is gone by the agent's own doing."""
+        """Whether the agent marked the task as complete, or broke its world."""
         return self._completed or self._over
 
     def step(self, action: str) -> str:
-        """Run code and return what it printed or why it failed, cut at 20,000 characters.
+        """Run code and return its output or error, cut at 20,000 characters.
 
-        Raises ``RolloutFault`` (owner ``task``) where the server was killed from outside. Code that breaks its own
-        server ends the episode, which is then graded as it was saved last.
+        Code that breaks its own server ends the episode, which is graded by its last saved state. Raises
+        ``RolloutFault`` (owner ``task``) where the server was killed from outside.
         """
         if self.finished:
             return "The episode is over: nothing was run."
         self._interactions += 1
         try:
             output = self._call("execute", {"code": action}, str, seconds=self._timeout + GRACE_S)
-        except Unanswered as error:
-            return self._without_answer(error.trouble)
+        except CallFailed as error:
+            return self._explain(error.failure)
         try:
             self._completed = self._call("task_completed", {}, bool, seconds=GRACE_S)
-        except Unanswered as error:
-            return self._without_answer(error.trouble)
+        except CallFailed as error:
+            return self._explain(error.failure)
         if len(output) > MAX_OUTPUT:
             return f"{output[:MAX_OUTPUT]}\n[{len(output) - MAX_OUTPUT} more characters are not shown]"
         return output
 
     def grade(self, answer: str | None) -> Grade:
-        """End the episode and evaluate its world; what ``answer`` says does not matter, but ``None`` is a forfeit."""
+        """End the episode and evaluate its world; the text of ``answer`` is not used, ``None`` grades as wrong."""
         if answer is None:
             return self._assignment.forfeit()
         if self._grade is None:
@@ -124,7 +124,7 @@ class WorldSession:
         collect(self._server.folder, self._assignment.task, target)
 
     def close(self) -> None:
-        """Put the world away."""
+        """End the server and remove its files."""
         self._server.close()
 
     def _initialize(self) -> None:
@@ -136,27 +136,27 @@ class WorldSession:
         }
         try:
             self._call("initialize", fields, dict, seconds=_START_S)
-        except Unanswered as error:
+        except CallFailed as error:
             task = self._assignment.task
-            raise broken("initialize", f"the world of {task} cannot be set up: {error.trouble}") from error
+            raise task_fault("initialize", f"the world of {task} cannot be set up: {error.failure}") from error
 
     def _call(self, method: str, fields: Mapping[str, Any], kind: type[T], *, seconds: float) -> T:
         output = self._client.call(method, fields, seconds=seconds)
         if not isinstance(output, kind):
-            raise Unanswered(Trouble.GARBLED)
+            raise CallFailed(Failure.INVALID)
         return output
 
-    def _without_answer(self, trouble: Trouble) -> str:
-        """Say what became of code that has no output; raises ``RolloutFault`` where it was not the code's fault."""
-        if trouble is Trouble.REFUSED:
+    def _explain(self, failure: Failure) -> str:
+        """Return what the agent sees of a failed call; raises ``RolloutFault`` where its code did not cause it."""
+        if failure is Failure.ERROR_STATUS:
             return "Execution failed: the code raised an exception that ends the interpreter."
-        if trouble is Trouble.OVERSIZED:
+        if failure is Failure.TOO_LONG:
             return f"Execution gave more than {MAX_REPLY >> 20} MiB of output, none of which is shown."
-        if trouble is Trouble.LOST and self._server.was_killed(_SETTLE_S):
-            raise broken("server", f"the environment server of {self._assignment.task} was killed")
+        if failure is Failure.DISCONNECTED and self._server.was_killed(_SETTLE_S):
+            raise task_fault("server", f"the environment server of {self._assignment.task} was killed")
         self._over = True
         self._server.end()
-        if trouble is Trouble.OVERDUE:
+        if failure is Failure.TIMEOUT:
             return (
                 f"Execution failed. Traceback:\nExecution timed out after {self._timeout} seconds and could not be "
                 "interrupted: the environment was shut down."

@@ -1,9 +1,11 @@
 """AppWorld: everyday digital tasks solved by code in the engine's world of nine apps (paper, section 4.1).
 
-A session runs pieces of Python in a world of its own; the task is passed when all the engine's unit tests on the
-world's final state pass. ``tgc`` and ``sgc`` are the official metrics; see ``scoring``. Evaluation is the engine's own,
-run in another process on what the episode saved. Differences from the official runs: an attempt that a fault ended is
-wrong (``None`` as answer), whatever state its world was in; code that cannot be interrupted ends its episode.
+A session runs pieces of Python in a fresh world. The task is passed when all the engine's unit tests on the world's
+final state pass; the engine's own evaluator runs them in another process on the saved outputs. ``tgc`` and ``sgc`` are
+the official metrics (see ``scoring``).
+
+Two things differ from the official runs: a rollout that ended in a fault is wrong whatever state its world is in, and
+code that cannot be interrupted ends its episode.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from ace_bench.core.errors import ConfigError, DataError, RolloutFault
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade, Sample
 from ace_bench.tasks.appworld.catalogue import Catalogue
-from ace_bench.tasks.appworld.engine import VERSION, Conditions, find_engine
+from ace_bench.tasks.appworld.engine import VERSION, EngineSettings, find_engine
 from ace_bench.tasks.appworld.pool import Pool
 from ace_bench.tasks.appworld.roots import builder_digest, check_path, find_data, sample_root
 from ace_bench.tasks.appworld.scoring import metrics
@@ -45,11 +47,12 @@ _REPAIR = "set it up again with `rm -rf .appworld` and `make appworld`"
 class AppWorld:
     """The AppWorld task.
 
-    ``data_dir`` names a folder that holds ``data/`` as ``appworld download data`` leaves it; ``source`` is ``auto``,
-    ``real`` or ``sample`` (the mini-world). ``test_split`` is what the split ``test`` stands for. ``timeout`` limits a
-    piece of code, in seconds, ``memory_gib`` a server's memory. ``confinement`` is ``required``, or ``none`` where
-    agent code may run although this machine cannot confine it. Raises ``ConfigError`` or ``DataError`` at once where
-    the engine or the data is absent.
+    ``data_dir`` is a folder with the ``data/`` that ``appworld download data`` makes. ``source`` is ``auto``, ``real``
+    or ``sample`` (the mini-world, which the package ``sample_data`` builds). ``test_split`` is the engine's split for
+    ``test``. ``timeout`` limits a piece of code, in seconds, ``memory_gib`` the memory of a server. ``confinement`` is
+    ``required``, or ``none`` to run agent code even where this machine cannot confine it.
+
+    Raises ``ConfigError`` or ``DataError`` at construction where the engine or the data is missing.
     """
 
     name: str = "appworld"
@@ -89,31 +92,31 @@ class AppWorld:
         )
         self._samples = cache(self._read)
         any_task = self._catalogue.ids("train")[0]
-        conditions = Conditions(engine=engine, task=any_task, memory=int(memory_gib * (1 << 30)))
-        self._pool = Pool(conditions, root=root, confined=confinement == "required")
+        settings = EngineSettings(engine=engine, task=any_task, memory=int(memory_gib * (1 << 30)))
+        self._pool = Pool(settings, root=root, confined=confinement == "required")
 
     def start(self, say: Callable[[str], None]) -> None:
-        """Warm up the engine and run a piece of code in a world, so that a broken set-up is found before it costs.
+        """Load the engine and run a piece of code, so that a broken set-up is found before anything is paid.
 
         Raises ``ConfigError``.
         """
-        say("AppWorld: warming up the engine")
+        say("AppWorld: loading the engine")
         if self._pool.layers is None:  # no server has run yet
-            self._try_out()
+            self._check_engine()
         self._pool.describe(say)
 
-    def _try_out(self) -> None:
+    def _check_engine(self) -> None:
         try:
             with self.open(self.samples("train")[0]) as session:
                 output = session.step("print('ready')")
         except RolloutFault as error:
             raise ConfigError(f"AppWorld's engine does not work here: {error.fault.message}; {_REPAIR}") from error
         if output != "ready\n":
-            raise ConfigError(f"AppWorld's engine does not run code here, it answers {output!r}; {_REPAIR}")
+            raise ConfigError(f"AppWorld's engine does not run code here: print('ready') gives {output!r}; {_REPAIR}")
 
     @property
     def confinement(self) -> Sequence[str] | None:
-        """What confined agent code; ``None`` where none was run."""
+        """The layers that confined agent code; ``None`` where none was run."""
         return self._pool.layers
 
     def close(self) -> None:
@@ -132,7 +135,7 @@ class AppWorld:
 
     @contextmanager
     def open(self, sample: Sample) -> Iterator[WorldSession]:
-        """Start a world for one attempt; raises ``RolloutFault`` (owner ``task``) where that fails."""
+        """Start a world for one rollout; raises ``RolloutFault`` (owner ``task``) where that fails."""
         session = WorldSession(self._pool, self._assignment(sample), timeout=self._timeout)
         try:
             yield session
@@ -140,11 +143,11 @@ class AppWorld:
             session.close()
 
     def forfeit(self, sample: Sample) -> Grade:
-        """Grade a sample nobody could attempt: wrong."""
+        """Grade a sample that could not be attempted: wrong."""
         return self._assignment(sample).forfeit()
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
-        """TGC and SGC in percent, overall and by difficulty, and pieces of code run per task."""
+        """Return TGC and SGC in percent, overall and by difficulty, and the mean number of interactions."""
         return metrics(grades)
 
     def _read(self, split: str) -> tuple[Sample, ...]:

@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 
-from ace_bench.tasks.appworld.engine import Conditions
+from ace_bench.tasks.appworld.engine import EngineSettings
 from ace_bench.tasks.appworld.pool import Pool
 
 
@@ -24,7 +24,7 @@ class LastingPool(Pool):
         Pool.close(self)
 
     def _start(self):
-        planted = self._conditions.engine.folder / ".env"
+        planted = self._settings.engine.folder / ".env"
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PLANTED_API_KEY", "sk-planted")
             planted.write_text("PLANTED_FILE_KEY=sk-planted-file\n")
@@ -50,9 +50,9 @@ def _shared(config: pytest.Config) -> Callable[..., LastingPool]:
         config.add_cleanup(lambda: [pool.end() for pool in pools.values()])
     pools = config.stash[_POOLS]
 
-    def shared(conditions: Conditions, *, root: Path, confined: bool) -> LastingPool:
+    def shared(settings: EngineSettings, *, root: Path, confined: bool) -> LastingPool:
         return pools.setdefault(
-            (root / "data" / "tasks").resolve(), LastingPool(conditions, root=root, confined=confined)
+            (root / "data" / "tasks").resolve(), LastingPool(settings, root=root, confined=confined)
         )
 
     return shared

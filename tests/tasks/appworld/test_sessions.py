@@ -48,7 +48,7 @@ def sample(task):
 
 @pytest.mark.thorough
 def test_a_forked_server_is_as_good_as_a_fresh_interpreter(task, sample, engine, root, tmp_path):
-    """Two episodes one after the other from one warm process, and one in an interpreter that never forked."""
+    """Two episodes one after the other from one fork server, and one in an interpreter that never forked."""
     key = sample.id.removeprefix("appworld-train-")
     codes = [*PIECES, task.forfeit(sample).gold + RUN]
     fresh = subprocess.run(
@@ -216,7 +216,7 @@ def test_an_evaluation_that_does_not_end_is_killed_and_the_answer_is_wrong(task,
     with task.open(sample) as session:
         solved(task, sample, session)
         leave_endless_work(session)
-        warm = session._pool._running.servers._partner._process.pid
+        warm = session._pool._running.servers._fork_server._process.pid
         before = set(descendants(warm))
         grade = session.grade("done")
         assert not grade.correct
@@ -230,14 +230,14 @@ def test_an_evaluation_that_nobody_waits_for_any_more_ends(task, sample, root, t
         leave_endless_work(session)
         session._server.end()
         servers = session._pool._running.servers
-        before = set(descendants(servers._partner._process.pid))
+        before = set(descendants(servers._fork_server._process.pid))
         order = {"task": session._assignment.task, "outputs": str(session._server.folder / "out"), "seconds": 600}
-        note = tmp_path / "order.json"
+        note = tmp_path / "request.json"
         note.write_text(json.dumps({**order, "root": str(root), "memory": 4 << 30}))
         begun = time.monotonic()
         assert servers.score(note, seconds=3) is None
         assert time.monotonic() - begun >= 3  # it ran all the time
-        assert settled(lambda: set(descendants(servers._partner._process.pid)) <= before)
+        assert settled(lambda: set(descendants(servers._fork_server._process.pid)) <= before)
 
 
 def test_a_server_killed_from_outside_is_a_fault_of_the_task(task, sample):
@@ -255,7 +255,7 @@ def test_a_server_killed_from_outside_is_a_fault_of_the_task(task, sample):
 @pytest.mark.parametrize("folder", ["sockets", "episodes"])
 def test_a_server_that_cannot_be_kept_is_a_fault_at_once(task, sample, folder, monkeypatch):
     monkeypatch.setattr("ace_bench.tasks.appworld.servers.SERVER_S", 30)
-    there = task._pool._up().folder / folder
+    there = task._pool._started().folder / folder
     away = there.rename(there.with_name("away"))
     try:
         with pytest.raises(RolloutFault, match="watches it failed"), task.open(sample):
@@ -266,7 +266,7 @@ def test_a_server_that_cannot_be_kept_is_a_fault_at_once(task, sample, folder, m
         assert session.step("print(3)") == "3\n"
 
 
-def test_a_server_whose_keeper_is_killed_is_a_fault_of_the_task_and_ends(task, sample):
+def test_a_server_whose_monitor_is_killed_is_a_fault_of_the_task_and_ends(task, sample):
     with task.open(sample) as session:
         session.step("print(1)")
         (server,) = processes_in(session._server.folder)
@@ -294,10 +294,10 @@ def test_an_engine_in_a_private_folder_works(engine, task, sample):
 
 
 @pytest.mark.thorough
-def test_the_warm_process_may_die_and_sessions_start_a_new_one(task, sample):
+def test_the_fork_server_may_die_and_sessions_start_a_new_one(task, sample):
     with task.open(sample) as session:
         before = task._pool._running
-        os.kill(before.servers._partner._process.pid, signal.SIGKILL)
+        os.kill(before.servers._fork_server._process.pid, signal.SIGKILL)
         assert before.servers.ended.wait(30)
         with pytest.raises(RolloutFault, match="killed"):
             session.step("print(1)")

@@ -13,7 +13,7 @@ from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.tasks.appworld import engine as engine_module
 from ace_bench.tasks.appworld.catalogue import Catalogue, Truth
 from ace_bench.tasks.appworld.engine import FACTS, find_engine
-from ace_bench.tasks.appworld.roots import check_path, close_to_others, sample_root, show
+from ace_bench.tasks.appworld.roots import check_path, close_to_others, copy_visible, sample_root
 from ace_bench.tasks.appworld.scoring import metrics
 from ace_bench.tasks.appworld.session import Assignment
 from ace_bench.tasks.data import sample_folder
@@ -123,7 +123,7 @@ def test_absent_data_and_an_absent_engine_name_the_mend(installed):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("datasets/train.txt", "../../etc_1\n", "no task id"),
+        ("datasets/train.txt", "../../etc_1\n", "not a task id"),
         ("datasets/train.txt", "", "no task ids"),
         ("datasets/train.txt", "abc1_1\nabc1_1\n", "twice"),
         ("tasks/abc1_1/specs.json", "{}", "specs.json"),
@@ -144,7 +144,7 @@ def read_all(catalogue):
 
 
 def test_what_agents_see_holds_no_truth_and_no_list_of_tasks(fake_root, tmp_path):
-    show(fake_root, tmp_path / "shown")
+    copy_visible(fake_root, tmp_path / "shown")
     seen = {str(path.relative_to(tmp_path / "shown" / "data")) for path in (tmp_path / "shown").rglob("*")}
     assert "tasks/abc1_1/specs.json" in seen
     assert "base_dbs/spotify.db" in seen

@@ -1,1 +1,1 @@
-"""Programs for the engine's own interpreter: run by path, they never import ace_bench."""
+"""Programs for the engine's interpreter; they import nothing of ``ace_bench`` but the modules in ``shared``."""

@@ -1,4 +1,4 @@
-"""Everything slow about the engine, done once before processes are forked off."""
+"""Loads the engine completely, once, before environment servers are forked off."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from uvicorn import Config
 
 _NOT_IMPORTED = frozenset({"antigravity", "idlelib", "lib2to3", "readline", "rlcompleter", "this", "tkinter", "turtle"})
-"""Modules of the standard library that do something when imported, or nothing without a display."""
+"""Modules of the standard library whose import has side effects or needs a display."""
 _ENGINE = ("appworld.serve.environment", "uvicorn", "pytest")
-"""What servers and evaluations need; the engine imports the last when it compares its first values."""
+"""What servers and evaluations need; the engine imports ``pytest`` at its first comparison of values."""
 _WARM_UP = (
     "for app in apis.api_docs.show_app_descriptions():\n"
     "    try:\n"
@@ -31,13 +31,14 @@ _WARM_UP = (
     "import os; os.system('')",
     "(",
 )
-"""One piece of code for each kind of outcome; the first makes the engine read the documentation of every app."""
+"""Code for each kind of outcome: success, exception, forbidden call, syntax error. The first piece also makes the
+engine read the documentation of every app."""
 
 
 def server_config() -> Config:
-    """Return the configuration of an environment server, with all modules loaded that it needs.
+    """Return the configuration of an environment server, with all the modules loaded that it needs.
 
-    uvicorn imports most of its own modules only here, and a server may be unable to read them.
+    uvicorn imports most of its own modules only here, when a confined server could no longer read them.
     """
     from appworld.serve.environment import app
     from uvicorn import Config
@@ -49,7 +50,10 @@ def server_config() -> Config:
 
 
 def load(task: str, scratch: Path) -> None:
-    """Import the engine and play a world once, so that forks find everything slow done; leave no world behind."""
+    """Import the engine and run one episode, so that forks start with everything loaded; close the episode's world.
+
+    Raises ``RuntimeError`` where the engine has started threads, which a fork would lose.
+    """
     import dotenv
 
     # The engine would read a .env file of any folder above it, and with it keys that agent code must not see.
@@ -57,9 +61,9 @@ def load(task: str, scratch: Path) -> None:
     gc.disable()
     _import_all()
     server_config()
-    _play(task, scratch)
+    _run_episode(task, scratch)
     gc.collect()
-    gc.freeze()  # or the collector of every fork would write to, and so copy, all that it shares with this process
+    gc.freeze()  # so that a fork's collector does not write to the memory it shares with this process
     gc.enable()
     shutil.rmtree(scratch, ignore_errors=True)
     running = threading.enumerate()
@@ -68,7 +72,7 @@ def load(task: str, scratch: Path) -> None:
 
 
 def _import_all() -> None:
-    """Import what servers may want, which the users they become may be unable to read (Python in a private home)."""
+    """Import every module that agent code may import: a confined server may be unable to read Python's own files."""
     for name in _ENGINE:
         importlib.import_module(name)
     from appworld.common.safety_guard import ALLOWED_MODULE_NAMES
@@ -82,7 +86,7 @@ def _import_all() -> None:
                 importlib.import_module(name)
 
 
-def _play(task: str, scratch: Path) -> None:
+def _run_episode(task: str, scratch: Path) -> None:
     from appworld.apps.model_lib import get_direct_cached_sqlite3_connection
     from appworld.environment import AppWorld
 

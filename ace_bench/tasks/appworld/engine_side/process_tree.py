@@ -1,4 +1,4 @@
-"""The processes that descend from this one, wherever they went, and their end."""
+"""Finding and killing all processes that descend from this one."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 
 
 def end_tree(child: int) -> int:
-    """End a child with its process group and all descendants; return how the child ended, as ``waitpid`` says.
+    """Kill a child and all its descendants; return the child's exit code as ``waitstatus_to_exitcode`` gives it.
 
-    A process that leaves its group and loses its parent is still found, if this one adopts orphans.
+    Also finds processes that have left their process group and lost their parent, provided that this process adopts
+    orphans (see ``adopt_orphans``).
     """
     status = None
-    until = time.monotonic() + _PATIENCE_S
+    until = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < until:
         for target in descendants(os.getpid()):
             with suppress(ProcessLookupError, PermissionError):
@@ -34,7 +35,7 @@ def end_tree(child: int) -> int:
 
 
 def descendants(ancestor: int) -> list[int]:
-    """Living descendants of a process."""
+    """Return the ids of all living descendants of a process."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -1,10 +1,12 @@
-"""Evaluates the saved outputs of episodes against the full data root, in processes that no agent code ever ran in.
+"""Evaluates the saved outputs of episodes against the full data root, in processes that never ran agent code.
 
-An order names the ``task``, the ``root`` of the full data, the folder ``outputs`` with ``tasks/<id>/dbs``, and the
+A request names the ``task``, the ``root`` of the full data, the folder ``outputs`` with ``tasks/<id>/dbs``, and the
 limits ``memory`` (bytes) and ``seconds``. The answer has ``success``, ``tests`` (their number), ``passes`` (number
-passed) and ``report`` (the engine's text), or ``error`` and ``spoilt`` (whether the outputs are to blame). Every
-evaluation runs in a fork of its own, which is killed when its time is up: what agent code left in the outputs can spoil
-that one only. An alarm would not do, as the engine handles that signal itself, and not while a query runs.
+passed) and ``report`` (the engine's text), or ``error`` and ``bad_outputs`` (whether the outputs caused the error).
+
+Each evaluation runs in a process of its own, which is killed when its time is up, so that bad outputs can only break
+their own evaluation. ``signal.alarm`` would not do: the engine handles that signal itself, and no signal handler runs
+during a query.
 """
 
 from __future__ import annotations
@@ -27,37 +29,38 @@ from .shared import adopt_orphans, die_with_parent
 _CHUNK = 1 << 16
 
 
-class Abandoned(Exception):
-    """Nobody waits for the answer any longer."""
+class Cancelled(Exception):
+    """Nobody waits for the answer any more."""
 
 
-def evaluated(order: Mapping[str, Any], leash: int) -> Mapping[str, Any]:
-    """Answer an order; raises ``Abandoned`` once ``leash`` closes.
+def evaluate(request: Mapping[str, Any], control: int) -> Mapping[str, Any]:
+    """Answer a request; raises ``Cancelled`` once the socket ``control`` closes.
 
-    The process is to be a fork that does nothing else: the engine's data root changes.
+    Call it in a fork that does nothing else: it changes the engine's data root.
     """
     from appworld import update_root
 
     adopt_orphans()
-    update_root(order["root"])
-    answer = _forked(order, leash)
+    update_root(request["root"])
+    answer = _evaluate_in_fork(request, control)
     if "error" in answer:
-        # Whose fault is it? If a world that nobody touched can be evaluated, it is what this episode left.
-        with _untouched(order) as outputs:
-            return {**answer, "spoilt": "error" not in _forked({**order, "outputs": outputs}, leash)}
+        # If the outputs of an episode that did nothing can be evaluated, this episode's outputs caused the error.
+        with _unchanged_outputs(request) as outputs:
+            baseline = _evaluate_in_fork({**request, "outputs": outputs}, control)
+        return {**answer, "bad_outputs": "error" not in baseline}
     return answer
 
 
 @contextmanager
-def _untouched(order: Mapping[str, Any]) -> Iterator[str]:
-    """Give the outputs of an episode in which nothing happened."""
-    task = order["task"]
+def _unchanged_outputs(request: Mapping[str, Any]) -> Iterator[str]:
+    """Make the outputs of an episode that did nothing."""
+    task = request["task"]
     with tempfile.TemporaryDirectory() as outputs:
-        shutil.copytree(f"{order['root']}/data/tasks/{task}/dbs", f"{outputs}/tasks/{task}/dbs")
+        shutil.copytree(f"{request['root']}/data/tasks/{task}/dbs", f"{outputs}/tasks/{task}/dbs")
         yield outputs
 
 
-def _forked(order: Mapping[str, Any], leash: int) -> Mapping[str, Any]:
+def _evaluate_in_fork(request: Mapping[str, Any], control: int) -> Mapping[str, Any]:
     reading, writing = os.pipe()
     parent = os.getpid()
     scorer = os.fork()
@@ -66,29 +69,29 @@ def _forked(order: Mapping[str, Any], leash: int) -> Mapping[str, Any]:
         try:
             die_with_parent(parent)
             with open(writing, "wb") as pipe:
-                pipe.write(json.dumps(_evaluate(order)).encode())
+                pipe.write(json.dumps(_evaluate(request)).encode())
         finally:
             os._exit(0)
     os.close(writing)
     try:
-        answer = _received(reading, leash, time.monotonic() + order["seconds"])
+        answer = _read_all(reading, control, time.monotonic() + request["seconds"])
     finally:
         os.close(reading)
         status = end_tree(scorer)
     if answer is None:
-        return {"error": f"the evaluation took more than {order['seconds']} seconds"}
+        return {"error": f"the evaluation took more than {request['seconds']} seconds"}
     try:
         return dict(json.loads(answer))
     except ValueError:
         return {"error": f"the evaluation ended with status {status}"}
 
 
-def _received(reading: int, leash: int, until: float) -> bytes | None:
-    """Read to the end of a pipe; ``None`` where it does not end in time."""
+def _read_all(reading: int, control: int, until: float) -> bytes | None:
+    """Read a pipe to its end; ``None`` where it is not closed in time."""
     received = bytearray()
-    while ready := select.select([reading, leash], [], [], max(0.0, until - time.monotonic()))[0]:
-        if leash in ready:
-            raise Abandoned
+    while ready := select.select([reading, control], [], [], max(0.0, until - time.monotonic()))[0]:
+        if control in ready:
+            raise Cancelled
         part = os.read(reading, _CHUNK)
         if not part:
             return bytes(received)
@@ -96,15 +99,15 @@ def _received(reading: int, leash: int, until: float) -> bytes | None:
     return None
 
 
-def _evaluate(order: Mapping[str, Any]) -> Mapping[str, Any]:
-    resource.setrlimit(resource.RLIMIT_AS, (order["memory"], order["memory"]))
+def _evaluate(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    resource.setrlimit(resource.RLIMIT_AS, (request["memory"], request["memory"]))
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1):
         os.dup2(null, standard)
     try:
         from appworld.evaluator import evaluate_task
 
-        tracker = evaluate_task(order["task"], order["outputs"], suppress_errors=True, save_report=False)
+        tracker = evaluate_task(request["task"], request["outputs"], suppress_errors=True, save_report=False)
         report = tracker.report(print_it=False, colorize=False)
     except BaseException:
         return {"error": traceback.format_exc()[-4000:]}

@@ -1,20 +1,28 @@
-"""One warm process that starts a fresh environment server for every episode, by forking.
+"""The fork server: one process that has the engine loaded and forks a fresh environment server for every episode.
 
     python -m engine_side.serve ROOT FOLDER TASK
 
-It loads the engine and plays ``TASK`` once, which takes seconds, puts that world away, and then starts servers in a
-fraction of a second: each is a copy of the process as it stood, behind a keeper that ends it with everything it
-started. A server offers the engine's own HTTP interface on a Unix socket ``FOLDER/sockets/<socket>`` that only the user
-of this process can reach. ``ROOT`` is a data root without ground truth. What episodes saved is evaluated by forks, too
-(see ``score``): no agent code ever ran in this process.
+It loads the engine and runs ``TASK`` once, which takes seconds; after that, forking a server takes a fraction of a
+second. Behind every server stands a monitor process that kills it with everything it started. A server offers the
+engine's own HTTP interface on the Unix socket ``FOLDER/sockets/<socket>``, which only the user of this process can
+reach. ``ROOT`` is a data root without ground truth. What episodes saved is evaluated in forks, too (see ``score``). No
+agent code ever runs in this process.
 
-Orders come as JSON lines on standard input: ``{"start": id, "socket": name, "uid": .., "memory": bytes}``,
-``{"score": id, "order": file}`` with what ``score.evaluated`` wants, and ``{"end": id}`` for either. The server's task
-stands in ``FOLDER/tasks/<id>``: no task is named in an order, as whatever this process heard stays in the memory that
-servers start with. News go to standard output:
-``{"ready": true}``, ``{"id": .., "layers": [..]}`` or ``{"id": .., "error": ..}`` once a server can be talked to or
-cannot start, ``{"id": .., "status": ..}`` when it and its processes are gone (as a return code: -9 is SIGKILL), and
-``{"scored": id, "answer": ..}``. When standard input closes, everything ends and ``FOLDER`` is removed.
+Requests come as JSON lines on standard input:
+
+* ``{"start": id, "socket": name, "uid": .., "memory": bytes}`` starts a server. Its task is in the file
+  ``FOLDER/tasks/<id>`` and not in the request, because servers inherit the memory of this process.
+* ``{"score": id, "request": file}`` evaluates; the file holds the request of ``score.evaluate``.
+* ``{"end": id}`` ends a server or an evaluation.
+
+Events go to standard output:
+
+* ``{"ready": true}``: the engine is loaded.
+* ``{"id": .., "layers": [..]}`` or ``{"id": .., "error": ..}``: a server accepts calls, or could not start.
+* ``{"id": .., "status": ..}``: a server and all its processes have ended (as a return code: -9 is SIGKILL).
+* ``{"scored": id, "answer": ..}``: the answer of an evaluation, ``null`` where it has none.
+
+When standard input closes, everything ends and ``FOLDER`` is removed.
 """
 
 from __future__ import annotations
@@ -34,34 +42,38 @@ from typing import Any
 
 from .loading import load, server_config
 from .process_tree import end_tree
-from .score import Abandoned, evaluated
+from .score import Cancelled, evaluate
 from .shared import Bounds, adopt_orphans, clear, confine, die_with_parent, libraries
 
 _MESSAGE = 1 << 16
-"""Most bytes of a message between a server, its keeper and this process."""
+"""Most bytes of a message between a server, its monitor and this process."""
 
-_KEEPER_LOST = {"status": -signal.SIGKILL, "error": "the process that watches it failed or was killed"}
-"""What is said of a server whose keeper ended without a word; the server ends with its keeper."""
+_MONITOR_LOST = {"status": -signal.SIGKILL, "error": "the process that watches it failed or was killed"}
+"""The event for a server whose monitor ended without a message; the server ends with its monitor."""
 
 
 class ForkServer:
-    """The warm process: it starts keepers and evaluations, and passes on what they say."""
+    """Starts monitors and evaluations, and passes on their messages as events.
+
+    Each is a child process connected by a socket pair, its control socket: shutting it down for writing asks the child
+    to end.
+    """
 
     def __init__(self, root: str, folder: str):
         self._root = root
         self._folder = Path(folder)
         self._children: dict[int, int] = {}
-        self._leashes: dict[int, int] = {}
+        self._sockets: dict[int, int] = {}
         self._scoring: set[int] = set()
-        self._fates: dict[int, Mapping[str, Any]] = {}
+        self._final: dict[int, Mapping[str, Any]] = {}
         self._selector = selectors.DefaultSelector()
 
     def run(self) -> None:
-        """Take orders until standard input closes."""
+        """Handle requests until standard input closes."""
         stdin = sys.stdin.fileno()
         self._selector.register(stdin, selectors.EVENT_READ, None)
         pending = b""
-        _say({"ready": True})
+        _send_event({"ready": True})
         while True:
             for key, _ in self._selector.select():
                 if key.data is not None:
@@ -72,12 +84,12 @@ class ForkServer:
                     return
                 *lines, pending = (pending + received).split(b"\n")
                 for line in lines:
-                    self._obey(json.loads(line))
+                    self._handle(json.loads(line))
 
     def end(self) -> None:
         """End all servers and evaluations, wait for them, and remove the folder."""
-        for leash in self._leashes.values():
-            os.close(leash)
+        for control in self._sockets.values():
+            os.close(control)
         for number in self._scoring:
             os.kill(self._children[number], signal.SIGKILL)
         for child in self._children.values():
@@ -85,70 +97,72 @@ class ForkServer:
                 os.waitpid(child, 0)
         clear(self._folder)
 
-    def _obey(self, order: Mapping[str, Any]) -> None:
-        if "start" in order:
-            self._start(order)
-        elif "score" in order:
-            self._score(order)
-        elif order["end"] in self._leashes:
-            # The keeper or the evaluation sees its side close for reading, and ends what it started before it goes.
-            _shut(self._leashes[order["end"]])
+    def _handle(self, request: Mapping[str, Any]) -> None:
+        if "start" in request:
+            self._start(request)
+        elif "score" in request:
+            self._score(request)
+        elif request["end"] in self._sockets:
+            # The child sees its side close for reading, and ends what it started before it ends itself.
+            _shut_down(self._sockets[request["end"]])
 
-    def _start(self, order: Mapping[str, Any]) -> None:
-        number = order["start"]
-        work = partial(_keep, root=Path(self._root), folder=self._folder, order=order)
-        self._fork(number, work, partial(self._hear, number))
+    def _start(self, request: Mapping[str, Any]) -> None:
+        number = request["start"]
+        work = partial(_monitor, root=Path(self._root), folder=self._folder, request=request)
+        self._fork(number, work, partial(self._on_monitor, number))
 
-    def _score(self, order: Mapping[str, Any]) -> None:
-        number, warm = order["score"], os.getpid()
+    def _score(self, request: Mapping[str, Any]) -> None:
+        number, parent = request["score"], os.getpid()
         self._scoring.add(number)
-        self._fork(number, lambda leash: _score(leash, warm, order), partial(self._collect, number, bytearray()))
+        self._fork(
+            number, lambda control: _score(control, parent, request), partial(self._on_score, number, bytearray())
+        )
 
-    def _fork(self, number: int, work: Callable[[int], None], hear: Callable[[], None]) -> None:
-        """Fork a child that does the work; ``hear`` is called when it has something to say or is gone."""
+    def _fork(self, number: int, work: Callable[[int], None], on_message: Callable[[], None]) -> None:
+        """Fork a child that does the work; ``on_message`` is called when it has sent something or has ended."""
         ours, theirs = (end.detach() for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
         child = os.fork()
         if child == 0:
-            for descriptor in (ours, *self._leashes.values()):
+            for descriptor in (ours, *self._sockets.values()):
                 os.close(descriptor)
-            _forever(lambda: work(theirs))
+            _run_in_fork(lambda: work(theirs))
         os.close(theirs)
-        self._leashes[number], self._children[number] = ours, child
-        self._selector.register(ours, selectors.EVENT_READ, hear)
+        self._sockets[number], self._children[number] = ours, child
+        self._selector.register(ours, selectors.EVENT_READ, on_message)
 
-    def _hear(self, number: int) -> None:
-        message = json.loads(os.read(self._leashes[number], _MESSAGE) or "null")
+    def _on_monitor(self, number: int) -> None:
+        message = json.loads(os.read(self._sockets[number], _MESSAGE) or "null")
         if message is None:
-            self._bury(number)
-            message = self._fates.pop(number, _KEEPER_LOST)
-        elif "status" in message:  # a keeper's last word, passed on once it is gone, too
-            self._fates[number] = message
+            self._reap(number)
+            message = self._final.pop(number, _MONITOR_LOST)
+        elif "status" in message:  # the last message: passed on once the monitor itself has ended
+            self._final[number] = message
             return
-        _say({"id": number, **message})
+        _send_event({"id": number, **message})
 
-    def _collect(self, number: int, heard: bytearray) -> None:
-        message = os.read(self._leashes[number], _MESSAGE)
-        heard += message
+    def _on_score(self, number: int, received: bytearray) -> None:
+        message = os.read(self._sockets[number], _MESSAGE)
+        received += message
         if not message:
-            self._bury(number)
+            self._reap(number)
             self._scoring.remove(number)
-            _say({"scored": number, "answer": _whole(heard)})
+            _send_event({"scored": number, "answer": _parse(received)})
 
-    def _bury(self, number: int) -> None:
-        leash = self._leashes.pop(number)
-        self._selector.unregister(leash)
-        os.close(leash)
+    def _reap(self, number: int) -> None:
+        control = self._sockets.pop(number)
+        self._selector.unregister(control)
+        os.close(control)
         os.waitpid(self._children.pop(number), 0)
 
 
-def _whole(text: bytearray) -> Any:
-    """Read JSON that ends early where the process that wrote it was killed."""
+def _parse(text: bytearray) -> Any:
+    """Parse JSON; ``None`` where the process that wrote it was killed before the end."""
     with suppress(ValueError):
         return json.loads(text)
 
 
-def _forever(work: Callable[[], None]) -> None:
-    """Do the work of a forked process and never return into the copy of its parent's stack."""
+def _run_in_fork(work: Callable[[], None]) -> None:
+    """Do the work of a forked process and exit: never return into the copy of the parent's stack."""
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         work()
@@ -158,35 +172,35 @@ def _forever(work: Callable[[], None]) -> None:
         os._exit(1)
 
 
-def _score(leash: int, warm: int, order: Mapping[str, Any]) -> None:
-    """Evaluate what an episode saved, and tell."""
-    die_with_parent(warm)
-    with suppress(Abandoned):
-        answer = json.dumps(evaluated(json.loads(Path(order["order"]).read_bytes()), leash)).encode()
+def _score(control: int, parent: int, request: Mapping[str, Any]) -> None:
+    """Evaluate what an episode saved and send the answer."""
+    die_with_parent(parent)
+    with suppress(Cancelled):
+        answer = json.dumps(evaluate(json.loads(Path(request["request"]).read_bytes()), control)).encode()
         for start in range(0, len(answer), _MESSAGE):
-            os.write(leash, answer[start : start + _MESSAGE])
+            os.write(control, answer[start : start + _MESSAGE])
     os._exit(0)
 
 
-def _bounds(root: Path, folder: Path, order: Mapping[str, Any]) -> Bounds:
-    """Let a server read the base of all worlds and its own task, which stands in a file."""
-    note = folder / "tasks" / str(order["start"])
-    task = note.read_text()
-    note.unlink()
-    shown = [str(root / "data" / name) for name in ("api_docs", "base_dbs", "version.txt", f"tasks/{task}")]
+def _bounds(root: Path, folder: Path, request: Mapping[str, Any]) -> Bounds:
+    """Let a server read the base databases and its own task only."""
+    file = folder / "tasks" / str(request["start"])
+    task = file.read_text()
+    file.unlink()
+    visible = [str(root / "data" / name) for name in ("api_docs", "base_dbs", "version.txt", f"tasks/{task}")]
     return Bounds(
-        folder=str(folder / "episodes" / str(order["start"])),
-        readable=[*shown, *libraries(), sys.prefix],
-        uid=order["uid"],
-        memory=order["memory"],
+        folder=str(folder / "episodes" / str(request["start"])),
+        readable=[*visible, *libraries(), sys.prefix],
+        uid=request["uid"],
+        memory=request["memory"],
     )
 
 
-def _keep(leash: int, *, root: Path, folder: Path, order: Mapping[str, Any]) -> None:
-    """Hold one server: end its whole process tree when it dies or when the leash is let go, and report how it ended."""
+def _monitor(control: int, *, root: Path, folder: Path, request: Mapping[str, Any]) -> None:
+    """Run one server: kill its process tree when it dies or is to end, and report its exit status."""
     adopt_orphans()
-    bounds = _bounds(root, folder, order)
-    address = str(folder / "sockets" / order["socket"])
+    bounds = _bounds(root, folder, request)
+    address = str(folder / "sockets" / request["socket"])
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(address)
     listening.listen(8)
@@ -196,39 +210,39 @@ def _keep(leash: int, *, root: Path, folder: Path, order: Mapping[str, Any]) -> 
     reading, writing = os.pipe()
     server = os.fork()
     if server == 0:
-        _forever(lambda: _serve(listening, writing, bounds))
+        _run_in_fork(lambda: _serve(listening, writing, bounds))
     os.close(writing)
     listening.close()
     try:
-        _watch(server, leash, reading)
+        _watch(server, control, reading)
     finally:
         status = end_tree(server)
         os.unlink(address)
         with suppress(BrokenPipeError):
-            os.write(leash, json.dumps({"status": status}).encode())
+            os.write(control, json.dumps({"status": status}).encode())
         os._exit(0)
 
 
-def _watch(server: int, leash: int, reading: int) -> None:
-    """Pass on how the server started, and return once it has died or the leash is let go."""
+def _watch(server: int, control: int, reading: int) -> None:
+    """Pass on how the server started, and return once it has died or is to end."""
     with selectors.DefaultSelector() as selector:
-        for descriptor in (leash, reading, os.pidfd_open(server)):
+        for descriptor in (control, reading, os.pidfd_open(server)):
             selector.register(descriptor, selectors.EVENT_READ)
         while reading in {key.fd for key, _ in selector.select()}:
             selector.unregister(reading)
-            os.write(leash, os.read(reading, _MESSAGE) or b'{"error": "it ended while it started"}')
+            os.write(control, os.read(reading, _MESSAGE) or b'{"error": "it ended while it started"}')
 
 
 def _serve(listening: socket.socket, writing: int, bounds: Bounds) -> None:
-    """Serve one episode: from here on the process is alone, and agent code runs in it."""
+    """Serve one episode. Agent code runs in this process, so it is confined and closes all other descriptors first."""
     from uvicorn import Server
 
-    keeper = os.getppid()
+    monitor = os.getppid()
     try:
         os.setsid()
         _close_all_but(listening.fileno(), writing)
         server = Server(server_config())
-        layers = confine(bounds, keeper)
+        layers = confine(bounds, monitor)
         os.write(writing, json.dumps({"layers": layers}).encode())
     except BaseException:
         os.write(writing, json.dumps({"error": traceback.format_exc()[-4000:]}).encode())
@@ -249,34 +263,34 @@ def _close_all_but(*kept: int) -> None:
     os.closerange(low, os.sysconf("SC_OPEN_MAX"))
 
 
-def _say(record: Mapping[str, Any]) -> None:
-    os.write(sys.stdout.fileno(), json.dumps(record).encode() + b"\n")
+def _send_event(event: Mapping[str, Any]) -> None:
+    os.write(sys.stdout.fileno(), json.dumps(event).encode() + b"\n")
 
 
-def _shut(leash: int) -> None:
-    with suppress(OSError), socket.socket(fileno=os.dup(leash)) as copy:
+def _shut_down(control: int) -> None:
+    with suppress(OSError), socket.socket(fileno=os.dup(control)) as copy:
         copy.shutdown(socket.SHUT_WR)
 
 
-def _stop(number: int, _frame: object) -> None:
+def _exit_on_signal(number: int, _frame: object) -> None:
     raise SystemExit(128 + number)
 
 
 def main() -> None:
-    """Warm up, then take orders; whatever happens, leave nothing behind."""
+    """Load the engine, then handle requests; whatever happens, end all processes and remove the folder."""
     root, folder, task = sys.argv[1:]
-    # Agent code imports by name: the folder that this package is found in is not for it.
+    # Agent code imports by name: it must not find the folder that this package was imported from.
     sys.path.remove(os.environ.pop("PYTHONPATH"))
-    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGTERM, _exit_on_signal)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    warm = ForkServer(root, folder)
+    fork_server = ForkServer(root, folder)
     try:
         load(task, Path(folder) / "warm-up")
-        warm.run()
+        fork_server.run()
     except BrokenPipeError:
         pass
     finally:
-        warm.end()
+        fork_server.end()
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""What the engine's interpreter shares with the harness: modules of ``ace_bench.core`` without dependencies."""
+"""The modules of ``ace_bench.core`` that the engine's interpreter uses, too: they need the standard library only."""
 
 import os
 import sys
 
 _PACKAGES = os.environ["ACE_BENCH_PACKAGES"]
 
-sys.path.append(_PACKAGES)  # last, and for these imports only: what lies there was not installed for the engine
+sys.path.append(_PACKAGES)  # for these imports only: the folder's other packages are not for the engine
 try:
     from ace_bench.core.confine import Bounds, adopt_orphans, confine, die_with_parent, libraries
     from ace_bench.core.scratch import clear
