@@ -109,8 +109,8 @@ def test_checksums_tell_data_apart_that_give_other_results(fake_root, changed):
     assert make(data_dir=str(fake_root), source="real").checksums != before
 
 
-def test_absent_data_and_an_absent_engine_name_the_mend(installed):
-    with pytest.raises(DataError, match=r"setup_appworld\.py --data"):
+def test_absent_data_and_an_absent_engine_name_the_fix(installed):
+    with pytest.raises(DataError, match="ace-bench appworld --data"):
         make(source="real")
     (installed / FACTS).write_text('{"version": "0.2.0", "apps": {}}')
     with pytest.raises(ConfigError, match=r"0\.2\.0.*make appworld"):
