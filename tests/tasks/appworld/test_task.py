@@ -113,10 +113,10 @@ def test_absent_data_and_an_absent_engine_name_the_fix(installed):
     with pytest.raises(DataError, match="ace-bench appworld --data"):
         make(source="real")
     (installed / FACTS).write_text('{"version": "0.2.0", "apps": {}}')
-    with pytest.raises(ConfigError, match=r"0\.2\.0.*make appworld"):
+    with pytest.raises(ConfigError, match=r"0\.2\.0.*ace-bench appworld"):
         make(source="real")
     (installed / FACTS).unlink()
-    with pytest.raises(ConfigError, match="make appworld"):
+    with pytest.raises(ConfigError, match="ace-bench appworld"):
         make(source="real")
 
 
