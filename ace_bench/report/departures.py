@@ -1,34 +1,36 @@
-"""Where a run was made otherwise than the paper's: settings that can change an answer and are not those planned."""
+"""Settings of a run that can change an answer and are not the paper's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ace_bench.core.identity import CONTEXT_FILES, GROUPS, TOP, deciding, usual_embedder
+from ace_bench.core.identity import CONTEXT_FILES, GROUPS
 from ace_bench.report.overrides import written
 
 _EMBEDDER, _TARGET = "embedder", "_target_"
-_SAME = {(group, name) for group, name in CONTEXT_FILES} | {("mode", "before")}
-"""Files that other runs make, and an evaluation that changes no other."""
+_TOP = ("labels", "limit", "prompts")
+_NOT_COMPARED = {(group, name) for group, name in CONTEXT_FILES} | {("mode", "before")}
+"""Contexts that other runs make, and an evaluation that changes no other."""
 
 
 def departures(settings: Mapping[str, Any], paper: Mapping[str, Any], source: str) -> Iterator[str]:
-    """Yield what of a run is not the paper's: nothing where its setting is the paper's.
+    """Yield the settings of a run that are not the paper's, as overrides.
 
-    ``settings`` are the run's, ``paper`` is the configuration that the experiment plans with the paper's model, and
+    ``settings`` are those that the run wrote, ``paper`` those that the experiment plans with the paper's model, and
     ``source`` says whether the run's data is ``real`` or ``sample``.
     """
-    ours, theirs = deciding(settings), deciding(paper)
-    yield from _models("backbone", ours["backbone"], theirs["backbone"])
-    for role in sorted({*ours["roles"], *theirs["roles"]}):
-        yield from _models(f"roles.{role}", ours["roles"].get(role, {}), theirs["roles"].get(role, {}))
+    yield from _models("backbone", settings["backbone"], paper["backbone"])
+    for role in sorted({*settings["roles"], *paper["roles"]}):
+        yield from _models(f"roles.{role}", settings["roles"].get(role, {}), paper["roles"].get(role, {}))
     for group in GROUPS:
-        kept = ({k: v for k, v in part[group].items() if (group, k) not in _SAME} for part in (ours, theirs))
-        yield from _changes(group, *kept)
-    yield from (f"{name}={written(ours[name])}" for name in TOP if ours[name] != theirs[name])
-    if _uses_embedder(ours["method"]) and settings.get(_EMBEDDER) not in ("auto", usual_embedder(simulated=False)):
-        yield f"{_EMBEDDER}={written(settings.get(_EMBEDDER))}"
+        ours, theirs = (
+            {key: value for key, value in part[group].items() if (group, key) not in _NOT_COMPARED}
+            for part in (settings, paper)
+        )
+        yield from _changes(group, ours, theirs)
+    names = (*_TOP, _EMBEDDER) if _uses_embedder(settings["method"]) else _TOP
+    yield from (f"{name}={written(settings[name])}" for name in names if settings[name] != paper[name])
     if source == "sample":
         yield "sample data"
 

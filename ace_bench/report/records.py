@@ -1,6 +1,7 @@
 """Run folders as frozen values: what tables, figures and reports are made from.
 
-Finding runs reads ``metrics.json`` or, of a run without one, ``environment.json`` and ``status.json``. Everything else
+Finding runs reads ``identity.json``, and ``metrics.json`` or, of a run without one, ``environment.json`` and
+``status.json``. Everything else
 (configuration, journal, calls) is read when it is asked for, and only the fields that are needed.
 """
 
@@ -29,7 +30,7 @@ from ace_bench.report.evidence import (
     spent,
 )
 from ace_bench.report.statistics import Points, mean_score
-from ace_bench.store.results import read_about, read_metrics, read_settings, read_status
+from ace_bench.store.results import read_about, read_identity, read_metrics, read_settings, read_status
 
 _SEED = re.compile(r"seed\d+(?:-(?P<attempt>\d+))?")
 _SPENT = "spent."
@@ -45,6 +46,8 @@ _MARKS = ("journal.jsonl", "metrics.json", "status.json", "environment.json")
 class RunSummary:
     """One run. ``metrics`` is empty until it has finished; ``state`` is that of ``status.json``.
 
+    ``identity`` holds the settings that can change an answer, as the run wrote them (``identity.json``).
+
     ``attempt`` counts repetitions of one seed (``resume=false``) from 1.
     """
 
@@ -58,6 +61,7 @@ class RunSummary:
     source: str
     simulated: bool
     digest: str
+    identity: Record = field(repr=False)
     attempt: int = 1
     state: str = ""
     reason: str = ""
@@ -183,6 +187,7 @@ def read_run(folder: Path) -> RunSummary:
     return RunSummary(
         folder=folder,
         **{key: about[key] for key in keys},
+        identity=read_identity(folder)["settings"],
         attempt=int(attempt["attempt"] or 1) if attempt else 1,
         state=status["state"],
         reason=status.get("reason", ""),

@@ -13,9 +13,9 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ace_bench.core.agent import Agent
 from ace_bench.core.backbones import Backbone, Priced
-from ace_bench.core.digest import digest_of, digest_of_text
+from ace_bench.core.composing import settle_embedder
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.identity import CONTEXT_FILES, GROUPS, deciding, usual_embedder
+from ace_bench.core.identity import RunIdentity, deciding
 from ace_bench.core.method import Method
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import prompt_folders
@@ -55,6 +55,7 @@ class RunSpec(Settings):
     folder: Path
     simulated: bool
     about: Record
+    identity: RunIdentity
     config: str
 
 
@@ -67,9 +68,8 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
     settings = read_settings(_top(resolved))
     backbones = _backbones(resolved)
     simulated = any(backbone.simulated for backbone in backbones.values())
-    if config.embedder == "auto":
-        config.embedder = usual_embedder(simulated=simulated)
-        resolved = _resolved(config)
+    settle_embedder(config)
+    resolved = _resolved(config)
     mode: Mode = _build(resolved, "mode")
     method: Method[Any] = _build(resolved, "method")
     mode.check(method)
@@ -84,6 +84,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
     prompts = PromptSet(_prompt_folder(config.prompts), task=task.name, prompt_group=task.prompt_group)
     prompts.require(chain.from_iterable(templates.values()))
     agent: Agent = _build(resolved, "agent", prompts=prompts, form=method.generator)
+    identity = RunIdentity(settings=deciding(resolved), contents=_contents(task, prompts, backbones))
     about = {
         **_names(choices),
         "roles": {role: backbone.name for role, backbone in backbones.items()},
@@ -91,7 +92,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
         "seed": settings.seed,
         "source": task.source,
         "simulated": simulated,
-        "digest": digest_of(_identity(resolved, task, prompts, backbones, settings)),
+        "digest": identity.digest,
         "prompts": {"set": str(config.prompts), "digest": prompts.digest},
         "data": dict(task.checksums),
     }
@@ -108,16 +109,16 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
         folder=_folder(config, about, settings),
         simulated=simulated,
         about=about,
+        identity=identity,
         config=OmegaConf.to_yaml(config, resolve=True),
     )
 
 
-def check_backbones(resolved: Record) -> bool:
-    """Check the settings at the top and the backbones; raises ``ConfigError``. Returns whether one is simulated."""
+def check_backbones(resolved: Record) -> None:
+    """Check the settings at the top and the backbones; raises ``ConfigError``."""
     settings = read_settings(_top(resolved))
     backbones = _backbones(resolved)
     _check_prices(settings.budget, backbones)
-    return any(backbone.simulated for backbone in backbones.values())
 
 
 def check_method(resolved: Record) -> None:
@@ -222,26 +223,11 @@ def _prompt_folder(name: str) -> Path:
     raise ConfigError(f"prompts={name} is neither one of {known} nor a folder")
 
 
-def _identity(
-    resolved: Record,
-    task: Task,
-    prompts: PromptSet,
-    backbones: Mapping[str, Backbone],
-    settings: Settings,
-) -> Record:
-    """Return what decides a run's result. Not in it: seed, budget, concurrency, paths, trackers."""
-    settled = deciding(resolved)
-    parts = {group: dict(settled[group]) for group in GROUPS}
-    for group, setting in CONTEXT_FILES:
-        path = parts[group].get(setting)
-        if path is not None and Path(path).is_file():
-            parts[group][setting] = digest_of_text(Path(path).read_text(encoding="utf-8", errors="replace"))
+def _contents(task: Task, prompts: PromptSet, backbones: Mapping[str, Backbone]) -> Record:
+    """Return what decides a run's result and is not in its settings."""
     return {
-        **parts,
         "source": task.source,
         "data": dict(task.checksums),
         "prompts": prompts.digest,
         "backbones": {role: backbone.identity for role, backbone in backbones.items()},
-        "labels": settings.labels.value,
-        "limit": settings.limits,
     }

@@ -41,7 +41,7 @@ from ace_bench.store.checksums import spoilt
 from ace_bench.store.environment import describe_environment
 from ace_bench.store.folder import RunFolder, pretty
 from ace_bench.store.responses import Responses
-from ace_bench.store.results import METRICS, read_metrics, read_object, read_status
+from ace_bench.store.results import IDENTITY, METRICS, read_metrics, read_object, read_status
 from ace_bench.store.samples import SAMPLES, packed, unpacked
 
 EXIT_ERROR, EXIT_STOPPED = 2, 3
@@ -141,7 +141,9 @@ def _run_in(folder: RunFolder, plan: RunSpec, outside: _Outside, console: Consol
         if _save_questions(folder, plan) and (finished := _finished(folder.path, console)):
             return finished
         console.print(title(plan.about), **_PLAIN)
-        folder.write({"config.yaml": plan.config, "environment.json": pretty({**describe_environment(), **plan.about})})
+        about = pretty({**describe_environment(), **plan.about})
+        identity = pretty(plan.identity.dump())
+        folder.write({"config.yaml": plan.config, IDENTITY: identity, "environment.json": about})
         folder.set_status("running")
         ending = _ending(folder, plan, console, parent)
         with stop_on_signals(console, ending) as stop, parts_ready(plan, folder.journal, console, stop):

@@ -47,9 +47,9 @@ def choose_folder(parent: Path, seed: int, *, resume: bool) -> Path:
 class RunFolder:
     """One run on disk, held by one process at a time.
 
-    Files: ``config.yaml``, ``environment.json``, ``status.json``, ``samples.json``, ``prompts/``, ``journal.jsonl``,
-    ``calls.jsonl``, ``contexts/``, ``metrics.json``, ``summary.txt`` and ``checksums.jsonl``. What writes raises
-    ``FolderUnwritable`` where the disk does not take it, and from then on nothing is written but the status.
+    Files: ``config.yaml``, ``identity.json``, ``environment.json``, ``status.json``, ``samples.json``, ``prompts/``,
+    ``journal.jsonl``, ``calls.jsonl``, ``contexts/``, ``metrics.json``, ``summary.txt`` and ``checksums.jsonl``. What
+    writes raises ``FolderUnwritable`` where the disk does not take it, and from then on only the status is written.
     """
 
     def __init__(self, path: Path):

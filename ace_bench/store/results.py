@@ -14,7 +14,7 @@ from ace_bench.core.typed import converted, decoder_of
 from ace_bench.core.types import Labels
 from ace_bench.store.checksums import read_checked
 
-METRICS = "metrics.json"
+METRICS, IDENTITY = "metrics.json", "identity.json"
 
 _Scores = dict[str, float | int | None]
 _Counts = dict[str, dict[str, int]]
@@ -76,6 +76,21 @@ class _Status(msgspec.Struct):
     reason: str = ""
 
 
+class _Decided(msgspec.Struct):
+    task: dict[str, Any]
+    method: dict[str, Any]
+    mode: dict[str, Any]
+    agent: dict[str, Any]
+    backbone: dict[str, Any]
+    roles: dict[str, dict[str, Any]]
+
+
+class _Identity(msgspec.Struct):
+    digest: str
+    settings: _Decided
+    contents: dict[str, Any]
+
+
 class _Settings(msgspec.Struct):
     task: dict[str, Any]
     method: dict[str, Any]
@@ -107,6 +122,11 @@ def read_about(folder: Path) -> dict[str, Any]:
 def read_status(folder: Path) -> dict[str, Any]:
     """Return how a run stands; raises ``StoreError``."""
     return read_object(folder, "status.json", _Status)
+
+
+def read_identity(folder: Path) -> dict[str, Any]:
+    """Return what tells a run from others, as ``RunIdentity.dump`` wrote it; raises ``StoreError``."""
+    return read_object(folder, IDENTITY, _Identity)
 
 
 def read_settings(folder: Path) -> dict[str, Any]:

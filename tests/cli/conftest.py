@@ -10,7 +10,7 @@ import pytest
 
 from ace_bench.cli.main import start
 from ace_bench.cli.reproducing import reproduction, session
-from ace_bench.report.composing import Composer
+from ace_bench.core.composing import Composer
 from ace_bench.report.experiments import load_experiments
 from ace_bench.report.paper.tables import load_paper
 from ace_bench.report.tables.results_index import ResultsIndex
@@ -19,7 +19,7 @@ from tests.launching import ROOT
 
 PAPER = load_paper()
 EXPERIMENTS = load_experiments(PAPER)
-compose = Composer(ROOT / "configs")
+compose = Composer([ROOT / "configs"])
 
 Reproduce = Callable[..., tuple[int, str]]
 

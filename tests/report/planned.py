@@ -16,6 +16,7 @@ from pathlib import Path
 from omegaconf import OmegaConf
 from rich.console import Console
 
+from ace_bench.core.identity import RunIdentity, deciding
 from ace_bench.core.resources import configs_folder
 from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.overrides import Compose
@@ -63,7 +64,11 @@ class Planner:
         online = chosen["mode"] == "online" and bool(sizes)
         lines = [_step(place, size) for place, size in enumerate(sizes)]
         lines += [_rollout(chosen["task"], place, score, online=online) for place, score in enumerate(scores)]
-        folder.mkdir(parents=True)
+        (folder / "contexts").mkdir(parents=True)
+        for context in ("tested", "before_fall", "after_fall"):
+            (folder / "contexts" / f"{context}.json").write_text(f"{context} of {folder}")
+        identity = RunIdentity(settings=deciding(config), contents={"source": self._kind["source"]})
+        (folder / "identity.json").write_text(json.dumps(identity.dump()))
         (folder / "config.yaml").write_text(OmegaConf.to_yaml(OmegaConf.create(config)))
         (folder / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         calls = [_call(stage, chosen["task"], place) for stage in ("adapt", "evaluate") for place in range(len(scores))]

@@ -1,15 +1,18 @@
 """The paper's results as experiments: every number has a run behind it, and every run can be composed."""
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
 
+from ace_bench.core.composing import Composer
+from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import ConfigError, DataError
-from ace_bench.report.composing import Composer
+from ace_bench.core.identity import deciding, usual_embedder
 from ace_bench.report.experiments import Experiments, Need, PlannedRun, load_experiments
-from ace_bench.report.matching import Runs, settings_digest
+from ace_bench.report.matching import Runs
 from ace_bench.report.paper.tables import load_paper
 from ace_bench.report.records import find_runs
 from ace_bench.store.checksums import FILE as CHECKSUMS
@@ -20,7 +23,7 @@ FOLDER = ROOT / "ace_bench" / "report" / "paper" / "data" / "experiments"
 PAPER = load_paper()
 EXPERIMENTS = load_experiments(PAPER)
 
-compose = Composer(ROOT / "configs")
+compose = Composer([ROOT / "configs"])
 
 
 def explained(ref):
@@ -138,6 +141,15 @@ def test_a_planned_run_is_found_again_whatever_its_places_and_budget(tmp_path):
     assert scratch.runs().find(scratch.offline, seed=0).folder == again.folder != done.folder
 
 
+def test_a_run_folder_holds_what_tables_compare_with_their_plan(tmp_path):
+    scratch = Scratch(tmp_path)
+    done = launch(tmp_path, *scratch.offline.overrides)
+    written = json.loads((done.folder / "identity.json").read_text())
+    assert written["settings"] == deciding(compose([*scratch.offline.overrides, "backbone=embedded"]))
+    assert done.metrics["digest"] == written["digest"]
+    assert done.folder.parent.name == written["digest"][:12]
+
+
 def test_a_run_that_was_also_evaluated_before_adaptation_has_all_that_is_asked_of_one_that_was_not(tmp_path):
     scratch = Scratch(tmp_path)
     more = launch(tmp_path, *scratch.offline.overrides, "mode.before=true")
@@ -154,24 +166,24 @@ def test_a_run_of_a_version_without_some_setting_is_taken_to_have_had_its_defaul
     scratch = Scratch(tmp_path)
     done = launch(tmp_path, *scratch.offline.overrides)
     (done.folder / CHECKSUMS).unlink()
-    file = done.folder / "config.yaml"
-    config = OmegaConf.load(file)
-    for name in ("method.retrieval", "method.refiner.harmful_min", "mode.batch_size", "agent.sandbox", "task.data_dir"):
+    file = done.folder / "identity.json"
+    written = OmegaConf.create(json.loads(file.read_text()))
+    for name in ("method.retrieval", "method.refiner.harmful_min", "mode.batch_size", "agent.sandbox"):
         part, _, key = name.rpartition(".")
-        del OmegaConf.select(config, part)[key]
-    OmegaConf.save(config, file)
+        del OmegaConf.select(written.settings, part)[key]
+    file.write_text(json.dumps(OmegaConf.to_container(written)))
     assert scratch.runs().find(scratch.offline, seed=0).folder == done.folder
     other = ["method.refiner.threshold=0.5"]
     assert scratch.runs().find(scratch.offline, seed=0, extra=other) is None, "its version could not do that"
 
 
-@pytest.mark.parametrize("content", ["task: [", "task: {}\n", ""])
-def test_a_run_whose_configuration_is_damaged_is_listed_and_spoils_nothing_else(content, tmp_path):
+@pytest.mark.parametrize("content", ['{"settings": [', '{"digest": "", "settings": {"task": {}}, "contents": {}}', ""])
+def test_a_run_whose_identity_is_damaged_is_listed_and_spoils_nothing_else(content, tmp_path):
     make_runs(tmp_path, 2, samples=0)
     (broken,) = tmp_path.glob("main/finer-icl-*/*/seed0")
-    (broken / "config.yaml").write_text(content)
+    (broken / "identity.json").write_text(content)
+    assert [damaged.folder for damaged in find_runs(tmp_path).damaged] == [broken]
     runs = Scratch(tmp_path).runs()
-    assert [damaged.folder for damaged in runs.damaged] == [broken]
     limited = PlannedRun(overrides=("task=finer", "task.source=sample", "limit=10", "mode.epochs=1"))
     assert runs.find(limited, seed=0) is not None
 
@@ -198,7 +210,7 @@ def test_only_runs_that_restate_a_default_are_taken_for_each_other():
     for name in EXPERIMENTS.by_name:
         for run in EXPERIMENTS.runs(name):
             if known(run) and not run.needs:
-                alike.setdefault(settings_digest(compose(run.overrides)), set()).add(run)
+                alike.setdefault(digest_of(deciding(compose(run.overrides))), set()).add(run)
     for runs in alike.values():
         first, *others = runs
         for other in others:
@@ -218,7 +230,9 @@ def test_only_runs_that_restate_a_default_are_taken_for_each_other():
     ],
 )
 def test_quick_composition_is_hydras(overrides):
-    assert compose(overrides) == OmegaConf.to_container(composed(*overrides)[0], resolve=True)
+    config = composed(*overrides)[0]
+    config.embedder = usual_embedder(simulated=config.backbone.get("name") == "embedded")
+    assert compose(overrides) == OmegaConf.to_container(config, resolve=True)
 
 
 @pytest.mark.parametrize("wrong", ["method.nothing=1", "task=nothing", "mode.epochs=[", "nothing=1"])

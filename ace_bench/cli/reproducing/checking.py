@@ -8,7 +8,6 @@ from pathlib import Path
 
 from ace_bench.cli.reproducing.request import Job
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.identity import usual_embedder
 from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.overrides import Compose, Setting, left_out, method_of, read_setting, run_overrides
 from ace_bench.runners.assemble import check_backbones, check_method
@@ -32,11 +31,7 @@ def check_settings(jobs: Iterable[Job], compose: Compose, configs: Path) -> None
 def check_methods(jobs: Iterable[Job], compose: Compose) -> None:
     """Build the method and the mode of every run, whose packages must be there; raises ``ConfigError``."""
     for run, extra in dict.fromkeys((job.planned, job.extra) for job in jobs):
-        overrides = run_overrides(run, extra, compose)
-        config = compose(overrides)
-        if config["embedder"] == "auto":
-            config = compose([*overrides, f"embedder={usual_embedder(simulated=check_backbones(config))}"])
-        check_method(config)
+        check_method(compose(run_overrides(run, extra, compose)))
 
 
 @dataclass(frozen=True, kw_only=True)

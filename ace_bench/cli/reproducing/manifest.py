@@ -19,7 +19,8 @@ from ace_bench.report.records import run_folders
 FILE = "reproduced.json"
 """In the results folder: by request, a digest of the inputs, and those of the files made."""
 
-_READ, _LARGE = ("config.yaml", "metrics.json", "environment.json", "status.json"), ("journal.jsonl", "calls.jsonl")
+_READ = ("identity.json", "config.yaml", "metrics.json", "environment.json", "status.json")
+_LARGE = ("journal.jsonl", "calls.jsonl")
 _LIBRARIES = ("matplotlib", "numpy")
 
 

@@ -1,50 +1,85 @@
-"""Figures of costs: score against what adaptation cost, and who spent it."""
+"""Figures of costs: score against what adaptation cost, and who spent it.
+
+``adaptation_costs`` and ``tokens_by_part`` gather the numbers; the other functions draw them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ace_bench.core.types import Stage
 from ace_bench.report.figures.series import Series, Shown
-from ace_bench.report.figures.style import canvas, legend_below, looks, percent_axis
+from ace_bench.report.figures.style import Look, canvas, legend_below, looks, percent_axis
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import Measured, Place, mean_of, measure, reach
 from ace_bench.report.tables.grids import column_name
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _THOUSAND, _MILLION = 1e3, 1e6
-_PARTS = (
+_USUAL_PARTS = (
     *("adapt.generator", "adapt.reflector", "adapt.curator", "adapt.proposer"),
     *("evaluate.generator", "evaluate.judge", "adapt.judge"),
 )
-"""Who is asked in most runs, by stage."""
+"""``stage.role`` of the calls in most runs: each has one colour in the figures of all tasks."""
+_DIRECTIONS: Mapping[str, str] = {"in": "prompt", "out": "reply"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptationCosts:
+    """What adaptation cost by series: in dollars, or in tokens where any dollars are unknown or nothing was charged."""
+
+    in_dollars: bool
+    by_name: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartTokens:
+    """Tokens of one ``stage.role`` by series, in one direction; ``None`` where unknown."""
+
+    part: str
+    values: Sequence[float | None]
+
+
+def adaptation_costs(series: Sequence[Series]) -> AdaptationCosts | None:
+    """Return the cost of each series' adaptation, ``None`` where no cost is known."""
+    dollars = {one.name: mean_of([run.value("usd.adapt") for run in one.runs]) for one in series}
+    charged = None not in dollars.values() and any(dollars.values())
+    costs = dollars if charged else {one.name: _tokens(one.runs) for one in series}
+    return AdaptationCosts(in_dollars=charged, by_name=costs) if any(costs.values()) else None
+
+
+def tokens_by_part(series: Sequence[Series], direction: str) -> list[PartTokens]:
+    """Return the tokens of each ``stage.role`` that was asked; ``direction`` is ``in`` or ``out``."""
+    return [
+        PartTokens(
+            part=part,
+            values=[mean_of([run.value(f"spent.{part}.all.{direction}") for run in one.runs]) for one in series],
+        )
+        for part in _parts(series)
+    ]
 
 
 def score_against_cost(shown: Shown) -> Figure | None:
-    """Headline score over what adaptation cost, for the runs of one task; ``None`` where no adaptation's is known.
-
-    The cost is in dollars, or in tokens where any dollars are unknown or nothing was charged.
-    """
-    dollars = {one.name: mean_of([run.value("usd.adapt") for run in one.runs]) for one in shown.series}
-    charged = None not in dollars.values() and any(dollars.values())
-    costs = dollars if charged else {one.name: _tokens(one.runs) for one in shown.series}
-    if not any(costs.values()):
+    """Headline score over the cost of adaptation, for the runs of one task; ``None`` where no cost is known."""
+    costs = adaptation_costs(shown.series)
+    if costs is None:
         return None
     figure, (axis,) = canvas(1, 1, 3.0)
     for one in shown.series:
-        cost, score, look = costs[one.name], _score(one), shown.looks[one.name]
-        if cost is None or score.value is None:
-            continue
-        error = [[side] for side in reach(score)]
-        axis.errorbar(cost, score.value, yerr=error, label=one.name, color=look.colour, marker=look.marker,
-                      linestyle="", capsize=2)  # fmt: skip
-    # Linear up to the least cost, so that what costs nothing has its place, too.
-    axis.set_xscale("symlog", linthresh=min(cost for cost in costs.values() if cost))
-    axis.set(xlabel="cost of adaptation (dollars)" if charged else "tokens of adaptation, prompts and replies")
-    axis.set_ylabel(f"{column_name(shown.series[0].runs[0].metrics['headline']['metric'])} on the test split (%)")
+        cost, score = costs.by_name[one.name], _score(one)
+        if cost is not None and score.value is not None:
+            _mark(axis, cost, score, one.name, shown.looks[one.name])
+    # Linear up to the least cost, so that a cost of zero has its place, too.
+    axis.set_xscale("symlog", linthresh=min(cost for cost in costs.by_name.values() if cost))
+    axis.set(
+        xlabel="cost of adaptation (dollars)" if costs.in_dollars else "tokens of adaptation, prompts and replies",
+        ylabel=f"{column_name(_headline(shown.series[0]))} on the test split (%)",
+    )
     axis.margins(x=0.08, y=0.15)
     percent_axis(axis)
     figure.suptitle(shown.title)
@@ -54,34 +89,17 @@ def score_against_cost(shown: Shown) -> Figure | None:
 
 def cost_breakdown(shown: Shown) -> Figure | None:
     """Tokens by role and stage, for the runs of one task; ``None`` where nothing is known."""
-    kept = shown.series
-    found = {part for one in kept for run in one.runs for part in _parts(run)}
-    drawn = looks([*_PARTS, *sorted(found.difference(_PARTS))])  # the same for all tasks, whoever was asked
-    parts = [part for part in drawn if part in found]
-    spent = {
-        what: {
-            part: [mean_of([run.value(f"spent.{part}.all.{what}") for run in one.runs]) for one in kept]
-            for part in parts
-        }
-        for what in ("in", "out")
-    }
-    if not parts or all(value is None for part in spent["in"].values() for value in part):
+    names = [one.name for one in shown.series]
+    tokens = {direction: tokens_by_part(shown.series, direction) for direction in _DIRECTIONS}
+    if all(value is None for part in tokens["in"] for value in part.values):
         return None
-    figure, axes = canvas(1, 2, 1.5 + 0.24 * len(kept), sharey=True)
-    for axis, (what, by_part) in zip(axes, spent.items(), strict=True):
-        left = [0.0] * len(kept)
-        unit, scale = _unit([sum(value or 0.0 for value in line) for line in zip(*by_part.values(), strict=True)])
-        for part, values in by_part.items():
-            look, label = drawn[part], part.replace(".", ": ")
-            widths = [(value or 0.0) / scale for value in values]
-            axis.barh(range(len(kept)), widths, left=left, label=label, color=look.colour, hatch=look.hatch,
-                      edgecolor="white", height=0.7)  # fmt: skip
-            left = [start + width for start, width in zip(left, widths, strict=True)]
-        unknown = [place for place in range(len(kept)) if any(values[place] is None for values in by_part.values())]
-        for place in unknown:
-            axis.annotate("n/a", (left[place], place), (2, 0), textcoords="offset points", va="center", fontsize=7)
-        axis.set_yticks(range(len(kept)), [one.name for one in kept])
-        axis.set_xlabel(f"{'prompt' if what == 'in' else 'reply'} tokens{unit}")
+    found = [part.part for part in tokens["in"]]
+    drawn = looks([*_USUAL_PARTS, *sorted(set(found).difference(_USUAL_PARTS))])
+    figure, axes = canvas(1, 2, 1.5 + 0.24 * len(names), sharey=True)
+    for axis, (direction, parts) in zip(axes, tokens.items(), strict=True):
+        unit = _stack(axis, parts, drawn)
+        axis.set_xlabel(f"{_DIRECTIONS[direction]} tokens{unit}")
+        axis.set_yticks(range(len(names)), names)
         axis.grid(visible=False, axis="y")
     axes[0].invert_yaxis()
     figure.suptitle(shown.title)
@@ -89,8 +107,32 @@ def cost_breakdown(shown: Shown) -> Figure | None:
     return figure
 
 
+def _mark(axis: Axes, cost: float, score: Measured, name: str, look: Look) -> None:
+    error = [[side] for side in reach(score)]
+    axis.errorbar(
+        cost, score.value or 0.0, yerr=error, label=name, color=look.colour, marker=look.marker, linestyle="", capsize=2
+    )
+
+
+def _stack(axis: Axes, parts: Sequence[PartTokens], drawn: Mapping[str, Look]) -> str:
+    """Draw one bar a series, its parts end to end; return the unit of the axis."""
+    totals = [sum(value or 0.0 for value in line) for line in zip(*(part.values for part in parts), strict=True)]
+    unit, scale = _unit(totals)
+    left = [0.0] * len(totals)
+    for part in parts:
+        look, label = drawn[part.part], part.part.replace(".", ": ")
+        widths = [(value or 0.0) / scale for value in part.values]
+        axis.barh(range(len(left)), widths, left=left, label=label, color=look.colour, hatch=look.hatch,
+                  edgecolor="white", height=0.7)  # fmt: skip
+        left = [start + width for start, width in zip(left, widths, strict=True)]
+    for place, end in enumerate(left):
+        if any(part.values[place] is None for part in parts):
+            axis.annotate("n/a", (end, place), (2, 0), textcoords="offset points", va="center", fontsize=7)
+    return unit
+
+
 def _unit(totals: Sequence[float]) -> tuple[str, float]:
-    """Return the name and the size of a unit in which the most of some numbers of tokens is read well."""
+    """Return the name and the size of a unit that suits the largest of some numbers of tokens."""
     most = max(totals, default=0.0)
     if most < 10 * _THOUSAND:
         return "", 1.0
@@ -102,11 +144,17 @@ def _tokens(runs: Sequence[RunSummary]) -> float | None:
     return None if None in sides else sum(side or 0.0 for side in sides)
 
 
+def _headline(series: Series) -> str:
+    return str(series.runs[0].metrics["headline"]["metric"])
+
+
 def _score(series: Series) -> Measured:
-    metric = series.runs[0].metrics["headline"]["metric"]
+    metric = _headline(series)
     return measure(Place(row=series.name, column=metric, unit="percent"), None, metric, series.runs)
 
 
-def _parts(run: RunSummary) -> list[str]:
-    """``stage.role`` of all calls."""
-    return [f"{stage}.{role}" for stage in Stage for role in run.metrics["calls"][stage]]
+def _parts(series: Sequence[Series]) -> list[str]:
+    """Return ``stage.role`` of all calls, the usual ones first."""
+    calls = [(stage, run.metrics["calls"][stage]) for stage in Stage for one in series for run in one.runs]
+    found = {f"{stage}.{role}" for stage, roles in calls for role in roles}
+    return [part for part in _USUAL_PARTS if part in found] + sorted(found.difference(_USUAL_PARTS))

@@ -22,7 +22,7 @@ _WINDOW = 50
 """Calls that a point of the cache curve looks back on."""
 _COLLAPSE = "figure_2"
 _COLLAPSED = 0.5
-"""Share of its tokens that a context may keep in its sharpest fall for that to be called a collapse."""
+"""A fall to this share of the tokens, or less, is a collapse."""
 
 
 def learning_curves(shown: Shown) -> Figure | None:
@@ -53,11 +53,11 @@ def context_collapse(experiments: Experiments, selection: Selection, title: str)
         return None
     figure, (sizes, scores) = canvas(1, 2, 3.0)
     for fall, look in zip(falls, looks([fall.name for fall in falls]).values(), strict=True):
-        # A collapse is an event of one run: the mean over seeds would show a slope.
+        # One run, as the mean over seeds would turn the collapse into a slope.
         tokens, *_ = size_curve([fall.run])
         step = sharpest_fall([int(size) for size in tokens])
         collapsed = step is not None and tokens[step] <= _COLLAPSED * tokens[step - 1]
-        name = fall.name if step is None or collapsed else fall.name + _told(fall, tokens[step - 1], tokens[step])
+        name = fall.name if step is None or collapsed else fall.name + _fall_text(fall, tokens[step - 1], tokens[step])
         _draw(sizes, size_curve([fall.run]), name, look)
         _draw(scores, score_curve([fall.run]), name, look)
         if step is not None and collapsed:
@@ -117,8 +117,8 @@ def _draw(axis: Axes, curve: Curve, name: str, look: Look) -> None:
         axis.fill_between(steps, low, high, color=look.colour, alpha=0.15, linewidth=0)
 
 
-def _told(fall: _Fall, before: float, after: float) -> str:
-    """Tell of a fall that is no collapse, if a context beside it was evaluated."""
+def _fall_text(fall: _Fall, before: float, after: float) -> str:
+    """Describe a fall too small to be a collapse, if a context beside it was evaluated."""
     if not fall.accuracies:
         return ""
     accuracies = ", ".join(f"{value:.1f} {who}" for who, value in fall.accuracies.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from math import nan
 from typing import TYPE_CHECKING, Any
 
@@ -26,16 +27,7 @@ def overall_bars(experiments: Experiments, selection: Selection, title: str, *, 
 
     The paper's numbers stand beside those measured in its setting, and beside all with ``with_paper``.
     """
-    bars = experiments.by_name[_BARS].bars
-    tables: dict[str, ResultTable] = {}
-    cells: dict[str, dict[str, Measured]] = {}
-    for task, methods in bars.items():
-        for method, ref in methods.items():
-            name, row, column = ref.split("/")
-            if name not in tables:
-                tables[name] = build_table(name, experiments, selection)
-            cells.setdefault(task, {})[method] = tables[name].cells[row][column]
-    cells = {task: line for task, line in cells.items() if any(cell.value is not None for cell in line.values())}
+    cells = bar_cells(experiments, selection)
     if not cells:
         return None
     figure, (axis,) = canvas(1, 1, 2.6)
@@ -57,8 +49,19 @@ def overall_bars(experiments: Experiments, selection: Selection, title: str, *, 
     return figure
 
 
+def bar_cells(experiments: Experiments, selection: Selection) -> dict[str, dict[str, Measured]]:
+    """Return the cells behind the bars by task and method; tasks without a score are left out."""
+    table = cache(lambda name: build_table(name, experiments, selection))
+    cells: dict[str, dict[str, Measured]] = {}
+    for task, methods in experiments.by_name[_BARS].bars.items():
+        for method, ref in methods.items():
+            name, row, column = ref.split("/")
+            cells.setdefault(task, {})[method] = table(name).cells[row][column]
+    return {task: line for task, line in cells.items() if any(cell.value is not None for cell in line.values())}
+
+
 def sensitivity(table: ResultTable, title: str, *, with_paper: bool) -> Figure | None:
-    """Scores by the setting that a table varies, the base as a line; ``None`` where fewer than two were run."""
+    """Scores by the setting that a table varies, the base as a line; ``None`` where fewer than two have runs."""
     base = table.paper.against
     rows = {row: line for row, line in table.cells.items() if row != base}
     columns = [column for column in table.experiment.columns if any(line[column].runs for line in rows.values())]

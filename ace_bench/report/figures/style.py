@@ -1,4 +1,4 @@
-"""How figures look: colours that the colour-blind tell apart, shapes and hatches that survive a print in grey."""
+"""How figures look: colours that the colour-blind can tell apart, markers and hatches that survive a print in grey."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST = len(_COLOURS)
 """Series that can be told apart in one figure."""
 
 _LEAST = 10.0
-"""Percentage points that an axis of scores shows at least."""
+"""Smallest y-range of scores, in percentage points."""
 
 GREY = "#666666"
 _PAD = 0.06
@@ -59,7 +59,7 @@ _SETTINGS: Mapping[Any, Any] = MappingProxyType(
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """How one series is drawn. Later ones are thinner, so that one that lies under them is still seen."""
+    """How one series is drawn. Later series are thinner, so that a series below them stays visible."""
 
     colour: str
     line: str
@@ -69,7 +69,7 @@ class Look:
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
-    """Give each name a look; beyond ``MOST`` they repeat."""
+    """Return a look for each name; after ``MOST`` names they repeat."""
     return {
         name: Look(
             colour=_COLOURS[place % MOST],
@@ -84,7 +84,7 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw in the project's style within; raises ``ConfigError`` where there is nothing to draw with."""
+    """Apply the project's style inside the block; raises ``ConfigError`` without matplotlib."""
     try:
         import matplotlib as mpl
     except ImportError as error:
@@ -104,7 +104,7 @@ def canvas(rows: int, columns: int, height: float, **kwargs: Any) -> tuple[Figur
 
 
 def percent_axis(axis: Axes) -> None:
-    """Where all scores are much the same, show some percent around them, so that noise in digits is no mountain."""
+    """Enforce a minimum y-range, so that noise is not exaggerated where all scores are close."""
     low, high = axis.get_ylim()
     if high - low < _LEAST:
         bottom = max((low + high - _LEAST) / 2, -0.05 * _LEAST)
@@ -119,7 +119,7 @@ def count_axis(axis: Axes) -> None:
 
 
 def size_axis(axis: Axes) -> None:
-    """Let y begin at nothing, whose marks are to be seen, and reach at least one."""
+    """Start y just below 0, so that markers at 0 are visible, and reach at least 1."""
     top = max(1.0, axis.get_ylim()[1])
     axis.set_ylim(-0.03 * top, top)
 
@@ -133,7 +133,7 @@ def legend_below(figure: Figure, axes: Sequence[Axes]) -> None:
     if found:
         widest = max(len(line) for label in found for line in label.splitlines())
         lines = ceil(len(found) / (2 if widest > 40 else 4))
-        columns = ceil(len(found) / lines)  # lines of much the same length
+        columns = ceil(len(found) / lines)  # lines of similar length
         figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns)
 
 
@@ -143,5 +143,5 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     for file in files:
         # Without a date the same runs give the same bytes.
         figure.savefig(file, metadata={"CreationDate": None} if file.suffix == ".pdf" else None)
-        figure.set_layout_engine("none")  # it is laid out by now
+        figure.set_layout_engine("none")  # the first file has laid it out
     return files

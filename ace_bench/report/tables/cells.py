@@ -1,4 +1,4 @@
-"""What runs measured for a cell of a table: the mean over seeds, how far it may be off, and against the base row."""
+"""What runs measured for a cell of a table: the mean over seeds, its interval, and the change against the base row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Change = Literal["points", "percent"]
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a cell stands, how it is written, and what the paper has there."""
+    """Row and column of a cell, its unit, and the paper's number there."""
 
     row: str
     column: str
@@ -30,11 +30,11 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A cell of ours over the seeds in ``runs``; ``value`` is ``None`` where it is unknown or there are no runs.
+    """One cell over the seeds in ``runs``; ``value`` is ``None`` where it is unknown or there are no runs.
 
-    ``interval`` are bootstrap bounds of a score, or the least and the most of several seeds of anything else.
-    ``points`` are the scores behind it, by run, where it is a mean of scores.
-    ``change`` is against the base row, in percentage points or percent. ``state`` says why there is no run.
+    ``interval`` holds bootstrap bounds of a score; of anything else, the smallest and largest value over seeds.
+    ``points`` are the scores of each run, where the value is a mean of scores.
+    ``change`` is against the base row, in percentage points or percent. ``state`` says why there is no finished run.
     ``departures`` are settings of its runs that are not the paper's.
     """
 
@@ -59,14 +59,14 @@ class Measured:
 
     @property
     def samples(self) -> int | None:
-        """Samples that each run tested; of a score, those (or the scenarios) whose mean it is."""
+        """Samples that each run tested; of a score, the samples or scenarios it is the mean of."""
         if self.points:
             return len(self.points[0])
         return int(self.runs[0].value("n") or 0) if self.runs else None
 
     @property
     def faults(self) -> int | None:
-        """Failed attempts behind a score, over all seeds; of costs, all that failed in the runs."""
+        """Failed rollouts behind a score, over all seeds; of costs, all failures in the runs."""
         if not self.runs:
             return None
         if self.place.unit == "percent":
@@ -75,17 +75,17 @@ class Measured:
 
 
 def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequence[RunSummary]) -> Measured:
-    """Measure a cell from the runs of its plan; of those that have not finished, say how far they are."""
+    """Measure a cell from the runs of its plan; without a finished run, ``state`` says how far they are."""
     done = tuple(run for run in runs if run.finished)
     if not done:
         state = ", ".join(sorted({run.state for run in runs})) or "missing"
         return Measured(place=place, planned=planned, metric=metric, state=state)
-    notes: list[str] = []
-    value = _told(notes, lambda: mean_of([run.value(metric) for run in done]))
+    attempt = _Attempts()
+    value = attempt(lambda: mean_of([run.value(metric) for run in done]))
     interval = None
-    scores = _points(done, metric, notes) if place.unit == "percent" else ()
+    scores = (attempt(lambda: _points(done, metric)) or ()) if place.unit == "percent" else ()
     if scores:
-        interval = _told(notes, lambda: score_interval(scores))
+        interval = attempt(lambda: score_interval(scores))
     elif value is not None and len(done) > 1:
         values = [run.value(metric) or 0.0 for run in done]
         interval = Interval(low=min(values), high=max(values))
@@ -96,13 +96,13 @@ def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequenc
         metric=metric,
         value=value,
         interval=interval,
-        notes=tuple(notes),
+        notes=tuple(attempt.errors),
         points=scores,
     )
 
 
 class Measures:
-    """Measures each cell and makes each comparison once, however many tables show it."""
+    """Caches cells and comparisons that several tables show."""
 
     def __init__(self, find: Callable[[PlannedRun], Sequence[RunSummary]]) -> None:
         """``find`` returns the runs of a plan, finished or not."""
@@ -121,10 +121,10 @@ class Measures:
         """Set a cell against the base row's, with a paired test where both rest on scores."""
         key = (ours.planned, base.planned, ours.metric)
         if key not in self._compared:
-            notes: list[str] = []
+            attempt = _Attempts()
             tested = ours.points and base.points
-            found = _told(notes, lambda: compare(ours.points, base.points)) if tested else None
-            self._compared[key] = (found, "; ".join(notes))
+            found = attempt(lambda: compare(ours.points, base.points)) if tested else None
+            self._compared[key] = (found, "; ".join(attempt.errors))
         comparison, note = self._compared[key]
         notes_of_both = tuple(dict.fromkeys(filter(None, (*ours.notes, *base.notes, note))))
         change = _change(ours.value, base.value, kind)
@@ -141,7 +141,7 @@ def derive(place: Place, parts: Sequence[Measured], formula: Callable[[list[floa
 
 
 def setting_warning(cells: Iterable[Measured]) -> str:
-    """Say in a title that cells were not measured in the paper's setting; "" where all were."""
+    """Return the part of a title that marks cells not measured in the paper's setting; "" where all were."""
     depart = [bool(cell.departures) for cell in cells if cell.runs]
     if not any(depart):
         return ""
@@ -149,7 +149,7 @@ def setting_warning(cells: Iterable[Measured]) -> str:
 
 
 def reach(cell: Measured) -> tuple[float, float]:
-    """How far below and above its value a cell's interval reaches; 0 where there is none."""
+    """Return how far a cell's interval reaches below and above its value; 0 without an interval."""
     if cell.value is None or cell.interval is None:
         return (0.0, 0.0)
     return (max(0.0, cell.value - cell.interval.low), max(0.0, cell.interval.high - cell.value))
@@ -162,22 +162,27 @@ def _change(value: float | None, base: float | None, kind: Change) -> float | No
 
 
 def mean_of(values: Sequence[float | None]) -> float | None:
-    """Mean over repetitions; with an unknown part it is unknown, and there is none over nothing."""
+    """Return the mean, ``None`` where a value is unknown or there are no values."""
     known = [value for value in values if value is not None]
     return fmean(known) if known and len(known) == len(values) else None
 
 
-def _points(runs: Sequence[RunSummary], metric: str, notes: list[str]) -> tuple[Points, ...]:
-    """Scores by run; none at all where a run has none."""
-    found = _told(notes, lambda: [run.points(metric) for run in runs])
-    known = tuple(points for points in found or [] if points is not None)
+def _points(runs: Sequence[RunSummary], metric: str) -> tuple[Points, ...]:
+    """Return the scores by run; none at all where a run has none."""
+    known = tuple(points for run in runs if (points := run.points(metric)) is not None)
     return known if len(known) == len(runs) else ()
 
 
-def _told(notes: list[str], ask: Callable[[], _T]) -> _T | None:
-    """Ask; an answer that cannot be given becomes a note, so that one damaged run spoils one cell."""
-    try:
-        return ask()
-    except (StoreError, DataError) as error:
-        notes.append(str(error))
-        return None
+class _Attempts:
+    """Makes calculations and keeps the errors of those that fail, so that a damaged run spoils its own cells only."""
+
+    def __init__(self) -> None:
+        self.errors: list[str] = []
+
+    def __call__(self, calculate: Callable[[], _T]) -> _T | None:
+        """Return the result, ``None`` where a run folder cannot give it."""
+        try:
+            return calculate()
+        except (StoreError, DataError) as error:
+            self.errors.append(str(error))
+            return None

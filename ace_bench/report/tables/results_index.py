@@ -8,8 +8,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from ace_bench.core.composing import Composer
 from ace_bench.core.errors import ConfigError
-from ace_bench.report.composing import Composer
 from ace_bench.report.experiments import Experiments, load_experiments
 from ace_bench.report.matching import Runs
 from ace_bench.report.overrides import Compose, fits, read_setting
@@ -68,7 +68,7 @@ class ResultsIndex:
     @cached_property
     def compose(self) -> Compose:
         """Composes each configuration once: seeds share theirs."""
-        composer = lru_cache(maxsize=None)(Composer(self.configs))
+        composer = lru_cache(maxsize=None)(Composer([self.configs]))
 
         def compose(overrides: Sequence[str]) -> Mapping[str, Any]:
             return composer(tuple(overrides))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ace_bench.core.digest import digest_of
-from ace_bench.core.errors import ConfigError, StoreError
-from ace_bench.core.identity import answering, deciding, usual_embedder
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.identity import deciding, usual_embedder
 from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.matching import Runs, completed
 from ace_bench.report.overrides import (
@@ -43,17 +43,14 @@ class Selector:
     extra: Sequence[str] = ()
 
     def selections(self, runs: Iterable[RunSummary]) -> list[Selection]:
-        """Return the runs by their conditions. Those that cannot be read are left out."""
+        """Return the runs by their conditions."""
         kinds: dict[tuple[bool, str], list[RunSummary]] = {}
         members: dict[str, list[RunSummary]] = {}
         for run in runs:
-            try:
-                settings = completed(run, self.compose)
-                if self._chosen(run, settings):
-                    members.setdefault(_conditions(run, settings), []).append(run)
-                    kinds.setdefault((run.simulated, run.source), []).append(run)
-            except (StoreError, KeyError):
-                continue  # `Runs` lists it as damaged
+            settings = completed(run, self.compose)
+            if self._chosen(run, settings):
+                members.setdefault(_conditions(run, settings), []).append(run)
+                kinds.setdefault((run.simulated, run.source), []).append(run)
         known = {kind: Runs(some, self.compose) for kind, some in kinds.items()}
         return [
             Selection(self._variant(some[0]), known[some[0].simulated, some[0].source], self.compose, some)
@@ -73,13 +70,12 @@ class Selector:
         """Whether a run was made with those ``extra`` settings that it has."""
         if {"sample": "task.source=real", "real": _SAMPLE}[run.source] in self.extra:
             return False
-        found = {**deciding(settings), "embedder": settings.get("embedder")}
         for setting in map(read_setting, self.extra):
             if setting.path == ("backbone",):
                 if run.backbone != setting.value and not self._answers_alike(settings):
                     return False
                 continue
-            own = _at(found, setting.path)
+            own = _at(settings, setting.path)
             if setting.method in ("", run.method) and own is not _NOTHING and not _within(setting.value, own):
                 return False
         return True
@@ -89,17 +85,17 @@ class Selector:
 
     def _answers_alike(self, settings: Mapping[str, Any]) -> bool:
         """Whether a run's backbone is the chosen one reached in another way."""
-        chosen = self.compose(self._backbone_settings())["backbone"]
-        return answering(chosen) == answering(settings["backbone"])
+        chosen = deciding(self.compose(self._backbone_settings()))
+        return bool(chosen["backbone"] == settings["backbone"])
 
     def _variant(self, run: RunSummary) -> Variant:
-        settings = completed(run, self.compose)
+        settings = run.settings
         usual = self._usual_backbone(run, settings)
         top = {"limit": None, "prompts": "default", "embedder": usual_embedder(simulated=run.simulated)}
         overrides = [
             f"backbone={run.backbone}",
             *_changes("backbone", settings["backbone"], usual),
-            *(f"{key}={written(settings[key])}" for key, value in top.items() if settings.get(key, value) != value),
+            *(f"{key}={written(run.identity[key])}" for key, value in top.items() if run.identity[key] != value),
             *([_SAMPLE] if run.source == "sample" else []),
         ]
         return self._with_extra(
@@ -141,10 +137,11 @@ class Selector:
         """Yield those overrides of a variant that can change an answer, in words."""
         settings = [setting for setting in map(read_setting, variant.overrides) if setting.path not in _NAMED]
         found: set[Setting] = set()
+        usual = [f"backbone={variant.backbone}", f"embedder={usual_embedder(simulated=variant.simulated)}"]
         for plan in {kind_of(plan): plan for plan in self.plans}.values():
             bare, full = (
-                self._telling(run_overrides(plan, overrides, self.compose), variant)
-                for overrides in ([f"backbone={variant.backbone}"], variant.overrides)
+                deciding(self.compose(run_overrides(plan, overrides, self.compose)))
+                for overrides in (usual, variant.overrides)
             )
             found |= {
                 setting
@@ -155,15 +152,10 @@ class Selector:
             str(setting).removeprefix("+").removeprefix("backbone.") for setting in settings if setting in found
         )
 
-    def _telling(self, overrides: Sequence[str], variant: Variant) -> Mapping[str, Any]:
-        config = self.compose(overrides)
-        usual = usual_embedder(simulated=variant.simulated)
-        return {**deciding(config), "embedder": usual if config["embedder"] == "auto" else config["embedder"]}
-
 
 def _conditions(run: RunSummary, settings: Mapping[str, Any]) -> str:
-    top = [settings.get(key) for key in ("limit", "prompts", "embedder")]
-    return digest_of([answering(settings["backbone"]), *top, run.source, run.simulated])
+    parts = [settings.get(key) for key in ("backbone", "limit", "prompts", "embedder")]
+    return digest_of([*parts, run.source, run.simulated])
 
 
 def _changes(prefix: str, found: Mapping[str, Any], usual: Mapping[str, Any]) -> Iterator[str]:

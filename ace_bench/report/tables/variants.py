@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from ace_bench.core.digest import digest_of
+from ace_bench.core.identity import deciding
 from ace_bench.core.program import command_line
 from ace_bench.report.departures import departures
 from ace_bench.report.experiments import PlannedRun
@@ -93,12 +95,15 @@ class Selection:
         """Say what of the runs of a plan, made or not, is not the paper's, whose backbone is ``model``."""
         key = (planned, model)
         if key not in self._departures:
-            paper = self._compose(run_overrides(planned, [f"backbone={model}"], self._compose))
+            paper = self._planned(planned, [f"backbone={model}"])
             made = [completed(run, self._compose) for run in self.finished(planned)]
-            made = made or [self._compose(run_overrides(planned, self.variant.overrides, self._compose))]
+            made = made or [self._planned(planned, self.variant.overrides)]
             found = (departures(settings, paper, self.variant.source) for settings in made)
             self._departures[key] = tuple(dict.fromkeys(chain.from_iterable(found)))
         return self._departures[key]
+
+    def _planned(self, planned: PlannedRun, extra: Sequence[str]) -> Mapping[str, Any]:
+        return deciding(self._compose(run_overrides(planned, extra, self._compose)))
 
     def missing(self, planned: PlannedRun, results: Path) -> Iterator[str]:
         """Commands that make what is missing of a planned run, by seed."""

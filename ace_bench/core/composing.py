@@ -1,0 +1,123 @@
+"""Configurations of many runs, composed by Hydra as ``run.py`` composes one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from hydra import version
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_repository import ConfigRepository
+from hydra._internal.config_search_path_impl import ConfigSearchPathImpl
+from hydra._internal.defaults_list import create_defaults_list
+from hydra.core.default_element import GroupDefault, ResultDefault
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.core.plugins import Plugins
+from hydra.errors import HydraException
+from hydra.plugins.config_source import ConfigResult
+from hydra.types import RunMode
+from hydra.utils import get_class
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.identity import usual_embedder
+
+_HYDRA = "hydra"
+
+
+class Composer:
+    """Composes configurations with one set of parsed files, and without Hydra's own settings.
+
+    ``hydra.compose`` parses all files again for every configuration: the paper's 80 plans take it 10 s, this 1 s.
+    """
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        """``folders`` is Hydra's search path: the first folder holds ``config.yaml``."""
+        version.setbase("1.3")
+        Plugins.instance()  # registers what reads ``file://``
+        path = ConfigSearchPathImpl()
+        for folder in folders:
+            path.append("ace_bench", f"file://{folder.resolve()}")
+        path.append("schema", "structured://")
+        self._loader = _Loader(path)
+        self._parse = cache(OverridesParser.create().parse_override)
+        self._choose = cache(self._chosen)
+
+    def __call__(self, overrides: Sequence[str]) -> Mapping[str, Any]:
+        """Return the whole configuration, resolved; raises ``ConfigError`` for an override that does not fit."""
+        try:
+            parsed = [self._parse(override) for override in overrides]
+            self._loader.validate_sweep_overrides_legal(parsed, RunMode.RUN, from_shell=False)
+            settings = [override for override in parsed if not self._is_choice(override)]
+            config = deepcopy(self._choose(tuple(str(one.input_line) for one in parsed if self._is_choice(one))))
+            self._loader._apply_overrides_to_config(settings, config)
+            settle_embedder(config)
+            return cast(dict[str, Any], OmegaConf.to_container(config, resolve=True))
+        except (HydraException, OmegaConfBaseException, ValueError) as error:  # Hydra refuses task=null by the last
+            raise ConfigError(f"{' '.join(overrides)} cannot be composed: {error}") from error
+
+    def _is_choice(self, override: Override) -> bool:
+        return self._loader.repository.group_exists(override.key_or_group) and not isinstance(override.value(), dict)
+
+    def _chosen(self, choices: tuple[str, ...]) -> DictConfig:
+        """Return the configuration of some options of groups, not resolved."""
+        repository, parsed = self._loader.repository, [self._parse(choice) for choice in choices]
+        defaults = create_defaults_list(repository, "config", parsed, prepend_hydra=False, skip_missing=False).defaults
+        config = self._loader._compose_config_from_defaults_list(defaults, repository)
+        config.pop(_HYDRA, None)
+        OmegaConf.set_struct(config, True)
+        return config
+
+
+class _Loader(ConfigLoaderImpl):
+    def __init__(self, path: ConfigSearchPathImpl) -> None:
+        super().__init__(path)
+        self.repository = _Parsed(path)
+
+    def _load_single_config(self, default: ResultDefault, repo: Any) -> ConfigResult:
+        return deepcopy(super()._load_single_config(default, repo))  # merging would change the parsed files
+
+
+class _Parsed(ConfigRepository):
+    """Parses each file once, and leaves out its choices of Hydra's own settings."""
+
+    def __init__(self, path: ConfigSearchPathImpl) -> None:
+        super().__init__(path)
+        self._load = cache(super().load_config)
+
+    def load_config(self, config_path: str) -> ConfigResult | None:
+        found = self._load(config_path)
+        if found is not None and found.defaults_list is not None:
+            kept = (one for one in found.defaults_list if not isinstance(one, GroupDefault) or not _is_hydras(one))
+            found.defaults_list = list(kept)
+        return found
+
+
+def _is_hydras(choice: GroupDefault) -> bool:
+    return str(choice.group).lstrip("/").startswith(f"{_HYDRA}/")
+
+
+def settle_embedder(config: DictConfig) -> None:
+    """Put the embedder's name where ``embedder=auto`` stands; raises ``ConfigError``."""
+    if config.get("embedder") == "auto":
+        roles = config.get("roles")
+        nodes = [config.get("backbone"), *(roles.values() if isinstance(roles, DictConfig) else ())]
+        simulated = any(_is_simulated(node) for node in nodes if isinstance(node, DictConfig))
+        config.embedder = usual_embedder(simulated=simulated)
+
+
+def _is_simulated(backbone: DictConfig) -> bool:
+    """Whether a backbone is no language model: by its setting, or by its class."""
+    if "simulated" in backbone:
+        return bool(backbone.simulated)
+    if "_target_" not in backbone:
+        return False  # building it says what is missing
+    try:
+        return bool(getattr(get_class(backbone._target_), "simulated", False))
+    except Exception as error:
+        raise ConfigError(f"{backbone._target_} cannot be used: {error}; correct _target_, or install it") from error
