@@ -1,7 +1,7 @@
 """Runs Python that a model wrote, in a process of its own that can reach nothing (Dynamic Cheatsheet; docs/methods.md).
 
 The code runs only where it is kept from files and network: on a machine that cannot do that it is refused, and the
-model is told so. Only the standard library is there, so that an outcome does not depend on what is installed.
+model is shown so. Only the standard library is there, so that an outcome does not depend on what is installed.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class SingleTurn:
         return self._sandbox.layers
 
     def close(self) -> None:
-        """Nothing is left to put away."""
+        """Nothing to release."""
 
     def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the generator's template, and of what shows it the output of its code."""
@@ -77,7 +77,7 @@ class SingleTurn:
 
     def _send(self, messages: Sequence[Message], lm: Lm) -> Attempt:
         if self._form.reply == "text":
-            return Attempt(answer=_said(lm, messages))
+            return Attempt(answer=_text_reply(lm, messages))
         if self._form.reply == "tagged":
             return self._tagged(messages, lm)
         reply = ask(lm, messages, GeneratorReply)
@@ -86,20 +86,20 @@ class SingleTurn:
 
     def _tagged(self, messages: Sequence[Message], lm: Lm) -> Attempt:
         turns: list[Turn] = []
-        text = _said(lm, messages)
+        text = _text_reply(lm, messages)
         while len(turns) < self._form.code_runs and (request := code_request(text)) is not None:
             output = self._sandbox.run(request.code)
             turns.append(Turn(action=request.code, observation=output, thought=request.thought))
-            told = {"output": output, "left": self._form.code_runs - len(turns)}
-            (executed,) = self._prompts.render("executed", told)
+            fields = {"output": output, "left": self._form.code_runs - len(turns)}
+            (executed,) = self._prompts.render("executed", fields)
             messages = (*messages, Message(role="assistant", content=request.shown), executed)
-            text = _said(lm, messages)
+            text = _text_reply(lm, messages)
         answer = last_answer(text)
         counters = {"code_runs": len(turns), "without_answer": int(answer is None)}
         return Attempt(answer=answer, reasoning=text, trajectory=tuple(turns), counters=counters)
 
 
-def _said(lm: Lm, messages: Sequence[Message]) -> str:
+def _text_reply(lm: Lm, messages: Sequence[Message]) -> str:
     text = lm(messages).text.strip()
     if not text:
         raise RolloutFault(Fault(owner="model", kind="empty_reply", message="the reply was empty"))

@@ -1,4 +1,4 @@
-"""The way out: a context that was adapted here as text for any system prompt elsewhere."""
+"""Saved contexts as text for the system prompt of any other program."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""JSON into typed values, safe from many threads.
+"""JSON into typed values, from many threads.
 
-msgspec looks at a type when it first meets it, in Python code between which threads take turns; two threads that do
-so for the same type at once can crash the interpreter (seen with msgspec 0.22). So types are met here, one at a time.
+Decoders are built under a lock: concurrent first use of a type crashes msgspec 0.22.
 """
 
 from __future__ import annotations
@@ -12,18 +11,18 @@ from typing import Any
 
 import msgspec
 
-_MEETING = threading.Lock()
+_LOCK = threading.Lock()
 
 
 def decoder_of(kind: Any) -> msgspec.json.Decoder[Any]:
     """Return the JSON decoder of a type; built once."""
-    with _MEETING:
+    with _LOCK:
         return _decoder(kind)
 
 
 def converted(value: Any, kind: Any) -> Any:
     """Convert plain values to a type; raises ``msgspec.ValidationError`` where they do not fit."""
-    decoder_of(kind)  # from here on msgspec knows the type
+    decoder_of(kind)  # the first use of the type, under the lock
     return msgspec.convert(value, kind)
 
 

@@ -63,7 +63,7 @@ class Grade:
 
 @dataclass(frozen=True, kw_only=True)
 class Feedback:
-    """What adaptation is told of a rollout: ``None`` means withheld.
+    """What adaptation may see of a rollout's grade; ``None`` means withheld.
 
     ``score`` is the share of the sample's points where the gold answer is shown, else 1.0 or 0.0 by the verdict.
     """
@@ -184,7 +184,7 @@ class Turn:
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """What an agent brings back from a sample, before anyone grades it.
+    """The agent's part of a rollout, before it is graded.
 
     ``dropped`` counts items of the context that were left out because the prompt was too long for the backbone;
     ``counters`` are an agent's own figures by name, such as its steps, which metrics sum up.
@@ -203,7 +203,7 @@ class Rollout:
     """One complete attempt at a sample under a context, as a method may see it.
 
     ``key`` names the rollout within its run and is its backbone session id; ``trial`` counts repetitions on
-    the same sample (0 = first try); ``cited`` holds the ids of the context items the agent says it used;
+    the same sample (0 = the first rollout); ``cited`` holds the ids of the context items the agent says it used;
     ``calls`` counts the requests it took; ``seconds`` is its wall time.
     """
 

@@ -10,6 +10,7 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.prompt_limit import CONTEXT_LENGTH
 from ace_bench.core.types import Fault, GeneratorSpec
+from tests.agents.test_react_memory import TOOLS
 from tests.agents.world import COMPLETE, DOC, PROMPTS, Replies, World, code, sample
 from tests.contexts.making import playbook
 
@@ -20,7 +21,14 @@ LEFT_OUT = "output left out"
 
 
 def agent(form=WITH_PLAYBOOK, **settings):
-    settings = {"max_steps": 40, "history_chars": 400_000, "demonstrations": None, "memory": "off", **settings}
+    settings = {
+        "max_steps": 40,
+        "history_chars": 400_000,
+        "demonstrations": None,
+        "memory": "off",
+        "tools": TOOLS,
+        **settings,
+    }
     return ReAct(prompts=PROMPTS, form=form, **settings)
 
 
@@ -100,10 +108,10 @@ def test_worked_examples_come_from_the_prompt_set_a_file_or_nowhere(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("no turns at all", "is no dialogue"),
-        ("ASSISTANT: hello\nUSER: you", "is no dialogue"),
-        ("loose words\nUSER: a\nASSISTANT: b", "is no dialogue"),
-        ("USER: only me", "is no dialogue"),
+        ("no turns at all", "is not a dialogue"),
+        ("ASSISTANT: hello\nUSER: you", "is not a dialogue"),
+        ("loose words\nUSER: a\nASSISTANT: b", "is not a dialogue"),
+        ("USER: only me", "is not a dialogue"),
         ("USER: My name is {{ main_user.first_name }}\nASSISTANT: hi", "main_user.first_name"),
         (None, "cannot be read"),
     ],

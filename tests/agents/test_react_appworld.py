@@ -12,6 +12,7 @@ from ace_bench.core.types import GeneratorSpec
 from ace_bench.runners.assemble import assemble
 from ace_bench.tasks.appworld.task import SECTIONS
 from ace_bench.tasks.catalog import make_task
+from tests.agents.test_react_memory import TOOLS
 from tests.agents.world import COMPLETE, PROMPTS, Replies, code
 from tests.launching import ROOT, composed
 from tests.tasks.appworld.sharing import sharing
@@ -36,6 +37,7 @@ def solve(session, sample, lm):
         history_chars=400_000,
         demonstrations="default",
         memory="execution",
+        tools=TOOLS,
     )
     return agent.solve(sample, session, NoContext(), lm, "")
 

@@ -4,16 +4,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.agents.react.lookups import read_code
+from ace_bench.agents.react.lookups import ToolConventions, read_code
 from ace_bench.agents.react.memory import ExecutionMemory
 
 LOGIN = "print(apis.api_docs.show_api_doc(app_name='music', api_name='login'))"
 SWAPPED = 'print( apis.api_docs.show_api_doc(api_name="login",\n    app_name="music") )'
 APPS = "print(apis.api_docs.show_app_descriptions())"
 
+TOOLS = ToolConventions(
+    names="apis.*.*",
+    lookups="apis.api_docs.show_*",
+    hidden="access_token",
+    failed="Execution failed",
+    whole_chars=20_000,
+)
+
 
 def after(*steps):
-    memory = ExecutionMemory()
+    memory = ExecutionMemory(TOOLS)
     for number, (code, output) in enumerate(steps, start=1):
         memory.note(number, code, output)
     return memory
@@ -92,4 +100,4 @@ def test_any_code_and_any_output_can_be_noted(code, output):
 
 @pytest.mark.parametrize("code", ["(" * 5000, "-" * 100_000 + "1", "x" + ".x" * 20_000, "'\\d'"])
 def test_hostile_code_is_read_without_harm(code):
-    assert read_code(code).calls == ()
+    assert read_code(code, TOOLS).calls == ()

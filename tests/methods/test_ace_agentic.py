@@ -11,6 +11,7 @@ import pytest
 from ace_bench.agents.react.agent import ReAct
 from ace_bench.core.prompt_limit import CONTEXT_LENGTH
 from ace_bench.core.types import Fault
+from tests.agents.test_react_memory import TOOLS
 from tests.agents.world import COMPLETE, PROMPTS, World, code, sample
 from tests.launching import launch
 from tests.runners.scripted import Scripted, Toy, delta, events, kept, reflection, rollouts
@@ -55,6 +56,7 @@ def play(results, *overrides, script, max_steps=5, memory="off", train=1):
             history_chars=400_000,
             demonstrations=None,
             memory=memory,
+            tools=TOOLS,
         )
         return replace(plan, task=Worlds(train=train, val=1, test=1), prompts=PROMPTS, agent=agent)
 

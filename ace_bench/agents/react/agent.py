@@ -9,6 +9,7 @@ from typing import Literal
 
 from ace_bench.agents.react.conversation import Conversation, Exchange
 from ace_bench.agents.react.dialogue import joined, load_dialogue, read_dialogue
+from ace_bench.agents.react.lookups import ToolConventions
 from ace_bench.agents.react.memory import ExecutionMemory, NoMemory
 from ace_bench.agents.react.replies import cited_in, read_reply
 from ace_bench.core.backbones import Lm
@@ -20,9 +21,8 @@ from ace_bench.core.task import Session
 from ace_bench.core.types import Attempt, Completion, GeneratorSpec, Message, Sample, Turn
 
 _MOST_IDLE = 3
-"""Replies without code in a row that end an attempt: a model that has lost the form does not find it again."""
+"""Replies without code in a row that end an attempt: a model that has lost the form rarely returns to it."""
 _LEFT_OUT = "(output left out: the conversation grew too long)"
-_MEMORIES: Mapping[str, type[ExecutionMemory | NoMemory]] = {"execution": ExecutionMemory, "off": NoMemory}
 
 
 class ReAct:
@@ -31,8 +31,8 @@ class ReAct:
     ``max_steps`` is the most replies of an attempt (official ACE code 40, AppWorld's own ReAct 50) and
     ``history_chars`` the length from which the conversation gives up its oldest outputs. ``demonstrations`` are the
     worked examples before the task: ``default`` (those of the prompt set), a dialogue file, or ``None``. ``memory`` is
-    ``execution`` or ``off``. A method's form gives the template; whether it wants JSON does not matter, since this
-    agent's replies are code.
+    ``execution`` or ``off``, and ``tools`` says how code calls the tools that the memory is about. A method's form
+    gives the template; whether it wants JSON does not matter, since this agent's replies are code.
     """
 
     def __init__(  # noqa: PLR0913 - settings, all keyword-only
@@ -44,12 +44,14 @@ class ReAct:
         history_chars: Count,
         demonstrations: Text | None,
         memory: Literal["off", "execution"],
+        tools: ToolConventions,
     ):
         self._prompts = prompts
         self._template = form.template
         self._max_steps = max_steps
         self._history_chars = history_chars
-        self._memory = _MEMORIES[memory]
+        self._remembers = memory == "execution"
+        self._tools = tools
         prompts.require(["observation"])
         self._demonstrations = self._load(demonstrations)
 
@@ -69,19 +71,21 @@ class ReAct:
             *before, task = self._prompts.render(self._template, fields)
             return joined([*before, *self._demonstrations, task])
 
-        left_out = self._told(_LEFT_OUT)
-        episode = _Episode(talk=Conversation.start(opening, context, left_out=left_out), memory=self._memory())
-        while not session.finished and len(episode.turns) < self._max_steps and episode.idle < _MOST_IDLE:
-            episode.talk = episode.talk.trimmed(self._history_chars)
-            reply = read_reply(episode.ask(lm).text)
-            known = episode.memory.text
-            output = episode.act(reply.code, session) if reply.code else None
-            episode.turns.append(Turn(action=reply.code, observation=output or "", thought=reply.thought))
-            exchange = Exchange(reply=reply.shown, told=self._told(output), newest=self._told(output, known))
-            episode.talk = episode.talk.grown(exchange)
-        return episode.attempt(dropped=context.size - episode.talk.context.size)
+        left_out = self._observation_message(_LEFT_OUT)
+        memory = ExecutionMemory(self._tools) if self._remembers else NoMemory()
+        progress = _Progress(talk=Conversation.start(opening, context, left_out=left_out), memory=memory)
+        while not session.finished and len(progress.turns) < self._max_steps and progress.idle < _MOST_IDLE:
+            progress.talk = progress.talk.trimmed(self._history_chars)
+            reply = read_reply(progress.ask(lm).text)
+            known = progress.memory.text
+            output = progress.act(reply.code, session) if reply.code else None
+            progress.turns.append(Turn(action=reply.code, observation=output or "", thought=reply.thought))
+            message, newest = self._observation_message(output), self._observation_message(output, known)
+            exchange = Exchange(reply=reply.shown, observation=message, newest=newest)
+            progress.talk = progress.talk.grown(exchange)
+        return progress.attempt(dropped=context.size - progress.talk.context.size)
 
-    def _told(self, output: str | None, memory: str = "") -> str:
+    def _observation_message(self, output: str | None, memory: str = "") -> str:
         shown = None if output is None else output.strip("\n")
         return self._prompts.render("observation", {"output": shown, "memory": memory})[-1].content
 
@@ -95,7 +99,7 @@ class ReAct:
 
 
 @dataclass(kw_only=True)
-class _Episode:
+class _Progress:
     """One attempt under way."""
 
     talk: Conversation
@@ -117,7 +121,7 @@ class _Episode:
         return completion
 
     def act(self, code: str, session: Session) -> str:
-        """Run code in the environment, unless the memory knows all that it asks."""
+        """Run code in the environment, unless the memory can answer all of it."""
         remembered = self.memory.recall(code, self.talk.shows)
         if remembered is not None:
             return remembered

@@ -1,4 +1,4 @@
-"""The conversation of one episode: it only grows at its end, so that servers can reuse all that came before."""
+"""The conversation of one rollout: it only grows at its end, so that servers can reuse all that came before."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Opening = Callable[[Context], tuple[Message, ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
-    """A reply and what the environment told the agent then; ``newest`` is how that reads as the last message."""
+    """A reply and the message with what the environment showed; ``newest`` is that message while it is the last."""
 
     reply: str
-    told: str
+    observation: str
     newest: str
 
 
@@ -57,8 +57,9 @@ class Conversation:
         messages = [*self.head]
         for place, exchange in enumerate(self.exchanges):
             last = place == len(self.exchanges) - 1
-            told = self.left_out if place < self.hidden else exchange.newest if last else exchange.told
-            messages += [Message(role="assistant", content=exchange.reply), Message(role="user", content=told)]
+            shown = exchange.newest if last else exchange.observation
+            shown = self.left_out if place < self.hidden else shown
+            messages += [Message(role="assistant", content=exchange.reply), Message(role="user", content=shown)]
         return tuple(messages)
 
     def shows(self, step: int) -> bool:
@@ -72,7 +73,7 @@ class Conversation:
             return self
         excess, hidden = characters - int(limit * _TRIMMED_TO), self.hidden
         while excess > 0 and hidden < len(self.exchanges) - 1:
-            excess -= len(self.exchanges[hidden].told) - len(self.left_out)
+            excess -= len(self.exchanges[hidden].observation) - len(self.left_out)
             hidden += 1
         return replace(self, hidden=hidden)
 

@@ -19,14 +19,14 @@ _PLACEHOLDER = re.compile(r"\{\{\s*(?:playbook|app_descriptions|input_str|cheat_
 
 
 def read_dialogue(text: str, *, name: str) -> tuple[Message, ...]:
-    """Read turns as chat messages, neighbours of one role joined; raises ``ConfigError`` that names ``name``."""
+    """Read turns as chat messages, adjacent ones of one role joined; raises ``ConfigError`` that names ``name``."""
     head, *parts = _TURN.split(text.replace("\r\n", "\n"))
     turns = [
         Message(role=role.lower(), content=said.strip()) for role, said in zip(parts[::2], parts[1::2], strict=True)
     ]
     messages = joined(turn for turn in turns if turn.content)
     if head.strip() or len(messages) < 2 or messages[0].role != "user":
-        raise ConfigError(f"{name} is no dialogue; it must begin with a line USER: and have ASSISTANT: turns")
+        raise ConfigError(f"{name} is not a dialogue; it must begin with a line USER: and have ASSISTANT: turns")
     placeholder = _PLACEHOLDER.search(text)
     if placeholder:
         raise ConfigError(
@@ -36,7 +36,7 @@ def read_dialogue(text: str, *, name: str) -> tuple[Message, ...]:
 
 
 def joined(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Join neighbours of one role: roles must alternate."""
+    """Join adjacent messages of one role: roles must alternate."""
     result: list[Message] = []
     for message in messages:
         if result and result[-1].role == message.role:

@@ -1,7 +1,7 @@
-"""Execution memory: what the steps of one episode have found out, in short, for its later steps.
+"""Execution memory: what the steps of one rollout have found out, in short, for its later steps.
 
 Findings are taken from code and output by written rules, without a call to a model. A memory lives as long as its
-episode: what is worth keeping for other tasks belongs in a playbook, and rollouts must not depend on their order.
+rollout: what is worth keeping for other samples belongs in a playbook, and rollouts must not depend on their order.
 """
 
 from __future__ import annotations
@@ -10,20 +10,17 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ace_bench.agents.react.lookups import ApiCall, read_code
+from ace_bench.agents.react.lookups import ToolCall, ToolConventions, read_code
 
 _LONGEST_FACT = 200
 _MOST_FINDINGS = 24
 _MOST_NAMES = 40
-_LONGEST_WHOLE = 20_000
-"""Characters at which sessions cut an output and say so, which makes it longer: documentation would lack its end."""
-_FAILED = "Execution failed"
 _NAME = re.compile(r"""["']name["']:\s*["']([\w.-]{1,60})["']""")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing a step found out: by which APIs, asked what, and whether it worked."""
+    """One thing a step found out: by which tools, with what arguments, and whether it worked."""
 
     tool: str
     query: str
@@ -45,17 +42,18 @@ class NoMemory:
     saved = 0
 
     def note(self, step: int, code: str, observation: str) -> None:
-        """Let it pass."""
+        """Do nothing."""
 
     def recall(self, code: str, in_view: Callable[[int], bool]) -> str | None:  # noqa: ARG002
-        """Know nothing."""
+        """Return ``None``: all code is run."""
         return None
 
 
 @dataclass
 class ExecutionMemory:
-    """The findings of an episode and the documentation it has looked up; ``saved`` counts look-ups not run again."""
+    """The findings of a rollout and what it has looked up; ``saved`` counts look-ups not run again."""
 
+    conventions: ToolConventions
     findings: list[Finding] = field(default_factory=list)
     saved: int = 0
     _outputs: dict[int, str] = field(default_factory=dict)
@@ -63,52 +61,52 @@ class ExecutionMemory:
 
     def note(self, step: int, code: str, observation: str) -> None:
         """Take findings from a step that was run: one for its look-ups and one for its other calls."""
-        reading = read_code(code)
-        success = not observation.lstrip().startswith(_FAILED)
+        reading = read_code(code, self.conventions)
+        success = not observation.lstrip().startswith(self.conventions.failed)
         lookups = [call for call in reading.calls if call.is_lookup]
         others = [call for call in reading.calls if not call.is_lookup]
         for calls, fact in ((lookups, _names(observation)), (others, _short(observation))):
             if calls:
                 self.findings.append(_finding(calls, fact if success else _last_line(observation), step, success))
-        if success and reading.printed and len(observation) <= _LONGEST_WHOLE:
+        if success and reading.printed and len(observation) <= self.conventions.whole_chars:
             self._outputs[step] = observation
             for spelling in reading.printed:
                 self._looked_up.setdefault(spelling, step)
 
     def recall(self, code: str, in_view: Callable[[int], bool]) -> str | None:
-        """Answer code that only repeats look-ups of this episode; ``None`` where it must be run.
+        """Answer code that only repeats look-ups of this rollout; ``None`` where it must be run.
 
         An output still in view (``in_view`` of its step) is pointed to, another one given once more.
         """
-        reading = read_code(code)
+        reading = read_code(code, self.conventions)
         if not reading.only_lookups or any(spelling not in self._looked_up for spelling in reading.printed):
             return None
         self.saved += len(reading.printed)
-        told: dict[int, list[str]] = {}
+        by_step: dict[int, list[str]] = {}
         for spelling in reading.printed:
-            told.setdefault(self._looked_up[spelling], []).append(spelling)
-        return "\n".join(self._told(step, spellings, in_view) for step, spellings in told.items())
+            by_step.setdefault(self._looked_up[spelling], []).append(spelling)
+        return "\n".join(self._remembered(step, spellings, in_view) for step, spellings in by_step.items())
 
     @property
     def text(self) -> str:
         """The newest findings, oldest first; "" where there are none."""
         return "\n".join(finding.line for finding in self.findings[-_MOST_FINDINGS:])
 
-    def _told(self, step: int, spellings: Iterable[str], in_view: Callable[[int], bool]) -> str:
+    def _remembered(self, step: int, spellings: Iterable[str], in_view: Callable[[int], bool]) -> str:
         what = ", ".join(dict.fromkeys(spellings))
         if in_view(step):
             return f"(from memory: {what} was looked up before; see its output above)"
         return f"(from memory)\n{self._outputs[step]}"
 
 
-def _finding(calls: Iterable[ApiCall], fact: str, step: int, success: bool) -> Finding:
-    tools = ", ".join(dict.fromkeys(f"{call.app}.{call.api}" for call in calls))
+def _finding(calls: Iterable[ToolCall], fact: str, step: int, success: bool) -> Finding:
+    tools = ", ".join(dict.fromkeys(call.name for call in calls))
     queries = "; ".join(dict.fromkeys(call.query for call in calls if call.query))
     return Finding(tool=_short(tools), query=_short(queries), fact=fact, step=step, success=success)
 
 
 def _names(observation: str) -> str:
-    """Name what a documentation lists: apps, APIs or parameters."""
+    """Return the names that documentation lists."""
     names = list(dict.fromkeys(_NAME.findall(observation)))
     return f"names {', '.join(names[:_MOST_NAMES])}" if names else _short(observation)
 

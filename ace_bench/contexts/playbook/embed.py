@@ -30,7 +30,7 @@ class Embedder(Protocol):
     """Turns texts into vectors."""
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return one row of length 1 a text: shape (len(texts), dimensions). A text's row is its own affair."""
+        """Return one row of length 1 a text: shape (len(texts), dimensions). A text's row does not depend on the others."""
         ...
 
 
@@ -74,7 +74,7 @@ def _features(tokens: Sequence[bytes]) -> tuple[npt.NDArray[np.uint32], npt.NDAr
     pairs = ((words[:-1] ^ np.uint32(0x5BD1E995)) * np.uint32(0x01000193)) ^ words[1:]
     pair_weights = (word_weights[:-1] + word_weights[1:]) / 2
     data = b"  %b  " % b" ".join(tokens)
-    # every four neighbouring bytes read as one number
+    # every four adjacent bytes read as one number
     grams = np.ndarray((len(data) - _GRAM + 1,), "<u4", buffer=data, strides=(1,))
     weights = np.concatenate([word_weights, pair_weights, np.ones(len(grams))])
     return _mixed(np.concatenate([words, pairs, grams], dtype=np.uint32)), weights

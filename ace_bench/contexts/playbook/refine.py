@@ -26,8 +26,11 @@ When = Literal["delta", "budget", "never"]
 Word = Callable[[Sequence[Bullet]], str]
 """Words one content for bullets that say the same, the oldest first (the curator role; optional)."""
 
-Neighbours = dict[int, list[tuple[float, int]]]
+Similar = dict[int, list[tuple[float, int]]]
 """By place of a bullet, the oldest first: similarities and places of the bullets as similar as the threshold."""
+
+_Changed = tuple[Sequence[Bullet], Sequence[Record]]
+"""Bullets after a part of the refinement, and its events."""
 
 _DECIMALS = 5
 """Similarities are rounded to this, so that equal ones tie whatever the order a machine sums in."""
@@ -92,26 +95,27 @@ class Refiner:
         words joint contents; without it, or where it fails to give a usable one, the older bullet's stays.
         ``count`` measures what it words.
         """
-        events: list[Record] = []
-        bullets = self._filtered(playbook.bullets, events)
+        bullets, events = self._filtered(playbook.bullets)
         subjects = self._subjects(bullets, touched)
-        near = self._neighbours(bullets, subjects) if subjects else {}
+        near = self._similar(bullets, subjects) if subjects else {}
         if near:
-            groups = _grouped(bullets, near, events, threshold=self._threshold)
-            bullets = _merged(groups, events, step=step, word=word, count=count)
-            bullets = self._filtered(bullets, events)  # now that the votes are in one place
-        bullets = self._pruned(bullets, events)
+            groups, joins = _grouped(bullets, near, threshold=self._threshold)
+            bullets, wordings = _merged(groups, step=step, word=word, count=count)
+            bullets, filtered = self._filtered(bullets)  # now that the votes are in one place
+            events = [*events, *joins, *wordings, *filtered]
+        bullets, pruned = self._pruned(bullets)
+        events = [*events, *pruned]
         return Refined(playbook=playbook.with_bullets(bullets) if events else playbook, events=tuple(events))
 
-    def _filtered(self, bullets: Sequence[Bullet], events: list[Record]) -> Sequence[Bullet]:
+    def _filtered(self, bullets: Sequence[Bullet]) -> _Changed:
         least = self._harmful_min
         if least is None:
-            return bullets
+            return bullets, []
         kept = [b for b in bullets if b.harmful < least or b.harmful <= b.helpful]
-        if len(kept) < len(bullets):
-            gone = [b for b in bullets if b.harmful >= least and b.harmful > b.helpful]
-            events += [_event("filtered", b.id, reason=f"harmful {b.harmful}, helpful {b.helpful}") for b in gone]
-        return kept
+        if len(kept) == len(bullets):
+            return kept, []
+        gone = [b for b in bullets if b.harmful >= least and b.harmful > b.helpful]
+        return kept, [_event("filtered", b.id, reason=f"harmful {b.harmful}, helpful {b.helpful}") for b in gone]
 
     def _subjects(self, bullets: Sequence[Bullet], touched: Collection[str]) -> Sequence[int]:
         """Places of the bullets to compare with all others, the oldest first."""
@@ -122,14 +126,14 @@ class Refiner:
             return range(len(bullets))
         return ()
 
-    def _neighbours(self, bullets: Sequence[Bullet], subjects: Sequence[int]) -> Neighbours:
+    def _similar(self, bullets: Sequence[Bullet], subjects: Sequence[int]) -> Similar:
         """Find all others at or above the threshold, for each subject that has any.
 
         One matrix product, in blocks where there are many subjects.
         """
         rows = self._memo.rows([bullet.content for bullet in bullets])
         matrix = self._memo.matrix
-        near: Neighbours = {}
+        near: Similar = {}
         for start in range(0, len(subjects), _BLOCK):
             block = subjects[start : start + _BLOCK]
             similarities = np.round(_products(matrix[rows[block]], matrix)[:, rows], _DECIMALS)
@@ -138,11 +142,12 @@ class Refiner:
                     near.setdefault(block[line], []).append((float(similarities[line, place]), place))
         return near
 
-    def _pruned(self, bullets: Sequence[Bullet], events: list[Record]) -> Sequence[Bullet]:
+    def _pruned(self, bullets: Sequence[Bullet]) -> _Changed:
         """Remove the least useful, of equally useful ones those unchanged for longest, until the rest fits."""
         total = sum([bullet.tokens for bullet in bullets])
         if total <= self.max_tokens:
-            return bullets
+            return bullets, []
+        events: list[Record] = []
         gone: set[str] = set()
         for bullet in bullets:
             if bullet.tokens > self.max_tokens:
@@ -159,7 +164,7 @@ class Refiner:
                 gone.add(bullet.id)
                 reason = f"utility {bullet.utility}, unchanged since step {bullet.changed}, over the token budget"
                 events.append(_event("pruned", bullet.id, reason=reason))
-        return [bullet for bullet in bullets if bullet.id not in gone]
+        return [bullet for bullet in bullets if bullet.id not in gone], events
 
 
 def _products(some: Matrix, all_rows: Matrix) -> Matrix:
@@ -174,16 +179,17 @@ def _products(some: Matrix, all_rows: Matrix) -> Matrix:
 
 
 def _grouped(
-    bullets: Sequence[Bullet], near: Neighbours, events: list[Record], *, threshold: float
-) -> Sequence[Sequence[Bullet]]:
+    bullets: Sequence[Bullet], near: Similar, *, threshold: float
+) -> tuple[Sequence[Sequence[Bullet]], Sequence[Record]]:
     """Group bullets that say the same, each group led by its oldest; most groups are single bullets.
 
     Each subject in turn, the oldest first, is joined with the most similar bullet still there (of equally similar
     ones the oldest), the younger of the two into the older, until it has gone itself or nothing as similar is left.
-    A group is judged by its leader's embedding alone: a chain of neighbours is joined only as far as each link is
+    A group is judged by its leader's embedding alone: a chain of similar bullets is joined only as far as each link is
     similar to the leader it meets.
     """
     groups = {place: [bullet] for place, bullet in enumerate(bullets)}
+    events: list[Record] = []
     for subject in near:
         while subject in groups:
             candidates = [(-similarity, place) for similarity, place in near[subject] if place in groups]
@@ -194,42 +200,34 @@ def _grouped(
             groups[older] += groups.pop(younger)
             reason = f"similarity {-lost:.3f} is at least {threshold:g}"
             events.append(_event("merged", bullets[older].id, merged=[bullets[younger].id], reason=reason))
-    return list(groups.values())
+    return list(groups.values()), events
 
 
-def _merged(
-    groups: Sequence[Sequence[Bullet]],
-    events: list[Record],
-    *,
-    step: int,
-    word: Word | None,
-    count: TokenCounter,
-) -> Sequence[Bullet]:
+def _merged(groups: Sequence[Sequence[Bullet]], *, step: int, word: Word | None, count: TokenCounter) -> _Changed:
     """Make each group one bullet, in order of creation."""
     result = [_joint(group, step) for group in groups]
+    events: list[Record] = []
     if word is None:
-        return result
+        return result, events
     for place, group in enumerate(groups):
         if len(group) > 1:
             others = (*result[:place], *result[place + 1 :])
             content = clean(word(sorted(group, key=_age)))
-            result[place] = _worded(result[place], content, others, events, count=count)
-    return result
+            result[place], event = _worded(result[place], content, others, count=count)
+            events.append(event)
+    return result, events
 
 
 def _joint(group: Sequence[Bullet], step: int) -> Bullet:
     return joined(sorted(group, key=_age), step=step) if len(group) > 1 else group[0]
 
 
-def _worded(
-    bullet: Bullet, content: str, others: Sequence[Bullet], events: list[Record], *, count: TokenCounter
-) -> Bullet:
+def _worded(bullet: Bullet, content: str, others: Sequence[Bullet], *, count: TokenCounter) -> tuple[Bullet, Record]:
     if not content or any(comparable(content) == other.comparable for other in others):
         problem = "repeats another bullet" if content else "is empty"
-        events.append(_event("not_worded", bullet.id, reason=f"the joint content {problem}; the older one stays"))
-        return bullet
-    events.append(_event("worded", bullet.id, reason="one content for the merged bullets"))
-    return measured(replace(bullet, content=content), count)
+        return bullet, _event("not_worded", bullet.id, reason=f"the joint content {problem}; the older one stays")
+    event = _event("worded", bullet.id, reason="one content for the merged bullets")
+    return measured(replace(bullet, content=content), count), event
 
 
 def _age(bullet: Bullet) -> tuple[int, str]:

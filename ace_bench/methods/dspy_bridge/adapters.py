@@ -1,6 +1,6 @@
 """How proposals are asked for and read: in DSPy's formats, by the rules that hold for all replies here.
 
-DSPy's own reader of JSON mends whatever it is given, and takes minutes for a few thousand open braces.
+DSPy's own JSON parser repairs any text, and takes minutes for a few thousand open braces.
 """
 
 from __future__ import annotations
