@@ -30,7 +30,7 @@ class Embedder(Protocol):
     """Turns texts into vectors."""
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return one row of length 1 a text: shape (len(texts), dimensions). A text's row does not depend on the others."""
+        """Return one row of length 1 a text: shape (len(texts), dimensions). Rows do not depend on the other texts."""
         ...
 
 
