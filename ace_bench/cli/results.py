@@ -10,8 +10,9 @@ from rich.console import Console
 
 from ace_bench.cli.arguments import DIFFERENCES, Parser
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.resources import configs_folder
+from ace_bench.core.resources import config_folders
 from ace_bench.report.tables.results_index import ResultsIndex
+from ace_bench.runners.planning import Composer
 
 
 class Write(Protocol):
@@ -35,7 +36,7 @@ def make(what: str, write: Write, description: str, arguments: Sequence[str]) ->
     options = parser.parse_intermixed_args(arguments)
     console = Console(highlight=False, soft_wrap=True)
     which, extra = _sorted(what, options.overrides)
-    gathered = ResultsIndex(results=options.results, configs=configs_folder(), extra=extra)
+    gathered = ResultsIndex(results=options.results, compose=Composer(config_folders()), extra=extra)
     if not gathered.found.runs:
         raise ConfigError(f"there are no runs in {options.results}; make some, or name their folder by --results")
     files = write(

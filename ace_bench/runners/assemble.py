@@ -13,7 +13,6 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ace_bench.core.agent import Agent
 from ace_bench.core.backbones import Backbone, Priced
-from ace_bench.core.composing import settle_embedder
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import RunIdentity, deciding
 from ace_bench.core.method import Method
@@ -27,6 +26,7 @@ from ace_bench.runners.arena import GENERATOR, JUDGE
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.experiment import Mode
 from ace_bench.runners.observers import Tracker
+from ace_bench.runners.planning import settle_embedder
 from ace_bench.runners.settings import Settings, read_settings
 from ace_bench.store.folder import choose_folder
 from ace_bench.store.prompts import PromptSet

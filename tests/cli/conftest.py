@@ -10,10 +10,10 @@ import pytest
 
 from ace_bench.cli.main import start
 from ace_bench.cli.reproducing import reproduction, session
-from ace_bench.core.composing import Composer
 from ace_bench.report.experiments import load_experiments
 from ace_bench.report.paper.tables import load_paper
 from ace_bench.report.tables.results_index import ResultsIndex
+from ace_bench.runners.planning import Composer
 from tests.cli.serving import FileServer
 from tests.launching import ROOT
 
@@ -37,8 +37,8 @@ def one_composer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compose each configuration once for all tests."""
 
     def gathered(**settings: Any) -> ResultsIndex:
-        found = ResultsIndex(**settings)
-        found.__dict__.update(experiments=EXPERIMENTS, compose=compose)
+        found = ResultsIndex(**settings | {"compose": compose})
+        found.__dict__["experiments"] = EXPERIMENTS
         return found
 
     for module in (session, reproduction):

@@ -97,7 +97,7 @@ def chain():
 
 @pytest.mark.parametrize("fails", [pytest.param(False, marks=pytest.mark.thorough), True])
 def test_a_run_waits_for_the_one_it_needs(fails, tmp_path):
-    index = ResultsIndex(results=tmp_path, configs=ROOT / "configs")
+    index = ResultsIndex(results=tmp_path, compose=compose)
     index.__dict__["experiments"] = chain()
     settings = ["table=chain", "backbone=embedded", "seed=0,1", "limit=2", *(["budget.calls=1"] if fails else [])]
     request = read_request([*settings, f"results={tmp_path}"], index.experiments)

@@ -17,11 +17,12 @@ from omegaconf import OmegaConf
 from rich.console import Console
 
 from ace_bench.core.identity import RunIdentity, deciding
-from ace_bench.core.resources import configs_folder
+from ace_bench.core.resources import config_folders
 from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.overrides import Compose
 from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.report.tables.write import write_tables
+from ace_bench.runners.planning import Composer
 
 METRICS = {"appworld": "tgc", "finer": "accuracy", "formula": "accuracy", "ddxplus": "accuracy", "bird_sql": "judge"}
 CONTEXT = "c0ffee"
@@ -137,7 +138,7 @@ def main() -> None:
     """Measure."""
     say = Console().print
     results, count = Path(sys.argv[1]), int(sys.argv[2])
-    gathered = ResultsIndex(results=results, configs=configs_folder())
+    gathered = ResultsIndex(results=results, compose=Composer(config_folders()))
     planner = Planner(results, gathered.compose)
     rng = random.Random(0)
     names = [name for name, plan in gathered.experiments.by_name.items() if plan.rows and plan.layout == "table"]
@@ -149,7 +150,7 @@ def main() -> None:
         run = planned[place % len(planned)]
         planner.make(run, scores, extra=extra, seed=place // len(planned), sizes=[100] * 50)
     started, cpu = time.perf_counter(), time.process_time()
-    files = write_tables(ResultsIndex(results=results, configs=configs_folder()), results / "tables")
+    files = write_tables(ResultsIndex(results=results, compose=Composer(config_folders())), results / "tables")
     say(f"{len(files)} files in {time.perf_counter() - started:.1f} s, {time.process_time() - cpu:.1f} s of CPU time")
 
 

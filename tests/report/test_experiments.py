@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from ace_bench.core.composing import Composer
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.identity import deciding, usual_embedder
@@ -15,6 +14,7 @@ from ace_bench.report.experiments import Experiments, Need, PlannedRun, load_exp
 from ace_bench.report.matching import Runs
 from ace_bench.report.paper.tables import load_paper
 from ace_bench.report.records import find_runs
+from ace_bench.runners.planning import Composer
 from ace_bench.store.checksums import FILE as CHECKSUMS
 from tests.launching import ROOT, composed, launch, options
 from tests.report.synthetic import make_runs

@@ -2,20 +2,22 @@
 
 import json
 import shlex
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from ace_bench.cli.main import start
 from ace_bench.core.identity import deciding
-from ace_bench.core.resources import configs_folder
+from ace_bench.core.resources import config_folders
 from ace_bench.report.statistics import Point, compare, score_interval
 from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.report.tables.write import write_tables
+from ace_bench.runners.planning import Composer
 from tests.report.planned import Planner
 
 REAL = ("backbone=deepseek_v3_1",)
-SHARED = ResultsIndex(results=configs_folder(), configs=configs_folder())
+SHARED = ResultsIndex(results=Path(), compose=Composer(config_folders()))
 """For its experiments, and for configurations that are slow to compose."""
 
 BASE = [1.0] * 10 + [0.0] * 30
@@ -28,9 +30,7 @@ def planned(ref):
 
 
 def gathered(results, *extra):
-    found = ResultsIndex(results=results, configs=configs_folder(), extra=extra)
-    found.__dict__["compose"] = SHARED.compose
-    return found
+    return ResultsIndex(results=results, compose=SHARED.compose, extra=extra)
 
 
 def made(results, *which, extra=(), **shown):

@@ -106,7 +106,7 @@ class Reproduction:
         """Write the tables and figures of the request from the runs that exist; return the files."""
         request = self._request
         extra = (*((f"backbone={request.backbone}",) if request.backbone else ()), *request.overrides)
-        index = ResultsIndex(results=request.results, configs=self._index.configs, extra=extra)
+        index = ResultsIndex(results=request.results, compose=self._index.compose, extra=extra)
         tables = [name for name in request.names if not name.startswith("figure_")]
         files: list[Path] = []
         if tables:

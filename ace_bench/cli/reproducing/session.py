@@ -14,22 +14,23 @@ from ace_bench.cli.reproducing.listing import estimates, listing
 from ace_bench.cli.reproducing.manifest import Manifest
 from ace_bench.cli.reproducing.reproduction import Reproduction
 from ace_bench.cli.reproducing.request import EMBEDDED, Job, ReproduceRequest, jobs, read_request
-from ace_bench.core.resources import configs_folder
+from ace_bench.core.resources import config_folders, configs_folder
 from ace_bench.core.secrets import refuse_secret_arguments
 from ace_bench.report.tables.results_index import ResultsIndex
+from ace_bench.runners.planning import Composer
 
 
 def reproduce(options: argparse.Namespace) -> int:
     """List, estimate, show or make runs; returns the exit status. Raises ``AceBenchError`` for a mistake."""
     console = Console(highlight=False, soft_wrap=True)
-    index = ResultsIndex(results=Path("results"), configs=configs_folder())
+    index = ResultsIndex(results=Path("results"), compose=Composer(config_folders()))
     if options.list:
         console.print(listing(index.experiments))
         return 0
     refuse_secret_arguments(options.settings)
     request = read_request(options.settings, index.experiments, differences=options.differences)
     wanted = jobs(request, index.experiments)
-    check_settings(wanted, index.compose, index.configs)  # mistakes are reported before anything starts
+    check_settings(wanted, index.compose, configs_folder())  # mistakes are reported before anything starts
     if options.estimate:
         console.print(*estimates(wanted, index), sep="\n")
         return 0

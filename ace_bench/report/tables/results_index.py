@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from ace_bench.core.composing import Composer
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.resources import config_folders, options
 from ace_bench.report.experiments import Experiments, load_experiments
 from ace_bench.report.matching import Runs
 from ace_bench.report.overrides import Compose, fits, read_setting
@@ -21,10 +19,10 @@ from ace_bench.report.tables.variants import Selection
 
 @dataclass(frozen=True, kw_only=True)
 class ResultsIndex:
-    """All runs under ``results``; ``configs`` is the folder of ``config.yaml``, ``extra`` override all plans."""
+    """All runs under ``results``; ``compose`` plans the experiments' runs, ``extra`` overrides all of them."""
 
     results: Path
-    configs: Path
+    compose: Compose
     extra: tuple[str, ...] = ()
 
     @cached_property
@@ -60,17 +58,7 @@ class ResultsIndex:
                 self.compose([*chosen, setting.override])
             except ConfigError:
                 group = setting.path[0]
-                options = (f"{group}={file.stem}" for file in sorted((self.configs / group).glob("*.yaml")))
-                if not any(fits(self.compose, [*chosen, option, setting.override]) for option in options):
+                others = (f"{group}={name}" for name in options(group, config_folders()))
+                if not any(fits(self.compose, [*chosen, option, setting.override]) for option in others):
                     raise
         return self.extra
-
-    @cached_property
-    def compose(self) -> Compose:
-        """Composes each configuration once: seeds share theirs."""
-        composer = lru_cache(maxsize=None)(Composer([self.configs]))
-
-        def compose(overrides: Sequence[str]) -> Mapping[str, Any]:
-            return composer(tuple(overrides))
-
-        return compose

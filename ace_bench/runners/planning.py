@@ -33,11 +33,12 @@ _HYDRA = "hydra"
 class Composer:
     """Composes configurations with one set of parsed files, and without Hydra's own settings.
 
-    ``hydra.compose`` parses all files again for every configuration: the paper's 80 plans take it 10 s, this 1 s.
+    ``hydra.compose`` parses all files again for every configuration, which takes five times as long for the paper's
+    80 plans. Each configuration is composed once; do not change what is returned.
     """
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        """``folders`` is Hydra's search path: the first folder holds ``config.yaml``."""
+        """``folders`` are searched in order; the first one holds ``config.yaml``."""
         version.setbase("1.3")
         Plugins.instance()  # registers what reads ``file://``
         path = ConfigSearchPathImpl()
@@ -47,9 +48,13 @@ class Composer:
         self._loader = _Loader(path)
         self._parse = cache(OverridesParser.create().parse_override)
         self._choose = cache(self._chosen)
+        self._compose = cache(self._composed)
 
     def __call__(self, overrides: Sequence[str]) -> Mapping[str, Any]:
         """Return the whole configuration, resolved; raises ``ConfigError`` for an override that does not fit."""
+        return self._compose(tuple(overrides))
+
+    def _composed(self, overrides: tuple[str, ...]) -> Mapping[str, Any]:
         try:
             parsed = [self._parse(override) for override in overrides]
             self._loader.validate_sweep_overrides_legal(parsed, RunMode.RUN, from_shell=False)
