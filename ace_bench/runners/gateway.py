@@ -15,7 +15,8 @@ from ace_bench.core.types import Completion, Message, Record, Stage
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.stopping import Stop
 from ace_bench.runners.unanswered import FaultRule, Outage
-from ace_bench.store.calls import CallLog, PaidReply, call_name
+from ace_bench.store.call_log import CallLog, PaidReply
+from ace_bench.store.requests import PreparedRequest
 from ace_bench.store.responses import Responses, response_key
 
 
@@ -35,8 +36,8 @@ class Caller:
 class CallGateway:
     """Lets a call through if it was not made before, the budget allows it and nobody asked to stop.
 
-    A call is known by its session, role, prompt and how often that prompt was sent in the session: a run that is
-    killed and continued asks the same questions in the same sessions and gets the recorded replies for free.
+    A call is known by its session, role, the hash of all that it asks, and how often that was asked in the session: a
+    run that is killed and continued asks the same in the same sessions and gets the recorded replies for free.
 
     A call that the backbone leaves unanswered raises ``CallLost``, unless ``faults`` accepts that as an answer.
     """
@@ -68,7 +69,9 @@ class CallGateway:
         self, backbone: Backbone, messages: Sequence[Message], caller: Caller, schema: Record | None
     ) -> Completion:
         """Return the recorded reply of this call, or make it and record it."""
-        name = call_name(caller.session, caller.role, messages)
+        settings = {"backbone": backbone.name, **backbone.identity, "seed": self._seed}
+        request = self._calls.prepare(caller.session, caller.role, messages, schema=schema, settings=settings)
+        name = request.name
         with self._lock:
             repetition = self._seen[name]
             self._seen[name] += caller.repeats
@@ -78,14 +81,14 @@ class CallGateway:
             if known.fault is not None:
                 raise RolloutFault(known.fault)
             return known.completion
-        pay = partial(self._pay, call_id, backbone, messages, caller, schema)
+        pay = partial(self._pay, call_id, backbone, request, caller.stage)
         if self._responses is None:
             return pay()
-        key = response_key(backbone.identity, messages, schema=schema, seed=self._seed, repetition=repetition)
+        key = response_key(backbone.identity, request.messages, schema=schema, seed=self._seed, repetition=repetition)
         with self._responses.claimed(key, self._stop.check):
             shared = self._responses.find(key)
             if shared is not None:
-                self._record(call_id, PaidReply(completion=shared), caller)
+                self._calls.add(call_id, PaidReply(completion=shared), stage=caller.stage, request=request)
                 return shared
             completion = pay()
             self._responses.add(key, completion)
@@ -102,38 +105,35 @@ class CallGateway:
         with self._lock:
             self._seen.clear()
 
-    def _pay(
-        self, call_id: str, backbone: Backbone, messages: Sequence[Message], caller: Caller, schema: Record | None
-    ) -> Completion:
+    def _pay(self, call_id: str, backbone: Backbone, request: PreparedRequest, stage: Stage) -> Completion:
         """Make a call within the budget."""
         self._admit()
         try:
-            return self._ask(call_id, backbone, messages, caller, schema)
+            return self._ask(call_id, backbone, request, stage)
         finally:
             with self._lock:
                 self._under_way -= 1
 
-    def _ask(
-        self, call_id: str, backbone: Backbone, messages: Sequence[Message], caller: Caller, schema: Record | None
-    ) -> Completion:
+    def _ask(self, call_id: str, backbone: Backbone, request: PreparedRequest, stage: Stage) -> Completion:
         """Make a call and record what it cost, whatever comes of it."""
+        add = partial(self._calls.add, call_id, stage=stage, request=request)
         try:
-            completion = _clean(backbone.complete(messages, role=caller.role, session=caller.session, schema=schema))
+            reply = backbone.complete(
+                request.messages, role=request.role, session=request.session, schema=request.schema
+            )
         except RolloutFault as error:
             if error.paid is not None:
-                self._record(call_id, PaidReply(completion=_clean(error.paid), fault=error.fault), caller)
+                add(PaidReply(completion=_clean(error.paid), fault=error.fault))
             if self.faults.is_answer(error.fault):
                 self._outage.answered(backbone)
                 raise
             self._outage.unanswered(backbone, error.fault)
             self._stop.check()
             raise CallLost(error.fault) from error
-        self._record(call_id, PaidReply(completion=completion), caller)
+        completion = _clean(reply)
+        add(PaidReply(completion=completion))
         self._outage.answered(backbone)
         return completion
-
-    def _record(self, call_id: str, recorded: PaidReply, caller: Caller) -> None:
-        self._calls.add(call_id, recorded, stage=caller.stage, role=caller.role, session=caller.session)
 
     def _admit(self) -> None:
         self._stop.check()

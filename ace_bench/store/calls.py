@@ -1,138 +1,150 @@
-"""The calls of a run: each one kept with its reply the moment it is paid for, and never made twice."""
+"""The calls of a run folder as they were made, with their exact messages: all that a report or a notebook needs."""
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
+from ace_bench.core.errors import StoreError
 from ace_bench.core.typed import decoder_of
-from ace_bench.core.types import Completion, Fault, Message, Stage
-from ace_bench.store.files import WriteGate
-from ace_bench.store.ledger import Ledger
-from ace_bench.store.lines import AppendLog
-
-
-@dataclass(frozen=True, kw_only=True)
-class PaidReply:
-    """A reply that was paid for; ``fault`` says why it could not be used, where it could not."""
-
-    completion: Completion
-    fault: Fault | None = None
-
-
-_END = 4096
-"""Characters at either end of a message that enter a call's checksum."""
-
-
-def call_name(session: str, role: str, messages: Sequence[Message]) -> str:
-    """Name a call by who asks what in which session; a number behind it tells how often that was asked before."""
-    # The session holds the digest of the context; the checksum only guards against another prompt set or sample. Ends
-    # and length do for that: reading a whole playbook at every call would cost more than all the rest of the harness.
-    value = 0
-    for message in messages:
-        content = message.content
-        known = f"{message.role} {len(content)} {content[:_END]} {content[-_END:]}"
-        value = zlib.crc32(known.encode(errors="replace"), value)
-    return f"{session}/{role}/{value:08x}"
+from ace_bench.core.types import Completion, Fault, Stage
+from ace_bench.store.call_log import FILE
+from ace_bench.store.lines import Lines, read_lines
+from ace_bench.store.requests import Request, StoredRequest, request_of, text_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class CallRecord:
-    """One line of ``calls.jsonl``."""
+    """A recorded call: what was sent, what came back, and what it cost.
+
+    ``at`` is the Unix time at which the reply was recorded. ``request`` is ``None`` where it cannot be restored.
+    """
 
     id: str
     stage: Stage
     role: str
     session: str
+    at: float | None
+    request: Request | None
     completion: Completion
     fault: Fault | None
 
 
-class _About(msgspec.Struct):
+@dataclass(frozen=True, kw_only=True)
+class StoredCall:
+    """A line of ``calls.jsonl``; ``stored`` is ``None`` in files of versions that kept no prompts."""
+
+    record: CallRecord
+    stored: StoredRequest | None
+
+    @property
+    def digest(self) -> str:
+        """The digest of the request, by which later ones refer to it."""
+        return self.record.id.rpartition("/")[0].rpartition("/")[2]
+
+
+class _Line(msgspec.Struct):
     id: str
     stage: Stage
     role: str
     session: str
+    at: float | None = None
     fault: Fault | None = None
+    request: StoredRequest | None = None
 
 
-def parse_call(line: bytes) -> CallRecord:
-    """Read a line of ``calls.jsonl``; raises ``ValueError``."""
-    about: _About = decoder_of(_About).decode(line)
-    completion: Completion = decoder_of(Completion).decode(line)
-    return CallRecord(
-        id=about.id,
-        stage=about.stage,
-        role=about.role,
-        session=about.session,
-        completion=completion,
-        fault=about.fault,
-    )
+def read_calls(folder: str | Path) -> Iterator[CallRecord]:
+    """Yield every call of a run folder, running or finished, in the order in which they were recorded.
 
-
-class CallLog:
-    """``calls.jsonl``: replies by call id, with the ledger over them.
-
-    The prompt itself is not kept: it can be made again from the context step, ``samples.json`` and ``prompts/``, and
-    writing a whole playbook at every call would let the folder grow by the playbook instead of the delta.
-
-    A call that the backbone did not answer is kept for what it cost; when it is asked again, the later line counts.
+    Needs neither templates nor code nor settings of the run, and keeps few prompts in memory at once. Raises
+    ``StoreError`` where a line is damaged or missing, or the messages of a call are not kept.
     """
+    path = Path(folder) / FILE
+    for record in restored(stored_calls(Path(folder)).check().entries):
+        if record.request is None:
+            raise StoreError(
+                f"{path} does not hold the messages of {record.id}: an older version of ace-bench wrote it, or it was "
+                "changed; repeat the run in a new folder with resume=false"
+            )
+        yield record
 
-    def __init__(self, path: Path, gate: WriteGate | None = None):
-        self.ledger = Ledger()
-        self._log = AppendLog(
-            path,
-            parse_call,
-            gate=gate,
-            meaning="the calls that are gone are made again, and what may rest on them is done again over the others",
-        )
-        self.lost = self._log.found.lost
-        """Numbers of the lines that damage took."""
-        self._by_id: dict[str, PaidReply] = {}
-        for record in self._log.found.entries:
-            recorded = PaidReply(completion=record.completion, fault=record.fault)
-            self._enter(record.id, recorded, record.stage, record.role)
 
-    @property
-    def made(self) -> int:
-        """Number of calls recorded, unanswered ones included."""
-        return self._log.count
+def stored_calls(folder: Path) -> Lines[StoredCall]:
+    """Read the lines of a run folder's calls, whatever their state; raises ``StoreError`` for an unreadable file."""
+    return read_lines(folder / FILE, _parse)
 
-    def find(self, call_id: str) -> PaidReply | None:
-        """Return what an earlier process of this run got for a call."""
-        return self._by_id.get(call_id)
 
-    def add(self, call_id: str, recorded: PaidReply, *, stage: Stage, role: str, session: str) -> None:
-        """Keep a call that was just made; raises ``FolderUnwritable``."""
-        record = {
-            "id": call_id,
-            "stage": stage.value,
-            "role": role,
-            "session": session,
-            **msgspec.to_builtins(recorded.completion),
-            "fault": msgspec.to_builtins(recorded.fault),
-        }
-        self._log.append(record)
-        self._enter(call_id, recorded, stage, role)
+def restored(calls: Sequence[StoredCall]) -> Iterator[CallRecord]:
+    """Yield calls with their requests, as far as they can be restored."""
+    texts = _Texts(calls)
+    for place, call in enumerate(calls):
+        text = texts.at(place)
+        if call.stored is None or text is None:
+            yield call.record
+        else:
+            yield replace(call.record, request=request_of(call.stored, text, call.digest))
 
-    def settle(self) -> None:
-        """Put the file in order after damage; raises ``FolderUnwritable``."""
-        self._log.settle()
 
-    def sync(self) -> None:
-        """Flush to the disk itself."""
-        self._log.sync()
+def _parse(line: bytes) -> StoredCall:
+    found: _Line = decoder_of(_Line).decode(line)
+    completion: Completion = decoder_of(Completion).decode(line)
+    record = CallRecord(
+        id=found.id,
+        stage=found.stage,
+        role=found.role,
+        session=found.session,
+        at=found.at,
+        request=None,
+        completion=completion,
+        fault=found.fault,
+    )
+    return StoredCall(record=record, stored=found.request)
 
-    def close(self) -> None:
-        """Close the file."""
-        self._log.close()
 
-    def _enter(self, call_id: str, recorded: PaidReply, stage: Stage, role: str) -> None:
-        self._by_id[call_id] = recorded
-        answered = recorded.fault is None or not recorded.fault.unanswered
-        self.ledger.add(stage, role, recorded.completion, answered=answered)
+class _Texts:
+    """The texts of requests, each kept only while a later request refers to it."""
+
+    def __init__(self, calls: Sequence[StoredCall]):
+        self._stored = [call.stored for call in calls]
+        places: dict[str, list[int]] = {}
+        for place, call in enumerate(calls):
+            places.setdefault(call.digest, []).append(place)
+        self._bases = [_base(stored, place, places) for place, stored in enumerate(self._stored)]
+        self._last_use = {base: place for place, base in enumerate(self._bases) if base is not None}
+        self._texts: dict[int, str | None] = {}
+
+    def at(self, place: int) -> str | None:
+        """Return the text of a request, ``None`` where it rests on one that is gone. Places are visited in order."""
+        chain: dict[int, StoredRequest | None] = {}
+        at: int | None = place
+        while at is not None and at not in self._texts and at not in chain:
+            chain[at] = self._stored[at]
+            at = self._bases[at]
+        text = self._texts.get(at) if at is not None else ""
+        for at, stored in reversed(chain.items()):
+            text = _text(stored, text, self._bases[at])
+            if text is None or self._last_use.get(at, -1) > place:
+                self._texts[at] = text
+        base = self._bases[place]
+        if base is not None and self._last_use[base] == place:
+            self._texts.pop(base, None)
+        return text
+
+
+def _text(stored: StoredRequest | None, base_text: str | None, base: int | None) -> str | None:
+    if stored is None or base_text is None or (stored.base is not None and base is None):
+        return None
+    return text_of(stored, base_text)
+
+
+def _base(stored: StoredRequest | None, place: int, places: dict[str, list[int]]) -> int | None:
+    """Return where the base of a request stands: before it, or behind it where the line was damaged and made again."""
+    found = places.get(stored.base, []) if stored is not None and stored.base is not None else []
+    before = bisect_left(found, place)
+    if before:
+        return found[before - 1]
+    return next((one for one in found[before:] if one != place), None)

@@ -14,7 +14,8 @@ from filelock import FileLock, Timeout
 
 from ace_bench.core.errors import FolderUnwritable, StoreError
 from ace_bench.core.types import Record
-from ace_bench.store.calls import CallLog
+from ace_bench.store.call_log import FILE as CALLS
+from ace_bench.store.call_log import CallLog
 from ace_bench.store.checksums import Checksums
 from ace_bench.store.files import DRAFT, WriteGate, replace_files, sync, sync_folders
 from ace_bench.store.journal import Journal
@@ -69,7 +70,7 @@ class RunFolder:
             for draft in path.rglob(f"*{DRAFT}"):  # of a process that was killed
                 draft.unlink()
             self._checksums = opened.enter_context(contextlib.closing(Checksums(path, self.gate)))
-            self.calls = opened.enter_context(contextlib.closing(CallLog(path / "calls.jsonl", self.gate)))
+            self.calls = opened.enter_context(contextlib.closing(CallLog(path / CALLS, self.gate)))
             self.journal = Journal(path / "journal.jsonl", self.calls, self.gate)
             opened.enter_context(contextlib.closing(self.journal))
             self.calls.settle()  # only now: while numbers are missing there, it is known what may rest on them

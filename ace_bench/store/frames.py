@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from ace_bench.core.errors import StoreError
 from ace_bench.core.typed import decoder_of
+from ace_bench.store.calls import restored, stored_calls
+from ace_bench.store.journal import parse_journal
 from ace_bench.store.lines import SEAL, read_lines
 
 if TYPE_CHECKING:
@@ -24,26 +28,37 @@ class Frames:
     calls: pd.DataFrame
 
 
-def load_frames(folder: str | Path) -> Frames:
+def load_frames(folder: str | Path, *, prompts: bool = False) -> Frames:
     """Load a run folder, running or finished; needs no lock and changes nothing.
 
-    Damaged lines are left out with a warning. Raises ``StoreError``.
+    With ``prompts`` the frame of the calls also has ``messages`` (a list of role and content), ``schema`` and
+    ``settings``: exactly what was sent. In long runs they need much memory; ``read_calls`` goes through them one by
+    one. Damaged lines are left out with a warning. Raises ``StoreError``.
     """
     import pandas as pd
 
     root = Path(folder)
     if not (root / "journal.jsonl").exists():
         raise StoreError(f"{root} is no run folder: it holds no journal.jsonl; give the folder a run printed last")
-    journal, calls = (_records(root / name) for name in ("journal.jsonl", "calls.jsonl"))
-    flat = {
-        kind: pd.json_normalize([line for line in journal if line.get("kind") == kind], max_level=1)
-        for kind in ("rollout", "step")
-    }
-    return Frames(rollouts=flat["rollout"], steps=flat["step"], calls=pd.json_normalize(calls, max_level=1))
+    journal = read_lines(root / "journal.jsonl", parse_journal)
+    calls = stored_calls(root)
+    for found in (journal, calls):
+        if found.problems:
+            warnings.warn(f"{found.summary}: left out", stacklevel=2)
+    rows = [_row(line) for line in journal.lines]
+    flat = {kind: [row for row in rows if row["kind"] == kind] for kind in ("rollout", "step")}
+    frame = pd.json_normalize([_row(line) for line in calls.lines], max_level=1)
+    if prompts:
+        requests = [msgspec.to_builtins(call.request) for call in restored(calls.entries)]
+        for name in ("messages", "schema", "settings"):
+            frame[name] = pd.Series([request and request[name] for request in requests], dtype=object)
+    return Frames(
+        rollouts=pd.json_normalize(flat["rollout"], max_level=1),
+        steps=pd.json_normalize(flat["step"], max_level=1),
+        calls=frame,
+    )
 
 
-def _records(path: Path) -> list[dict[str, Any]]:
-    found = read_lines(path, decoder_of(dict[str, Any]).decode)
-    if found.problems:
-        warnings.warn(f"{found.summary}: left out", stacklevel=3)
-    return [{key: value for key, value in record.items() if key not in SEAL} for record in found.entries]
+def _row(line: bytes) -> dict[str, Any]:
+    fields: dict[str, Any] = decoder_of(dict[str, Any]).decode(line)
+    return {name: value for name, value in fields.items() if name not in (*SEAL, "request")}

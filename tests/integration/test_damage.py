@@ -8,6 +8,7 @@ import pytest
 from ace_bench.cli.main import start
 from ace_bench.core.errors import StoreError
 from ace_bench.report.records import find_runs, read_run
+from ace_bench.store.calls import read_calls
 from ace_bench.store.checksums import FILE as CHECKSUMS
 from ace_bench.store.frames import load_frames
 from tests.launching import launch
@@ -183,6 +184,7 @@ def test_a_damaged_file_is_told_and_the_run_goes_on(damage, name, settings, runs
     assert "This run is finished" in capsys.readouterr().out
     if settings == STOPPED or name not in LOGS:  # those of a finished run are not written any more
         assert read_run(folder).state == "finished"
+        assert all(call.request.messages for call in read_calls(folder))
         look(folder)
         assert report(folder)[0] == 0
 

@@ -17,7 +17,7 @@ from ace_bench.integrations.chat_model import BackboneChatModel
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.stopping import Stop
-from ace_bench.store.calls import CallLog
+from ace_bench.store.call_log import CallLog
 from ace_bench.tasks.catalog import make_task
 from ace_rehearsal.reader import EmbeddedBackbone
 from tests.launching import launch

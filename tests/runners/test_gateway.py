@@ -10,7 +10,7 @@ from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.stopping import Stop
-from ace_bench.store.calls import CallLog
+from ace_bench.store.call_log import CallLog
 
 
 class Counting:

@@ -4,8 +4,9 @@ import sys
 import pytest
 
 from ace_bench.core.errors import StoreError
-from ace_bench.core.types import Attempt, Completion, Grade, Stage, Usage
-from ace_bench.store.calls import PaidReply
+from ace_bench.core.types import Attempt, Completion, Grade, Message, Stage, Usage
+from ace_bench.store.call_log import PaidReply
+from ace_bench.store.calls import read_calls
 from ace_bench.store.folder import RunFolder, choose_folder
 from ace_bench.store.frames import load_frames
 from ace_bench.store.journal import RolloutRecord, StepRecord
@@ -43,7 +44,9 @@ def written(path):
     folder.journal.add_step(STEP)
     usage = Usage(prompt=10, completion=2, cached=None, usd=0.5)
     reply = Completion(text="hi", usage=usage, seconds=0.2, waited=1.0, model="m")
-    folder.calls.add("id-1", PaidReply(completion=reply), stage=Stage.ADAPT, role="generator", session="s")
+    asked = [Message(role="user", content="Why?")]
+    request = folder.calls.prepare("s", "generator", asked, schema={"type": "object"}, settings={"model": "m"})
+    folder.calls.add(f"{request.name}/0", PaidReply(completion=reply), stage=Stage.ADAPT, request=request)
     folder.close()
 
 
@@ -52,7 +55,8 @@ def test_a_reopened_folder_knows_all_it_was_told(tmp_path):
     folder = RunFolder(tmp_path)
     assert folder.journal.rollouts == {RECORD.key: RECORD}
     assert folder.journal.steps == [STEP]
-    reply = folder.calls.find("id-1").completion
+    (call,) = read_calls(tmp_path)
+    reply = folder.calls.find(call.id).completion
     assert (reply.text, reply.usage.prompt, reply.usage.cached) == ("hi", 10, None)
     assert folder.calls.find("id-2") is None
     account = folder.calls.ledger.roles(Stage.ADAPT)["generator"]
@@ -114,5 +118,10 @@ def test_frames_hold_a_row_a_rollout_step_and_call(tmp_path):
     assert frames.rollouts.loc[0, "attempt.answer"] == "a"
     assert frames.steps.loc[0, "context_size"] == 1
     assert frames.calls.loc[0, "usage.prompt"] == 10
+    assert "messages" not in frames.calls
+    with_prompts = load_frames(tmp_path, prompts=True).calls
+    assert with_prompts.loc[0, "messages"] == [{"role": "user", "content": "Why?"}]
+    assert with_prompts.loc[0, "schema"] == {"type": "object"}
+    assert with_prompts.loc[0, "settings"] == {"model": "m"}
     with pytest.raises(StoreError, match="no run folder"):
         load_frames(tmp_path / "contexts")

@@ -18,7 +18,7 @@ from ace_bench.core.types import Message, Stage
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.stopping import Stop
-from ace_bench.store.calls import CallLog
+from ace_bench.store.call_log import CallLog
 from ace_bench.store.prices import PriceCard
 
 CALLS, THREADS = 441, 64

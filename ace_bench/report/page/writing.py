@@ -6,22 +6,25 @@ import base64
 import hashlib
 import html
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 
 import msgspec
 
+from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Record
 from ace_bench.report.page.comparing import comparison
-from ace_bench.report.page.gathering import gather
-from ace_bench.report.records import RunSummary
+from ace_bench.report.page.run_data import run_data
+from ace_bench.report.records import Damaged, RunSummary
 
 _SCRIPTS = ("dom", "data", "charts", "lists", "summary", "context", "rollouts", "compare", "main")
 """In the order in which they need each other."""
 
 
-def report_page(runs: Sequence[RunSummary]) -> str:
-    """Return the report of one or several runs as HTML; raises ``StoreError``.
+def report_page(runs: Sequence[RunSummary], damaged: Sequence[Damaged] = ()) -> str:
+    """Return the report of one or several runs as HTML; a run that cannot be read costs one row of its table.
+
+    Raises ``StoreError`` where none of them can be read.
 
     Data is deflated and written in base64, so nothing that a model wrote can end its block or reach the parser; the
     page's script puts it in place as text. The policy lets only this script and this style through, and no request.
@@ -32,16 +35,41 @@ def report_page(runs: Sequence[RunSummary]) -> str:
         f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; base-uri 'none'; "
         "form-action 'none'"
     )
-    several: Record = {"comparison": comparison(runs) if len(runs) > 1 else None, "runs": len(runs)}
-    blocks = {"data-report": several, **{f"data-run-{place}": gather(run) for place, run in enumerate(runs)}}
-    data = "\n".join(_block(name, value) for name, value in blocks.items())
-    names = " · ".join(dict.fromkeys(f"{run.task} {run.method} {run.mode}" for run in runs))
+    shown, unreadable = _read(runs, damaged)
+    data = "\n".join(_block(name, value) for name, value in _values(shown, unreadable).items())
+    names = " · ".join(dict.fromkeys(f"{run.task} {run.method} {run.mode}" for run, _ in shown))
     parts = {"policy": policy, "title": html.escape(names), "style": style, "data": data, "script": script}
     page = _asset("page.html")
     for name, text in parts.items():
         before, after = page.split(f"<!-- {name} -->")  # one by one: no part may fill the place of another
         page = before + text + after
     return page
+
+
+def _read(
+    runs: Sequence[RunSummary], damaged: Sequence[Damaged]
+) -> tuple[list[tuple[RunSummary, Record]], list[Damaged]]:
+    """Return the runs that can be read with their data, and the others."""
+    shown, unreadable = [], [*damaged]
+    for run in runs:
+        try:
+            shown.append((run, run_data(run)))
+        except (StoreError, DataError) as error:
+            unreadable.append(Damaged(folder=run.folder, reason=str(error)))
+    if not shown:
+        raise StoreError(unreadable[0].reason)
+    return shown, unreadable
+
+
+def _values(shown: Sequence[tuple[RunSummary, Record]], unreadable: Sequence[Damaged]) -> Mapping[str, Record]:
+    """Return what the page's blocks of data hold, by their ids."""
+    several = len(shown) + len(unreadable) > 1
+    head = {
+        "comparison": comparison([run for run, _ in shown]) if several else None,
+        "runs": len(shown),
+        "unreadable": [{"folder": str(one.folder), "reason": one.reason} for one in unreadable],
+    }
+    return {"data-report": head, **{f"data-run-{place}": data for place, (_, data) in enumerate(shown)}}
 
 
 def _asset(name: str) -> str:

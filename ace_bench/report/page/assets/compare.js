@@ -1,10 +1,11 @@
 /** Several runs side by side: results, the paired test of two of them, and who is right where. */
 class CompareView {
-  constructor(runs, { scores, pairs }) {
+  constructor(runs, { scores, pairs }, unreadable) {
     this.runs = runs;
+    this.unreadable = unreadable;
     this.scores = scores;
     this.pairs = pairs;
-    this.ours = 1;
+    this.ours = runs.length > 1 ? 1 : 0;
     this.base = 0;
     this.only = "differ";
     const options = runs.map((run, place) => [place, `${place + 1}: ${run.name}`]);
@@ -25,13 +26,13 @@ class CompareView {
   table() {
     const heads = ["run", "", "score", "95% interval", "before", "faults", "context tokens", "calls", "tokens in", "cached", "dollars"];
     return el("table", {}, el("caption", {}, "Results"), el("thead", {}, el("tr", {}, heads.map((name) => el("th", { scope: "col" }, name)))),
-      el("tbody", {}, this.runs.map((run, place) => {
+      el("tbody", {}, [...this.runs.map((run, place) => {
         const { headline, context } = run.metrics;
         const total = sums(run.calls);
         const failed = run.rollouts.filter((rollout) => rollout.fault).length;
         const cells = [headline ? headline.after.toFixed(2) : "n/a", headline && headline.ci95 ? headline.ci95.map((bound) => bound.toFixed(2)).join(" to ") : "n/a", headline && typeof headline.before === "number" ? headline.before.toFixed(2) : "—", shown(failed), context ? shown(context.tokens) : "n/a", shown(total.calls), shown(total.in), share(total), shown(total.usd, 4)];
         return el("tr", {}, el("th", { scope: "row" }, el("a", { href: link(run, "summary") }, `${place + 1}: ${run.name}`)), el("td", {}, run.marks.map((mark) => el("span.tag.mark", {}, mark))), cells.map((cell) => el("td", {}, cell)));
-      })));
+      }), ...this.unreadable.map(({ folder, reason }) => el("tr", {}, el("th", { scope: "row" }, folder), el("td", {}, el("span.tag.mark", {}, "unreadable")), el("td.reason", { colspan: heads.length - 2 }, reason)))]));
   }
 
   /** The test of run ours against run base, turned round where it was made the other way. */

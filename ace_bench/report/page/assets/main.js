@@ -6,9 +6,10 @@ function link(run, view, more = {}) {
 const VIEWS = [["summary", "Summary"], ["context", "Context"], ["rollouts", "Rollouts"]];
 
 class Page {
-  constructor(count, comparison) {
-    this.count = count;
+  constructor({ runs, comparison, unreadable }) {
+    this.count = runs;
     this.comparison = comparison;
+    this.unreadable = unreadable;
     this.runs = new Map();
     this.made = new Map();
     this.turn = 0;
@@ -46,7 +47,7 @@ class Page {
         summary: () => ({ root: summaryView(run) }),
         context: () => new ContextView(run),
         rollouts: () => new RolloutsView(run),
-        compare: async () => new CompareView(await Promise.all(Array.from({ length: this.count }, (_, place) => this.run(place))), this.comparison),
+        compare: async () => new CompareView(await Promise.all(Array.from({ length: this.count }, (_, place) => this.run(place))), this.comparison, this.unreadable),
       };
       this.made.set(key, await builders[name]());
     }
@@ -69,5 +70,5 @@ class Page {
 }
 
 unpack("data-report")
-  .then(({ runs, comparison }) => new Page(runs, comparison).follow())
+  .then((report) => new Page(report).follow())
   .catch((error) => document.getElementById("view").replaceChildren(el("p.warning", {}, `The report cannot be shown: ${error}`)));

@@ -86,7 +86,7 @@ class RolloutsView {
     const cost = [`${shown(usage.prompt)} in`, `${shown(usage.cached)} cached`, `${shown(usage.completion)} out`, `${seconds.toFixed(2)} s`, retries ? plural(retries, "retry").replace("retrys", "retries") : "", replayed ? "replayed" : ""];
     return el("section.call", {}, el("h4", {}, role, " ", el("span.note", {}, cost.filter(Boolean).join(" · "))),
       fault && el("p.warning", {}, `Could not be used: ${fault.kind}. ${fault.message}`),
-      prompt ? lazy("Prompt", () => this.prompt(call)) : el("p.note", {}, "The prompt could not be made again."),
+      prompt ? lazy("Prompt", () => this.prompt(call)) : el("p.note", {}, "The prompt is not kept."),
       lazy("Reply", () => el("pre.text", {}, tidyJson(reply)), { open: false }));
   }
 

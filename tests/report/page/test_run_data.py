@@ -3,14 +3,16 @@
 import base64
 import json
 import re
+import shutil
 import zlib
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ace_bench.core.errors import StoreError
 from ace_bench.report.histories import history
-from ace_bench.report.page.gathering import gather
+from ace_bench.report.page.run_data import run_data
 from ace_bench.report.page.texts import Texts
 from ace_bench.report.page.writing import report_page
 from ace_bench.report.records import read_run
@@ -38,12 +40,17 @@ def unfolded(texts, chain):
         yield lines
 
 
-def told_prompts(data):
+def shown_prompts(data):
     prompts = {}
     for call in data["calls"]:
         assert call["prompt"] is not None
         chain = prompts.setdefault(call["role"], list(unfolded(data["texts"], call["role"])))
         yield call["role"], call["session"], "\n".join(chain[call["prompt"]["at"]])
+
+
+def unpacked_block(page, name):
+    data = re.search(rf'id="{name}">([A-Za-z0-9+/=]*)</script>', page)
+    return json.loads(zlib.decompress(base64.b64decode(data[1])))
 
 
 @given(st.lists(st.lists(st.sampled_from(["", "a", "b", "c\u2028", "d e"]), max_size=8).map("\n".join), max_size=8))
@@ -70,63 +77,64 @@ def test_texts_come_out_as_they_went_in(texts):
 )
 def test_prompts_are_those_that_were_sent(overrides, tmp_path):
     ran, sent = recorded_prompts(tmp_path, *FINER, "limit=6", *overrides)
-    assert sorted(told_prompts(gather(read_run(ran.folder)))) == sent
+    assert sorted(shown_prompts(run_data(read_run(ran.folder)))) == sent
 
 
 def test_prompts_that_were_cut_to_fit_are_shown_as_cut(tmp_path):
     ran, sent = recorded_prompts(tmp_path, *FINER, "limit=8", "mode.epochs=1", longest=6_500)
     assert ran.metrics["dropped_items"]["evaluate"] > 0
-    assert sorted(told_prompts(gather(read_run(ran.folder)))) == sent
+    assert sorted(shown_prompts(run_data(read_run(ran.folder)))) == sent
 
 
-def test_a_prompt_that_does_not_fit_its_call_is_not_shown(ace, tmp_path):
+def test_a_report_needs_nothing_but_the_records(ace, tmp_path):
+    folder = copied(ace, tmp_path / "seed0")
+    shutil.rmtree(folder / "prompts")
+    settings = (folder / "config.yaml").read_text()
+    (folder / CHECKSUMS).unlink()
+    (folder / "config.yaml").write_text(settings.replace("ace_bench.methods.ace.method.Ace", "gone.Method"))
+    whole, data = run_data(read_run(ace)), run_data(read_run(folder))
+    assert {key: data[key] for key in ("calls", "texts", "steps", "notes")} == {
+        key: whole[key] for key in ("calls", "texts", "steps", "notes")
+    }
+
+
+def test_prompts_of_runs_that_kept_none_are_missing_and_the_page_says_so(ace, tmp_path):
+    folder = copied(ace, tmp_path / "seed0")
+    changed(folder, "calls.jsonl", lambda line: line.pop("request"))
+    data = run_data(read_run(folder))
+    assert not any(call["prompt"] for call in data["calls"])
+    assert f"The prompts of {len(data['calls'])} of {len(data['calls'])} calls are not shown" in " ".join(data["notes"])
+
+
+def test_a_context_of_an_unknown_kind_is_shown_as_json(ace, tmp_path):
     folder = copied(ace, tmp_path / "seed0")
     (folder / CHECKSUMS).unlink()
-    template = folder / "prompts" / "qa" / "reflector.j2"
-    template.write_text(template.read_text().replace("{% block user %}", "{% block user %}Be kind. "))
-    calls = gather(read_run(folder))["calls"]
-    assert {call["role"] for call in calls if call["prompt"] is None} >= {"reflector"}
-    assert all(call["prompt"] for call in calls if call["stage"] == "evaluate")
+    initial = folder / "contexts" / "initial.json"
+    initial.write_text(initial.read_text().replace('"playbook"', '"garden"'))
+    data = run_data(read_run(folder))
+    assert data["kind"] == "garden"
+    assert "contexts of kind 'garden'" in " ".join(data["notes"])
+    first, *changes = ("\n".join(lines) for lines in unfolded(data["texts"], "context"))
+    assert json.loads(first) == json.loads(initial.read_text())
+    journal = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
+    assert list(map(json.loads, changes)) == [line["patch"] for line in journal if line["kind"] == "step"]
 
 
-@pytest.mark.parametrize(
-    ("spoil", "said"),
-    [
-        (lambda folder: (folder / "samples.json").unlink(), "did not keep what prompts are made from"),
-        (lambda folder: (folder / "prompts" / "qa" / "generator.j2").unlink(), ""),
-        (
-            lambda folder: (folder / "config.yaml").write_text(
-                (folder / "config.yaml").read_text().replace("ace_bench.methods.ace.method.Ace", "os.system")
-            ),
-            "os.system, which is not part of ace-bench",
-        ),
-    ],
-    ids=["no samples", "no template", "foreign class"],
-)
-def test_without_what_prompts_are_made_from_the_rest_is_still_shown(spoil, said, ace, tmp_path):
+def test_a_run_that_cannot_be_read_costs_one_row(ace, tmp_path):
     folder = copied(ace, tmp_path / "seed0")
-    (folder / CHECKSUMS).unlink()
-    spoil(folder)
-    data = gather(read_run(folder))
-    assert said in " ".join(data["notes"])
-    assert not any(call["prompt"] for call in data["calls"] if call["role"] == "generator")
-    assert len(data["steps"]) == 10
-    assert data["rollouts"]
-
-
-def test_templates_of_a_foreign_folder_run_in_a_sandbox(ace, tmp_path):
-    folder = copied(ace, tmp_path / "seed0")
-    (folder / CHECKSUMS).unlink()
-    mark = tmp_path / "touched"
-    evil = f"{{{{ ''.__class__.__mro__[1].__subclasses__() }}}}{{{{ cycler.__init__.__globals__.os.mkdir('{mark}') }}}}"
-    (folder / "prompts" / "qa" / "generator.j2").write_text("{% block user %}" + evil + "{% endblock %}")
-    data = gather(read_run(folder))
-    assert not mark.exists()
-    assert data["rollouts"]
+    (folder / "contexts" / "initial.json").write_text("{")
+    page = report_page([read_run(ace), read_run(folder)])
+    assert unpacked_block(page, "data-report")["runs"] == 1
+    (row,) = unpacked_block(page, "data-report")["unreadable"]
+    assert row["folder"] == str(folder)
+    assert "initial.json is damaged" in row["reason"]
+    assert unpacked_block(page, "data-run-0")["rollouts"]
+    with pytest.raises(StoreError, match=r"initial\.json is damaged"):
+        report_page([read_run(folder)])
 
 
 def test_bullets_by_step_are_those_of_the_history(ace):
-    data = gather(read_run(ace))
+    data = run_data(read_run(ace))
     bullets = {bullet["id"]: bullet for bullet in data["initial"]}
     contexts = list(history(ace))
     for step, context in zip(data["steps"], contexts[1:], strict=True):
@@ -138,13 +146,13 @@ def test_bullets_by_step_are_those_of_the_history(ace):
 
 def test_other_contexts_are_told_line_by_line(tmp_path):
     folder = launch(tmp_path, *FINER, "limit=4", "mode=online", "method=dc").folder
-    texts = ["\n".join(lines) for lines in unfolded(gather(read_run(folder))["texts"], "context")]
+    texts = ["\n".join(lines) for lines in unfolded(run_data(read_run(folder))["texts"], "context")]
     assert texts == [context.render(None)["cheatsheet"] for context in history(folder)]
 
 
 def test_a_stopped_run_has_a_report(tmp_path):
     folder = launch(tmp_path, *FINER, "limit=6", "budget.calls=14", "mode.before=false").folder
-    data = gather(read_run(folder))
+    data = run_data(read_run(folder))
     assert data["about"]["state"] == "stopped"
     assert data["steps"]
     assert data["notes"] == []
@@ -152,27 +160,28 @@ def test_a_stopped_run_has_a_report(tmp_path):
 
 def test_a_run_that_stopped_before_its_first_step_has_a_report(tmp_path):
     folder = launch(tmp_path, *FINER, "limit=6", "budget.calls=1").folder
-    assert "The folder holds no context yet." in gather(read_run(folder))["notes"]
+    assert "The folder holds no context yet." in run_data(read_run(folder))["notes"]
 
 
-def test_damaged_lines_and_templates_are_left_out_and_said(ace, tmp_path):
+def test_damaged_lines_are_left_out_and_the_page_says_so(ace, tmp_path):
     folder = copied(ace, tmp_path / "seed0")
-    whole = gather(read_run(ace))
-    for name in ("journal.jsonl", "calls.jsonl"):
+    whole = run_data(read_run(ace))
+    bases = {call["request"]["base"] for call in map(json.loads, (folder / "calls.jsonl").read_text().splitlines())}
+    for name, damaged in (("journal.jsonl", '"seconds"'), ("calls.jsonl", f"/{bases.pop() or bases.pop()}/")):
         lines = (folder / name).read_bytes().splitlines(keepends=True)
-        place = next(place for place, line in enumerate(lines) if b'"seconds"' in line)
+        place = next(place for place, line in enumerate(lines) if damaged.encode() in line)
         lines[place] = lines[place].replace(b'"seconds":', b'"seconds":1')
         (folder / name).write_bytes(b"".join(lines))
-    data = gather(read_run(folder))
+    data = run_data(read_run(folder))
     assert [len(data[kind]) for kind in ("rollouts", "calls")] == [
         len(whole[kind]) - 1 for kind in ("rollouts", "calls")
     ]
     notes = " ".join(data["notes"])
     for name in ("journal.jsonl", "calls.jsonl"):
         assert f"{folder / name}: line" in notes
-    (folder / "prompts" / "qa" / "generator.j2").write_bytes(b"")
-    notes = gather(read_run(folder))["notes"]
-    assert any("prompts/qa/generator.j2 of the run folder is missing or damaged" in note for note in notes)
+    missing = sum(call["prompt"] is None for call in data["calls"])
+    assert missing
+    assert f"The prompts of {missing} of {len(data['calls'])} calls are not shown" in notes
 
 
 def test_samples_are_kept_once_and_without_gold(ace):
@@ -182,7 +191,7 @@ def test_samples_are_kept_once_and_without_gold(ace):
     assert len(samples) == 10
     assert packed(samples.values()) == stored
     assert len({sample.inputs["background"] for sample in samples.values()}) == 1
-    golds = {rollout["grade"]["gold"] for rollout in gather(read_run(ace))["rollouts"]}
+    golds = {rollout["grade"]["gold"] for rollout in run_data(read_run(ace))["rollouts"]}
     assert golds
     assert not golds & set(stored["texts"])
 
@@ -199,8 +208,7 @@ def test_nothing_of_the_data_stands_in_the_page_as_markup(ace, tmp_path):
     assert "owned" not in page
     assert page.count("<script") == 3
     assert not re.search(r"(?:src|href)=[\"']?(?:https?:)?//", page)
-    data = re.search(r'id="data-run-0">([A-Za-z0-9+/=]*)</script>', page)
-    shown = json.loads(zlib.decompress(base64.b64decode(data[1])))
+    shown = unpacked_block(page, "data-run-0")
     assert HOSTILE in {rollout["attempt"]["answer"] for rollout in shown["rollouts"]}
     assert "default-src 'none'" in page
     assert "unsafe" not in page.split("</head>")[0]

@@ -1,0 +1,180 @@
+"""Everything the page shows of one run, as one JSON object read from its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ace_bench.contexts.load import KINDS, restore
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.core.errors import DataError, StoreError
+from ace_bench.core.context import Context
+from ace_bench.core.types import Message, Record, Sample
+from ace_bench.report.histories import history
+from ace_bench.report.page.texts import Texts
+from ace_bench.report.records import RunSummary
+from ace_bench.store.calls import CallRecord, restored, stored_calls
+from ace_bench.store.folder import pretty
+from ace_bench.store.journal import RolloutRecord, StepRecord, parse_journal
+from ace_bench.store.lines import read_lines
+from ace_bench.store.results import read_object
+from ace_bench.store.samples import SAMPLES, packed, unpacked
+
+_FIRST = ("initial.json", "tested.json")
+"""Files with the first context: a run without adaptation has only the one that it tested."""
+_NO_SAMPLE = Sample(id="", split="", inputs={})
+"""Contexts look the same to every sample."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Journal:
+    rollouts: Sequence[RolloutRecord]
+    steps: Sequence[StepRecord]
+    problems: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Contexts:
+    """The first context with its kind, and after how many steps each context first stood, by digest."""
+
+    kind: str
+    bullets: Sequence[Record]
+    places: Mapping[str, int]
+
+
+def run_data(run: RunSummary) -> Record:
+    """Read a run folder, finished or not; raises ``StoreError``.
+
+    A playbook is given as its first bullets and what each step changed of them, any other context as text. Prompts and
+    those texts are packed (``texts``): ``at`` of a call's prompt is its place among the prompts of its role, ``heads``
+    are the role and the number of lines of each message. ``notes`` say what the folder does not hold.
+    """
+    journal = _journal(run.folder)
+    samples = _samples(run.folder)
+    texts = Texts()
+    notes = [f"Left out, as it is damaged: {problem}." for problem in journal.problems]
+    calls = _calls(run.folder, texts, notes)
+    contexts = _contexts(run.folder, journal.steps, texts, notes)
+    used = {record.sample for record in journal.rollouts}
+    rollouts = [{**msgspec.to_builtins(one), "at": contexts.places.get(one.context)} for one in journal.rollouts]
+    return {
+        "about": _about(run),
+        "metrics": run.metrics,
+        "notes": notes,
+        "kind": contexts.kind,
+        "initial": contexts.bullets,
+        "steps": [_step(msgspec.to_builtins(step), contexts.kind) for step in journal.steps],
+        "samples": packed(samples[name] for name in sorted(used & samples.keys())),
+        "rollouts": rollouts,
+        "calls": calls,
+        "texts": texts.record(),
+    }
+
+
+def _journal(folder: Path) -> _Journal:
+    found = read_lines(folder / "journal.jsonl", parse_journal)
+    records = [line.record for line in found.entries]
+    return _Journal(
+        rollouts=[record for record in records if isinstance(record, RolloutRecord)],
+        steps=[record for record in records if isinstance(record, StepRecord)],
+        problems=[found.summary] if found.problems else [],
+    )
+
+
+def _samples(folder: Path) -> Mapping[str, Sample]:
+    """Return the samples by id; none for folders of versions that did not keep them."""
+    try:
+        return unpacked(read_object(folder, SAMPLES)) if (folder / SAMPLES).exists() else {}
+    except DataError as error:
+        raise StoreError(f"{folder}: {error}") from error
+
+
+def _calls(folder: Path, texts: Texts, notes: list[str]) -> list[Record]:
+    found = stored_calls(folder)
+    if found.problems:
+        notes.append(f"Left out, as it is damaged: {found.summary}.")
+    calls = [_call(call, texts) for call in restored(found.entries)]
+    unknown = sum(call["prompt"] is None for call in calls)
+    if unknown:
+        notes.append(
+            f"The prompts of {unknown} of {len(calls)} calls are not shown: they rest on damaged lines, or an older "
+            "version of ace-bench made the run, which kept no prompts."
+        )
+    return calls
+
+
+def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: list[str]) -> _Contexts:
+    """Go through the contexts of a run and put their texts into ``texts``, but for playbooks."""
+    name = next((name for name in _FIRST if (folder / "contexts" / name).exists()), None)
+    if name is None or (name != _FIRST[0] and steps):
+        notes.append("The folder holds no context yet.")
+        return _Contexts(kind="", bullets=(), places={})
+    first = read_object(folder, f"contexts/{name}")
+    kind, places = str(first.get("kind")), dict[str, int]()
+    if kind not in {known.kind for known in KINDS}:
+        notes.append(f"ace-bench does not know contexts of kind {kind!r}: the first one and each change are JSON.")
+        for value in (first, *(step.patch for step in steps)):
+            texts.add("context", [pretty(value)])
+        return _Contexts(kind=kind, bullets=(), places={step.digest: place for place, step in enumerate(steps, 1)})
+    try:
+        for place, context in enumerate(history(folder) if name == _FIRST[0] else [restore(first)]):
+            places.setdefault(context.digest, place)
+            if not isinstance(context, Playbook):
+                texts.add("context", [_text(context)])
+    except StoreError as error:
+        notes.append(f"The context cannot be followed to the end: {error}.")
+    bullets = first.get("bullets", ()) if kind == Playbook.kind else ()
+    return _Contexts(kind=kind, bullets=bullets, places=places)
+
+
+def _text(context: Context) -> str:
+    fields = context.render(_NO_SAMPLE)
+    return "\n\n".join(fields.values() if len(fields) == 1 else (f"## {name}\n{text}" for name, text in fields.items()))
+
+
+def _about(run: RunSummary) -> Record:
+    names = (
+        "task",
+        "method",
+        "backbone",
+        "mode",
+        "labels",
+        "seed",
+        "source",
+        "simulated",
+        "state",
+        "reason",
+        "attempt",
+    )
+    return {**{name: getattr(run, name) for name in names}, "folder": str(run.folder)}
+
+
+def _step(record: dict[str, Any], kind: str) -> Record:
+    kept = {name: record[name] for name in ("epoch", "samples", "context_tokens", "context_size", "events")}
+    patch = record["patch"] if kind == Playbook.kind else {}
+    return {**kept, "set": patch.get("set", []), "removed": patch.get("removed", [])}
+
+
+def _call(call: CallRecord, texts: Texts) -> Record:
+    completion = call.completion
+    return {
+        "role": call.role,
+        "stage": call.stage,
+        "session": call.session,
+        "reply": completion.text,
+        "usage": msgspec.to_builtins(completion.usage),
+        "seconds": completion.seconds,
+        "retries": completion.retries,
+        "replayed": completion.replayed,
+        "fault": msgspec.to_builtins(call.fault),
+        "prompt": None if call.request is None else _prompt(call.role, call.request.messages, texts),
+    }
+
+
+def _prompt(role: str, messages: Sequence[Message], texts: Texts) -> Record:
+    place = texts.add(role, [message.content for message in messages])
+    return {"at": place, "heads": [[message.role, message.content.count("\n") + 1] for message in messages]}

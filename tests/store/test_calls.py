@@ -1,0 +1,142 @@
+"""Every call is kept as it was sent, in little room, and comes back whatever became of the run since."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ace_bench.core.errors import StoreError
+from ace_bench.core.types import Completion, Message, Stage, Usage
+from ace_bench.store.call_log import CallLog, PaidReply
+from ace_bench.store.calls import read_calls
+from ace_bench.store.requests import RequestHistory, StoredRequest, request_of, text_of
+
+
+LINES = [f"[sai-{number:05d}] (strategies) {'word ' * 30}{number}" for number in range(300)]
+REPLY = Completion(text="fine", usage=Usage(), seconds=0.1)
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Open the calls of one and the same folder, each time as another process would."""
+    logs = []
+
+    def open_log():
+        logs.append(CallLog(tmp_path / "calls.jsonl"))
+        return logs[-1]
+
+    yield open_log
+    for log in logs:
+        log.close()
+
+
+def playbook_prompt(bullets, question, helpful=0):
+    counters = "\n".join(f"sai-{number:05d}: helpful {number % 7 + (number == helpful)}" for number in range(bullets))
+    system = Message(role="system", content="You answer questions.")
+    return [system, Message(role="user", content="\n".join([*LINES[:bullets], counters, f"What about {question}?"]))]
+
+
+def ask(log, number, messages, role="generator"):
+    request = log.prepare(f"session {number}", role, messages, schema={"type": "object"}, settings={"model": "m"})
+    log.add(f"{request.name}/0", PaidReply(completion=REPLY), stage=Stage.ADAPT, request=request)
+
+
+def test_messages_schema_and_settings_come_back_exactly(opened, tmp_path):
+    log = opened()
+    sent = [playbook_prompt(number, f"\u00fc {number} \U0001f600", helpful=number) for number in range(100, 120)]
+    for number, messages in enumerate(sent):
+        ask(log, number, messages, role=("generator", "curator")[number % 2])
+    calls = list(read_calls(tmp_path))
+    assert [list(call.request.messages) for call in calls] == sent
+    assert {json.dumps([call.request.schema, call.request.settings]) for call in calls} == {
+        '[{"type": "object"}, {"model": "m"}]'
+    }
+    assert all(call.completion == REPLY and call.at > 0 for call in calls)
+
+
+def test_a_growing_playbook_takes_the_room_of_what_is_new(opened, tmp_path):
+    log = opened()
+    sizes = []
+    for number in range(290, 300):
+        ask(log, number, playbook_prompt(number, f"question {number}", helpful=number - 100))
+        sizes.append((tmp_path / "calls.jsonl").stat().st_size)
+    assert sizes[0] > 50_000
+    assert max(after - before for before, after in pairwise(sizes)) < 2_000
+
+
+def test_calls_of_many_threads_refer_only_to_what_stands_before_them(opened, tmp_path):
+    log = opened()
+    sent = [playbook_prompt(100 + number % 50, f"question {number}") for number in range(200)]
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda number: ask(log, number, sent[number]), range(len(sent))))
+    found = {call.session: list(call.request.messages) for call in read_calls(tmp_path)}
+    assert found == {f"session {number}": messages for number, messages in enumerate(sent)}
+    known = set()
+    for line in map(json.loads, (tmp_path / "calls.jsonl").read_text().splitlines()):
+        assert line["request"]["base"] in {None, *known}
+        known.add(line["id"].split("/")[-2])
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["", "a", "b\u2028", "a line of more than twenty letters", "d" * 5000]), max_size=8),
+        max_size=8,
+    )
+)
+def test_any_request_is_restored_from_the_one_before(prompts):
+    history, base = RequestHistory(), ""
+    for number, prompt in enumerate(prompts):
+        messages = [Message(role="user", content="\n".join(prompt)), Message(role="assistant", content="x" * number)]
+        request = history.prepare("s", "r", messages, schema=None, settings={})
+        stored = StoredRequest(**request.record())
+        base = text_of(stored, base)
+        assert list(request_of(stored, base, request.digest).messages) == messages
+        history.add(request)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"schema": {"type": "array"}}, {"settings": {"model": "n"}}, {"role": "curator"}, {"session": "t"}]
+)
+def test_whatever_differs_in_a_request_changes_the_name_of_its_call(changed):
+    middle = ["x" * 10_000, "y", "x" * 10_000]
+    usual = {"session": "s", "role": "r", "messages": [Message(role="user", content="".join(middle))]}
+    usual |= {"schema": None, "settings": {"model": "m"}}
+    history = RequestHistory()
+    names = {history.prepare(**one).name for one in (usual, usual | changed)}
+    middle[1] = "z"
+    names.add(history.prepare(**usual | {"messages": [Message(role="user", content="".join(middle))]}).name)
+    assert len(names) == 3
+
+
+def test_a_call_that_damage_took_is_made_again_and_the_others_are_whole(opened, tmp_path):
+    path = tmp_path / "calls.jsonl"
+    log = opened()
+    sent = [playbook_prompt(100, f"question {number}") for number in range(6)]
+    for number, messages in enumerate(sent):
+        ask(log, number, messages)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], *lines[3:]]))
+    with pytest.raises(StoreError, match="a line is missing"):
+        list(read_calls(tmp_path))
+    log = opened()
+    ask(log, 2, sent[2])
+    assert {call.session: list(call.request.messages) for call in read_calls(tmp_path)} == {
+        f"session {number}": messages for number, messages in enumerate(sent)
+    }
+
+
+def test_folders_without_prompts_are_refused_in_one_sentence(opened, tmp_path):
+    path = tmp_path / "calls.jsonl"
+    log = opened()
+    ask(log, 0, playbook_prompt(1, "it"))
+    line = json.loads(path.read_text())
+    for name in ("request", "line", "crc32"):
+        del line[name]
+    path.write_text(json.dumps(line) + "\n")
+    with pytest.raises(StoreError, match=r"kept no prompts, and cannot be continued; .* resume=false"):
+        opened()
+    with pytest.raises(StoreError, match="does not hold the messages of session 0/generator"):
+        list(read_calls(tmp_path))
