@@ -14,7 +14,6 @@ from ace_bench.store.call_log import CallLog, PaidReply
 from ace_bench.store.calls import read_calls
 from ace_bench.store.requests import RequestHistory, StoredRequest, request_of, text_of
 
-
 LINES = [f"[sai-{number:05d}] (strategies) {'word ' * 30}{number}" for number in range(300)]
 REPLY = Completion(text="fine", usage=Usage(), seconds=0.1)
 
