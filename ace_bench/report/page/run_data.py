@@ -11,8 +11,8 @@ import msgspec
 
 from ace_bench.contexts.load import KINDS, restore
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.context import Context
+from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Message, Record, Sample
 from ace_bench.report.histories import history
 from ace_bench.report.page.texts import Texts
