@@ -14,7 +14,7 @@ from ace_bench.core.typed import decoder_of
 from ace_bench.core.types import Completion, Fault, Stage
 from ace_bench.store.call_log import FILE
 from ace_bench.store.lines import Lines, read_lines
-from ace_bench.store.requests import Request, StoredRequest, request_of, text_of
+from ace_bench.store.requests import Request, StoredRequest, restored_request
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,13 +80,9 @@ def stored_calls(folder: Path) -> Lines[StoredCall]:
 
 def restored(calls: Sequence[StoredCall]) -> Iterator[CallRecord]:
     """Yield calls with their requests, as far as they can be restored."""
-    texts = _Texts(calls)
+    requests = _Requests(calls)
     for place, call in enumerate(calls):
-        text = texts.at(place)
-        if call.stored is None or text is None:
-            yield call.record
-        else:
-            yield replace(call.record, request=request_of(call.stored, text, call.digest))
+        yield replace(call.record, request=requests.at(place))
 
 
 def _parse(line: bytes) -> StoredCall:
@@ -105,40 +101,34 @@ def _parse(line: bytes) -> StoredCall:
     return StoredCall(record=record, stored=found.request)
 
 
-class _Texts:
-    """The texts of requests, each kept only while a later request refers to it."""
+class _Requests:
+    """The requests of calls, each kept only while a later one refers to it."""
 
     def __init__(self, calls: Sequence[StoredCall]):
-        self._stored = [call.stored for call in calls]
+        self._calls = calls
         places: dict[str, list[int]] = {}
         for place, call in enumerate(calls):
             places.setdefault(call.digest, []).append(place)
-        self._bases = [_base(stored, place, places) for place, stored in enumerate(self._stored)]
+        self._bases = [_base(call.stored, place, places) for place, call in enumerate(calls)]
         self._last_use = {base: place for place, base in enumerate(self._bases) if base is not None}
-        self._texts: dict[int, str | None] = {}
+        self._known: dict[int, Request | None] = {}
 
-    def at(self, place: int) -> str | None:
-        """Return the text of a request, ``None`` where it rests on one that is gone. Places are visited in order."""
+    def at(self, place: int) -> Request | None:
+        """Return a request, ``None`` where it rests on one that is gone. Places are visited in order."""
         chain: dict[int, StoredRequest | None] = {}
         at: int | None = place
-        while at is not None and at not in self._texts and at not in chain:
-            chain[at] = self._stored[at]
+        while at is not None and at not in self._known and at not in chain:
+            chain[at] = self._calls[at].stored
             at = self._bases[at]
-        text = self._texts.get(at) if at is not None else ""
+        request = None if at is None else self._known.get(at)
         for at, stored in reversed(chain.items()):
-            text = _text(stored, text, self._bases[at])
-            if text is None or self._last_use.get(at, -1) > place:
-                self._texts[at] = text
+            request = None if stored is None else restored_request(stored, request, self._calls[at].digest)
+            if request is None or self._last_use.get(at, -1) > place:
+                self._known[at] = request
         base = self._bases[place]
         if base is not None and self._last_use[base] == place:
-            self._texts.pop(base, None)
-        return text
-
-
-def _text(stored: StoredRequest | None, base_text: str | None, base: int | None) -> str | None:
-    if stored is None or base_text is None or (stored.base is not None and base is None):
-        return None
-    return text_of(stored, base_text)
+            self._known.pop(base, None)
+        return request
 
 
 def _base(stored: StoredRequest | None, place: int, places: dict[str, list[int]]) -> int | None:

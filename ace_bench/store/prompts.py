@@ -43,8 +43,8 @@ class PromptSet:
         if not own:
             raise ConfigError(f"prompt set {root} has neither a folder {task}/ nor {prompt_group}/; check prompts=")
         self._folders = [*own, *([root / _COMMON] if (root / _COMMON).is_dir() else [])]
-        # A report renders the templates that it finds in a run folder, wherever that came from.
         self._loader = FileSystemLoader(self._folders)
+        # Templates may be somebody else's: the sandbox keeps them from running code.
         self._environment = ImmutableSandboxedEnvironment(
             loader=self._loader,
             undefined=StrictUndefined,

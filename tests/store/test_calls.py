@@ -12,7 +12,7 @@ from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Completion, Message, Stage, Usage
 from ace_bench.store.call_log import CallLog, PaidReply
 from ace_bench.store.calls import read_calls
-from ace_bench.store.requests import RequestHistory, StoredRequest, request_of, text_of
+from ace_bench.store.requests import RequestHistory, StoredRequest, restored_request
 
 LINES = [f"[sai-{number:05d}] (strategies) {'word ' * 30}{number}" for number in range(300)]
 REPLY = Completion(text="fine", usage=Usage(), seconds=0.1)
@@ -86,13 +86,13 @@ def test_calls_of_many_threads_refer_only_to_what_stands_before_them(opened, tmp
     )
 )
 def test_any_request_is_restored_from_the_one_before(prompts):
-    history, base = RequestHistory(), ""
+    history, base = RequestHistory(), None
     for number, prompt in enumerate(prompts):
         messages = [Message(role="user", content="\n".join(prompt)), Message(role="assistant", content="x" * number)]
         request = history.prepare("s", "r", messages, schema=None, settings={})
         stored = StoredRequest(**request.record())
-        base = text_of(stored, base)
-        assert list(request_of(stored, base, request.digest).messages) == messages
+        base = restored_request(stored, base, request.name.split("/")[2])
+        assert list(base.messages) == messages
         history.add(request)
 
 
