@@ -19,7 +19,7 @@ from ace_bench.cli.arguments import Parser
 from ace_bench.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ace_bench.report.records import RunSummary
+    from ace_bench.report.records import Found
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -31,16 +31,17 @@ def main(arguments: Sequence[str]) -> int:
     from ace_bench.report.page.writing import report_page  # slow to import, and --help needs none of it
 
     console = Console(stderr=True)
-    runs = [run for folder in options.folder for run in _runs(folder, console)]
+    found = [_found(folder, console) for folder in options.folder]
+    runs = [run for one in found for run in one.runs]
     out = options.out or (runs[0].folder if len(runs) == 1 else Path("results")) / "report.html"
-    page = report_page(runs)
+    page = report_page(runs, [damaged for one in found for damaged in one.damaged])
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(page, encoding="utf-8")
     Console().print(str(out), markup=False, highlight=False, soft_wrap=True)
     return 0
 
 
-def _runs(folder: Path, console: Console) -> tuple[RunSummary, ...]:
+def _found(folder: Path, console: Console) -> Found:
     from ace_bench.report.records import find_runs
 
     found = find_runs(folder)
@@ -48,4 +49,4 @@ def _runs(folder: Path, console: Console) -> tuple[RunSummary, ...]:
         console.print(f"left out: {damaged.reason}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     if not found.runs:
         raise ConfigError(f"{folder} holds no run; give the folder that a run printed last")
-    return found.runs
+    return found

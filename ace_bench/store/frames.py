@@ -14,6 +14,7 @@ from ace_bench.core.typed import decoder_of
 from ace_bench.store.calls import restored, stored_calls
 from ace_bench.store.journal import parse_journal
 from ace_bench.store.lines import SEAL, read_lines
+from ace_bench.store.requests import Request
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,14 +50,19 @@ def load_frames(folder: str | Path, *, prompts: bool = False) -> Frames:
     flat = {kind: [row for row in rows if row["kind"] == kind] for kind in ("rollout", "step")}
     frame = pd.json_normalize([_row(line) for line in calls.lines], max_level=1)
     if prompts:
-        requests = [msgspec.to_builtins(call.request) for call in restored(calls.entries)]
+        asked = [_request(call.request) for call in restored(calls.entries)]
         for name in ("messages", "schema", "settings"):
-            frame[name] = pd.Series([request and request[name] for request in requests], dtype=object)
+            frame[name] = pd.Series([request.get(name) for request in asked], dtype=object)
     return Frames(
         rollouts=pd.json_normalize(flat["rollout"], max_level=1),
         steps=pd.json_normalize(flat["step"], max_level=1),
         calls=frame,
     )
+
+
+def _request(request: Request | None) -> dict[str, Any]:
+    fields: dict[str, Any] = {} if request is None else msgspec.json.decode(msgspec.json.encode(request))
+    return fields
 
 
 def _row(line: bytes) -> dict[str, Any]:

@@ -141,7 +141,8 @@ def test_bullets_by_step_are_those_of_the_history(ace):
         bullets.update({bullet["id"]: bullet for bullet in step["set"]})
         for gone in step["removed"]:
             del bullets[gone]
-        assert bullets == {bullet["id"]: bullet for bullet in context.dump()["bullets"]}
+        whole = json.loads(json.dumps(context.dump()))
+        assert bullets == {bullet["id"]: bullet for bullet in whole["bullets"]}
 
 
 def test_other_contexts_are_told_line_by_line(tmp_path):
