@@ -1,1 +1,1 @@
-"""The benchmarks, one module each: samples, sessions and the official metric."""
+"""The benchmarks, one module or package each: samples, sessions and the official metric."""

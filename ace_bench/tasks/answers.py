@@ -1,4 +1,4 @@
-"""What question-answering tasks share: splits read on demand, a session that only grades, numbers in answers."""
+"""Shared parts of question-answering tasks: splits that are read on demand, a session that only grades, numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class AnswerSession:
         return False
 
     def step(self, action: str) -> str:  # noqa: ARG002 - the protocol's signature
-        """Raise ``RolloutFault``: there is nothing to act on."""
+        """Raise ``RolloutFault``: the task has no environment."""
         message = "this task has no environment to act on; it only takes a final answer"
         raise RolloutFault(Fault(owner="model", kind="no_actions", message=message))
 
@@ -41,14 +41,14 @@ class AnswerSession:
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """A sample and the way to grade it; the reference answer is out of the sample's reach."""
+    """A sample and its grader, which alone knows the reference answer."""
 
     sample: Sample
     grader: Grader
 
 
 class Splits:
-    """The splits of a task, each read when it is first asked for; safe between threads.
+    """The splits of a task, each read when it is first used; safe between threads.
 
     ``read`` returns the rows of a split (see ``split_reader``); ``build`` turns a row into the sample's inputs and its
     grader and raises ``DataError`` for a row it cannot use.
@@ -67,13 +67,13 @@ class Splits:
         self._items: dict[str, dict[str, Item]] = {}
 
     def samples(self, split: str) -> Sequence[Sample]:
-        """Return the samples of a split in the order of its rows; ids look like ``finer-test-0007`` and stay."""
+        """Return the samples of a split in the order of its rows; ids such as ``finer-test-0007`` are stable."""
         if split not in SPLITS:
             raise ConfigError(f"task {self._task} has no split {split!r}; it has {', '.join(SPLITS)}")
         return tuple(item.sample for item in self._load(split).values())
 
     def open(self, sample: Sample) -> AbstractContextManager[AnswerSession]:
-        """Start a session on one of this task's own samples."""
+        """Start a session on a sample of this task; raises ``DataError`` for any other."""
         items = self._load(sample.split) if sample.split in SPLITS else {}
         if sample.id not in items:
             raise DataError(f"task {self._task} has no sample {sample.id} in its split {sample.split!r}")
@@ -92,36 +92,36 @@ class Splits:
 
 
 def split_reader(located: Located, fields: Sequence[str]) -> Callable[[str], Sequence[Row]]:
-    """Return what reads the text ``fields`` of a split from its file ``<split>.jsonl``."""
+    """Return a function that reads a split from its file ``<split>.jsonl``; ``fields`` are the text fields of a row."""
     return lambda split: read_rows(located.files[f"{split}.jsonl"], fields)
 
 
 class AnswerTask:
-    """The part of a task that all without an environment share: what it asks and who grades are in its splits."""
+    """Base class of tasks without an environment: their splits hold the questions and the graders."""
 
     _splits: Splits
 
     def samples(self, split: str) -> Sequence[Sample]:
-        """All samples of a split in the order of its rows; inputs are ``background`` and ``question``."""
+        """Return all samples of a split in the order of its rows; inputs are ``background`` and ``question``."""
         return self._splits.samples(split)
 
     def open(self, sample: Sample) -> AbstractContextManager[AnswerSession]:
-        """Start a session; there is no environment, so it only grades."""
+        """Start a session, which only grades."""
         return self._splits.open(sample)
 
     def forfeit(self, sample: Sample) -> Grade:
-        """Grade a sample nobody could attempt: wrong, with full weight."""
+        """Grade a sample that could not be attempted: wrong, with full weight."""
         with self.open(sample) as session:
             return session.grade(None)
 
 
 def file_names() -> tuple[str, ...]:
-    """Names of the files that hold the splits."""
+    """Return the names of the files that hold the splits."""
     return tuple(f"{split}.jsonl" for split in SPLITS)
 
 
-def literal(text: str) -> float | None:
-    """Value of a decimal literal in ASCII digits, never evaluated; ``None`` if it is none or not finite."""
+def parse_number(text: str) -> float | None:
+    """Parse a decimal literal in ASCII digits; ``None`` for any other text and for a number that is not finite."""
     if not _LITERAL.fullmatch(text):
         return None
     value = float(text)
@@ -129,5 +129,5 @@ def literal(text: str) -> float | None:
 
 
 def percent(part: float, whole: float) -> float:
-    """Share in percent."""
+    """Return ``part`` in percent of ``whole``."""
     return 100.0 * part / whole

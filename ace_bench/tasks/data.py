@@ -1,4 +1,4 @@
-"""Where a task's files are and how they are read; every error names the file and, where there is one, the line."""
+"""Finds and reads the files of a task; every error names the file and, where possible, the line."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _DOWNLOADED = Path("data")
 class RemoteFile:
     """A file of a task as its publisher offers it, stored locally as ``name``.
 
-    Where neither ``sha256`` nor ``git_blob`` (the SHA-1 object id that git gives the file) is known, its content cannot
-    be told from another's.
+    ``git_blob`` is the SHA-1 object id that git gives the file. Without it and without ``sha256`` the content cannot be
+    verified.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Located:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One line of a data file: its ``key`` is unique within the file and stable, its ``fields`` are texts."""
+    """One line of a data file, at the place ``where``: its ``key``, unique in the file, and its text ``fields``."""
 
     key: str
     where: str
@@ -146,7 +146,7 @@ def _real_folder(task: str, data_dir: str | None) -> Path | None:
 
 
 def files_in(folder: Path, names: Sequence[str], *, source: str, task: str) -> Located:
-    """Return the files ``names`` of a folder with their checksums; raises ``DataError`` for those it lacks."""
+    """Return the files ``names`` of a folder with their checksums; raises ``DataError`` where one is missing."""
     files = {name: folder / name for name in names}
     absent = [name for name, path in files.items() if not path.is_file()]
     if absent:
@@ -173,7 +173,7 @@ def git_blob_of(path: Path) -> str:
 
 
 def difference(path: Path, file: RemoteFile) -> str:
-    """Return "" where a local file's content is the published one, else what differs."""
+    """Return "" where a local file has the published content, else a text that says what differs."""
     if file.sha256 is not None:
         found = sha256_of(path)
         return "" if found == file.sha256 else f"its SHA-256 is {found} and should be {file.sha256}"
@@ -184,9 +184,9 @@ def difference(path: Path, file: RemoteFile) -> str:
 
 
 def read_rows(path: Path, fields: Sequence[str]) -> tuple[Row, ...]:
-    """Read a JSON-lines file whose objects hold the text ``fields``; blank lines are passed over.
+    """Read a JSON-lines file whose objects have the text ``fields``; blank lines are skipped.
 
-    A row's key is its ``id`` where the file carries one, else its line number (1-based, four digits). Equal rows
+    A row's key is its ``id`` where it has one, else its line number (1-based, four digits). Equal rows
     are allowed (the official FiNER data holds some); equal ids are not. Raises ``DataError``.
     """
     return tuple(
@@ -196,7 +196,7 @@ def read_rows(path: Path, fields: Sequence[str]) -> tuple[Row, ...]:
 
 
 def read_records(path: Path) -> Iterator[tuple[str, str, Mapping[str, object]]]:
-    """Read the objects of a JSON-lines file after their keys (see ``read_rows``) and places; it may have a BOM."""
+    """Yield key (see ``read_rows``), place and object of each line of a JSON-lines file; a BOM is skipped."""
     places: dict[str, int] = {}
     try:
         lines = path.read_bytes().removeprefix(codecs.BOM_UTF8).split(b"\n")
@@ -238,7 +238,7 @@ def _key(record: Mapping[str, object], number: int, where: str) -> str:
 
 
 def text_of(record: Mapping[str, object], name: str, where: str) -> str:
-    """Return a field that must be a text with something in it; raises ``DataError``."""
+    """Return a field that must be a text and not blank; raises ``DataError``."""
     if name not in record:
         raise DataError(f"{where}: field {name} is missing")
     value = record[name]

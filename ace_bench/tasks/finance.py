@@ -1,4 +1,4 @@
-"""What the two finance tasks, FiNER and Formula, share: the publisher's files and the playbook's sections."""
+"""Shared by the two finance tasks, FiNER and Formula: the publisher's files and the playbook's sections."""
 
 from __future__ import annotations
 

@@ -7,13 +7,13 @@ removed from the answer's) and compares the values. Its accuracy is the sum of h
 
 ``accuracy`` follows it, with these differences, none of which can show on the official data:
 
-* nothing is evaluated: two numbers in decimal notation compare as numbers, ``2+3`` or ``abs(-5)`` is just a text;
-* a missing piece never equals an empty reference label; a reference with an empty label is refused on reading;
-* a sample whose attempt failed stays in the denominator with all its labels (officially it leaves it).
+* nothing is evaluated: two decimal numbers are compared as numbers, but ``2+3`` or ``abs(-5)`` is plain text;
+* a missing piece never equals an empty reference label; a reference with an empty label is a ``DataError``;
+* a sample whose rollout failed counts as wrong with all its labels (the official code leaves it out).
 
-Its quirk is that it knows nothing but commas: an answer with one tag a line, with numbering, quotes or a
-``us-gaap:`` prefix is wrong although its tags may be right. ``accuracy_corrected`` forgives exactly these; it is
-never lower than ``accuracy``, and it is not comparable with published figures.
+The official grader splits at commas only: an answer with one tag on each line, with numbering, quotes or a
+``us-gaap:`` prefix is wrong even if its tags are right. ``accuracy_corrected`` accepts exactly these forms; it is never
+lower than ``accuracy``, and it is not comparable with published figures.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pathlib import Path
 from ace_bench.core.errors import DataError
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade
-from ace_bench.tasks.answers import AnswerTask, Grader, Splits, file_names, literal, percent, split_reader
+from ace_bench.tasks.answers import AnswerTask, Grader, Splits, file_names, parse_number, percent, split_reader
 from ace_bench.tasks.data import SPLITS, DataSettings, RemoteFile, Row, Source, locate
 from ace_bench.tasks.finance import OFFICIAL, SECTIONS
 
@@ -38,12 +38,12 @@ _WRAPPING = " \t\r\n\"'`*“”‘’[](){}."
 
 
 class Finer(AnswerTask):
-    """The FiNER task; see the module for the official metric and what differs.
+    """The FiNER task; the module docstring describes its metrics.
 
     ``data_dir`` names a folder with ``train.jsonl``, ``val.jsonl`` and ``test.jsonl`` (fields ``context`` and
     ``target``); ``source`` is ``auto``, ``real`` or ``sample``; ``sample_allowed`` lets ``auto`` fall back on the
-    sample set. Raises ``ConfigError`` or ``DataError`` at once where files are absent, ``DataError`` for bad lines
-    when a split is first read.
+    sample set ``sample_data``. Raises ``ConfigError`` or ``DataError`` at construction where files are missing,
+    ``DataError`` for bad lines when a split is first read.
     """
 
     name: str = "finer"
@@ -84,9 +84,9 @@ class Finer(AnswerTask):
         self._splits = Splits(self.name, split_reader(located, ("context", "target")), self._build)
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
-        """Percent of labels right (official), of samples all right, and of labels right when read with lenience.
+        """Return three percentages: right labels (official), fully right samples, right labels read leniently.
 
-        No grades give no metrics.
+        Without grades there are no metrics.
         """
         if not grades:
             return {}
@@ -105,13 +105,13 @@ class Finer(AnswerTask):
         asked, answered = _questions(question), len(target.split(","))
         if asked != answered:
             raise DataError(f"{row.where}: field target answers {answered} of {asked} questions; correct the row")
-        # One object for the text that all samples share: it is 6 kB a sample otherwise.
+        # All samples share one string: separate ones would take 6 kB each.
         shared = self._backgrounds.setdefault(background, background)
         return {"background": shared, "question": question}, partial(grade_labels, target)
 
 
 def split_context(context: str, where: str) -> tuple[str, str]:
-    """Split a raw context before its first numbered question; the two parts joined are the context again."""
+    """Split a raw context before its first numbered question; joining the two parts gives the context back."""
     first = _FIRST_QUESTION.search(context)
     if first is None:
         raise DataError(f"{where}: field context has no numbered question (a line that starts with '1. ')")
@@ -119,7 +119,7 @@ def split_context(context: str, where: str) -> tuple[str, str]:
 
 
 def _questions(text: str) -> int:
-    """Count the questions: lines that begin with 1., 2., 3. and so on; other numbers belong to a text."""
+    """Count the questions: lines that begin with 1., 2., 3. and so on; a number out of turn belongs to a sentence."""
     count = 0
     for number in _NUMBERED.findall(text):
         count += int(number) == count + 1
@@ -127,14 +127,14 @@ def _questions(text: str) -> int:
 
 
 def grade_labels(target: str, answer: str | None) -> Grade:
-    """Grade a comma-separated answer against the reference labels, officially and with lenience."""
+    """Grade a comma-separated answer against the reference labels, by the official rule and by the lenient one."""
     labels = [label.strip() for label in target.lower().split(",")]
     pieces = [piece.strip() for piece in (answer or "").lower().split(",")]
-    lenient = [_declutter(piece) for piece in _pieces(answer or "")]
+    lenient = [_strip_decoration(piece) for piece in _pieces(answer or "")]
     hits = sum(map(_equal, pieces, labels))
     corrected = sum(
-        # A label that the official reading accepts stays accepted.
-        _equal(piece, label) or _equal(plain, _declutter(label))
+        # What the official rule accepts, the lenient rule accepts, too.
+        _equal(piece, label) or _equal(plain, _strip_decoration(label))
         for piece, plain, label in zip(_padded(pieces, labels), _padded(lenient, labels), labels, strict=True)
     )
     return Grade(
@@ -155,17 +155,17 @@ def _equal(piece: str, label: str) -> bool:
         return False
     if piece == label:
         return True
-    wanted = literal(label)
-    return wanted is not None and literal(piece.replace("$", "").strip()) == wanted
+    wanted = parse_number(label)
+    return wanted is not None and parse_number(piece.replace("$", "").strip()) == wanted
 
 
 def _pieces(answer: str) -> list[str]:
-    """Split at commas; an answer without any at line breaks or semicolons."""
+    """Split at commas; an answer without commas is split at line breaks and semicolons."""
     if "," in answer:
         return answer.lower().split(",")
     return [piece for piece in re.split(r"[;\n]", answer.lower()) if piece.strip()]
 
 
-def _declutter(piece: str) -> str:
+def _strip_decoration(piece: str) -> str:
     plain = _NUMBERING.sub("", piece.strip()).strip(_WRAPPING)
     return _PREFIX.sub("", _NUMBERING.sub("", plain)).strip(_WRAPPING)

@@ -1,16 +1,15 @@
 """Formula: apply a financial formula to the numbers of a word problem (paper, section 4.1).
 
-The official grader (ace-agent/ace at ba78d34) removes the commas from the answer and the reference, reads both
-with ``float`` and asks for equality; what ``float`` cannot read is wrong. ``accuracy`` is exactly that, and so
-inherits its quirks: ``$5``, ``15%`` and ``the answer is 5`` are wrong, and so is ``0.6667`` where the reference is
-0.67, while the spellings that ``float`` knows (``1_000``, ``1e3``, digits of other scripts) are read as numbers.
+The official grader (ace-agent/ace at ba78d34) removes the commas from the answer and the reference, reads both with
+``float`` and compares them for equality; an answer that ``float`` cannot read is wrong. ``accuracy`` is exactly that
+rule, with its quirks: ``$5``, ``15%`` and ``the answer is 5`` are wrong, and so is ``0.6667`` where the reference is
+0.67, while every spelling that ``float`` knows (``1_000``, ``1e3``, digits of other scripts) is a number.
 
-``accuracy_corrected`` is the lenient reading beside it: an answer counts if it holds exactly one number, with or
-without a currency sign before it, a percent sign (dropped: 15% is 15.0, not 0.15) or a scale word (applied: 5
-million is 5000000.0) after it and words around it, and if that number rounds to the reference at two decimals. It
-is never lower than ``accuracy`` and not comparable with published figures. NaN and infinity are wrong in both
-readings. The data's own quirk, that some ratios are given in percent (15.0) and others as fractions (0.15), is
-left as it is: that is to be learnt.
+``accuracy_corrected`` is a lenient rule. An answer is right if it holds exactly one number that rounds to the reference
+at two decimals. The number may have words around it, a currency sign before it, and after it a percent sign (dropped:
+15% is 15.0, not 0.15) or a scale word (applied: 5 million is 5000000.0). This metric is never lower than ``accuracy``
+and not comparable with published figures. NaN and infinity are wrong by both rules. The data gives some ratios in
+percent (15.0) and others as fractions (0.15); this is left as it is, a method has to learn it.
 
 The question is asked as the official release asks it: the name and wording of the formula removed, the problem
 text and an instruction on number format kept (the paper's base accuracy of 67.5 is that setting). The instruction
@@ -40,7 +39,7 @@ INSTRUCTION = (
 
 _QUESTION, _END = "Question: ", ". Answer:"
 _MAX_ANSWER = 1_000
-"""The lenient reading looks no further than this many characters: a plain number with some words is shorter."""
+"""The lenient rule reads so many characters of an answer: a number with a few words is shorter."""
 
 _NUMBER = re.compile(r"[-+−]?\s*[$€£¥]?\s*[-+−]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _SCALE = re.compile(r"\s*(thousand|k|million|mn|m|billion|bn|b|trillion|tn)s?\b", re.IGNORECASE)
@@ -60,14 +59,14 @@ _THOUSANDS = {
 
 
 class Formula(AnswerTask):
-    """The Formula task; see the module for the official metric, the lenient one, and how a question is asked.
+    """The Formula task; the module docstring describes its metrics and how a question is asked.
 
     ``data_dir`` names a folder with ``train.jsonl``, ``val.jsonl`` and ``test.jsonl`` (fields ``context`` and
     ``target``); ``source`` is ``auto``, ``real`` or ``sample``; ``hint`` asks each question with the formula and
-    explanation that the file has for it; ``sample_allowed`` lets ``auto`` fall back on the sample set.
+    explanation in the file; ``sample_allowed`` lets ``auto`` fall back on the sample set ``sample_data``.
 
-    Raises ``ConfigError`` or ``DataError`` at once where files are absent, ``DataError`` for bad lines when a
-    split is first read.
+    Raises ``ConfigError`` or ``DataError`` at construction where files are missing, ``DataError`` for bad lines when
+    a split is first read.
     """
 
     name: str = "formula"
@@ -108,7 +107,7 @@ class Formula(AnswerTask):
         self._splits = Splits(self.name, split_reader(located, ("context", "target")), self._build)
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
-        """Percent of answers right, by the official rule and by the lenient one; no grades give no metrics."""
+        """Return right answers in percent, by the official rule and by the lenient one; without grades, no metrics."""
         if not grades:
             return {}
         return {
@@ -128,8 +127,8 @@ class Formula(AnswerTask):
 def question_of(context: str, where: str) -> str:
     """Return the problem text of a raw context by the official rule.
 
-    That is what stands between the first ``Question: `` and the next ``. Answer:``, trimmed, without its quotation
-    marks where it has them on both ends.
+    It is the text between the first ``Question: `` and the next ``. Answer:``, trimmed and without enclosing quotation
+    marks.
     """
     _, found, rest = context.partition(_QUESTION)
     question, ended, _ = rest.partition(_END)
@@ -142,7 +141,7 @@ def question_of(context: str, where: str) -> str:
 
 
 def grade_number(target: str, answer: str | None) -> Grade:
-    """Grade an answer against the reference number, officially and with lenience."""
+    """Grade an answer against the reference number, by the official rule and by the lenient one."""
     wanted = _float(target)
     official = wanted is not None and answer is not None and _float(answer) == wanted
     corrected = official or (wanted is not None and answer is not None and _rounds_to(_reading(answer), wanted))
@@ -156,7 +155,7 @@ def grade_number(target: str, answer: str | None) -> Grade:
 
 
 def _float(text: str) -> float | None:
-    """Read a number as the official grader does; ``None`` for what is no finite number."""
+    """Read a number as the official grader does; ``None`` for a text that is not a finite number."""
     try:
         value = float(text.replace(",", ""))
     except ValueError:
@@ -165,7 +164,7 @@ def _float(text: str) -> float | None:
 
 
 def _reading(answer: str) -> float | None:
-    """The one number that an answer holds, with its scale word; ``None`` for none or several."""
+    """Return the only number of an answer, multiplied by its scale word; ``None`` for no number or several."""
     text = answer[:_MAX_ANSWER].replace(",", "")
     numbers = list(_NUMBER.finditer(text))
     if len(numbers) != 1:
@@ -177,5 +176,5 @@ def _reading(answer: str) -> float | None:
 
 
 def _rounds_to(value: float | None, wanted: float) -> bool:
-    """Whether a value is the wanted one at two decimals, whichever way halves are rounded."""
+    """Whether a value rounds to the wanted one at two decimals, by any rule for halves."""
     return value is not None and abs(value - wanted) <= 0.005 + 1e-9 * max(1.0, abs(wanted))

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face hub as JSON-lines files, through the ``datasets`` library."""
+"""Downloads data sets of the Hugging Face hub as JSON-lines files, with the ``datasets`` library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ace_bench.core.errors import ConfigError, DataError
 
 @dataclass(frozen=True, kw_only=True)
 class HubDataset:
-    """A data set at a fixed ``revision`` (commit); ``splits`` maps its splits to the task's, ``fields`` are kept."""
+    """A data set at a fixed ``revision`` (commit). ``splits`` maps its splits to the task's; ``fields`` are kept."""
 
     path: str
     config: str
@@ -20,9 +20,9 @@ class HubDataset:
 
 
 def hub_rows(dataset: HubDataset) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Yield each file of the task with its rows, one to one and in the order of the hub's split.
+    """Yield the name of each file of the task with its rows, in the order of the hub's split.
 
-    Raises ``ConfigError`` without the library, ``DataError`` where the data cannot be had or is not as expected.
+    Raises ``ConfigError`` without the library, ``DataError`` where the data cannot be loaded or has another form.
     """
     try:
         from datasets import load_dataset
@@ -31,7 +31,7 @@ def hub_rows(dataset: HubDataset) -> Iterator[tuple[str, list[dict[str, str]]]]:
     where = f"{dataset.path} ({dataset.config}) at {dataset.revision}"
     try:
         loaded = load_dataset(dataset.path, dataset.config, revision=dataset.revision)
-    except Exception as error:  # the library and the hub's client raise errors of many families
+    except Exception as error:  # the library and the hub's client raise errors of many kinds
         raise DataError(
             f"{where} cannot be loaded from the hub: {error}; check the network, or name another --revision"
         ) from error

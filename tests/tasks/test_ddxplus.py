@@ -174,7 +174,7 @@ def test_the_order_does_not_change_between_versions():
 def test_an_unknown_diagnosis_names_file_and_line(patients):
     folder = patients()
     (folder / "test.jsonl").write_text('{"PATIENT_PROFILE": "Coughs.", "PATHOLOGY": "Melancholy"}\n')
-    with pytest.raises(DataError, match=r"test\.jsonl, line 1: field PATHOLOGY is none of the 49 conditions"):
+    with pytest.raises(DataError, match=r"test\.jsonl, line 1: field PATHOLOGY is not one of the 49 conditions"):
         real(folder).samples("test")
     (folder / "test.jsonl").write_text('{"context": "Coughs.", "target": "Anemia"}\n')
     with pytest.raises(DataError, match="field PATIENT_PROFILE is missing"):

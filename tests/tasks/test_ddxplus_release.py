@@ -116,7 +116,7 @@ def test_bad_files_are_named(release, tmp_path):
     with pytest.raises(DataError, match=r"release_test_patients\.zip cannot be read"):
         rows(folder)
     (folder / "release_evidences.json").write_text('{"E_1": {"name": 1}}')
-    with pytest.raises(DataError, match=r"release_evidences\.json is not as the DDXPlus release has it"):
+    with pytest.raises(DataError, match=r"release_evidences\.json does not have the form of the DDXPlus release"):
         rows(folder)
     with pytest.raises(DataError, match=r"release_evidences\.json cannot be read"):
         rows(tmp_path / "nowhere")

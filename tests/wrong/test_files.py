@@ -57,9 +57,9 @@ OWN = {
     "ddxplus, another disease": (
         "ddxplus",
         {"PATHOLOGY": "Melancholy"},
-        "field PATHOLOGY is none of the 49 conditions",
+        "field PATHOLOGY is not one of the 49 conditions",
     ),
-    "bird_sql, a path as database": ("bird_sql", {"db_id": "../secret"}, "is no name of a database"),
+    "bird_sql, a path as database": ("bird_sql", {"db_id": "../secret"}, "is not a database name"),
     "bird_sql, another level": ("bird_sql", {"difficulty": "hard"}, "is not one of simple, moderate, challenging"),
     "bird_sql, no query": ("bird_sql", {"SQL": ""}, "field SQL is empty"),
 }

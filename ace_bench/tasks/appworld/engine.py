@@ -1,7 +1,7 @@
 """AppWorld's engine: where it is installed and how to run a module in its interpreter.
 
 The engine pins libraries in versions that conflict with this package's, so it has a virtual environment of its own,
-made by ``make appworld``. Nothing of it is imported here.
+made by ``ace-bench appworld``. Nothing of it is imported here.
 """
 
 from __future__ import annotations

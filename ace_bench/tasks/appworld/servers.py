@@ -70,7 +70,9 @@ class Servers:
         """Wait until servers can be started; raises ``ConfigError`` where the engine does not load."""
         if not self._ready.wait(LOADING_S) or self.ended.is_set():
             stderr = self._fork_server.stderr()
-            reason = f": {stderr}" if stderr else " and wrote nothing to stderr; set it up again with `make appworld`"
+            reason = (
+                f": {stderr}" if stderr else " and wrote nothing to stderr; set it up again with `ace-bench appworld`"
+            )
             raise ConfigError(f"AppWorld's engine failed to start{reason}")
 
     def start(self, task: str) -> Server:

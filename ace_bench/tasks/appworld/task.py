@@ -41,7 +41,7 @@ SECTIONS = (
 """Sections of the official playbooks (paper, appendix F)."""
 
 
-_REPAIR = "set it up again with `rm -rf .appworld` and `make appworld`"
+_REPAIR = "set it up again: `rm -rf .appworld`, then `ace-bench appworld`"
 
 
 class AppWorld:

@@ -1,4 +1,4 @@
-"""BIRD's own archives, which hold the databases of StreamBench's questions."""
+"""BIRD's own archives with the databases for StreamBench's questions."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from ace_bench.tasks.data import RemoteFile, read_records, text_of
 class Archive:
     """The archive with the databases of a split's questions.
 
-    Its publisher names no checksum; the checksums inside the archive show whether it is whole.
+    The publisher gives no checksum; the archive's internal checksums show whether it is complete.
     """
 
     file: RemoteFile
     split: str
 
     def lacking(self, folder: Path) -> set[str]:
-        """Return the databases that the split's questions need and a data folder does not hold."""
+        """Return the databases that the split's questions need and that are missing in a data folder."""
         records = read_records(folder / f"{self.split}.jsonl")
         needed = {text_of(record, "db_id", where) for _, where, record in records}
         return {name for name in needed if not any((folder / at / name / f"{name}.sqlite").is_file() for at in FOLDERS)}
 
     def unpack(self, archive: Path, folder: Path) -> None:
-        """Put the databases that are lacking into ``databases/<name>/<name>.sqlite``, and nothing else.
+        """Write the missing databases to ``databases/<name>/<name>.sqlite``, and nothing else.
 
         The databases may lie in an archive within the archive. Raises ``DataError`` for a broken or wrong archive.
         """
@@ -45,7 +45,9 @@ class Archive:
                         with zipped.open(entry) as source:
                             _place(source, folder / FOLDERS[0] / place.stem / place.name)
         except (zipfile.BadZipFile, EOFError) as error:
-            raise DataError(f"{archive} is no whole zip archive: {error}; remove it and fetch it again") from error
+            raise DataError(
+                f"{archive} is not a complete zip archive: {error}; remove it and fetch it again"
+            ) from error
         missing = self.lacking(folder)
         if missing:
             raise DataError(f"{archive} lacks the databases {', '.join(sorted(missing))}; is it {self.file.name}?")
@@ -53,7 +55,7 @@ class Archive:
 
 @contextmanager
 def _innermost(archive: Path, folder: Path) -> Iterator[zipfile.ZipFile]:
-    """Open an archive, or the one within it whose name ends in ``databases.zip``, unpacked for the time being."""
+    """Open an archive, or the one inside it whose name ends in ``databases.zip``, which is unpacked temporarily."""
     with zipfile.ZipFile(archive) as outer:
         inner = next((e for e in outer.infolist() if PurePosixPath(e.filename).name.endswith("databases.zip")), None)
         if inner is None:
@@ -70,7 +72,7 @@ def _innermost(archive: Path, folder: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _place(source: IO[bytes], path: Path) -> None:
-    """Write a file that takes its name only when it is whole."""
+    """Write a file that gets its name only when it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
     with part.open("wb") as target:

@@ -1,10 +1,10 @@
-"""One fixed time for all of SQL: what a query gives must not depend on the day on which it runs.
+"""One fixed time for all SQL, so that the result of a query does not depend on the day of the run.
 
 Some gold queries read the clock (an age is the current year less the year of birth). SQLite's date functions are
-replaced by ones that put a fixed time in place of the current one and leave the rest to SQLite. The process has the
-time zone UTC, so that ``localtime`` is the same everywhere, too.
+replaced by functions that insert the fixed time for the current one and call SQLite for the rest. The time zone of the
+process is UTC, so that ``localtime`` is the same everywhere, too.
 
-The worker imports this file: it must need nothing but the standard library.
+The worker imports this module, so it needs the standard library only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
 _TIME_AT = {"date": 0, "time": 0, "datetime": 0, "julianday": 0, "unixepoch": 0, "strftime": 1, "timediff": 0}
-"""Where the time stands among a function's arguments; a function that ends before it reads the clock."""
+"""Position of the time among a function's arguments; a call with fewer arguments reads the clock."""
 
 _KEYWORDS = {"current_date": "date", "current_time": "time", "current_timestamp": "datetime"}
 _REMEMBERED = 1 << 16
@@ -34,10 +34,10 @@ class FixedClock:
         self._sqlite = sqlite3.connect(":memory:", isolation_level=None)
         self._sqlite.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, cell_bytes)
         known = {name for (name,) in self._sqlite.execute("SELECT DISTINCT name FROM pragma_function_list")}
-        self._names = [name for name in _TIME_AT if name in known]  # old versions of SQLite lack some
+        self._names = [name for name in _TIME_AT if name in known]  # older versions of SQLite do not have all of them
 
     def fix(self, connection: sqlite3.Connection) -> None:
-        """Let the date functions of a connection see the fixed time."""
+        """Make the date functions of a connection use the fixed time."""
         for name in self._names:
             connection.create_function(name, -1, self._fixed(name), deterministic=True)
         for name, function in _KEYWORDS.items():
@@ -46,7 +46,7 @@ class FixedClock:
     def _fixed(self, name: str) -> Callable[..., Value]:
         place, times = _TIME_AT[name], 2 if name == "timediff" else 1
 
-        # A column of dates repeats its values, and asking SQLite costs ten times what looking one up does.
+        # A column of dates repeats its values, and a lookup is ten times as fast as a call of SQLite.
         @lru_cache(maxsize=_REMEMBERED, typed=True)
         def function(*given: Value) -> Value:
             if len(given) == place:
@@ -57,7 +57,7 @@ class FixedClock:
         return function
 
     def _instead(self, value: Value) -> Sequence[Value]:
-        """Return what stands for a time, which SQLite reads up to the first NUL, whatever its case and type."""
+        """Return the arguments that replace a time; SQLite reads it up to the first NUL, in any case and type."""
         text = value.decode("latin-1") if isinstance(value, bytes) else value
         word = text.partition("\0")[0].lower() if isinstance(text, str) else ""
         if word == "now":

@@ -1,4 +1,4 @@
-"""The SQLite files of a data folder: where they are, their checksums, their schemas."""
+"""The databases of a data folder: their SQLite files, checksums and schemas."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from ace_bench.tasks.bird_sql.pool import Workers
 from ace_bench.tasks.data import sha256_of
 
 FOLDERS = ("databases", "dev_databases", "train_databases")
-"""Names under which a data folder may hold its databases: ours, and those of the official archives."""
+"""Folders of a data folder that may hold databases: this project's name, then those of the official archives."""
 
 SCRIPT_BYTES = 32 << 20
 _FORM = 1
-"""Goes up when databases are made in another way."""
+"""Increase it when databases are built in another way."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class Builder:
-    """Makes databases of scripts, once each: a file that is there and whole is used again.
+    """Builds databases from SQL scripts, once each: a complete file is used again.
 
-    A script runs in a confined worker under the limits of a query, and sees the time ``clock``, as queries do.
+    A script runs in a confined worker with the limits and the clock of a query.
     """
 
     def __init__(self, *, limits: Limits, clock: str) -> None:
@@ -43,12 +43,12 @@ class Builder:
         text = _script(script)
         path = (folder / f"{name}-{digest_of([_FORM, self._clock, text])[:16]}.sqlite").resolve()
         if not _whole(path):
-            database = self._made(script, text)
+            database = self._build(script, text)
             write_whole(path, database)
             write_whole(_noted(path), hashlib.sha256(database).hexdigest().encode())
         return path
 
-    def _made(self, script: Path, text: str) -> bytes:
+    def _build(self, script: Path, text: str) -> bytes:
         workers = Workers(count=1, limits=self._limits, clock=self._clock)
         try:
             built = workers.build(text)
@@ -81,20 +81,20 @@ class Database:
 
     @cached_property
     def schema(self) -> str:
-        """The CREATE TABLE statements as they were written, in the order of creation, a blank line between."""
+        """The CREATE TABLE statements in the order of creation, with a blank line between two."""
         query = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
         try:
             with contextlib.closing(_connected(self.path)) as connection:
                 tables = [sql.strip() for (sql,) in connection.execute(query)]
         except sqlite3.Error as error:
-            raise DataError(f"{self.path} is no SQLite database: {error}; fetch it again") from error
+            raise DataError(f"{self.path} is not a SQLite database: {error}; fetch it again") from error
         if not tables:
             raise DataError(f"{self.path} holds no tables; fetch it again")
         return "\n\n".join(tables)
 
 
 def find_database(name: str, folder: Path, *, cache: Path, builder: Builder) -> Database:
-    """Find a database by its id in a data folder; raises ``DataError`` that says where it should be."""
+    """Find a database by its id in a data folder; the ``DataError`` for a missing one says where to put it."""
     candidates = [folder / parent / name / f"{name}.sqlite" for parent in FOLDERS]
     candidates.append(folder / f"{name}.sql")
     file = next((path for path in candidates if path.is_file()), None)
@@ -106,7 +106,7 @@ def find_database(name: str, folder: Path, *, cache: Path, builder: Builder) -> 
 
 
 def _checksum(file: Path, folder: Path) -> str:
-    """SHA-256 of a file, remembered for as long as its size and time stay: the official databases take 35 GB."""
+    """Return the SHA-256 of a file, cached by path, size and time: the official databases have 35 GB."""
     about = file.stat()
     note = folder / digest_of([str(file.resolve()), about.st_size, about.st_mtime_ns])
     with contextlib.suppress(OSError, UnicodeDecodeError):
@@ -134,7 +134,7 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 
 def _whole(path: Path) -> bool:
-    """Whether a database is there as it was made; its SQL may come from a stranger, so nothing of it is run here."""
+    """Whether a built database is complete, by its checksum: it is not opened, because its SQL is not trusted."""
     try:
         return _noted(path).read_text(encoding="ascii") == sha256_of(path)
     except (OSError, UnicodeDecodeError, DataError):

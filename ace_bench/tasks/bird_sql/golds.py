@@ -1,4 +1,4 @@
-"""Outcomes of gold queries: each is run once per database and kept in the user's cache."""
+"""Results of gold queries: each query is run once per database and its result is kept in the user's cache."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ace_bench.tasks.bird_sql.pool import Workers
 
 _LOG = logging.getLogger(__name__)
 _FORM = 2
-"""Goes up when outcomes are computed in another way."""
+"""Increase it when results are computed in another way."""
 
 
 class Golds:
-    """Gold outcomes by database and query; safe between threads.
+    """Gold results by database and query; safe between threads.
 
-    An entry names the database by its checksum, and the time that queries see. One that cannot be read is made anew. A
-    gold query that fails is not kept beyond this run: another machine may be faster.
+    The key of an entry holds the database's checksum and the time that queries see. An entry that cannot be read is
+    computed again. A failure is not cached: the query may succeed on a faster machine.
     """
 
     def __init__(self, folder: Path, workers: Workers, *, clock: str) -> None:
@@ -36,24 +36,26 @@ class Golds:
         self._known: dict[str, ExecutionResult] = {}
 
     def outcome(self, database: Database, sql: str) -> ExecutionResult:
-        """Return what the gold query gives; raises ``RolloutFault`` where no worker can be started."""
+        """Return the result of a gold query; raises ``RolloutFault`` where no worker can be started."""
         key = digest_of([_FORM, sqlite3.sqlite_version, self._clock, database.checksum, sql])
         with self._lock:
             known = self._known.get(key)
         if known is None:
             path = self._folder / key[:2] / f"{key}.json"
-            known = _read(path) or self._made(path, database, sql)
+            known = _read(path) or self._compute(path, database, sql)
             with self._lock:
                 self._known[key] = known
         return known
 
-    def _made(self, path: Path, database: Database, sql: str) -> ExecutionResult:
+    def _compute(self, path: Path, database: Database, sql: str) -> ExecutionResult:
         outcome = self._workers.run(database.path, sql)
         if outcome.ran:
             write_whole(path, msgspec.json.encode(outcome))
         else:
             reason = outcome.message or outcome.kind
-            _LOG.warning("no answer can match a gold query that fails on %s (%s): %s", database.file, reason, sql)
+            _LOG.warning(
+                "a gold query fails on %s (%s), so no answer to its question is right: %s", database.file, reason, sql
+            )
         return outcome
 
 

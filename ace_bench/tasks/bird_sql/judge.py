@@ -1,8 +1,8 @@
 """The judge: a model's verdict on whether a query means what the gold query means (paper, section 4.1).
 
 The paper names the model, GPT-4o-mini, and not the prompt; ``prompts/<set>/bird_sql/judge.j2`` is ours. The judge sees
-question, schema and both queries, and no results. An answer that is the gold query letter for letter is correct, and
-one without a query is incorrect, without asking.
+question, schema and both queries, but no results. It is not asked where the answer is the gold query letter for letter
+(correct) or holds no query (incorrect).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ FIELDS = frozenset(("schema", "question", "gold", "predicted"))
 
 
 class JudgeReply(msgspec.Struct, frozen=True, kw_only=True):
-    """A verdict and what it rests on; the reason comes first, so that models think before they decide."""
+    """The judge's reply; the reason comes first, so that the model thinks before it decides."""
 
     reason: str
     verdict: Literal["correct", "incorrect"]
 
 
-def verdict_without_asking(answer: str | None, gold: str) -> bool | None:
-    """Return the verdict where it needs no judge, else ``None``."""
+def obvious_verdict(answer: str | None, gold: str) -> bool | None:
+    """Return the verdict where no judge is needed, else ``None``."""
     sql = sql_of(answer)
     if not sql:
         return False
@@ -36,7 +36,7 @@ def verdict_without_asking(answer: str | None, gold: str) -> bool | None:
 
 
 def verdict(asked: str, answer: str | None, gold: str, prompts: Prompts, lm: Lm) -> bool:
-    """Ask the judge, once more where its reply cannot be read; raises ``RolloutFault``."""
+    """Ask the judge, and ask again if its reply cannot be read; raises ``RolloutFault``."""
     schema, question = parts_of(asked)
     fields = {"schema": schema, "question": question, "gold": gold, "predicted": sql_of(answer)}
     return ask(lm, prompts.render(TEMPLATE, fields), JudgeReply).verdict == "correct"

@@ -1,4 +1,4 @@
-"""How a question is put: the schema as the database has it, what is known beside it, what the user asks."""
+"""The text of a question (schema, external knowledge, user question) and the query in an answer."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _SCHEMA, _KNOWLEDGE, _QUESTION = "Database schema:\n", "\n\nExternal knowledge: 
 _FENCE = re.compile(r"```([a-z0-9]*)[ \t]*\n?(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 _COMMENT = r"--[^\n]*|/\*.*?(?:\*/|\Z)"
 _TOKEN = re.compile(rf"""{_COMMENT}|'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|\w+|[()]""", re.DOTALL)
-"""Comments, strings and quoted names in one piece each; words; brackets."""
+"""One token: a comment, a string, a quoted name, a word or a bracket."""
 
 
-def laid_out(schema: str, evidence: str, question: str) -> str:
-    """Join the parts of a question; no evidence leaves its paragraph out."""
+def format_question(schema: str, evidence: str, question: str) -> str:
+    """Join the parts of a question; without evidence its paragraph is left out."""
     knowledge = f"{_KNOWLEDGE}{evidence}" if evidence else ""
     return f"{_SCHEMA}{schema}{knowledge}{_QUESTION}{question}"
 
 
 def parts_of(text: str) -> tuple[str, str]:
-    """Return the schema and the rest (knowledge and question) of what ``laid_out`` gave."""
+    """Return the schema and the rest (knowledge and question) of what ``format_question`` made."""
     about, _, question = text.removeprefix(_SCHEMA).partition(_QUESTION)
     schema, _, knowledge = about.partition(_KNOWLEDGE)
     return schema, f"{question}\n\n(External knowledge: {knowledge})" if knowledge else question

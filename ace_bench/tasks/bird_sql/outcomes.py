@@ -1,4 +1,4 @@
-"""What a query did: its limits, its outcome as an environment shows it, and when two results are the same."""
+"""The result of a query: its limits, what a model sees of it, and when two results are the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ace_bench.core.settings import Count, Seconds
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one query may take: seconds, rows, bytes of a cell, nesting of expressions, memory of its process."""
+    """Limits of one query: seconds, rows, bytes of a cell, nesting of expressions, memory of its process."""
 
     timeout: Seconds
     rows: Count
@@ -40,19 +40,19 @@ class ExecutionResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ran(self) -> bool:
-        """Whether there is a result, be it empty."""
+        """Whether there is a result, which may be empty."""
         return self.kind == "rows"
 
     def same(self, gold: ExecutionResult) -> bool:
-        """Official reading (StreamBench): equal as sets of rows, and nothing equals an empty result."""
+        """Official rule (StreamBench): equal as sets of rows, and never right where a result is empty."""
         return self.ran and gold.ran and self.rows > 0 and self.exact == gold.exact
 
     def same_corrected(self, gold: ExecutionResult, *, ordered: bool) -> bool:
-        """Corrected reading: empty equals empty, reals at 12 digits, and in order where the gold query orders."""
+        """Corrected rule: empty equals empty, reals at 12 digits, row order where the gold query has an ORDER BY."""
         return self.ran and gold.ran and (self.ordered == gold.ordered if ordered else self.close == gold.close)
 
     def observed(self, limits: Limits) -> str:
-        """Say what the environment itself shows of the query."""
+        """Return what the environment shows of the query."""
         if self.kind == "timeout":
             return f"The query was stopped: it ran longer than {limits.timeout:g} seconds."
         if self.kind == "crash":

@@ -1,4 +1,4 @@
-"""A few long-lived processes that run queries; one that hangs or dies costs its query and is replaced."""
+"""Long-lived worker processes that run queries; a worker that hangs or dies is replaced."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from ace_bench.tasks.bird_sql import worker
 from ace_bench.tasks.bird_sql.outcomes import ExecutionResult, Limits
 
 _TRIES = 2
-"""A worker that somebody else ended must not cost an answer, so a query that met a crash is run once more."""
+"""A query is run again after a crash: something else may have killed the worker."""
 
 _ENVIRONMENT = {"LANG": "C.UTF-8"}
-"""All that a worker sees of the environment, which holds keys."""
+"""All environment variables of a worker: those of the user may hold keys."""
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a script: ``kind`` is built, error, timeout or crash; ``database`` holds the SQLite file."""
+    """The result of a script: ``kind`` is built, error, timeout or crash; ``database`` is the SQLite file."""
 
     kind: str
     message: str = ""
@@ -40,8 +40,8 @@ class Workers:
     """At most ``count`` processes, started when needed; safe between threads.
 
     They can read ``databases`` and see the time ``clock`` (UTC, as in ``2025-10-06 00:00:00``). ``layers`` are what
-    confined the one started last (see ``core.confine``), ``None`` before. Each worker holds a pipe to this process and
-    leaves by itself when that breaks, so none outlives a killed parent.
+    confines the worker started last (see ``core.confine``), ``None`` before the first. A worker exits when its pipe to
+    this process breaks, so none outlives a killed parent.
     """
 
     def __init__(self, *, count: int, limits: Limits, clock: str, databases: Sequence[Path] = ()) -> None:
@@ -56,7 +56,7 @@ class Workers:
         self._finalizer = weakref.finalize(self, _end_all, self._alive)
 
     def check(self) -> None:
-        """Make sure that a worker can be started; raises ``RolloutFault``."""
+        """Check that a worker can be started; raises ``RolloutFault``."""
         with self._worker():
             pass
 
@@ -69,7 +69,7 @@ class Workers:
         return outcome
 
     def build(self, script: str) -> Built:
-        """Make a database of a script of SQL; raises ``RolloutFault`` where no worker can be started."""
+        """Build a database from an SQL script; raises ``RolloutFault`` where no worker can be started."""
         answer = self._ask({"script": script})
         if isinstance(answer, ExecutionResult):
             return Built(kind=answer.kind)
@@ -77,7 +77,7 @@ class Workers:
         return built
 
     def _ask(self, request: Mapping[str, str]) -> bytes | ExecutionResult:
-        """Return the reply of a worker, or how it ended without one."""
+        """Return the reply of a worker, or how the query ended without one."""
         line = json.dumps(request).encode() + b"\n"
         for _ in range(_TRIES):
             with self._worker() as process:
@@ -101,7 +101,7 @@ class Workers:
                 process = None
             process = process or self._start()
             yield process
-        except BaseException:  # Ctrl-C may leave a reply in the pipe that nobody waits for any more
+        except BaseException:  # Ctrl-C may leave a reply in the pipe that belongs to no later query
             if process is not None:
                 self._discard(process)
                 process = None
@@ -122,7 +122,7 @@ class Workers:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 env=_ENVIRONMENT,
-                start_new_session=True,  # Ctrl-C is for the run, which ends its workers itself
+                start_new_session=True,  # Ctrl-C is handled by the run, which ends its workers
             )
         except OSError as error:
             raise _no_worker(error.strerror or str(error)) from error
@@ -136,7 +136,7 @@ class Workers:
 
 
 def _exchange(process: subprocess.Popen[bytes], request: bytes) -> bytes:
-    """Send a request and return the line that answers it; nothing where the process is gone."""
+    """Send a request and return the reply line; empty where the process has ended."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -163,5 +163,5 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
-            with contextlib.suppress(OSError):  # what could not be written is of no use any more
+            with contextlib.suppress(OSError):  # unwritten data is not needed any more
                 pipe.close()

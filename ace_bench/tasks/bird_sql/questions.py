@@ -1,12 +1,12 @@
-"""The questions of a data folder, in the three forms it may have.
+"""Reads the questions of a data folder, which may have three forms.
 
 * ``train.jsonl``, ``val.jsonl`` and ``test.jsonl`` are used as they are: the sample set, or a user's own.
 * ``train.jsonl`` and ``test.jsonl`` are StreamBench's, as ``ace-bench data bird_sql`` puts them there. train
   and val are drawn from the first; the test split is put in StreamBench's order (its shuffle, by the same seed).
 * ``mini_dev_sqlite.json`` is BIRD's mini-dev, one list: train and val are drawn, the rest is test.
 
-Draws sort by a hash of seed and question: they depend neither on a file's order nor on a library, and a question that
-a file repeats stays on one side.
+A draw sorts the questions by a hash of seed and text, so it depends neither on the file's order nor on a library. A
+question that occurs twice is never in two splits.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ class Draw:
 
 
 class Questions(NamedTuple):
-    """The files that were read, and their questions by split."""
+    """The names of the files that were read, and the questions by split."""
 
     files: tuple[str, ...]
     splits: Mapping[str, Sequence[Row]]
 
 
 def read_folder(folder: Path, *, stream_bench: Draw, mini_dev: Draw) -> Questions:
-    """Read a data folder in whichever form it has.
+    """Read a data folder in any of the three forms.
 
     A row has the fields ``question``, ``SQL``, ``db_id`` and, "" where not known, ``evidence`` and ``difficulty``.
-    Raises ``ConfigError`` for draws that cannot be made, ``DataError`` for absent files and bad rows.
+    Raises ``ConfigError`` for a draw of too many questions, ``DataError`` for missing files and bad rows.
     """
     if (folder / MINI_DEV).is_file() and not (folder / "test.jsonl").is_file():
         return Questions((MINI_DEV,), _drawn(_read_mini_dev(folder / MINI_DEV), "mini_dev", mini_dev))
@@ -80,7 +80,7 @@ def _read_mini_dev(path: Path) -> tuple[Row, ...]:
     try:
         records = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path} is no JSON file: {error}; fetch it again") from error
+        raise DataError(f"{path} is not a JSON file: {error}; fetch it again") from error
     if not isinstance(records, list) or not records:
         raise DataError(f"{path}: a list of questions was expected; fetch it again")
     return tuple(
@@ -97,12 +97,12 @@ def _row(record: Any, key: str, where: str) -> Row:
     if fields["difficulty"] not in ("", *LEVELS):
         raise DataError(f"{where}: difficulty {fields['difficulty']!r} is not one of {', '.join(LEVELS)}")
     if not fields["db_id"].replace("_", "").replace("-", "").isalnum():
-        raise DataError(f"{where}: db_id {fields['db_id']!r} is no name of a database")
+        raise DataError(f"{where}: db_id {fields['db_id']!r} is not a database name")
     return Row(key=key, where=where, fields=fields)
 
 
 def _drawn(rows: Sequence[Row], name: str, draw: Draw) -> Mapping[str, tuple[Row, ...]]:
-    """Split rows: what is drawn for neither train nor val is test. Within a split the file's order is kept."""
+    """Draw train and val; the remaining rows are test. Each split keeps the order of the file."""
     texts = sorted({_identity(row) for row in rows}, key=lambda text: _hash(draw.seed, text))
     ends = (0, draw.train, draw.train + draw.val, len(texts))
     if ends[2] >= ends[3]:

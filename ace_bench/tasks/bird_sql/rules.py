@@ -1,6 +1,6 @@
-"""What SQL may do: a query reads one database, a script makes one out of nothing. All else is refused.
+"""What SQL may do: a query reads one database, a script fills a new one. Everything else is refused.
 
-The worker imports this file: it must need nothing but the standard library.
+The worker imports this module, so it needs the standard library only.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _MAKING = _READING | {
     )
 }
 _REPEATABLE = _FUNCTIONS - {"random", "randomblob"}
-"""A script gives the same database on every machine."""
+"""Functions for scripts, which must give the same database on every machine."""
 _RENAMING = ("sqlite_rename_", "sqlite_drop_column")
-"""SQLite's own functions behind ALTER TABLE; it lets nobody else call them."""
+"""Functions that SQLite itself calls for ALTER TABLE; queries cannot call them."""
 
 _REFUSED = {
     sqlite3.SQLITE_ATTACH: "ATTACH or VACUUM",
@@ -46,18 +46,18 @@ _PRAGMAS = frozenset({"foreign_keys", "defer_foreign_keys", "encoding", "user_ve
 _TUNING = frozenset(
     {"journal_mode", "synchronous", "cache_size", "temp_store", "locking_mode", "mmap_size", "page_size", "auto_vacuum"}
 )
-"""Settings of speed and storage that dumps begin with: passed over, because the database is made in memory."""
+"""Performance settings at the beginning of dumps: ignored, because the database is built in memory."""
 
 
 def authorize_query(action: int, _: str | None, name: str | None, *__: str | None) -> int:
-    """Let a query read and call harmless functions."""
+    """Allow a query to read and to call harmless functions."""
     if action == sqlite3.SQLITE_FUNCTION:
         return sqlite3.SQLITE_OK if name is not None and name.lower() in _FUNCTIONS else sqlite3.SQLITE_DENY
     return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
 
 
 class ScriptRules:
-    """An authorizer that lets a script fill its database; ``refused`` names what it did not let happen, else ""."""
+    """An authorizer that lets a script fill its database; ``refused`` names what it last refused, or is ""."""
 
     def __init__(self) -> None:
         self.refused = ""

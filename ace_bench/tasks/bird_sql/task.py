@@ -2,21 +2,22 @@
 
 ``execution`` is StreamBench's metric (stream-bench/stream-bench, text2sql_utils): prediction and gold query are run,
 and the results must be equal as sets of rows, so that neither order nor repetition of rows counts. Its quirk, kept
-here: where either result is empty the official code fails on the first row and gives no point, so a question whose
-gold query returns nothing cannot be answered. Differences, none of which helps or harms a plain query:
+here: where either result is empty the official code fails on the first row and gives no point, so no answer is right
+for a question whose gold query returns nothing. These differences do not matter for a plain query:
 
-* the official 30 seconds are for both queries together; here they are for the prediction, the gold result is cached;
-* officially a query that does not begin with a capital SELECT gets one put before it, which breaks ``WITH`` and
-  ``select``; here a query is run as it stands;
-* text that is no UTF-8, which officially fails, compares by its bytes; queries may only read, within limits;
-* officially ``now`` is the time of the evaluation; here all SQL sees one fixed time (``task.clock``).
+* the official 30 seconds are for both queries together; here they are for the prediction, as gold results are cached;
+* the official code puts SELECT before a query that does not begin with it in capitals, which breaks ``WITH`` and
+  ``select``; here a query is run unchanged;
+* text that is not UTF-8 fails in the official code and is compared by its bytes here; queries can only read, within
+  limits;
+* ``now`` is the time of the evaluation in the official code and one fixed time (``task.clock``) here.
 
-``execution_corrected`` mends three quirks: an empty result equals an empty one, rows must come in the gold's order
+``execution_corrected`` corrects three quirks: an empty result equals an empty one, rows must come in the gold's order
 where the gold query has an outer ORDER BY, and reals are compared at 12 significant digits. Rows that tie in the
 gold's order must still come in the gold result's order.
 
-``judge`` is the paper's metric, LLM-as-a-judge: see the judge's module. Where the judge failed, the answer counts as
-wrong there. Each metric is also given by difficulty: simple, moderate, challenging.
+``judge`` is the paper's metric, LLM-as-a-judge (see ``judge``). An answer without a verdict counts as wrong.
+Each metric is also given by difficulty: simple, moderate, challenging.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ from ace_bench.tasks.answers import AnswerTask, Grader, Splits, percent
 from ace_bench.tasks.bird_sql.archives import Archive
 from ace_bench.tasks.bird_sql.databases import Builder, find_database
 from ace_bench.tasks.bird_sql.golds import Golds
-from ace_bench.tasks.bird_sql.judge import FIELDS, TEMPLATE, verdict, verdict_without_asking
-from ace_bench.tasks.bird_sql.layout import INSTRUCTION, laid_out, orders, sql_of
+from ace_bench.tasks.bird_sql.judge import FIELDS, TEMPLATE, obvious_verdict, verdict
+from ace_bench.tasks.bird_sql.layout import INSTRUCTION, format_question, orders, sql_of
 from ace_bench.tasks.bird_sql.outcomes import Limits
 from ace_bench.tasks.bird_sql.pool import Workers
 from ace_bench.tasks.bird_sql.questions import LEVELS, Draw, read_folder
@@ -55,14 +56,15 @@ METRICS: tuple[Metric, ...] = get_args(Metric)
 
 
 class BirdSql(AnswerTask):
-    """The BIRD-SQL task; see the module for its metrics.
+    """The BIRD-SQL task; the module docstring describes its metrics.
 
-    ``data_dir`` holds StreamBench's questions or BIRD's mini-dev (see ``questions``) and the databases; ``evidence``
-    adds BIRD's hint to each question; ``metric`` is the headline and what adaptation is told; ``judge`` is ``auto``
-    (ask where ``metric`` is judge), ``always`` or ``never``; ``stream_bench`` and ``mini_dev`` draw splits where the
-    data has none (``train``, ``val``, ``seed``); ``clock`` is the time (UTC) that all SQL sees; ``limits`` bind each
-    query, ``workers`` is how many run at a time.
-    Raises ``ConfigError`` or ``DataError`` at once for wrong settings, absent files and bad rows.
+    ``data_dir`` holds StreamBench's questions or BIRD's mini-dev (see ``questions``) and the databases; ``sample_data``
+    is the sample set. ``evidence`` adds BIRD's hint to each question. ``metric`` is the headline and decides what
+    adaptation sees as correct. ``judge`` is ``auto`` (ask where ``metric`` is judge), ``always`` or ``never``.
+    ``stream_bench`` and ``mini_dev`` say how splits are drawn where the data has none. ``clock`` is the time (UTC) that
+    all SQL sees, ``limits`` are those of one query, ``workers`` is the number of queries run at a time.
+
+    Raises ``ConfigError`` or ``DataError`` at construction for wrong settings, missing files and bad rows.
     """
 
     name: str = "bird_sql"
@@ -133,7 +135,7 @@ class BirdSql(AnswerTask):
         self._splits = Splits(self.name, rows.splits.__getitem__, self._build)
 
     def start(self, say: Callable[[str], None]) -> None:
-        """Make sure that queries can be run before the first answer is paid for."""
+        """Check that queries can be run, before the first answer is paid for."""
         try:
             self._workers.check()
         except RolloutFault as error:
@@ -142,7 +144,7 @@ class BirdSql(AnswerTask):
 
     @property
     def confinement(self) -> Sequence[str] | None:
-        """What confined the processes that run queries; ``None`` where there was none."""
+        """The layers that confined the processes that run queries; ``None`` where none was started."""
         return self._workers.layers
 
     def close(self) -> None:
@@ -155,14 +157,14 @@ class BirdSql(AnswerTask):
         return {} if self.judge_template is None else {self.judge_template: FIELDS}
 
     def judge(self, sample: Sample, answer: str | None, grade: Grade, prompts: Prompts, lm: Lm) -> Grade:
-        """Add the judge's verdict, unless it needs no asking or nobody would look at it."""
+        """Add the judge's verdict, unless the grade has one already or nothing would use it."""
         if "judge" in grade.detail or (sample.split == "train" and self.headline != "judge"):
             return grade
         right = verdict(sample.inputs["question"], answer, grade.gold, prompts, lm)
         return self._graded(grade.observed, grade.gold, {**grade.detail, "judge": float(right)})
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
-        """Percent right by each metric, over all grades and by difficulty; no grades give no metrics."""
+        """Return right answers in percent by each metric, overall and by difficulty; without grades, no metrics."""
         metrics = METRICS if self.judge_template else METRICS[:2]
         groups = {"": grades, **{f"_{level}": [g for g in grades if level in g.detail] for level in LEVELS}}
         return {
@@ -175,7 +177,7 @@ class BirdSql(AnswerTask):
     def _build(self, row: Row) -> tuple[Mapping[str, str], Grader]:
         fields = row.fields
         schema = self._databases[fields["db_id"]].schema
-        question = laid_out(schema, fields["evidence"] if self._evidence else "", fields["question"].strip())
+        question = format_question(schema, fields["evidence"] if self._evidence else "", fields["question"].strip())
         return {"background": INSTRUCTION, "question": question}, partial(self._grade, row)
 
     def _grade(self, row: Row, answer: str | None) -> Grade:
@@ -188,7 +190,7 @@ class BirdSql(AnswerTask):
         outcome = wanted if sql == gold else self._workers.run(database.path, sql)
         detail["execution"] = float(outcome.same(wanted))
         detail["execution_corrected"] = float(outcome.same_corrected(wanted, ordered=orders(gold)))
-        known = verdict_without_asking(answer, gold)
+        known = obvious_verdict(answer, gold)
         if known is not None:
             detail["judge"] = float(known)
         return self._graded(outcome.observed(self._limits), gold, detail)

@@ -1,15 +1,14 @@
-"""The process that runs model-written SQL: one request a line on stdin, one outcome a line on stdout.
+"""The process that runs SQL of a model: a request per line on stdin, a result per line on stdout.
 
-Design rule 8: the query is hostile. It sees one database, opened read-only and immutable; an authorizer lets it read
-and call harmless functions, and nothing else; time, rows, cells, nesting and memory are limited. Below that, the
-process itself can read no file but the databases, write none and reach no network, where the kernel allows it (see
-``confine``). What the progress handler cannot stop, because SQLite does not call it there (a LIKE pattern with many
-wildcards, say), an alarm of the operating system ends together with this process. It also ends when its parent is
-gone.
+The query is treated as hostile. It sees one database, opened read-only and immutable; an authorizer lets it read
+and call harmless functions, and nothing else; time, rows, cells, nesting and memory are limited. In
+addition, the process itself can read only the databases, write no file and reach no network, as far as the kernel
+supports it (see ``confine``). SQLite does not call the progress handler everywhere, for example not in a LIKE pattern
+with many wildcards; there an alarm of the operating system ends this process. It also exits when its parent has died.
 
-Rows never leave the process: results are compared by digests, so that a result of any size costs the same.
+Rows never leave the process: results are compared by digests, so the size of a result does not matter.
 
-A data folder is not to be trusted either: databases are made from its scripts here, too.
+Databases are built from a data folder's scripts here, too, because these are not trusted either.
 
 This file is started by its path, with the folder to import ``ace_bench`` from: it and what it imports must need
 nothing but the standard library.
@@ -42,16 +41,16 @@ from ace_bench.tasks.bird_sql.rules import ScriptRules, authorize_query
 PREVIEW_ROWS, PREVIEW_CHARS = 3, 60
 MESSAGE_CHARS = 300
 DATABASE_BYTES = 64 << 20
-"""Most that a script may make; what is larger belongs into a .sqlite file."""
+"""Largest database that a script may build; a larger one has to be a .sqlite file."""
 
 _STEPS = 20_000
-"""SQLite's machine steps between two looks at the clock: about a millisecond."""
+"""SQLite's machine steps between two checks of the time: about a millisecond."""
 
 _PAGE_BYTES = 4096
-"""What SQLite takes for a page unless told otherwise, which scripts cannot do."""
+"""SQLite's default page size, which scripts cannot change."""
 _SQL_BYTES = 100_000
 _DIGITS = 12
-"""Significant digits of a real number that the lenient comparison looks at."""
+"""Significant digits of a real number in the lenient comparison."""
 
 
 def main() -> None:
@@ -70,7 +69,7 @@ def main() -> None:
 
 
 def _confine(readable: Sequence[str], memory: int) -> list[str]:
-    """Take from this process what no query needs: other files, the network, much memory, files to write."""
+    """Take from this process what no query needs: other files, the network, much memory, writing files."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, wherever it is
     # The user stays: another one may be unable to read the databases.
     bounds = Bounds(folder="", readable=[*readable, "/dev/urandom"], uid=None, memory=memory)
@@ -86,7 +85,7 @@ def _send(reply: Mapping[str, Any]) -> None:
 
 
 class Run:
-    """One query, or one script of which a database is made; whatever it does wrong comes back as an outcome."""
+    """Runs one query, or one script that builds a database; every error becomes a result."""
 
     def __init__(self, limits: Mapping[str, Any], clock: FixedClock, parent: int) -> None:
         self.limits = limits
@@ -96,18 +95,18 @@ class Run:
         self._late = False
 
     def answer(self, request: Mapping[str, str]) -> dict[str, Any]:
-        """Do what is asked for."""
+        """Run the request and return its result."""
         work = partial(_build, request["script"]) if "script" in request else partial(_query, request)
         try:
             outcome = work(self)
         except MemoryError:
             return _outcome("error", "out of memory")
-        except Exception as error:  # the SQL's doing, whatever it is: this process must go on
+        except Exception as error:  # whatever the SQL caused: this process must go on
             return _outcome("timeout", "") if self._late else _outcome("error", str(error)[:MESSAGE_CHARS])
         return _outcome("timeout", "") if self.stop() else outcome
 
     def stop(self) -> bool:
-        """Whether the time is over; SQLite asks in between."""
+        """Return whether the time is over; SQLite's progress handler."""
         if os.getppid() != self._parent:
             os._exit(1)
         self._late = time.monotonic() > self._deadline
@@ -118,7 +117,7 @@ class Run:
         connection = sqlite3.connect(target, uri=True, isolation_level=None)
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute(f"PRAGMA {pragma}")
-        # Text that is no UTF-8 still compares by its bytes.
+        # Text that is not UTF-8 is compared by its bytes.
         connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
         self._clock.fix(connection)
         most = {
@@ -147,7 +146,7 @@ def _query(request: Mapping[str, str], run: Run) -> dict[str, Any]:
 
 
 def _build(script: str, run: Run) -> dict[str, Any]:
-    """Make a database in memory, so that nothing but its bytes ever leaves this process."""
+    """Build a database in memory; only its bytes leave this process."""
     rules, most = ScriptRules(), f"max_page_count = {DATABASE_BYTES // _PAGE_BYTES}"
     with contextlib.closing(run.connect(":memory:", rules, pragma=most)) as connection:
         try:
@@ -167,7 +166,7 @@ def _build(script: str, run: Run) -> dict[str, Any]:
 
 
 def _collect(cursor: sqlite3.Cursor, most: int, stop: Any) -> dict[str, Any]:
-    """Read all rows into digests: of the set as it is, of the set and of the sequence with rounded reals."""
+    """Read all rows and return three digests: of the set, and of set and sequence with rounded reals."""
     exact: dict[bytes, None] = {}
     close: dict[bytes, None] = {}
     preview: list[str] = []
@@ -200,7 +199,7 @@ def _digest(row: Sequence[Any]) -> bytes:
 
 
 def _cell(value: Any) -> bytes:
-    """Spell a cell so that equal spellings mean values that are equal in Python, as the official code compares."""
+    """Encode a cell so that equal encodings mean equality in Python, which the official code uses."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, str):
@@ -227,7 +226,7 @@ def _shown(row: Sequence[Any]) -> str:
 
 
 def _outcome(kind: str, message: str) -> dict[str, Any]:
-    message = message.encode(errors="backslashreplace").decode()  # half a character is no JSON
+    message = message.encode(errors="backslashreplace").decode()  # half a surrogate pair is not valid JSON
     return {"kind": kind, "message": message, "rows": 0, "columns": 0, "preview": []}
 
 

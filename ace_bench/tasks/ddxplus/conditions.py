@@ -1,6 +1,6 @@
-"""The 49 conditions of DDXPlus and their numbers, from 0 in the order of their code points, as StreamBench has them.
+"""The 49 conditions of DDXPlus with StreamBench's numbers: from 0, sorted by code points.
 
-The sorted English names of the original release's ``release_conditions.json`` give the same list.
+The sorted English names in the original release's ``release_conditions.json`` are the same list.
 """
 
 from __future__ import annotations

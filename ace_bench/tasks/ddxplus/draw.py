@@ -1,4 +1,4 @@
-"""Which rows of the DDXPlus files make the splits: the paper's sizes, StreamBench's order of the test split."""
+"""Draws the splits from the DDXPlus files: the paper's sizes, and StreamBench's order of the test split."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """Rows to draw for training and validation, and the seeds; ``None`` leaves splits as their files are."""
+    """Rows to draw for training and validation, and the seeds; ``None`` leaves the splits as in their files."""
 
     train: int | None
     val: int
@@ -30,7 +30,7 @@ def shuffled(items: Sequence[T], seed: int) -> list[T]:
 
 
 def drawn(split: str, *, read: Callable[[str], Sequence[Row]], sizes: Sizes) -> Sequence[Row]:
-    """Return the rows of a split; ``read`` gives those of a file. Raises ``DataError`` where they are too few."""
+    """Return the rows of a split; ``read`` reads those of a file. Raises ``DataError`` where there are too few."""
     if split == "test":
         return read(split) if sizes.test_seed is None else shuffled(read(split), sizes.test_seed)
     if sizes.train is None:
@@ -45,7 +45,7 @@ def drawn(split: str, *, read: Callable[[str], Sequence[Row]], sizes: Sizes) -> 
 
 
 def _pooled(read: Callable[[str], Sequence[Row]]) -> list[Row]:
-    """Rows of both files with keys that tell the files apart; a row of val that train has, too, is left out."""
+    """Return the rows of both files, each key prefixed by its file; a row of val that is in train is left out."""
     train = read("train")
     seen = {tuple(row.fields.values()) for row in train}
     val = (row for row in read("val") if tuple(row.fields.values()) not in seen)

@@ -1,10 +1,10 @@
-"""Patients of the original DDXPlus release (mila-iqia/ddxplus) as readable profiles.
+"""Turns patients of the original DDXPlus release (mila-iqia/ddxplus) into readable profiles.
 
-The release holds codes: ``E_54_@_V_161`` is value ``V_161`` of evidence ``E_54``. The evidences file has the question
-that each was asked with and what the values mean. A profile quotes both; history ("antecedents") stands apart from
-symptoms. A value equal to its evidence's default is left out: the release takes it as given where nothing is said.
+The release uses codes: ``E_54_@_V_161`` is value ``V_161`` of evidence ``E_54``. The evidences file has the question of
+each evidence and the meaning of its values; a profile quotes both. History ("antecedents") is listed apart from
+symptoms. A value equal to its evidence's default is left out, because the release assumes it where a code is missing.
 
-StreamBench's profiles tell the same in other words, so scores on the two are not comparable.
+StreamBench's profiles have other wordings, so scores on the two are not comparable.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Release:
 
 
 def profile_text(age: str, sex: str, complaint: str, symptoms: Sequence[str], history: Sequence[str]) -> str:
-    """Lay out a profile: one finding a line, parts without any left out."""
+    """Format a profile: one finding per line; empty parts are left out."""
     parts = [f"Age: {age}\nSex: {sex}\nChief complaint: {complaint}"]
     for heading, lines in (("Symptoms", symptoms), ("History", history)):
         if lines:
@@ -101,12 +101,12 @@ def _read(path: Path, kind: type[T]) -> dict[str, T]:
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}; it is part of the DDXPlus release") from error
     except msgspec.MsgspecError as error:
-        raise DataError(f"{path} is not as the DDXPlus release has it: {error}") from error
+        raise DataError(f"{path} does not have the form of the DDXPlus release: {error}") from error
     return found
 
 
 def render(release: Release, patient: Mapping[str, str]) -> dict[str, str]:
-    """Turn a line of a patients file into a row of the task; raises ``DataError`` without the place."""
+    """Turn a line of a patients file into a row of the task; raises ``DataError``, which does not name the line."""
     pathology = release.names.get(patient["PATHOLOGY"].strip().lower())
     if pathology is None:
         raise DataError(f"PATHOLOGY {patient['PATHOLOGY']!r} is not in release_conditions.json")
@@ -116,14 +116,14 @@ def render(release: Release, patient: Mapping[str, str]) -> dict[str, str]:
         given[name].append(value)
     initial = patient["INITIAL_EVIDENCE"].strip()
     findings = {name: _finding(_evidence(release, name), values) for name, values in given.items()}
-    told = {name: text for name, text in findings.items() if text and name != initial}
-    history = {name for name in told if release.evidences[name].is_antecedent}
+    shown = {name: text for name, text in findings.items() if text and name != initial}
+    history = {name for name in shown if release.evidences[name].is_antecedent}
     profile = profile_text(
         patient["AGE"].strip(),
         _SEXES.get(patient["SEX"].strip(), patient["SEX"].strip()),
         _finding(_evidence(release, initial), [""]),
-        [text for name, text in told.items() if name not in history],
-        [text for name, text in told.items() if name in history],
+        [text for name, text in shown.items() if name not in history],
+        [text for name, text in shown.items() if name in history],
     )
     return {PROFILE: profile, DIAGNOSIS: pathology}
 
@@ -149,8 +149,8 @@ def _finding(evidence: Evidence, values: Sequence[str]) -> str:
     question = " ".join(evidence.question_en.split())
     if evidence.data_type == "B":
         return f"{question} Yes"
-    told = [_meaning(evidence, value) for value in values if value and value != str(evidence.default_value)]
-    return f"{question} {', '.join(told)}" if told else ""
+    meanings = [_meaning(evidence, value) for value in values if value and value != str(evidence.default_value)]
+    return f"{question} {', '.join(meanings)}" if meanings else ""
 
 
 def _meaning(evidence: Evidence, value: str) -> str:
@@ -163,7 +163,7 @@ def _meaning(evidence: Evidence, value: str) -> str:
 
 
 def release_rows(folder: Path, at_most: int) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Yield each file of the task with its rows: at most so many a split, drawn with seed 42, in the release's order.
+    """Yield each file's name with at most ``at_most`` rows, drawn with seed 42 and in the release's order.
 
     ``folder`` holds the two dictionaries and the patients: ``release_train_patients``, plain, as ``.csv`` or as
     ``.zip``, likewise ``validate`` and ``test``. A row's ``id`` is its number in that file, from 1. Raises

@@ -1,18 +1,17 @@
 """DDXPlus: one diagnosis of 49 for a patient profile, as StreamBench streams it (paper, appendix A.2 and table 10).
 
 The official reading (stream-bench/stream-bench) looks in the lower-cased reply for digits followed by a full stop;
-the first such number is the diagnosis. A reply without one, or with one that is no option (0 to 48), is outside the
-label set and wrong. ``accuracy`` follows it, and so inherits its quirks:
+the first such number is the diagnosis. A reply without one, or with a number other than 0 to 48, is wrong. ``accuracy``
+follows this rule, with its quirks:
 
 * A reply that only names the diagnosis is wrong, and so is ``7) Anaphylaxis``.
-* Whatever number comes first decides: ``0.9 sure: 7. Anaphylaxis`` reads as option 0.
-* The name is not looked at: ``7. Anemia`` is option 7, Anaphylaxis.
+* The first number decides, whatever it is: ``0.9 sure: 7. Anaphylaxis`` reads as option 0.
+* The name is ignored: ``7. Anemia`` is option 7, Anaphylaxis.
 
-A number of more than 4,300 digits, at which the official reader breaks off, is wrong here.
+A number of more than 4,300 digits, which makes the official code fail, is wrong here.
 
-``accuracy_lenient`` reads beside it what was meant: where the official reading fails, a reply counts if the right
-condition is the only one it names, or if it names none and is the right number and nothing more. It is never lower
-than ``accuracy`` and not comparable with published figures.
+``accuracy_lenient`` also accepts a reply that names the right condition and no other, or that is the right number and
+nothing else. It is never lower than ``accuracy`` and not comparable with published figures.
 
 The question is the profile alone; instruction and options are ``background``, the same for all samples. StreamBench
 puts the profile between the two; here it comes last, so that a prefix cache can hold the rest.
@@ -55,16 +54,17 @@ _MOST_DIGITS = 4_300
 
 
 class Ddxplus(AnswerTask):
-    """The DDXPlus task; see the module for the official metric and the lenient one.
+    """The DDXPlus task; the module docstring describes its metrics.
 
     ``data_dir`` names a folder with ``train.jsonl``, ``val.jsonl`` and ``test.jsonl`` (fields ``PATIENT_PROFILE`` and
     ``PATHOLOGY``); ``source`` is ``auto``, ``real`` or ``sample``; ``sample_allowed`` lets ``auto`` fall back on the
-    sample set, which is used as it is. Of real data, ``train_size`` rows for training and up to ``val_size`` of the
-    rest for validation are drawn by ``draw_seed`` from both files together (paper, A.2: 1,000 and 372 of 1,372), and
-    ``test_seed`` orders the test split as StreamBench does; ``null`` leaves these splits as their files are.
+    sample set ``sample_data``, whose splits are used unchanged. Of real data, ``train_size`` rows for training and at
+    most ``val_size`` of the rest for validation are drawn with ``draw_seed`` from both files together (paper, A.2:
+    1,000 and 372 of 1,372). ``test_seed`` shuffles the test split as StreamBench does. ``null`` leaves a split as it is
+    in its file.
 
-    Raises ``ConfigError`` or ``DataError`` at once for wrong settings and absent files, ``DataError`` for bad lines
-    and too few rows when a split is first read.
+    Raises ``ConfigError`` or ``DataError`` at construction for wrong settings and missing files, ``DataError`` for bad
+    lines and too few rows when a split is first read.
     """
 
     name: str = "ddxplus"
@@ -115,7 +115,7 @@ class Ddxplus(AnswerTask):
         self._splits = Splits(self.name, read, _build)
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
-        """Percent of diagnoses right, by the official reading and by the lenient one; no grades give no metrics."""
+        """Return right diagnoses in percent, by the official rule and the lenient one; without grades, no metrics."""
         if not grades:
             return {}
         return {
@@ -127,13 +127,13 @@ class Ddxplus(AnswerTask):
 def _build(row: Row) -> tuple[Mapping[str, str], Grader]:
     condition = row.fields[DIAGNOSIS].strip().lower()
     if condition not in NUMBERS:
-        raise DataError(f"{row.where}: field {DIAGNOSIS} is none of the {len(CONDITIONS)} conditions: {condition!r}")
+        raise DataError(f"{row.where}: field {DIAGNOSIS} is not one of the {len(CONDITIONS)} conditions: {condition!r}")
     inputs = {"background": INSTRUCTION, "question": row.fields[PROFILE].strip()}
     return inputs, partial(grade_diagnosis, NUMBERS[condition])
 
 
 def grade_diagnosis(number: int, answer: str | None) -> Grade:
-    """Grade an answer against the number of the right condition, officially and with lenience."""
+    """Grade an answer against the number of the right condition, by the official rule and by the lenient one."""
     reply = (answer or "").lower()
     official = _official(reply) == number
     return Grade(
@@ -151,7 +151,7 @@ def _official(reply: str) -> int | None:
 
 
 def _meant(reply: str) -> int | None:
-    """The one condition that a reply names; without any, the number it consists of."""
+    """Return the only condition that a reply names; if it names none, the number that it consists of."""
     named = {NUMBERS[name] for name in _NAME.findall(reply)}
     if named:
         return named.pop() if len(named) == 1 else None

@@ -91,7 +91,7 @@ def test_broken_and_wrong_archives(folder, tmp_path, sqlite):
     whole = official("people", sqlite)
     for content in (b"", b"no zip", whole[:-40], zipped({"dev_databases.zip": b"no zip"})):
         path.write_bytes(content)
-        with pytest.raises(DataError, match="no whole zip archive"):
+        with pytest.raises(DataError, match="not a complete zip archive"):
             ARCHIVE.unpack(path, folder)
     path.write_bytes(official("else", sqlite))
     with pytest.raises(DataError, match=r"lacks the databases people; is it dev.zip"):

@@ -123,7 +123,7 @@ def test_a_sample_database_that_was_damaged_is_built_anew(make, cache):
         ({"SQL": ""}, "question 3: field SQL is empty"),
         ({"question": None}, "question 3: field question must be a text"),
         ({"difficulty": "hard"}, "difficulty 'hard'"),
-        ({"db_id": "../people"}, "no name of a database"),
+        ({"db_id": "../people"}, "not a database name"),
         ({"db_id": "nowhere"}, "lacks the database nowhere"),
         ({"evidence": 3}, "evidence must be a text"),
     ],

@@ -11,7 +11,7 @@ from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.lifecycle import Confining, Lifecycle
 from ace_bench.core.task import Judged, Task
 from ace_bench.core.types import Labels, reveal
-from ace_bench.tasks.bird_sql.layout import laid_out, orders, parts_of, sql_of
+from ace_bench.tasks.bird_sql.layout import format_question, orders, parts_of, sql_of
 from ace_bench.tasks.bird_sql.outcomes import Limits
 from ace_bench.tasks.bird_sql.pool import Workers
 from tests.tasks.bird_sql.conftest import CLOCK, SCRIPT, build
@@ -167,10 +167,10 @@ def test_when_a_query_fixes_the_order(sql, fixed):
 
 def test_the_layout_can_be_read_back():
     schema = "CREATE TABLE a (\n  b TEXT\n)\n\nCREATE TABLE c (d)"
-    assert laid_out(schema, "", "How?") == f"Database schema:\n{schema}\n\nUser question: How?"
-    with_evidence = laid_out(schema, "b is d", "How?")
+    assert format_question(schema, "", "How?") == f"Database schema:\n{schema}\n\nUser question: How?"
+    with_evidence = format_question(schema, "b is d", "How?")
     assert with_evidence == f"Database schema:\n{schema}\n\nExternal knowledge: b is d\n\nUser question: How?"
-    assert parts_of(laid_out(schema, "", "How?")) == (schema, "How?")
+    assert parts_of(format_question(schema, "", "How?")) == (schema, "How?")
     assert parts_of(with_evidence) == (schema, "How?\n\n(External knowledge: b is d)")
 
 
