@@ -60,7 +60,7 @@ $(APPWORLD_READY): $(READY) ace_bench/cli/appworld.py ace_bench/tasks/appworld/c
 	touch $@
 
 appworld: $(APPWORLD_READY)  ## set up AppWorld's engine in .appworld, with the mini-world (300 MB)
-	@echo ".appworld is ready; scripts/setup_appworld.py --data downloads the official data"
+	@echo ".appworld is ready; ace-bench appworld --data downloads the official data"
 
 tables figures: $(FULL)  ## the paper's tables or figures from the runs in results/
 	$(BIN)/python scripts/make_$@.py $(ARGS)

@@ -2,7 +2,7 @@
 
     .vllm/bin/python scripts/make_tiny_model.py DIR
 
-Runs in the environment of ``make vllm-cpu``, which has torch, transformers and tokenizers. The weights, and with
+Runs at the top of the repository, in the environment of ``make vllm-cpu``, which has torch, transformers and tokenizers. The weights, and with
 them every greedy reply, depend on the seed alone; the tokenizer is trained on this project's prompts, samples, pages
 and code.
 """
@@ -14,7 +14,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
 VOCABULARY = 2_048
 CONTEXT_LENGTH = 32_768
 START, END, PAD = "<|im_start|>", "<|im_end|>", "<|pad|>"
@@ -62,7 +61,7 @@ def _save_tokenizer(folder: Path) -> None:
 
 def _texts() -> Iterator[str]:
     for pattern in TEXTS:
-        for path in sorted(ROOT.glob(pattern)):
+        for path in sorted(Path().glob(pattern)):
             yield path.read_text(encoding="utf-8")
 
 

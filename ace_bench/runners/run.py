@@ -1,4 +1,4 @@
-"""One experiment from configuration to metrics: what ``run.py`` runs."""
+"""One experiment from configuration to metrics: what ``ace-bench run`` does."""
 
 from __future__ import annotations
 

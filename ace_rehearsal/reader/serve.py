@@ -1,6 +1,6 @@
 """Serve the embedded backbone over HTTP, as any OpenAI-compatible server: for clients and for tests.
 
-    python -m ace_rehearsal.reader.serve --port 8000
+    ace-bench serve --port 8000
 
 Latency and faults can be added on purpose, to see how a client bears them.
 """
@@ -168,7 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _arguments(arguments: Sequence[str] | None) -> tuple[ReaderServer, str]:
-    parser = argparse.ArgumentParser(prog="python -m ace_rehearsal.reader.serve", description=__doc__)
+    parser = argparse.ArgumentParser(prog="ace-bench serve", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, required=True, help="port to listen on; 0 picks a free one")

@@ -92,7 +92,7 @@ class World:
         ``prepared``: there are real data and a sentence model.
         """
         line = self._here(text)
-        if re.match(r"vllm serve \S|python -m ace_rehearsal.reader.serve", line):
+        if re.match(r"(vllm|ace-bench) serve \S", line):
             return self._serve(self._port, line)
         if f":{self._port}" in line and self._port not in self._servers:
             self._serve(self._port, "vllm serve " + re.findall(r"backbone\.model=(\S+)", line)[0])

@@ -1,1 +1,1 @@
-"""The cases of ``scripts/benchmark.py``."""
+"""The cases of ``ace-bench benchmark``."""

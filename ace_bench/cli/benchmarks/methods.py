@@ -1,4 +1,4 @@
-"""All methods on FiNER and Formula: what they reach and what they cost, each run as ``run.py`` runs it."""
+"""All methods on FiNER and Formula: what they reach and what they cost, each run as ``ace-bench run`` makes it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Run folders as one HTML page that needs nothing else (``scripts/report.py``)."""
+"""Run folders as one HTML page that needs nothing else (``ace-bench report``)."""

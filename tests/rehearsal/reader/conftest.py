@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ace_bench.core.resources import prompts_folder
 from ace_bench.core.types import Message
 from ace_bench.store.prompts import PromptSet
 from ace_rehearsal.reader import EmbeddedBackbone
 
-PROMPTS = Path(__file__).parents[3] / "prompts" / "default"
+PROMPTS = prompts_folder() / "default"
 SECTIONS = (
     "strategies_and_insights",
     "formulas_and_calculations",

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from ace_bench.core.errors import RolloutFault
+from ace_bench.core.resources import prompts_folder
 from ace_bench.core.types import NO_USAGE, Completion
 from ace_bench.store.prompts import PromptSet
 from tests.launching import launch
 
-PROMPTS = PromptSet(Path(__file__).resolve().parents[3] / "prompts" / "default", task="bird_sql", prompt_group="qa")
+PROMPTS = PromptSet(prompts_folder() / "default", task="bird_sql", prompt_group="qa")
 RIGHT, WRONG = (
     '{"reason": "the same", "verdict": "correct"}',
     '{"reason": "a filter is missing", "verdict": "incorrect"}',
