@@ -1,10 +1,10 @@
-"""Make a language model of a million random weights, for tests of a real server: it says nothing, but quickly.
+"""Make a language model of a million random weights, for tests of a real server: quick, and its replies mean nothing.
 
     .vllm/bin/python scripts/make_tiny_model.py DIR
 
-Runs at the top of the repository, in the environment of ``make vllm-cpu``, which has torch, transformers and tokenizers. The weights, and with
-them every greedy reply, depend on the seed alone; the tokenizer is trained on this project's prompts, samples, pages
-and code.
+Runs at the top of the repository, in the environment of ``make vllm-cpu``, which has torch, transformers and
+tokenizers. The weights, and with them every greedy reply, depend on the seed alone; the tokenizer is trained on this
+project's prompts, samples, pages and code.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def first_instruction(arena: Arena) -> Instruction:
 def check_optimisable(name: str, arena: Arena) -> None:
     """Raise ``ConfigError`` where DSPy is missing, no score can be known, or a split it needs is empty."""
     if any(find_spec(library) is None for library in _LIBRARIES):
-        raise ConfigError(f"method={name} needs DSPy: pip install -e '.[optimisers]'")
+        raise ConfigError(f"method={name} needs DSPy: pip install 'ace-bench[optimisers]'")
     if arena.labels is Labels.NONE:
         raise ConfigError(
             f"method={name} searches for the best score, and with labels=none there is none; use labels=gold or "

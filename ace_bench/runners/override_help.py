@@ -118,7 +118,7 @@ def suggestions(configs: Path, arguments: Sequence[str]) -> list[str]:
             elif unknown := [option for option in _chosen(value) if option not in groups[group]]:
                 lines.insert(0, f"{key}={value}: {_closest(unknown[0], groups[group])}")
             elif key == "launcher" and value in _LAUNCHERS and find_spec(_LAUNCHERS[value]) is None:
-                lines.append(f"{key}={value} needs an extra that is not installed: pip install -e '.[sweeps]'")
+                lines.append(f"{key}={value} needs an extra that is not installed: pip install 'ace-bench[sweeps]'")
         elif not key.startswith(("+", "~", "hydra")) and key not in (known := _keys(configs, groups, chosen)):
             lines.append(f"{key}: there is no such key; {_closest(key, known)}")
     return lines

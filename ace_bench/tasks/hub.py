@@ -27,7 +27,7 @@ def hub_rows(dataset: HubDataset) -> Iterator[tuple[str, list[dict[str, str]]]]:
     try:
         from datasets import load_dataset
     except ImportError as error:
-        raise ConfigError("the datasets library is not installed; run `pip install -e '.[data]'`") from error
+        raise ConfigError("the datasets library is not installed; run `pip install 'ace-bench[data]'`") from error
     where = f"{dataset.path} ({dataset.config}) at {dataset.revision}"
     try:
         loaded = load_dataset(dataset.path, dataset.config, revision=dataset.revision)

@@ -104,7 +104,7 @@ def test_a_hub_out_of_reach_is_one_sentence(monkeypatch):
 
 def test_without_the_library_the_mend_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(ConfigError, match=r"pip install -e '\.\[data\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'ace-bench\[data\]'"):
         list(hub_rows(Ddxplus.hub))
 
 

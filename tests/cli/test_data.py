@@ -162,4 +162,4 @@ def test_data_that_comes_from_elsewhere_is_named(script, capsys):
 def test_without_the_library_the_extra_is_named_to_the_letter(script, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     assert start("data", ["ddxplus", "--dir", str(tmp_path)]) == 2
-    assert "pip install -e '.[data]'" in capsys.readouterr().err
+    assert "pip install 'ace-bench[data]'" in capsys.readouterr().err

@@ -121,7 +121,7 @@ def test_embedders_have_names() -> None:
 
 def test_a_missing_extra_is_named_before_anything_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embed, "find_spec", lambda _: None)
-    with pytest.raises(ConfigError, match=r"pip install -e '.\[embeddings\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'ace-bench\[embeddings\]'"):
         make_embedder("all-mpnet-base-v2")
 
 

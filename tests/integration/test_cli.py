@@ -87,7 +87,7 @@ def test_a_launcher_that_is_not_installed_is_named_with_its_extra(launcher, monk
     assert override_help.suggestions(ROOT / "configs", asked) == []
     monkeypatch.setattr(override_help, "find_spec", lambda _: None)
     (line,) = override_help.suggestions(ROOT / "configs", asked)
-    assert "pip install -e '.[sweeps]'" in line
+    assert "pip install 'ace-bench[sweeps]'" in line
 
 
 class Untouchable:
@@ -104,7 +104,7 @@ class Untouchable:
 def test_an_embedder_that_is_not_installed_is_refused_before_any_call(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("ace_bench.contexts.playbook.embed.find_spec", lambda _: None)
     model = "embedder=sentence-transformers/all-mpnet-base-v2"
-    refused(tmp_path / "results", [model], "pip install -e '.[embeddings]'", capsys)
+    refused(tmp_path / "results", [model], "pip install 'ace-bench[embeddings]'", capsys)
 
 
 def refused(results, overrides, mend, capsys):
@@ -165,7 +165,7 @@ def test_a_prompt_set_without_a_template_that_is_needed_is_refused_before_any_ca
 
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_broken_data_is_refused_with_file_and_line_before_any_call(split, tmp_path, capsys):
-    shipped = ROOT / "ace_bench" / "tasks" / "samples" / "formula"
+    shipped = ROOT / "ace_rehearsal" / "samples" / "formula"
     for name in ("train", "val", "test"):
         lines = (shipped / f"{name}.jsonl").read_text().splitlines()
         if name == split:

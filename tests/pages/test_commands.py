@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.cli.conftest import one_composer, reproduce, script  # noqa: F401 - fixtures
+from tests.cli.conftest import one_composer, reproduce  # noqa: F401 - fixtures
 from tests.launching import ROOT
 from tests.pages.reading import PAGES, commands, unmarked
 from tests.pages.world import World

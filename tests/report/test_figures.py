@@ -179,7 +179,7 @@ def test_figures_without_matplotlib_name_the_mend(planner, capsys, monkeypatch):
     planner.make(planned("2/base/finer"), BASE, extra=REAL)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert start("figures", ["--results", str(planner.results)]) == 2
-    assert "pip install -e '.[analysis]'" in capsys.readouterr().err
+    assert "pip install 'ace-bench[analysis]'" in capsys.readouterr().err
 
 
 def test_an_unknown_figure_is_told(planner, capsys):

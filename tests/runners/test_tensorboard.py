@@ -6,7 +6,7 @@ import pytest
 
 from tests.launching import launch
 
-event_pb2 = pytest.importorskip("tensorboardX.proto.event_pb2", reason="pip install -e '.[tracking]'")
+event_pb2 = pytest.importorskip("tensorboardX.proto.event_pb2", reason="pip install 'ace-bench[tracking]'")
 
 RUN = ("task=finer", "task.source=sample", "limit=5", "mode.epochs=1", "mode.before=false")
 

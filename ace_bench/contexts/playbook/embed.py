@@ -99,7 +99,7 @@ class SentenceTransformerEmbedder:
         if find_spec("sentence_transformers") is None:
             raise ConfigError(
                 "the sentence-transformers embedder needs an extra that is not installed: "
-                "pip install -e '.[embeddings]', or pass embedder=hashing"
+                "pip install 'ace-bench[embeddings]', or pass embedder=hashing"
             )
         self._name = model
         self._device = device

@@ -77,4 +77,4 @@ class LexicalIndex:
 def require_bm25() -> None:
     """Raise ``ConfigError`` where the library is missing."""
     if find_spec("bm25s") is None:
-        raise ConfigError("retrieval by BM25 needs an extra that is not installed: pip install -e '.[retrieval]'")
+        raise ConfigError("retrieval by BM25 needs an extra that is not installed: pip install 'ace-bench[retrieval]'")

@@ -29,7 +29,7 @@ class CrossEncoderReranker:
     def __init__(self, model: str):
         if find_spec("sentence_transformers") is None:
             raise ConfigError(
-                "a cross-encoder needs an extra that is not installed: pip install -e '.[embeddings]', or use "
+                "a cross-encoder needs an extra that is not installed: pip install 'ace-bench[embeddings]', or use "
                 "retrieval without reranking"
             )
         self._name = model

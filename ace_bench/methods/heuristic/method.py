@@ -27,7 +27,7 @@ class Heuristic(BaseMethod[Observations]):
 
     def __init__(self, *, max_entries: Count) -> None:
         if find_spec("agent_episodic_memory") is None:
-            raise ConfigError("method=heuristic needs an extra that is not installed: pip install -e '.[langchain]'")
+            raise ConfigError("method=heuristic needs an extra: pip install 'ace-bench[langchain]'")
         self._shown = max_entries
 
     def start(self, arena: Arena) -> Observations:

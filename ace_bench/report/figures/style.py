@@ -88,7 +88,7 @@ def styled() -> Iterator[None]:
     try:
         import matplotlib as mpl
     except ImportError as error:
-        raise ConfigError("figures need matplotlib: .venv/bin/pip install -e '.[analysis]'") from error
+        raise ConfigError("figures need matplotlib: pip install 'ace-bench[analysis]'") from error
 
     with mpl.rc_context(dict(_SETTINGS)):
         yield

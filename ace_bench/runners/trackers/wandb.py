@@ -51,7 +51,7 @@ class Wandb:
 
     def __init__(self, *, project: Text, entity: Text | None, mode: Mode, every: Seconds, patience: Seconds) -> None:
         if find_spec("wandb") is None:
-            raise ConfigError("tracker=wandb needs the package wandb: pip install -e '.[tracking]', or tracker=none")
+            raise ConfigError("tracker=wandb needs wandb: pip install 'ace-bench[tracking]', or tracker=none")
         self._service = {"project": project, "entity": entity, "mode": mode}
         self._points, self._patience = Points(every), patience
         self._waiting: queue.Queue[Record | None] = queue.Queue(_WAITING)
