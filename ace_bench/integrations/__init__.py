@@ -1,1 +1,1 @@
-"""Contexts adapted here, in the frameworks of others. Each module needs the extra of its name."""
+"""Adapted contexts in other frameworks. Each module needs the extra of its name."""

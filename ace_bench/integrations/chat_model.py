@@ -1,4 +1,4 @@
-"""LangChain: any backbone as a chat model, for agents of others, and through the books of a run."""
+"""LangChain: any backbone as a chat model, whose calls a run can count and record."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class BackboneChatModel(BaseChatModel):
     """A chat model that hands every call to ``lm``: ``create_agent(BackboneChatModel(lm=lm))``.
 
     With the ``lm`` of a run's arena calls are counted, limited, recorded and, in a continued run, replayed like those
-    of any method. Faults and lost calls come out as they are. Messages are text; there are no tools and no stop
-    words, since a backbone has none: both are refused, and nothing is dropped silently.
+    of any method. Faults and lost calls are raised unchanged. Messages are text. Tools and stop words are
+    refused with an error, because a backbone has neither.
     """
 
     lm: SkipValidation[Lm]
 
     @classmethod
-    def speaking(cls, backbone: Backbone, *, role: str = "generator", session: str = "langchain") -> Self:
-        """Return a chat model on a backbone outside of any run: its calls are in no books."""
+    def from_backbone(cls, backbone: Backbone, *, role: str = "generator", session: str = "langchain") -> Self:
+        """Return a chat model on a backbone outside of any run: its calls are not recorded."""
 
         def lm(messages: Sequence[Message], schema: Record | None = None) -> Completion:
             return backbone.complete(messages, role=role, session=session, schema=schema)
@@ -63,7 +63,7 @@ class BackboneChatModel(BaseChatModel):
 
 def _message(message: BaseMessage) -> Message:
     if message.type not in _ROLES:
-        raise ValueError(f"a backbone knows no {message.type} messages; leave out tools")
+        raise ValueError(f"a backbone does not take {message.type} messages; leave out tools")
     if isinstance(message.content, list) and any(
         isinstance(part, dict) and part.get("type") != "text" for part in message.content
     ):
@@ -72,7 +72,7 @@ def _message(message: BaseMessage) -> Message:
 
 
 def _usage(usage: Usage) -> UsageMetadata | None:
-    """Return LangChain's counts; ``None`` where one is unknown, since they have no word for that."""
+    """Return LangChain's counts; ``None`` where one is unknown, because LangChain cannot express that."""
     if usage.prompt is None or usage.completion is None:
         return None
     details = InputTokenDetails() if usage.cached is None else InputTokenDetails(cache_read=usage.cached)

@@ -22,7 +22,7 @@ def test_a_server_killed_in_mid_run_stops_it_cleanly_and_the_same_command_finish
         wait_for_calls(tmp_path, 10, process)
         started = family(process.pid)
         assert any("EngineCore" in line for line in started.values())
-        (server,) = (number for number, line in started.items() if " serve " in line and "guard.py" not in line)
+        (server,) = (number for number, line in started.items() if " serve " in line and "supervisor.py" not in line)
         os.kill(server, signal.SIGKILL)
         output = process.communicate(timeout=120)[0]
     assert process.returncode == 3, output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from ace_bench.core.types import NO_USAGE, Usage
 
 @dataclass(frozen=True, kw_only=True)
 class Clock:
-    """Time as the retry loop knows it; tests bring their own."""
+    """The clock of the retry loop; tests replace it."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -27,7 +28,7 @@ class Clock:
 class CallResult:
     """How a call ended: ``seconds`` of the last attempt, ``waited`` for all before it, ``retries`` made.
 
-    ``discarded`` is the usage of an answer that was asked for again: paid for like any other.
+    ``discarded`` is the usage of an empty answer that was asked for again: it was paid for like any other.
     """
 
     result: Answer | Problem
@@ -40,43 +41,50 @@ class CallResult:
 def attempt(
     send: Callable[[], Answer | Problem], *, retry: Retry, pacer: Pacer, tokens: int, clock: Clock
 ) -> CallResult:
-    """Send until there is an answer, a problem that no retry mends, or no retry left.
+    """Send until there is an answer, a problem that a retry cannot solve, or no retry is left.
 
     An answer without text is asked for once more, where the model simply ended; ``tokens`` is the estimate that
-    the pacer books for every attempt. Queueing for the pacer is waiting, but uses up none of ``retry.seconds``.
+    the pacer books for every attempt. Waiting for the pacer does not count towards ``retry.seconds``.
     """
-    began = clock.now()
-    lost, retries, discarded, asked_again = 0.0, 0, NO_USAGE, False
-    while True:
+    began, lost = clock.now(), 0.0
+    discarded: Usage | None = None
+    for retries in itertools.count():
         queue = pacer.reserve(tokens)
         if queue > 0:
             clock.sleep(queue)
         sent = clock.now()
-        waited = sent - began if retries or queue > 0 else 0.0
         result = send()
-        ended = clock.now()
-        used = result.usage if isinstance(result, Answer) else None
-        if used is not None and used.prompt is not None:
-            pacer.correct(tokens, used.prompt + (used.completion or 0))
-        done = CallResult(result=result, discarded=discarded, seconds=ended - sent, waited=waited, retries=retries)
-        pause = 0.0
-        if isinstance(result, Problem):
-            pause = _pause(result, retries, retry, clock)
-        lost += ended - sent + pause
-        final = is_final(result) or (asked_again and isinstance(result, Answer))
+        seconds = clock.now() - sent
+        _book(pacer, tokens, result)
+        done = CallResult(
+            result=result,
+            discarded=discarded or NO_USAGE,
+            seconds=seconds,
+            waited=sent - began if retries or queue > 0 else 0.0,
+            retries=retries,
+        )
         if isinstance(result, Problem) and (result.retry_after or 0.0) > retry.seconds:
-            return replace(done, result=_told_to_wait(result, retry))
-        if final or retries >= retry.times or lost > retry.seconds:
+            return replace(done, result=_too_long_a_wait(result, retry))
+        pause = _pause(result, retries, retry, clock) if isinstance(result, Problem) else 0.0
+        lost += seconds + pause
+        answered_twice = discarded is not None and isinstance(result, Answer)
+        if is_final(result) or answered_twice or retries >= retry.times or lost > retry.seconds:
             return done
         if isinstance(result, Answer):
-            asked_again, discarded = True, result.usage
+            discarded = result.usage
         if pause > 0:
             clock.sleep(pause)
-        retries += 1
+    raise AssertionError("unreachable")
 
 
-def _told_to_wait(problem: Problem, retry: Retry) -> Problem:
-    """Return the problem of a server that asks for more patience than there is: its word holds for every call."""
+def _book(pacer: Pacer, estimated: int, result: Answer | Problem) -> None:
+    """Replace the pacer's estimate by what the server counted."""
+    if isinstance(result, Answer) and result.usage.prompt is not None:
+        pacer.correct(estimated, result.usage.prompt + (result.usage.completion or 0))
+
+
+def _too_long_a_wait(problem: Problem, retry: Retry) -> Problem:
+    """Return the problem of a server that asks for a longer pause than allowed; it stops the run: all calls must wait."""
     advice = f"the server asks to wait {problem.retry_after:g} s, longer than backbone.retry.seconds={retry.seconds:g}"
     return replace(problem, follows=Disposition.STOP, message=f"{problem.message}; {advice}: continue the run later")
 
@@ -87,7 +95,7 @@ def is_final(result: Answer | Problem) -> bool:
 
 
 def is_empty(answer: Answer) -> bool:
-    """Whether the model ended by itself without a word; asking again may help."""
+    """Whether the model ended normally without any text; asking again may help."""
     return not answer.text.strip() and not answer.refusal and answer.ended not in ("length", "content_filter")
 
 
@@ -95,5 +103,5 @@ def _pause(problem: Problem, retries: int, retry: Retry, clock: Clock) -> float:
     backoff = min(retry.longest_pause, retry.first_pause * 2.0 ** min(retries, 64)) * (1 - clock.random() / 2)
     if problem.retry_after is None:
         return backoff
-    # Threads that were refused together shall not come back together.
+    # So that threads which were refused together do not come back together.
     return problem.retry_after + backoff * clock.random() / 2

@@ -41,7 +41,7 @@ class OpenAICompatible:
     ``headers_from_env`` maps further secret headers to their variables. ``structured`` says how JSON replies are
     asked for: ``json_schema``, ``json_object`` or ``none`` (by the prompt alone). ``extra_body`` is merged into
     every request, such as switches for reasoning. ``timeout`` is in seconds an attempt, ``context_length`` in
-    tokens, ``None`` where unknown. ``simulated`` marks an endpoint that is no language model.
+    tokens, ``None`` where unknown. ``simulated`` marks an endpoint that is not a language model.
 
     The ``identity`` is the model, the sampling without its seed, ``structured`` and ``extra_body``. The address is
     not in it: the same model served elsewhere, or on another port after a restart, continues the same run.
@@ -160,7 +160,7 @@ class OpenAICompatible:
         )
         if SIMULATED in found.facts and not self.simulated:
             raise SettingError(
-                "simulated=false, but the server says that it is no language model: set simulated=true, which marks "
+                "simulated=false, but the server says that it is not a language model: set simulated=true, which marks "
                 "the run so"
             )
         return found

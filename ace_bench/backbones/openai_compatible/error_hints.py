@@ -1,4 +1,4 @@
-"""Says what is wrong with an endpoint and how to mend it, without showing a key."""
+"""Error messages that name the fix and never show a key."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def explain(problem: Problem, endpoint: Endpoint) -> str:
     if problem.kind == "unknown_model":
         return f"{said}; {_models(endpoint.model, endpoint.models(), endpoint.base_url)}"
     variable = endpoint.api_key_env
-    mend = {
+    fix = {
         "authentication": f"check the key in the environment variable {variable}"
         if variable
         else "name the environment variable that holds the key: backbone.api_key_env=NAME",
         "quota_exhausted": f"top up the account at {endpoint.base_url}, or raise its limit",
-        "redirected": f"{endpoint.base_url} sends calls elsewhere, which are not followed: correct backbone.base_url",
+        "redirected": f"{endpoint.base_url} redirects calls, and redirects are not followed: correct backbone.base_url",
         "context_length": "shorten the context or lower backbone.sampling.max_tokens",
     }.get(problem.kind)
-    return said if mend is None else f"{said}; {mend}"
+    return said if fix is None else f"{said}; {fix}"
 
 
 def _models(model: str, listed: Sequence[str], base_url: str) -> str:

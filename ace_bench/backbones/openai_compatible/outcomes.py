@@ -1,8 +1,8 @@
-"""From an outcome to a completion, a fault or a stop: the written rules for bad replies.
+"""Turns the result of a call into a completion, a fault of the rollout or the end of the run.
 
 - An answer without text, though the model ended by itself, was asked for once more; again nothing: ``empty_reply``.
 - A refusal (``refusal`` of the message) is ``refusal``; an answer held back by the provider's filter is
-  ``content_filter``. Neither is asked for again: the same prompt would meet the same judgement.
+  ``content_filter``. Neither is retried: the same prompt would be refused again.
 - An answer cut at the token limit is passed on where it can be used: as plain text, or if the JSON asked for is
   whole. Otherwise, and where nothing but hidden reasoning was written, it is ``length_truncated``.
 - Text that a reasoning model returns beside its answer is not part of the answer.

@@ -1,4 +1,4 @@
-"""Requests and tokens per minute: every call is told how long to wait before it is sent."""
+"""Rate limits: how long each call waits so that requests and tokens per minute stay within the account's limits."""
 
 from __future__ import annotations
 

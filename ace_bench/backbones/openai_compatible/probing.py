@@ -20,7 +20,7 @@ from ace_bench.core.types import Message, Probe, Record
 from ace_bench.store.prices import PriceCard
 
 _MOST_RETRIES, _MOST_SECONDS = 3, 60
-"""Less patience than a run has: someone waits in front of the screen."""
+"""Fewer retries than in a run, because the user is waiting for the run to start."""
 
 
 class _Ready(msgspec.Struct):
@@ -35,11 +35,11 @@ Ask = Callable[[Sequence[Message], str, Record | None, Retry], CallResult]
 
 
 SIMULATED = "simulated"
-"""The fact that a server calls itself no language model, as the embedded reader's does."""
+"""Key of the fact that a server says it is not a language model, as the embedded reader's server does."""
 
 
 def probe(ask: Ask, *, endpoint: Endpoint, structured: str, prices: PriceCard, retry: Retry) -> Probe:
-    """Make the call and tell what was found; raises ``ConfigError`` with the fix where the call is refused.
+    """Make the call and return what was found; raises ``ConfigError`` with the fix where the call is refused.
 
     Raises ``BackboneUnavailable`` where the server fails and may recover.
 

@@ -47,7 +47,7 @@ _HINTS = (
 
 
 class Disposition(Enum):
-    """What a problem leads to."""
+    """What the retry loop and the run do about a problem."""
 
     RETRY = "retry"
     FAULT = "fault"
@@ -120,14 +120,14 @@ def from_status(status: int, body: Any, *, retry_after: float | None = None) -> 
 
 
 def _hint(said: str) -> str:
-    for pattern, mend in _HINTS:
+    for pattern, fix in _HINTS:
         if re.search(pattern, said, re.I):
-            return f" ({mend})"
+            return f" ({fix})"
     return ""
 
 
 def _error(body: Any) -> Any:
-    """Return the part of a body that tells the error; servers differ: nested, flat (vLLM), or FastAPI's detail."""
+    """Return the part of a body that holds the error; servers differ: nested, flat (vLLM), or FastAPI's detail."""
     if isinstance(body, Mapping):
         for key in ("error", "detail"):
             if body.get(key):

@@ -31,7 +31,7 @@ class Sampling:
 
 @dataclass(frozen=True, kw_only=True)
 class Retry:
-    """How long to go on after a failed attempt.
+    """How often and how long failed attempts are retried.
 
     At most ``times`` further attempts, and no pause that would bring the time lost in failed attempts and pauses
     over ``seconds``. The n-th pause is ``first_pause * 2**n``, at most ``longest_pause``, shortened at random by
@@ -54,7 +54,7 @@ class Rate:
 
 @dataclass(frozen=True, kw_only=True)
 class CacheHints:
-    """What a server or router is told so that it finds, or does not find, the right prefix cache.
+    """Fields and headers by which a server or router chooses a prefix cache.
 
     ``session_header`` and ``session_field`` (a field of the request, such as ``prompt_cache_key`` or ``user``)
     carry an id of the rollout. ``salt`` goes into vLLM's ``cache_salt``: calls share a cache only under the same

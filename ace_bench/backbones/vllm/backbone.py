@@ -8,7 +8,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
-from ace_bench.backbones.vllm import inquiries
+from ace_bench.backbones.vllm import server_api
 from ace_bench.backbones.vllm.bounds import Bounds
 from ace_bench.backbones.vllm.command import LOCAL, Serve, free_port
 from ace_bench.backbones.vllm.server import Server
@@ -84,7 +84,7 @@ class Vllm:
             self._root = self._server.root
             self._client = self._connect(base_url=f"{self._root}/v1")
         self._client.start(say)
-        self._reported_length = inquiries.context_length(self._root, self.name, self._key_env)
+        self._reported_length = server_api.context_length(self._root, self.name, self._key_env)
 
     def close(self) -> None:
         """Close the connections, and end the server if it was launched here."""
@@ -128,11 +128,11 @@ class Vllm:
 
     def cache_counters(self) -> CacheCounters | None:
         """Read the server's prefix-cache counters, over all its engines; ``None`` where it reports none."""
-        return inquiries.cache_counters(self._root)
+        return server_api.cache_counters(self._root)
 
     def _check_alive(self, patience: float = 0.0) -> None:
         if self._server is not None and self._server.ends_within(patience):
-            raise BackboneUnavailable(self._server.obituary())
+            raise BackboneUnavailable(self._server.ended_message())
 
     def _identity(self) -> Record:
         own: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""A vLLM server of one's own: started, waited for, watched and put away."""
+"""A vLLM server that a run launches: start, wait until it is ready, stop."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ace_bench.backbones.vllm.command import LOCAL, Serve, in_use
-from ace_bench.backbones.vllm.diagnosis import last_words, mend, tail
-from ace_bench.backbones.vllm.guarded import Guarded
-from ace_bench.backbones.vllm.inquiries import is_well
+from ace_bench.backbones.vllm.server_api import is_healthy
+from ace_bench.backbones.vllm.startup_errors import last_line, likely_fix, tail
+from ace_bench.backbones.vllm.supervised import SupervisedProcess
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, SettingError
 
 _POLL_S = 0.2
@@ -19,7 +19,7 @@ Say = Callable[[str], None]
 
 
 class Server:
-    """One process group behind a guard (see ``guard``), which ends it when this process ends, however that happens.
+    """One process group under a supervisor, which ends it when this process ends, also when it is killed.
 
     ``root`` is the server's URL without ``/v1``; ``log`` is the file its output goes to. ``tell_every`` is in seconds.
     """
@@ -32,7 +32,7 @@ class Server:
         self._model = model
         self._port = port
         self._tell_every = tell_every
-        self._process: Guarded | None = None
+        self._process: SupervisedProcess | None = None
 
     @property
     def running(self) -> bool:
@@ -40,7 +40,7 @@ class Server:
         return self._process is not None and self._process.running
 
     def start(self, say: Say) -> None:
-        """Start and wait until the server takes requests; it does not outlive a failure or an interruption.
+        """Start and wait until the server takes requests; stop it on a failure or an interruption.
 
         Raises ``ConfigError`` or ``BackboneUnavailable`` with the fix and the tail of the log.
         """
@@ -70,17 +70,19 @@ class Server:
             time.sleep(_POLL_S / 4)
         return not self.running
 
-    def obituary(self) -> str:
-        """Say that the server has ended, and what it said last."""
+    def ended_message(self) -> str:
+        """Return a message that the server has ended, with the end of its log."""
         return f"vLLM has ended{self._status()}; {self._end_of_log()}"
 
     def _launch(self, command: tuple[str, ...]) -> None:
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        self._process = Guarded(command, env=self._serve.environment(), log=self.log, grace=self._serve.stop_timeout)
+        self._process = SupervisedProcess(
+            command, env=self._serve.environment(), log=self.log, grace=self._serve.stop_timeout
+        )
 
     def _wait(self, say: Say) -> None:
         started = told = time.monotonic()
-        while not is_well(self.root):
+        while not is_healthy(self.root):
             now = time.monotonic()
             if not self.running:
                 raise self._failure(f"vLLM ended after {now - started:.0f} s{self._status()}")
@@ -88,12 +90,12 @@ class Server:
                 raise self._failure(f"vLLM was not ready within server.start_timeout={self._serve.start_timeout:g} s")
             if now - told >= self._tell_every:
                 told = now
-                say(f"vLLM: {now - started:.0f} s: {last_words(self.log) or 'starting'}")
+                say(f"vLLM: {now - started:.0f} s: {last_line(self.log) or 'starting'}")
             time.sleep(_POLL_S)
         say(f"vLLM: ready after {time.monotonic() - started:.0f} s")
 
     def _failure(self, what: str) -> ConfigError | BackboneUnavailable:
-        advice = mend(self.log.read_text(errors="replace"))
+        advice = likely_fix(self.log.read_text(errors="replace"))
         if advice:
             return ConfigError(f"{what}: {advice}; {self._end_of_log()}")
         return BackboneUnavailable(f"{what}; {self._end_of_log()}")

@@ -12,8 +12,8 @@ from dataclasses import asdict
 import pytest
 
 from ace_bench.backbones.vllm.command import free_port
-from ace_bench.backbones.vllm.diagnosis import mend
 from ace_bench.backbones.vllm.server import Server
+from ace_bench.backbones.vllm.startup_errors import likely_fix
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from tests.launching import ROOT
 
@@ -87,7 +87,7 @@ SAYS = {
 
 @pytest.mark.parametrize("says", SAYS)
 def test_what_a_log_says_is_recognised(says):
-    assert SAYS[says] in mend(f"INFO starting\n{says}\nERROR ended\n")
+    assert SAYS[says] in likely_fix(f"INFO starting\n{says}\nERROR ended\n")
 
 
 def test_a_failure_that_is_known_names_its_mend_and_shows_the_log(launch):
@@ -131,13 +131,13 @@ def test_a_server_that_crashes_takes_its_children_along(fake, launch):
     until = time.monotonic() + 5
     while server.running and time.monotonic() < until:
         time.sleep(0.05)
-    assert "vLLM has ended with status 1" in server.obituary()
+    assert "vLLM has ended with status 1" in server.ended_message()
 
 
 HARNESS = """
 import json, sys
 from ace_bench.backbones.vllm.command import Serve
-from ace_bench.backbones.vllm.diagnosis import mend
+from ace_bench.backbones.vllm.startup_errors import likely_fix
 from ace_bench.backbones.vllm.server import Server
 server = Server(Serve(**json.loads(sys.argv[1])), model="m", port=int(sys.argv[2]))
 server.start(lambda line: print(line, flush=True))

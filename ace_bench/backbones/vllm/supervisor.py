@@ -1,12 +1,12 @@
-"""A small process between the harness and a server, so that the server never outlives the harness.
+"""A small process that starts a server and ends it when the harness ends.
 
-    python guard.py GRACE_S COMMAND...
+    python supervisor.py GRACE_S COMMAND...
 
 It runs the command in a session of its own and ends it, with everything the command started, when its standard input
 closes, when its parent is gone, or on SIGTERM: SIGTERM first, SIGKILL after ``GRACE_S`` seconds. A harness killed by
-``kill -9`` closes the pipe just as well as one that ends in order. If the guard itself is killed, the kernel asks the
-server to end. What the command prints goes to standard error; standard output gets the command's status as soon as it
-has ended, before its children are put away. Standard library only: it runs as a bare file.
+``kill -9`` closes the pipe, too. If the supervisor itself is killed, the kernel sends the server SIGTERM.
+What the command prints goes to standard error. The command's exit status goes to standard output as soon as it has
+ended, before its children are ended. Only the standard library is used, because this file runs without the package.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ def main(arguments: Sequence[str]) -> int:
     asked: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda got, _: asked.append(got))
-    # Processes that leave the server's session and lose their parent become children of the guard: still in reach.
+    # Processes that leave the server's session and lose their parent become children of the supervisor.
     _control_process(_PR_SET_CHILD_SUBREAPER, 1)
     server = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr,
         start_new_session=True,
-        preexec_fn=_end_with_guard,  # noqa: PLW1509 - safe: this process has one thread
+        preexec_fn=_end_with_supervisor,  # noqa: PLW1509 - safe: this process has one thread
     )
     while server.poll() is None and not asked and os.getppid() == parent and not _closed(sys.stdin.fileno()):
         pass
     if server.returncode is not None:
-        # The harness may be gone by now; what matters then is to go on.
+        # The harness may be gone by now; the server's children must be ended all the same.
         with contextlib.suppress(BrokenPipeError):
             os.write(sys.stdout.fileno(), f"{server.returncode}\n".encode())
     _end(server, grace_s)
@@ -54,28 +54,28 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _closed(descriptor: int) -> bool:
-    """Wait a moment; tell whether the pipe has no writer any more."""
+    """Wait a moment; return whether every writer has closed the pipe."""
     readable, _, _ = select.select([descriptor], [], [], _POLL_S)
     return bool(readable) and os.read(descriptor, 1024) == b""
 
 
 def _end(server: subprocess.Popen[bytes], grace_s: float) -> None:
-    """Ask the whole family to end, then make it; a server that died by itself may have left children, too."""
+    """Send SIGTERM, then SIGKILL, to the server and its descendants; a server that died may have left some."""
     for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, grace_s)):
         _signal_all(server.pid, number)
         until = time.monotonic() + patience_s
-        while time.monotonic() < until and (server.poll() is None or _family(server.pid)):
+        while time.monotonic() < until and (server.poll() is None or _descendants(server.pid)):
             time.sleep(_POLL_S / 2)
     server.wait()
 
 
 def _signal_all(group: int, number: int) -> None:
     if number == signal.SIGTERM and _alive(group):
-        # The server ends its own children in good order; signalled at once they would die in its hands.
+        # The server ends its own children in order; it would report errors if they were signalled at the same time.
         _send(os.kill, group, number)
         return
     _send(os.killpg, group, number)
-    for member in _family(group):
+    for member in _descendants(group):
         _send(os.kill, member, number)
 
 
@@ -84,7 +84,7 @@ def _alive(process: int) -> bool:
 
 
 def _send(kill: Callable[[int, int], None], target: int, number: int) -> bool:
-    """Signal a process or group that may be gone; tell whether it was there."""
+    """Signal a process or group that may be gone; return whether it existed."""
     try:
         kill(target, number)
     except (ProcessLookupError, PermissionError):
@@ -92,8 +92,8 @@ def _send(kill: Callable[[int, int], None], target: int, number: int) -> bool:
     return True
 
 
-def _family(group: int) -> list[int]:
-    """Living processes of the server's group and session, and descendants of the guard wherever they are."""
+def _descendants(group: int) -> list[int]:
+    """Living processes of the server's group and session, and all descendants of the supervisor."""
     parents: dict[int, int] = {}
     members: set[int] = set()
     for entry in Path("/proc").glob("[0-9]*/stat"):
@@ -108,17 +108,17 @@ def _family(group: int) -> list[int]:
         parents[process] = int(parent)
         if group in (int(its_group), int(session)):
             members.add(process)
-    guard = os.getpid()
+    supervisor = os.getpid()
     for process, parent_ in parents.items():
         ancestor = parent_
-        while ancestor > 1 and ancestor != guard:
+        while ancestor > 1 and ancestor != supervisor:
             ancestor = parents.get(ancestor, 0)
-        if ancestor == guard:
+        if ancestor == supervisor:
             members.add(process)
-    return sorted(members - {guard})
+    return sorted(members - {supervisor})
 
 
-def _end_with_guard() -> None:
+def _end_with_supervisor() -> None:
     _control_process(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 

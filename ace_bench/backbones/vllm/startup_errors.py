@@ -1,4 +1,4 @@
-"""Why a server did not start, as far as its log tells, and what to do about it."""
+"""Finds in a server's log why it did not start, and what fixes that."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 _TAIL_LINES = 25
 _TAIL_BYTES = 64 * 1024
-_MENDS = (
+_FIXES = (
     (
         r"out of memory|OutOfMemoryError|No available memory for the cache blocks|Cannot allocate memory"
         r"|larger than the available KV cache memory|number of tokens that can be stored in KV cache"
@@ -37,14 +37,14 @@ _MENDS = (
     (
         r"World size \(\d+\) is larger|number of (available )?GPUs|placement group.{0,80}(pending|cannot|no available)"
         r"|tensor parallel size.{0,60}(divisible|larger)|must be divisible by tensor parallel",
-        "the parallel sizes do not fit the GPUs or the model: see backbone.server.tensor_parallel and its neighbours",
+        "the parallel sizes do not fit the GPUs or the model: see backbone.server.tensor_parallel and pipeline_parallel",
     ),
 )
 
 
-def mend(log: str) -> str:
-    """Name the likeliest cause and its mend, "" where the log shows none that is known."""
-    return next((advice for pattern, advice in _MENDS if re.search(pattern, log, re.IGNORECASE)), "")
+def likely_fix(log: str) -> str:
+    """Return the likeliest cause and its fix, "" where the log shows no known error."""
+    return next((advice for pattern, advice in _FIXES if re.search(pattern, log, re.IGNORECASE)), "")
 
 
 def tail(log: Path) -> str:
@@ -58,7 +58,7 @@ def tail(log: Path) -> str:
     return "\n".join(text.splitlines()[-_TAIL_LINES:])
 
 
-def last_words(log: Path, longest: int = 100) -> str:
+def last_line(log: Path, longest: int = 100) -> str:
     """Return the last line of a log without its prefixes, shortened, for a progress line."""
     lines = [line.strip() for line in tail(log).splitlines() if line.strip()]
     words = re.sub(r"^(\(\w+ pid=\d+\) )?\S* ?\d\d-\d\d \d\d:\d\d:\d\d (\[\S+\] )?", "", lines[-1]) if lines else ""

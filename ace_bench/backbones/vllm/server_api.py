@@ -1,4 +1,4 @@
-"""What a vLLM server tells beside completions: whether it is well, what it serves, its counters."""
+"""Requests to a vLLM server beside completions: its health, its models, its cache counters."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class _Models(msgspec.Struct):
     data: list[_Model] = []
 
 
-def is_well(root: str) -> bool:
+def is_healthy(root: str) -> bool:
     """Whether the server at ``root`` (its URL without ``/v1``) takes requests."""
     return _get(f"{root}/health") is not None
 
 
 def context_length(root: str, model: str, api_key_env: str | None) -> int | None:
-    """Return the most tokens of a prompt and its reply, ``None`` where the server does not tell."""
+    """Return the most tokens of a prompt and its reply, ``None`` where the server does not report it."""
     page = _get(f"{root}/v1/models", key=os.environ.get(api_key_env, "") if api_key_env else "")
     try:
         models = decoder_of(_Models).decode(page or b"").data
@@ -41,7 +41,7 @@ def context_length(root: str, model: str, api_key_env: str | None) -> int | None
 
 
 def cache_counters(root: str) -> CacheCounters | None:
-    """Read the prefix-cache counters, ``None`` where there are none to read."""
+    """Read the prefix-cache counters, ``None`` where the server has none."""
     page = _get(f"{root}/metrics")
     return None if page is None else read_counters(page.decode(errors="replace"))
 
@@ -56,7 +56,7 @@ def _get(url: str, key: str = "") -> bytes | None:
 
 
 def _open(request: urllib.request.Request) -> http.client.HTTPResponse:
-    # A proxy of the environment is for the world outside; a server that is launched here is not behind it.
+    # The environment's proxy cannot reach a server on this machine.
     local = request.host.split(":")[0] in ("127.0.0.1", "localhost")
     opener = urllib.request.build_opener(*([urllib.request.ProxyHandler({})] if local else []))
     reply: http.client.HTTPResponse = opener.open(request, timeout=_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""A command behind a guard process, as the harness holds it."""
+"""A command that runs under a supervisor process (see ``supervisor``)."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ace_bench.backbones.vllm import guard
+from ace_bench.backbones.vllm import supervisor
 
 _SLACK_S = 10.0
 
 
-class Guarded:
-    """Runs from construction to ``end``; safe to ask from many threads. ``grace`` is in seconds.
-
-    What the command prints is added to ``log``.
-    """
+class SupervisedProcess:
+    """Runs from construction to ``end``; thread-safe. ``grace`` is in seconds; output is appended to ``log``."""
 
     def __init__(self, command: Sequence[str], *, env: Mapping[str, str], log: Path, grace: float):
         self._grace = grace
@@ -26,34 +23,34 @@ class Guarded:
         self._status: str | None = None
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", str(Path(guard.__file__)), str(grace), *command],
+                [sys.executable, "-I", str(Path(supervisor.__file__)), str(grace), *command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,
                 env=env,
-                start_new_session=True,  # a Ctrl-C in the terminal is the harness's to handle
+                start_new_session=True,  # the harness handles Ctrl-C
             )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._life, self._news = self._process.stdin, self._process.stdout
-        os.set_blocking(self._news.fileno(), False)
+        self._lifeline, self._status_pipe = self._process.stdin, self._process.stdout
+        os.set_blocking(self._status_pipe.fileno(), False)
 
     @property
     def running(self) -> bool:
-        """Whether the command itself has not ended; what it left behind may still be on its way out."""
+        """Whether the command itself is running; processes that it left may still be ending after it."""
         return self.status is None and self._process.poll() is None
 
     @property
     def status(self) -> str | None:
-        """The command's exit status, ``None`` while it runs and where it was ended from here."""
+        """The command's exit status, ``None`` while it runs and after ``end`` ended it."""
         with self._lock:
-            if self._status is None and not self._news.closed:
-                self._status = (self._news.read() or b"").decode().strip() or None
+            if self._status is None and not self._status_pipe.closed:
+                self._status = (self._status_pipe.read() or b"").decode().strip() or None
             return self._status
 
     def end(self) -> None:
         """End the command and everything it started, and wait for that; safe to call more than once."""
-        self._life.close()
+        self._lifeline.close()
         try:
             self._process.wait(2 * self._grace + _SLACK_S)
         except subprocess.TimeoutExpired:
@@ -61,4 +58,4 @@ class Guarded:
             self._process.wait()
         _ = self.status  # the last chance to read it
         with self._lock:
-            self._news.close()
+            self._status_pipe.close()
