@@ -63,7 +63,7 @@ class BackboneChatModel(BaseChatModel):
 
 def _message(message: BaseMessage) -> Message:
     if message.type not in _ROLES:
-        raise ValueError(f"a backbone does not take {message.type} messages; leave out tools")
+        raise ValueError(f"a backbone takes no {message.type} messages; leave out tools")
     if isinstance(message.content, list) and any(
         isinstance(part, dict) and part.get("type") != "text" for part in message.content
     ):

@@ -74,7 +74,7 @@ def test_unknown_usage_stays_unknown():
 @pytest.mark.parametrize(
     ("asked", "settings", "message"),
     [
-        ([ToolMessage("1", tool_call_id="1")], {}, "no tool messages"),
+        ([ToolMessage("1", tool_call_id="1")], {}, "takes no tool messages"),
         ([HumanMessage([{"type": "image", "url": "x"}])], {}, "text only"),
         ("Hi", {"stop": ["x"]}, "leave out stop"),
         ("Hi", {"temperature": 1.0}, "leave out temperature"),

@@ -39,6 +39,7 @@ NOT_RUN = {
     "pip install -e '.[data]'": PACKAGES,
     "pip install -e '.[langchain]'": PACKAGES,
     "pip install -e '.[tracking]'": PACKAGES,
+    "pip install -e '.[vllm]'": PACKAGES,
     "wandb login": ACCOUNT,
     "tensorboard --logdir results": NAME,
     "make data": HUB,

@@ -84,7 +84,7 @@ def _book(pacer: Pacer, estimated: int, result: Answer | Problem) -> None:
 
 
 def _too_long_a_wait(problem: Problem, retry: Retry) -> Problem:
-    """Return the problem of a server that asks for a longer pause than allowed; it stops the run: all calls must wait."""
+    """Return the problem of a server that asks for a longer pause than allowed; it stops the run."""
     advice = f"the server asks to wait {problem.retry_after:g} s, longer than backbone.retry.seconds={retry.seconds:g}"
     return replace(problem, follows=Disposition.STOP, message=f"{problem.message}; {advice}: continue the run later")
 

@@ -37,7 +37,7 @@ _FIXES = (
     (
         r"World size \(\d+\) is larger|number of (available )?GPUs|placement group.{0,80}(pending|cannot|no available)"
         r"|tensor parallel size.{0,60}(divisible|larger)|must be divisible by tensor parallel",
-        "the parallel sizes do not fit the GPUs or the model: see backbone.server.tensor_parallel and pipeline_parallel",
+        "the parallel sizes do not fit the GPUs or the model: see server.tensor_parallel and server.pipeline_parallel",
     ),
 )
 
