@@ -208,7 +208,7 @@ def test_a_named_file_settles_it(script, apps, tmp_path, capsys):
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("one_warm_engine")
-def test_an_agent_learns_with_the_imported_set(script, apps, tmp_path):
+def test_an_agent_learns_with_the_imported_set(apps, tmp_path):
     try:
         find_engine()
     except ConfigError as error:
