@@ -11,17 +11,15 @@ from rich.console import Console
 from ace_bench.cli.arguments import DIFFERENCES, Parser
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders
-from ace_bench.report.tables.results_index import ResultsIndex
+from ace_bench.report.tables.results_index import ResultsIndex, Wanted
 from ace_bench.runners.planning import Composer
 
 
 class Write(Protocol):
     """Writes what is named (all, if nothing is) to a folder; returns the files."""
 
-    def __call__(
-        self, gathered: ResultsIndex, out: Path, which: Sequence[str], /, *, with_paper: bool, differences: bool
-    ) -> Sequence[Path]:
-        """Write them, with the paper's numbers and with all differences to them if asked."""
+    def __call__(self, gathered: ResultsIndex, out: Path, wanted: Wanted, /) -> Sequence[Path]:
+        """Write them."""
         ...
 
 
@@ -39,13 +37,8 @@ def make(what: str, write: Write, description: str, arguments: Sequence[str]) ->
     gathered = ResultsIndex(results=options.results, compose=Composer(config_folders()), extra=extra)
     if not gathered.found.runs:
         raise ConfigError(f"there are no runs in {options.results}; make some, or name their folder by --results")
-    files = write(
-        gathered,
-        options.out or options.results / f"{what}s",
-        which,
-        with_paper=options.with_paper,
-        differences=options.differences,
-    )
+    wanted = Wanted(names=tuple(which), with_paper=options.with_paper, differences=options.differences)
+    files = write(gathered, options.out or options.results / f"{what}s", wanted)
     for damaged in gathered.found.damaged:
         console.print(f"left out: {damaged.reason}", style="yellow", markup=False)
     if not files:

@@ -15,6 +15,7 @@ from ace_bench.report.figures.series import all_series, cache_curve, score_curve
 from ace_bench.report.figures.style import MOST, looks, save
 from ace_bench.report.figures.write import write_figures
 from ace_bench.report.tables.build import build_table
+from ace_bench.report.tables.results_index import Wanted
 from tests.report.planned import Planner
 from tests.report.test_tables import ACE, BASE, REAL, SHARED, gathered, planned
 
@@ -169,7 +170,7 @@ def test_every_figure_is_drawn_and_written_with_its_warning(tmp_path, capsys, mo
 def test_the_same_runs_give_the_same_pdf(planner):
     planner.make(planned("2/base/finer"), BASE, extra=REAL)
     before, after = (
-        write_figures(gathered(planner.results), planner.results / name, ["overall"])[0].read_bytes()
+        write_figures(gathered(planner.results), planner.results / name, Wanted(names=("overall",)))[0].read_bytes()
         for name in ("before", "after")
     )
     assert before == after

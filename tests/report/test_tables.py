@@ -11,7 +11,7 @@ from ace_bench.cli.main import start
 from ace_bench.core.identity import deciding
 from ace_bench.core.resources import config_folders
 from ace_bench.report.statistics import Point, compare, score_interval
-from ace_bench.report.tables.results_index import ResultsIndex
+from ace_bench.report.tables.results_index import ResultsIndex, Wanted
 from ace_bench.report.tables.write import write_tables
 from ace_bench.runners.planning import Composer
 from tests.report.planned import Planner
@@ -36,7 +36,7 @@ def gathered(results, *extra):
 def made(results, *which, extra=(), **shown):
     """The cells of the tables written, and the text of all."""
     out = results / "tables"
-    files = write_tables(gathered(results, *extra), out, which, **shown)
+    files = write_tables(gathered(results, *extra), out, Wanted(names=which, **shown))
     cells = [pd.read_csv(file, dtype={"table": str, "seeds": str}) for file in files if file.suffix == ".csv"]
     return {file.stem: cell.set_index(["row", "column"]) for file, cell in zip(
         [file for file in files if file.suffix == ".csv"], cells, strict=True

@@ -15,7 +15,7 @@ from ace_bench.cli.reproducing.request import Job, ReproduceRequest, count
 from ace_bench.cli.reproducing.run_status import RunStates, State, as_typed, command_to_run
 from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.figures.write import write_figures
-from ace_bench.report.tables.results_index import ResultsIndex
+from ace_bench.report.tables.results_index import ResultsIndex, Wanted
 from ace_bench.report.tables.write import write_tables
 
 FAILED = 1
@@ -110,12 +110,14 @@ class Reproduction:
         tables = [name for name in request.names if not name.startswith("figure_")]
         files: list[Path] = []
         if tables:
-            files += write_tables(index, request.results / "tables", tables, differences=request.differences)
+            wanted = Wanted(names=tuple(tables), differences=request.differences)
+            files += write_tables(index, request.results / "tables", wanted)
         everything = {name for name in self._index.experiments.by_name if count(name, self._index.experiments)}
         kinds = [_KINDS[name] for name in request.names if name in _KINDS]
         if kinds:
-            chosen = () if everything <= set(request.names) else kinds
-            files += write_figures(index, request.results / "figures", chosen, differences=request.differences)
+            chosen = () if everything <= set(request.names) else tuple(kinds)
+            wanted = Wanted(names=chosen, differences=request.differences)
+            files += write_figures(index, request.results / "figures", wanted)
         for file in files:
             if file.suffix in (".md", ".png"):
                 self._console.print(str(file), markup=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from ace_bench.report.figures.scores import overall_bars, sensitivity
 from ace_bench.report.figures.series import Shown, all_series, shown
 from ace_bench.report.figures.style import save, styled
 from ace_bench.report.tables.build import build_table
-from ace_bench.report.tables.results_index import ResultsIndex
+from ace_bench.report.tables.results_index import ALL, ResultsIndex, Wanted
 from ace_bench.report.tables.variants import Selection
 
 if TYPE_CHECKING:
@@ -36,29 +36,24 @@ _VARYING = ("16", "17", "19", "20", "21")
 _Drawn = Iterator[tuple[str, "Figure | None"]]
 
 
-def write_figures(
-    gathered: ResultsIndex,
-    out: Path,
-    which: Sequence[str] = (),
-    *,
-    with_paper: bool = False,
-    differences: bool = False,
-) -> list[Path]:
-    """Write the figures of ``which`` kinds (``KINDS``; all if empty) that runs fill, as PDF and PNG, to ``out``.
+def write_figures(gathered: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[Path]:
+    """Write the figures that runs fill, as PDF and PNG, to ``out``. Names are ``KINDS``.
 
-    Each holds runs of one set of conditions, and says which. The paper's numbers stand beside those that were measured
-    in its setting; ``with_paper`` or ``differences`` puts them beside all. Raises ``ConfigError``, ``DataError`` and
+    Each holds runs of one set of conditions, which its title names. The paper's numbers stand beside those measured in
+    its setting; ``with_paper`` or ``differences`` puts them beside all. Raises ``ConfigError``, ``DataError`` and
     ``StoreError``.
     """
-    for kind in which:
+    for kind in wanted.names:
         if kind not in KINDS:
             raise DataError(f"there is no figure {kind}; there are {', '.join(KINDS)}")
     out.mkdir(parents=True, exist_ok=True)
     files = []
     with styled():
         for selection in gathered.selections:
-            for kind in which or KINDS:
-                for name, figure in _drawn(kind, gathered, selection, with_paper=with_paper or differences):
+            for kind in wanted.names or KINDS:
+                for name, figure in _drawn(
+                    kind, gathered, selection, with_paper=wanted.with_paper or wanted.differences
+                ):
                     if figure is not None:
                         files += save(figure, out / f"{name}_{selection.variant.slug}")
     return files

@@ -18,6 +18,22 @@ from ace_bench.report.tables.variants import Selection
 
 
 @dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which tables or figures to write, all without ``names``.
+
+    The paper's numbers stand beside comparable ones, and with ``with_paper`` beside all. Differences to them are those
+    of cells in the paper's setting, and with ``differences`` of all cells.
+    """
+
+    names: tuple[str, ...] = ()
+    with_paper: bool = False
+    differences: bool = False
+
+
+ALL = Wanted()
+
+
+@dataclass(frozen=True, kw_only=True)
 class ResultsIndex:
     """All runs under ``results``; ``compose`` plans the experiments' runs, ``extra`` overrides all of them."""
 

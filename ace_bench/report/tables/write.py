@@ -10,31 +10,22 @@ from ace_bench.report.experiments import Experiments
 from ace_bench.report.tables.build import ResultTable, build_table
 from ace_bench.report.tables.grids import PaperShown
 from ace_bench.report.tables.render import csv, latex, markdown, page_of
-from ace_bench.report.tables.results_index import ResultsIndex
+from ace_bench.report.tables.results_index import ALL, ResultsIndex, Wanted
 
 
-def write_tables(
-    gathered: ResultsIndex,
-    out: Path,
-    which: Sequence[str] = (),
-    *,
-    with_paper: bool = False,
-    differences: bool = False,
-) -> list[Path]:
+def write_tables(gathered: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[Path]:
     """Write ``table_<name>_<conditions>`` as ``.md``, ``.tex`` and ``.csv`` to ``out``, and all in ``tables.md``.
 
-    ``which`` names tables (``2``, ``4a``; ``4`` is both); without, all are written that have a finished run. Each
-    holds runs of one set of conditions. The paper's numbers stand beside comparable ones, or where ``with_paper`` asks
-    for them; differences to them where the setting is the paper's, or with the numbers where ``differences`` asks for
-    them. Raises ``ConfigError`` and ``DataError``.
+    Names are those of tables (``2``, ``4a``; ``4`` is both); without names all tables with a finished run are written.
+    Each holds runs of one set of conditions. Raises ``ConfigError`` and ``DataError``.
     """
-    names = table_names(gathered.experiments, which)
+    names = table_names(gathered.experiments, wanted.names)
     out.mkdir(parents=True, exist_ok=True)
     files, texts = [], []
     for name in names:
-        for table in _tables(name, gathered, even_empty=bool(which)):
-            numbers = with_paper or differences or table.selection.variant.comparable
-            paper = PaperShown(numbers=numbers, differences=differences)
+        for table in _tables(name, gathered, even_empty=bool(wanted.names)):
+            numbers = wanted.with_paper or wanted.differences or table.selection.variant.comparable
+            paper = PaperShown(numbers=numbers, differences=wanted.differences)
             page = page_of(table, _commands(table, gathered), paper)
             texts.append(markdown(page))
             stem = f"table_{name.rjust(3 if name[-1].isalpha() else 2, '0')}_{table.selection.variant.slug}"
