@@ -1,0 +1,37 @@
+"""The program as a whole: its list of commands, and words that are no command."""
+
+import pytest
+
+from ace_bench.cli.main import COMMANDS, main, start
+
+
+@pytest.fixture(autouse=True)
+def _signals_stay_as_they_are(monkeypatch):
+    monkeypatch.setattr("ace_bench.cli.main.leave_at_signals", lambda: None)
+
+
+def test_without_arguments_the_commands_are_listed(capsys):
+    assert main([]) == 0
+    listed = capsys.readouterr().out
+    assert all(f"  {name} " in listed for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("reprot", "did you mean report?"),
+        ("xyz", "the commands are run, reproduce"),
+        ("task=finer", "did you mean `ace-bench run task=finer`?"),
+    ],
+)
+def test_a_word_that_is_no_command_gets_a_hint(word, hint, capsys):
+    assert main([word]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert hint in line
+
+
+def test_an_option_that_a_command_lacks_gets_the_closest_one(capsys):
+    with pytest.raises(SystemExit) as stop:
+        start("tables", ["--with-papers"])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == "error: there is no option --with-papers; did you mean --with-paper?\n"
