@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ace_bench.core.loading import leave_at_signals
 
@@ -51,12 +52,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def start(command: str, arguments: Sequence[str]) -> int:
-    """Run one command with its own arguments; return the exit status."""
+    """Run one command with its own arguments; return the exit status.
+
+    What ``.env`` in the current folder sets is set first, and ``--config-dir DIR`` adds a folder of configs.
+    """
     from ace_bench.core.errors import AceBenchError
 
-    module = importlib.import_module(COMMANDS[command].module)
     try:
-        status: int = module.main(arguments)
+        _read_env_file()
+        rest = _without_config_dirs(arguments)
+        status: int = importlib.import_module(COMMANDS[command].module).main(rest)
     except AceBenchError as error:
         from rich.console import Console
 
@@ -65,12 +70,36 @@ def start(command: str, arguments: Sequence[str]) -> int:
     return status
 
 
+def _read_env_file() -> None:
+    """Read ``.env`` of the current folder; what the environment sets already stays."""
+    if Path(".env").is_file():
+        from dotenv import load_dotenv
+
+        load_dotenv(".env")
+
+
+def _without_config_dirs(arguments: Sequence[str]) -> list[str]:
+    """Add the folders of ``--config-dir`` and return the other arguments."""
+    rest: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        option, equals, value = word.partition("=")
+        if option in ("--config-dir", "-cd"):
+            from ace_bench.core.resources import add_config_dir
+
+            add_config_dir(value if equals else next(words, ""))
+        else:
+            rest.append(word)
+    return rest
+
+
 def _usage() -> str:
     width = max(map(len, COMMANDS))
     listing = "".join(f"  {name:{width}}  {command.purpose}\n" for name, command in COMMANDS.items())
     return (
         "usage: ace-bench COMMAND ...\n\n"
         f"{listing}\n"
+        "`--config-dir DIR` with any command adds the options and presets of a folder of configs.\n"
         "`ace-bench COMMAND --help` describes a command; `ace-bench run task=finer method=ace` is a first experiment.\n"
     )
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
+
+_SEARCH = "hparams_search="
+_PLUS = re.compile(rf"^\+(?=(experiment|debug|{_SEARCH[:-1]})=)")
+"""Presets are in the defaults list, where Hydra takes no ``+``; users of other projects write it."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -14,12 +19,12 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.write(help_text())
         return 0
     from ace_bench.cli.experiment import experiment, sweep
-    from ace_bench.core.resources import configs_folder
+    from ace_bench.core.resources import config_folders
     from ace_bench.runners.override_help import explain_overrides
 
-    sys.argv[1:] = arguments  # where Hydra looks for them
-    with explain_overrides(configs_folder(), arguments):
-        if {"-m", "--multirun"} & set(arguments):
+    sys.argv[1:] = [_PLUS.sub("", argument) for argument in arguments]  # where Hydra looks for them
+    with explain_overrides(config_folders(), sys.argv[1:]):
+        if {"-m", "--multirun"} & set(arguments) or any(word.startswith(_SEARCH) for word in sys.argv):
             sweep()
         else:
             experiment()

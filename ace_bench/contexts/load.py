@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,16 @@ _LOG = logging.getLogger(__name__)
 
 KINDS: tuple[type[Context], ...] = (NoContext, Cheatsheet, Demonstrations, Instruction, Playbook)
 """The kinds of context this package knows; a method that brings its own passes it as ``also``."""
+KINDS_OF_OTHERS = "ace_bench.contexts"
+"""The group of entry points by which packages make a kind known to everything that loads contexts: kind = class."""
 
 
 def restore(record: Record, *also: type[Context]) -> Context:
     """Restore a context of a known kind, or of one in ``also``, from its ``dump``, exactly. Raises ``DataError``."""
     kinds = {kind.kind: kind for kind in (*KINDS, *also)}
     name = record.get("kind")
+    if isinstance(name, str) and name not in kinds:
+        kinds |= {point.name: point.load() for point in entry_points(group=KINDS_OF_OTHERS, name=name)}
     if not isinstance(name, str) or name not in kinds:
         raise DataError(f"unknown kind of context {name!r}; known are {', '.join(kinds)}")
     return kinds[name].load(record)

@@ -1,14 +1,26 @@
 """Where the configuration tree and the prompt sets are.
 
-Both are package data: in a checkout ``ace_bench/configs`` and ``ace_bench/prompts`` are links to the folders at its
-top, in a wheel they are the folders themselves.
+Ours are package data: in a checkout ``ace_bench/configs`` and ``ace_bench/prompts`` are links to the folders at its
+top, in a wheel they are the folders themselves. Other packages add theirs by an entry point of the group
+``ace_bench.plugins`` that names the package with the folders ``configs`` and ``prompts``; ``--config-dir`` adds a
+folder of configs, and the ``prompts`` beside it, without a package.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
+
+from ace_bench.core.errors import ConfigError
+
+PLUGINS = "ace_bench.plugins"
+"""The group of entry points. Their names are free, their values are packages."""
+CONFIG_DIRS = "ACE_BENCH_CONFIG_DIRS"
+"""The environment variable with the folders of ``--config-dir``, for this process and those that it starts."""
 
 
 def configs_folder() -> Path:
@@ -23,12 +35,13 @@ def prompts_folder() -> Path:
 
 def config_folders() -> tuple[Path, ...]:
     """Return all folders that hold config groups, in the order in which they are searched."""
-    return (configs_folder(),)
+    return (configs_folder(), *(folder / "configs" for folder in _plugins()), *_config_dirs())
 
 
 def prompt_folders() -> tuple[Path, ...]:
     """Return all folders that hold prompt sets, in the order in which they are searched."""
-    return (prompts_folder(),)
+    others = (*_plugins(), *(folder.parent for folder in _config_dirs()))
+    return (prompts_folder(), *(folder / "prompts" for folder in others if (folder / "prompts").is_dir()))
 
 
 def options(group: str, folders: Sequence[Path]) -> dict[str, Path]:
@@ -38,6 +51,29 @@ def options(group: str, folders: Sequence[Path]) -> dict[str, Path]:
         for path in (folder / group).glob("*.yaml"):
             found.setdefault(path.stem, path)
     return dict(sorted(found.items()))
+
+
+def add_config_dir(folder: str) -> None:
+    """Add a folder of configs for the rest of this process; raises ``ConfigError`` where there is none."""
+    if not Path(folder).is_dir():
+        raise ConfigError(f"--config-dir {folder} is not a folder; name one that holds config groups such as task/")
+    known = os.environ.get(CONFIG_DIRS)
+    os.environ[CONFIG_DIRS] = os.pathsep.join([*([known] if known else []), str(Path(folder).resolve())])
+
+
+def _config_dirs() -> tuple[Path, ...]:
+    return tuple(Path(folder) for folder in os.environ.get(CONFIG_DIRS, "").split(os.pathsep) if folder)
+
+
+def _plugins() -> tuple[Path, ...]:
+    """Return the folders of installed packages that add to this one."""
+    found = []
+    for point in sorted(entry_points(group=PLUGINS)):
+        spec = find_spec(point.value)
+        if spec is None or not spec.submodule_search_locations:
+            raise ConfigError(f"the entry point {point.name} of {PLUGINS} names {point.value}, which is not a package")
+        found.append(Path(next(iter(spec.submodule_search_locations))))
+    return tuple(found)
 
 
 def import_folder() -> Path:

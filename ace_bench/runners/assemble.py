@@ -81,7 +81,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
     _check_prices(settings.budget, backbones)
     for split in mode.reads(method):
         task.samples(split)
-    prompts = PromptSet(_prompt_folder(config.prompts), task=task.name, prompt_group=task.prompt_group)
+    prompts = PromptSet(*_prompt_roots(config.prompts), task=task.name, prompt_group=task.prompt_group)
     prompts.require(chain.from_iterable(templates.values()))
     agent: Agent = _build(resolved, "agent", prompts=prompts, form=method.generator)
     identity = RunIdentity(settings=deciding(resolved), contents=_contents(task, prompts, backbones))
@@ -214,13 +214,16 @@ def _check_roles(configured: Iterable[str], known: Iterable[str]) -> None:
             raise ConfigError(f"no role {role} is asked in this run; roles are {', '.join(known)}")
 
 
-def _prompt_folder(name: str) -> Path:
+def _prompt_roots(name: str) -> list[Path]:
+    """Return the folders of a prompt set: ours and those that other packages add to it, or the folder it names."""
     folders = prompt_folders()
-    for folder in (*(shipped / name for shipped in folders), Path(name)):
-        if folder.is_dir():
-            return folder
-    known = ", ".join(sorted(path.name for shipped in folders for path in shipped.iterdir() if path.is_dir()))
-    raise ConfigError(f"prompts={name} is neither one of {known} nor a folder")
+    found = [folder / name for folder in folders if (folder / name).is_dir()]
+    if not found and Path(name).is_dir():
+        found = [Path(name)]
+    if not found:
+        known = sorted({path.name for folder in folders for path in folder.iterdir() if path.is_dir()})
+        raise ConfigError(f"prompts={name} is neither one of {', '.join(known)} nor a folder")
+    return found
 
 
 def _contents(task: Task, prompts: PromptSet, backbones: Mapping[str, Backbone]) -> Record:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib.util import find_spec
@@ -16,11 +16,12 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from ace_bench.core.program import command_line
+from ace_bench.core.resources import options
 
 _FAILED, _MISTAKE = 1, 2
 _FEW = 12
 """Most names that a message lists."""
-_TAKING = ("--config-dir", "-cd", "--config-name", "-cn", "--config-path", "-cp", "--package", "-p")
+_TAKING = ("--config-name", "-cn", "--config-path", "-cp", "--package", "-p")
 """Options of Hydra that take the next argument."""
 _MERGING = "Error merging override "
 _FULL_ERROR = "HYDRA_FULL_ERROR"
@@ -30,10 +31,11 @@ _RESULT = re.compile(r"\+?(?:experiment=)?(table|figure)[_=]0*(\w+)")
 
 
 @contextmanager
-def explain_overrides(configs: Path, arguments: Sequence[str]) -> Iterator[None]:
+def explain_overrides(folders: Sequence[Path], arguments: Sequence[str]) -> Iterator[None]:
     """Replace Hydra's errors by one sentence with the closest key or option, and refuse arguments that hold a secret.
 
-    ``table=2`` and the like, which take several runs, are answered with the command that makes them.
+    ``folders`` hold the config groups. ``table=2`` and the like, which take several runs, are answered with the command
+    that makes them.
     """
     if any("=" in argument for argument in arguments):
         _refuse_secrets(arguments)
@@ -53,7 +55,7 @@ def explain_overrides(configs: Path, arguments: Sequence[str]) -> Iterator[None]
         if type(error) is CompactHydraException:  # of a sweep: its runs have said what is wrong
             sys.stderr.write(f"{error}\n")
             sys.exit(_FAILED)
-        found = suggestions(configs, arguments)
+        found = suggestions(folders, arguments)
         if own is not None or (isinstance(error, ValueError) and not found):  # Hydra's for task=null, or anybody's
             raise
         sys.stderr.write(f"error: {found[0] if found else _in_one_line(error)}\n")
@@ -93,16 +95,17 @@ def _in_one_line(error: Exception) -> str:
     return f"{message.partition(' To append')[0].rstrip('.')}; `{command_line('run')} --help` lists what there is"
 
 
-def suggestions(configs: Path, arguments: Sequence[str]) -> list[str]:
+def suggestions(folders: Sequence[Path], arguments: Sequence[str]) -> list[str]:
     """Return one line for each override that names no known group option or key, or one that is not installed.
 
     Wrong options come first: the keys that there are depend on them.
     """
-    groups = {
-        group.relative_to(configs).as_posix(): sorted(path.stem for path in group.glob("*.yaml"))
-        for group in configs.rglob("*")
-        if group.is_dir()
+    names = {
+        group.relative_to(folder).as_posix() for folder in folders for group in folder.rglob("*") if group.is_dir()
     }
+    groups = {name: options(name, folders) for name in sorted(names)}
+    top = OmegaConf.load(folders[0] / "config.yaml")
+    assert isinstance(top, DictConfig)
     given = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
     chosen = {key: value for key, value in given.items() if "@" not in key}
     lines = [
@@ -113,13 +116,13 @@ def suggestions(configs: Path, arguments: Sequence[str]) -> list[str]:
     for key, value in given.items():
         group, _, place = key.partition("@")
         if group in groups:
-            if place and place not in (places := _places(configs)):
+            if place and place not in (places := _places(top)):
                 lines.insert(0, f"{key}: no {group} goes there; there are {', '.join(places)}")
             elif unknown := [option for option in _chosen(value) if option not in groups[group]]:
-                lines.insert(0, f"{key}={value}: {_closest(unknown[0], groups[group])}")
+                lines.insert(0, f"{key}={value}: {_closest(unknown[0], list(groups[group]))}")
             elif key == "launcher" and value in _LAUNCHERS and find_spec(_LAUNCHERS[value]) is None:
                 lines.append(f"{key}={value} needs an extra that is not installed: pip install 'ace-bench[sweeps]'")
-        elif not key.startswith(("+", "~", "hydra")) and key not in (known := _keys(configs, groups, chosen)):
+        elif not key.startswith(("+", "~", "hydra")) and key not in (known := _keys(top, groups, chosen)):
             lines.append(f"{key}: there is no such key; {_closest(key, known)}")
     return lines
 
@@ -138,35 +141,31 @@ def _closest(word: str, known: Sequence[str]) -> str:
     )
 
 
-def _places(configs: Path) -> list[str]:
+def _places(top: DictConfig) -> list[str]:
     """Return where a second option of a group may go: the roles."""
-    entries = OmegaConf.load(configs / "config.yaml").defaults
-    keys = (str(key) for entry in entries if isinstance(entry, DictConfig) for key in entry)
+    keys = (str(key) for entry in top.defaults if isinstance(entry, DictConfig) for key in entry)
     return [key.partition("@")[2] for key in keys if "@" in key]
 
 
-def _keys(configs: Path, groups: dict[str, list[str]], chosen: dict[str, str]) -> list[str]:
-    top = OmegaConf.load(configs / "config.yaml")
-    assert isinstance(top, DictConfig)
+def _keys(top: DictConfig, groups: Mapping[str, Mapping[str, Path]], chosen: Mapping[str, str]) -> list[str]:
     keys = [*groups, *_flat(top)]
     defaults = {
         group: option for entry in top.defaults if isinstance(entry, DictConfig) for group, option in entry.items()
     }
     for group in groups:
         for option in _chosen(str(chosen.get(group, defaults.get(group)))):
-            keys += [f"{group}.{key}" for key in _option_keys(configs / group, option)]
+            keys += [f"{group}.{key}" for key in _option_keys(groups[group], option)]
     return keys
 
 
-def _option_keys(folder: Path, option: str) -> list[str]:
+def _option_keys(group: Mapping[str, Path], option: str) -> list[str]:
     """Keys of an option and of the options beside it that it builds on."""
-    path = folder / f"{option}.yaml"
-    if not path.is_file():
+    if option not in group:
         return []
-    node = OmegaConf.load(path)
+    node = OmegaConf.load(group[option])
     assert isinstance(node, DictConfig)
     parents = [entry for entry in node.pop("defaults", []) if isinstance(entry, str) and entry != "_self_"]
-    return [*_flat(node), *(key for parent in parents for key in _option_keys(folder, parent))]
+    return [*_flat(node), *(key for parent in parents for key in _option_keys(group, parent))]
 
 
 def _flat(node: object, prefix: str = "") -> list[str]:

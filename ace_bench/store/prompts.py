@@ -32,17 +32,23 @@ _COMMON = "common"
 class PromptSet:
     """The templates of one set of one task: its own folder first, then its prompt group, then ``common``.
 
+    A set may lie in several folders: a package with another task adds that task's templates to the set ``default``.
+
     Files whose names begin with ``_`` are parts that other templates include.
     A template has the blocks ``system`` (optional) and ``user``; each becomes one message. Within a block the
     text runs from stable to volatile, so that servers can reuse the prefix of earlier prompts (design rule 7).
     """
 
-    def __init__(self, root: Path, *, task: str, prompt_group: str):
-        """Use the set in folder ``root``, which must hold ``task`` or ``prompt_group``; else ``ConfigError``."""
-        own = [root / name for name in (task, prompt_group) if (root / name).is_dir()]
+    def __init__(self, *roots: Path, task: str, prompt_group: str):
+        """Use the set in the folders ``roots``; one must hold ``task`` or ``prompt_group``, else ``ConfigError``."""
+        own, common = (
+            [root / name for name in names for root in roots if (root / name).is_dir()]
+            for names in ((task, prompt_group), (_COMMON,))
+        )
         if not own:
-            raise ConfigError(f"prompt set {root} has neither a folder {task}/ nor {prompt_group}/; check prompts=")
-        self._folders = [*own, *([root / _COMMON] if (root / _COMMON).is_dir() else [])]
+            set_of = " and ".join(map(str, roots))
+            raise ConfigError(f"prompt set {set_of} has neither a folder {task}/ nor {prompt_group}/; check prompts=")
+        self._folders = [*own, *common]
         self._loader = FileSystemLoader(self._folders)
         # Templates may be somebody else's: the sandbox keeps them from running code.
         self._environment = ImmutableSandboxedEnvironment(
@@ -122,11 +128,12 @@ class PromptSet:
     @cached_property
     def files(self) -> Mapping[str, str]:
         """The templates that this task can use, by ``<folder>/<file>``."""
-        found = {}
+        found: dict[str, str] = {}
         for folder in self._folders:
             for path in sorted(folder.glob("*.j2")):
                 try:
-                    found[f"{folder.name}/{path.name}"] = path.read_text(encoding="utf-8")
+                    name = f"{folder.name}/{path.name}"
+                    found[name] = found.get(name) or path.read_text(encoding="utf-8")
                 except (OSError, UnicodeDecodeError) as error:
                     raise self._broken(path.stem, error) from error
         return found

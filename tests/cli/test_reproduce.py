@@ -233,7 +233,7 @@ def test_an_unknown_result_is_listed_with_what_there_is(capsys):
     ],
 )
 def test_whoever_asks_run_py_for_a_result_is_told_what_makes_it(asked, named, capsys):
-    with pytest.raises(SystemExit) as stop, explain_overrides(ROOT / "configs", ["backbone=embedded", asked]):
+    with pytest.raises(SystemExit) as stop, explain_overrides([ROOT / "configs"], ["backbone=embedded", asked]):
         pytest.fail("nothing is composed")
     assert stop.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()

@@ -52,7 +52,7 @@ def composing_error(overrides, capsys) -> str:
     """Return what run.py says where Hydra cannot compose a command."""
     with (
         pytest.raises(SystemExit) as stopped,
-        explain_overrides(CONFIGS, overrides),
+        explain_overrides([CONFIGS], overrides),
         initialize_config_dir(str(CONFIGS), version_base="1.3"),
     ):
         compose("config", overrides=list(overrides), return_hydra_config=True)

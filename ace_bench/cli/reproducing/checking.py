@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from ace_bench.cli.reproducing.request import Job
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.resources import config_folders, options
 from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.overrides import Compose, Setting, left_out, method_of, read_setting, run_overrides
 from ace_bench.runners.assemble import check_backbones, check_method
 from ace_bench.runners.override_help import suggestions
 
 
-def check_settings(jobs: Iterable[Job], compose: Compose, configs: Path) -> None:
+def check_settings(jobs: Iterable[Job], compose: Compose) -> None:
     """Compose every run with its settings and build its backbones, which sends nothing.
 
     A setting must fit all runs, or some of those of the method it names. Raises ``ConfigError`` that names the first
-    one that does not. ``configs`` is the folder that ``compose`` reads.
+    one that does not.
     """
     plans = list(dict.fromkeys((job.planned, job.extra) for job in jobs))
     for extra in dict.fromkeys(extra for _, extra in plans):
         runs = tuple(run for run, own in plans if own == extra)
-        _Check(runs=runs, extra=extra, compose=compose, configs=configs).all()
+        _Check(runs=runs, extra=extra, compose=compose).all()
     for run, extra in plans:
         check_backbones(compose(run_overrides(run, extra, compose)))
 
@@ -41,7 +41,6 @@ class _Check:
     runs: Sequence[PlannedRun]
     extra: Sequence[str]
     compose: Compose
-    configs: Path
 
     def all(self) -> None:
         settings = sorted(map(read_setting, self.extra), key=lambda setting: not setting.chooses)
@@ -60,7 +59,7 @@ class _Check:
         return [run for run in self.runs if setting.method in ("", method_of(run))]
 
     def _no_method(self, setting: Setting) -> str:
-        known = sorted(file.stem for file in (self.configs / "method").glob("*.yaml"))
+        known = list(options("method", config_folders()))
         if setting.method not in known:
             return f"{setting} names no method; METHOD:SETTING takes one of {', '.join(known)}"
         asked = dict.fromkeys(map(method_of, self.runs))
@@ -80,7 +79,7 @@ class _Check:
     def _reason(self, setting: Setting) -> str:
         """Say why no run takes a setting."""
         taken = run_overrides(self._runs_for(setting)[0], self.extra, self.compose)
-        hints = suggestions(self.configs, [*taken, setting.override])
+        hints = suggestions(config_folders(), [*taken, setting.override])
         if hints:
             return hints[-1].partition(": ")[2]
         try:

@@ -30,7 +30,7 @@ def reproduce(options: argparse.Namespace) -> int:
     refuse_secret_arguments(options.settings)
     request = read_request(options.settings, index.experiments, differences=options.differences)
     wanted = jobs(request, index.experiments)
-    check_settings(wanted, index.compose, configs_folder())  # mistakes are reported before anything starts
+    check_settings(wanted, index.compose)  # mistakes are reported before anything starts
     if options.estimate:
         console.print(*estimates(wanted, index), sep="\n")
         return 0

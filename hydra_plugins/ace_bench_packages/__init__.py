@@ -1,0 +1,1 @@
+"""What other packages add to the configuration, where Hydra looks for it."""
