@@ -83,3 +83,13 @@ def test_a_preset_in_another_folder(plus, tmp_path):
     shown = command(*asked, cwd=tmp_path)
     assert "name: own" in shown.stdout, shown.stderr
     assert "did you mean own?" in command("--config-dir", "mine", f"{plus}experiment=owm", cwd=tmp_path).stderr
+
+
+def test_a_file_with_the_environment_is_read_and_its_secrets_are_refused_as_settings(tmp_path):
+    secret = "planted-in-a-file-0123456789"
+    (tmp_path / ".env").write_text(f"SOME_SERVICE_API_KEY={secret}\n")
+    done = command("task=finer", f"+note={secret}", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "put it into an environment variable" in done.stderr
+    assert secret not in done.stdout + done.stderr
+    assert command("debug=fast", "print_config=true", "dry_run=true", cwd=tmp_path).returncode == 0
