@@ -14,7 +14,7 @@ from ace_bench.cli.reproducing.listing import estimates, listing
 from ace_bench.cli.reproducing.manifest import Manifest
 from ace_bench.cli.reproducing.reproduction import Reproduction
 from ace_bench.cli.reproducing.request import EMBEDDED, Job, ReproduceRequest, jobs, read_request
-from ace_bench.core.resources import config_folders, configs_folder
+from ace_bench.core.resources import config_folders
 from ace_bench.core.secrets import refuse_secret_arguments
 from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.runners.planning import Composer
