@@ -19,7 +19,7 @@ from tests.launching import composed
 SHORT = ("ace:mode.epochs=1", "ace:method.max_reflection_rounds=1", "gepa:method.max_metric_calls=3")
 ASKED = {
     "tables 2 and 4b": ("table=2,4b", "limit=2", *SHORT, "mipro:method.auto=light"),
-    "figure 2": ("figure=2", "limit=1", *SHORT, "agent.max_steps=3"),
+    "figure 2": ("figure=2", "limit=1", *SHORT[:2], "agent.max_steps=3"),
 }
 """On AppWorld, where a rollout takes a second, one figure with one sample a split; the longer test adds table 1."""
 IN_FULL = ("table=1,2,4b", "figure=2", "limit=2", "gepa:method.max_metric_calls=20", "mipro:method.auto=light")
