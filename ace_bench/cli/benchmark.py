@@ -1,12 +1,12 @@
-"""Measure the harness: speed, learning, cache reuse and what kills cost.
+"""Measure the harness: speed, learning, cache reuse, and the cost of killed runs.
 
     ace-bench benchmark                      every case
     ace-bench benchmark overhead kills       some cases
     ace-bench benchmark learning --data DIR  with real data: DIR holds finer/ and formula/
     ace-bench benchmark methods --data DIR --results DIR2 --out methods.md
-                                                     all methods side by side; the same command again goes on
+                                             all methods side by side; the same command again continues
 
-Figures depend on the machine and on what else it does. Nothing here is a test.
+The figures depend on the machine and its load. These are measurements, not tests.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
                 progress.print(f"{name}: {error}", style="red", markup=False, soft_wrap=True)
                 return 1
             except KeyboardInterrupt:
-                progress.print("Stopped; with --results the same command again goes on.")
+                progress.print("Stopped; with --results the same command again continues.")
                 return 130
             for grid in made:
                 _show(grid, console)

@@ -31,7 +31,7 @@ from ace_bench.tasks.catalog import make_task, task_names
 from ace_bench.tasks.data import SOURCES, RemoteFile, difference
 
 _ACTS = "agent"
-"""The family of tasks that are solved by acting: their reference is code that defines a function."""
+"""The prompt group of tasks that are solved by acting: their reference is code that defines a function."""
 _RUN = "\nsolution(apis, requester)"
 
 

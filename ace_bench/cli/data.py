@@ -8,8 +8,8 @@
 Data comes as files with known checksums, as a data set of the Hugging Face hub at a fixed revision, or out of a
 publisher's original release that is already on this machine; the last two are turned into the files of the task.
 
-A cut download is resumed by the next call; a file takes its final name only after its checksum was right; a file
-that is there and right is left alone.
+An interrupted download is resumed by the next call. A file gets its final name after its checksum matched; a file that
+is already complete is left alone.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Archive(Protocol):
 
 
 Report = Callable[[int, int | None], None]
-"""Told how many bytes of a file are there and how many it will have, where the server says so."""
+"""Called with the bytes received so far and the file's size, ``None`` where the server does not say it."""
 
 
 def files_of(task: str) -> Sequence[RemoteFile]:
@@ -70,9 +70,9 @@ def files_of(task: str) -> Sequence[RemoteFile]:
 
 
 def fetch(file: RemoteFile, folder: Path, url: str, report: Report) -> bool:
-    """Bring one file into ``folder``; return False where it was there and right already.
+    """Download one file into ``folder``; return False if it was already there and complete.
 
-    Raises ``DataError`` with one sentence for whatever goes wrong. What came before a cut stays in
+    Raises ``DataError`` with one sentence for every failure. What arrived before the connection was cut stays in
     ``<name>.part``.
     """
     final, part = folder / file.name, folder / f"{file.name}.part"
@@ -110,7 +110,7 @@ def _transfer(url: str, part: Path, report: Report) -> None:
             return
         raise
     with response:
-        # A server that knows no ranges answers 200 and sends the file from its start.
+        # A server without support for ranges answers 200 and sends the file from its start.
         have = have if response.status == http.client.PARTIAL_CONTENT else 0
         length = response.headers.get("Content-Length")
         total = have + int(length) if length is not None and length.isdigit() else None

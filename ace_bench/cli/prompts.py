@@ -1,4 +1,4 @@
-"""Make a prompt set of the words of the authors' own prompts, from your checkout of their code.
+"""Make a prompt set with the authors' own prompts, from your checkout of their code.
 
     ace-bench prompts ~/ace my_prompts            ace-agent/ace: finance
     ace-bench run task=finer method=ace prompts=my_prompts
@@ -8,7 +8,7 @@
 
 The set is a copy of prompts/default in which the prompts of Generator, Reflector and Curator are theirs, in their
 order: one user message each, the playbook by sections (on finance tasks with counters inline). On AppWorld the files
-are told by the places that they fill; where several fit, name one. Their prompts are read, never run.
+are recognised by the placeholders in them; where several fit, name one. Their prompts are read, never run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def templates(checkout: Path, given: Mapping[str, Path | None], console: Console
     if not (checkout / appworld.FOLDER).is_dir():
         named = next((option for option, path in given.items() if path is not None), None)
         if named is not None:
-            raise DataError(f"--{named} is for a checkout of ace-agent/ace-appworld; {checkout} is none")
+            raise DataError(f"--{named} is for a checkout of ace-agent/ace-appworld, and {checkout} is not one")
         return finance.templates(checkout)
     files = appworld.find(checkout, given)
     made = appworld.templates(files)

@@ -1,4 +1,4 @@
-"""The command line that making tables and making figures share."""
+"""The command line that `tables` and `figures` share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Write(Protocol):
 
 
 def make(what: str, write: Write, description: str, arguments: Sequence[str]) -> int:
-    """Run a script that makes ``what`` (``table``): read its command line, have it written, return its exit status."""
+    """Write all that is asked of one kind, ``what`` ("table" or "figure"); return the exit status."""
     parser = Parser(f"{what}s", description)
     parser.add_argument("overrides", nargs="*", help=f"{what}=NAME, and what the runs were made with (backbone=...)")
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of runs (default: results)")

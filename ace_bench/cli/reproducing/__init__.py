@@ -1,1 +1,1 @@
-"""Making the paper's results again: which runs, how they stand, what they would cost, and running them."""
+"""Reproducing the paper's results: which runs they need, their state, their cost, and running them."""

@@ -1,4 +1,4 @@
-"""Refusing settings that the runs asked for cannot take, before any of them starts."""
+"""Refuses settings that the requested runs cannot take, before any of them starts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_methods(jobs: Iterable[Job], compose: Compose) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Check:
-    """Runs that are asked for with the same settings."""
+    """Runs that are requested with the same settings."""
 
     runs: Sequence[PlannedRun]
     extra: Sequence[str]
