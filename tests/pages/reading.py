@@ -19,7 +19,7 @@ PAGES = (
     "results/README.md",
     "CONTRIBUTING.md",
 )
-KINDS = {"bash", "text", "python", "dockerfile", "yaml", "json", "jinja"}
+KINDS = {"bash", "text", "python", "dockerfile", "yaml", "json", "jinja", "toml"}
 """What a block may be marked as; only ``bash`` holds commands."""
 
 _EXAMPLES = re.compile(r"^## Add a \w+$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
