@@ -12,11 +12,18 @@ prompt set, and real and sample data, are never in one figure.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from ace_bench.cli.results import make
-from ace_bench.report.figures.write import write_figures
 
 
 def main(arguments: Sequence[str]) -> int:
     """Make figures and return the exit status."""
-    return make("figure", write_figures, __doc__, arguments)
+    return make("figure", _write, __doc__, arguments)
+
+
+def _write(*arguments: Any, **options: Any) -> Sequence[Path]:
+    from ace_bench.report.figures.write import write_figures  # slow to import, and --help needs none of it
+
+    return write_figures(*arguments, **options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
 
@@ -13,6 +13,9 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders
 from ace_bench.report.tables.results_index import ResultsIndex, Wanted
 from ace_bench.runners.planning import Composer
+
+if TYPE_CHECKING:
+    from ace_bench.report.tables.results_index import ResultsIndex
 
 
 class Write(Protocol):
@@ -32,6 +35,8 @@ def make(what: str, write: Write, description: str, arguments: Sequence[str]) ->
     parser.add_argument("--with-paper", action="store_true", help="the paper's numbers beside simulated runs, too")
     parser.add_argument("--differences", action="store_true", help=DIFFERENCES)
     options = parser.parse_intermixed_args(arguments)
+    from ace_bench.report.tables.results_index import ResultsIndex
+
     console = Console(highlight=False, soft_wrap=True)
     which, extra = _sorted(what, options.overrides)
     gathered = ResultsIndex(results=options.results, compose=Composer(config_folders()), extra=extra)

@@ -11,11 +11,18 @@ model, limit or prompt set, and real and sample data, are never in one table.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from ace_bench.cli.results import make
-from ace_bench.report.tables.write import write_tables
 
 
 def main(arguments: Sequence[str]) -> int:
     """Make tables and return the exit status."""
-    return make("table", write_tables, __doc__, arguments)
+    return make("table", _write, __doc__, arguments)
+
+
+def _write(*arguments: Any, **options: Any) -> Sequence[Path]:
+    from ace_bench.report.tables.write import write_tables  # slow to import, and --help needs none of it
+
+    return write_tables(*arguments, **options)
