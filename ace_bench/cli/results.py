@@ -11,11 +11,9 @@ from rich.console import Console
 from ace_bench.cli.arguments import DIFFERENCES, Parser
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders
-from ace_bench.report.tables.results_index import ResultsIndex, Wanted
-from ace_bench.runners.planning import Composer
 
 if TYPE_CHECKING:
-    from ace_bench.report.tables.results_index import ResultsIndex
+    from ace_bench.report.tables.results_index import ResultsIndex, Wanted
 
 
 class Write(Protocol):
@@ -35,7 +33,8 @@ def make(what: str, write: Write, description: str, arguments: Sequence[str]) ->
     parser.add_argument("--with-paper", action="store_true", help="the paper's numbers beside simulated runs, too")
     parser.add_argument("--differences", action="store_true", help=DIFFERENCES)
     options = parser.parse_intermixed_args(arguments)
-    from ace_bench.report.tables.results_index import ResultsIndex
+    from ace_bench.report.tables.results_index import ResultsIndex, Wanted
+    from ace_bench.runners.planning import Composer
 
     console = Console(highlight=False, soft_wrap=True)
     which, extra = _sorted(what, options.overrides)
