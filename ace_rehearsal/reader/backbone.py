@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from ace_bench.core.settings import Text
 from ace_bench.core.tokens import BYTES_PER_TOKEN, estimate_tokens
 from ace_bench.core.types import Completion, Message, Record, Usage
-from ace_rehearsal.reader.pieces import take_apart
+from ace_rehearsal.reader.acting import act
 from ace_rehearsal.reader.prefix_cache import PrefixCache, serialise
+from ace_rehearsal.reader.prompt_parser import parse_prompt
 from ace_rehearsal.reader.proposing import propose
 from ace_rehearsal.reader.roles import reply
-from ace_rehearsal.reader.skills.acting.policy import act
 
-READER_VERSION = 3
+READER_VERSION = 4
 """Goes up with every change that may change an answer: recorded answers of older readers then do not count."""
 
 
@@ -39,7 +39,7 @@ class EmbeddedBackbone:
         """Answer once. ``role``, ``session`` and ``schema`` do not matter: a server would not be told them."""
         del role, session, schema
         started = time.perf_counter()
-        text = propose(messages) or act(messages) or reply(take_apart(messages))
+        text = propose(messages) or act(messages) or reply(parse_prompt(messages))
         usage = Usage(
             prompt=-(-len(serialise(messages)) // BYTES_PER_TOKEN),
             completion=estimate_tokens(text),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ace_bench.core.types import Completion, Message
@@ -19,15 +18,8 @@ class BadRequest(Exception):
         self.code = code
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChatRequest:
-    """What the reader needs of a request; sampling settings are accepted and change nothing."""
-
-    messages: tuple[Message, ...]
-
-
-def read_request(body: bytes, model: str) -> ChatRequest:
-    """Check a request body; raises ``BadRequest`` with what is wrong."""
+def read_request(body: bytes, model: str) -> tuple[Message, ...]:
+    """The messages of a request; raises ``BadRequest`` with what is wrong. Sampling settings change nothing."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -47,7 +39,7 @@ def read_request(body: bytes, model: str) -> ChatRequest:
     messages = data.get("messages")
     if not isinstance(messages, list) or not messages:
         raise BadRequest(400, "missing_messages", "'messages' must be a list with at least one message.")
-    return ChatRequest(messages=tuple(_message(item, place) for place, item in enumerate(messages)))
+    return tuple(_message(item, place) for place, item in enumerate(messages))
 
 
 def _message(item: object, place: int) -> Message:

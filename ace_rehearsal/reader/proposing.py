@@ -1,21 +1,22 @@
-"""Prompts in DSPy's forms, which name the fields of the reply: the reader as one who proposes instructions.
+"""Prompts in DSPy's forms, which name the fields of the reply: the reader as proposer of instructions (GEPA, MIPROv2).
 
 Inputs stand under lines such as ``[[ ## question ## ]]``; the reply has the same form, or is a JSON object. A
-proposed instruction is the current one with the lessons that its examples teach. It does not grow beyond what
-language models write when asked for a whole text: the oldest lessons give way.
+proposed instruction is the current one with the lessons that its examples teach. It does not grow beyond what language
+models write when asked for a whole text: the oldest lessons give way.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ace_bench.core.types import Message
-from ace_rehearsal.reader.pieces import verdict
-from ace_rehearsal.reader.skills import SKILLS, recognise
-from ace_rehearsal.reader.skills.base import Review
+from ace_rehearsal.reader.kinds import demonstrated
+from ace_rehearsal.reader.lessons import Lesson, find_lessons
+from ace_rehearsal.reader.prompt_parser import verdict
+from ace_rehearsal.reader.reflecting import Review, learnt, reflect
 
 _FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\][ \t]*$", re.MULTILINE)
 _OUTPUTS = re.compile(r"^Your output fields are:\n((?:^\d+\. `\w+`.*\n?)+)", re.MULTILINE)
@@ -28,8 +29,6 @@ _DEMONSTRATION = re.compile(
 )
 _REFERENCE = "Reference answer:"
 _ROOM = 6_000
-"""Characters an instruction has at most, unless it was longer before there were lessons in it."""
-
 _REMARK = "Questions of one kind, each with a short answer in a fixed form."
 
 
@@ -61,37 +60,31 @@ def _value(name: str, given: Mapping[str, str]) -> str:
     return _REMARK
 
 
-def _extended(instruction: str, lessons: Iterator[str]) -> str:
-    known = [(skill, lesson) for skill in SKILLS for lesson in skill.insights(instruction)]
+def _extended(instruction: str, lessons: Iterable[Lesson]) -> str:
+    """An instruction with further lessons, one a line; the oldest lessons go where there is no room."""
+    known = [lesson.worded for lesson in find_lessons(instruction)]
     own = instruction
-    for _, lesson in known:
-        own = own.replace(f"\n- {lesson}", "")
-    for lesson in lessons:
-        for skill in SKILLS:
-            new = lesson in skill.insights(lesson) and not any(skill.repeats(lesson, old) for _, old in known)
-            if new:
-                known.append((skill, lesson))
-    texts = [lesson for _, lesson in known]
+    for text in known:
+        own = own.replace(f"\n- {text}", "")
+    texts = [*known, *(lesson.worded for lesson in learnt(tuple(lessons), known))]
     while len(texts) > 1 and len(own) + sum(len(text) + 3 for text in texts) > _ROOM:
         texts.pop(0)
     return own + "".join(f"\n- {text}" for text in texts)
 
 
-def _of_attempts(text: str) -> Iterator[str]:
-    """What attempts teach that were told what became of them (GEPA)."""
+def _of_attempts(text: str) -> Iterator[Lesson]:
+    """What attempts teach that are shown with feedback (GEPA)."""
     for example in _examples(text):
         inputs, outputs = _mapping(example.get("Inputs")), _mapping(example.get("Generated Outputs"))
-        feedback = str(example.get("Feedback", ""))
-        told, _, gold = feedback.partition(_REFERENCE)
-        _, case = recognise(str(inputs.get("background", "")), str(inputs.get("question", "")))
+        feedback, _, gold = str(example.get("Feedback", "")).partition(_REFERENCE)
         review = Review(
+            background=str(inputs.get("background", "")),
+            question=str(inputs.get("question", "")),
             predicted=str(outputs.get("answer", "")),
-            reasoning=str(outputs.get("reasoning", "")),
             gold=gold.strip() or None,
-            correct=verdict(told),
-            used=(),
+            correct=verdict(feedback),
         )
-        yield from case.lesson(review).insights
+        yield from reflect(review).lessons
 
 
 def _examples(text: str) -> list[Mapping[str, Any]]:
@@ -106,8 +99,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _of_demonstrations(text: str) -> Iterator[str]:
+def _of_demonstrations(text: str) -> Iterator[Lesson]:
     """What right answers teach (MIPROv2)."""
     for shown in _DEMONSTRATION.finditer(text):
-        _, case = recognise(shown["background"], shown["question"])
-        yield from case.demonstrated(shown["answer"].strip())
+        yield from demonstrated(shown["background"], shown["question"], shown["answer"].strip())

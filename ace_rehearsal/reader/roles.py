@@ -1,157 +1,176 @@
-"""What the reader replies in each role; every function maps the pieces of a prompt to the text of a reply."""
+"""What the reader replies in each role; every function maps the parts of a prompt to the text of a reply."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass
 
-from ace_rehearsal.reader.cheatsheet import tagged, write_sheet
-from ace_rehearsal.reader.condense import condense, merge
-from ace_rehearsal.reader.pieces import (
-    Form,
-    Pieces,
-    lessons_of,
-    read_bullets,
-    read_demonstrations,
-    verdict,
-)
-from ace_rehearsal.reader.skills import SKILLS, recognise
-from ace_rehearsal.reader.skills.base import Answer, Lesson, Review, Skill
-from ace_rehearsal.reader.skills.sql import opposite, same_query
+from ace_rehearsal.reader.items import choose, joined
+from ace_rehearsal.reader.kinds import entries_of, read_items
+from ace_rehearsal.reader.kinds.queries import same_query
+from ace_rehearsal.reader.lessons import ANSWER, COMPUTE, QUERY, RUN, Lesson, condense, find_lessons, merge
+from ace_rehearsal.reader.prompt_parser import PromptParts, read_bullets, verdict
+from ace_rehearsal.reader.reflecting import Review, advised, learnt, misled, reflect
 
 _REMOVE_AT = 3
 _DEFAULT_SECTION = "others"
+_SECTIONS = {
+    ANSWER: ("clue", "pattern", "feature", "indicator", "strateg"),
+    COMPUTE: ("formula", "calculation", "strateg"),
+    QUERY: ("quer", "sql", "schema", "strateg"),
+    RUN: ("snippet", "code", "strateg"),
+}
+"""Words that the name of a fitting playbook section may hold, best first."""
 _MISLEAD = re.compile(r"\bWrite a harmful reflection\b")
 
 
-def reply(pieces: Pieces) -> str:
-    """Reply in the form the prompt asks for; total over all prompts."""
-    return _REPLIES[pieces.form](pieces)
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What the generator says: the answer, the way to it, and the ids of the entries relied on."""
+
+    text: str
+    reasoning: str
+    cited: tuple[str, ...]
 
 
-def _generator(pieces: Pieces) -> str:
-    answer = _answer(pieces)
+def reply(parts: PromptParts) -> str:
+    """Reply in the form the prompt asks for; every prompt gets a reply."""
+    return _REPLIES[parts.form](parts)
+
+
+def answer_to(parts: PromptParts) -> Answer:
+    """Answer the question of a prompt, as the reflection says where it names the answer."""
+    items, reflection = read_items(parts.get("task"), parts.question), parts.get("reflection")
+    named = advised(reflection)
+    if named:
+        return Answer(text=named, reasoning="As the reflection says.", cited=())
+    choices = [choose(item, entries_of(parts)) for item in items]
+    lines = [f"{best} by {', '.join(spoke) or 'the words alone'}." for best, spoke in choices]
+    cited = dict.fromkeys(name for _, spoke in choices for name in spoke)
+    return Answer(text=joined([best for best, _ in choices]), reasoning="\n".join(lines), cited=tuple(cited))
+
+
+def _generator(parts: PromptParts) -> str:
+    answer = answer_to(parts)
     return _json(reasoning=answer.reasoning, bullet_ids=answer.cited, final_answer=answer.text)
 
 
-def _plain(pieces: Pieces) -> str:
-    return _answer(pieces).text
+def _tagged(parts: PromptParts) -> str:
+    answer = answer_to(parts)
+    return f"{answer.reasoning}\n\n<answer>{answer.text}</answer>"
 
 
-def _answer(pieces: Pieces) -> Answer:
-    _, case = recognise(pieces.background, pieces.question)
-    return case.answer(_context(pieces), pieces.get("reflection"))
-
-
-def _context(pieces: Pieces) -> tuple[Lesson, ...]:
-    """Everything the prompt offers to learn from: bullets, other evolved texts, worked examples."""
-    lessons = lessons_of(pieces.get("playbook"), pieces.get("counters"))
-    written = tuple(Lesson(id=tag, content=pieces.get(tag)) for tag in ("instruction", "cheatsheet") if pieces.get(tag))
-    return (*lessons, *written, *_demonstrations(pieces.background, pieces.get("demonstrations")))
-
-
-@lru_cache(maxsize=16)
-def _demonstrations(background: str, text: str) -> tuple[Lesson, ...]:
-    found: list[Lesson] = []
-    for number, (question, answer) in enumerate(read_demonstrations(text), start=1):
-        _, case = recognise(background, question)
-        found.append(Lesson(id=f"demonstration-{number}", content="\n".join(case.demonstrated(answer))))
-    return tuple(found)
-
-
-def _reflector(pieces: Pieces) -> str:
-    _, case = recognise(pieces.background, pieces.question)
-    review = Review(
-        predicted=pieces.get("predicted_answer") or pieces.get("trajectory"),
-        reasoning=pieces.get("reasoning"),
-        gold=pieces.blocks.get("reference_answer", pieces.blocks.get("reference_solution")),
-        correct=verdict(pieces.get("environment_feedback")),
-        used=read_bullets(pieces.get("bullets_used")),
+def review_of(parts: PromptParts) -> Review:
+    """The attempt that a reflector or the curator of a cheatsheet is shown."""
+    gold = parts.blocks.get("reference_answer", parts.blocks.get("reference_solution"))
+    return Review(
+        background=parts.get("task"),
+        question=parts.question,
+        predicted=parts.get("predicted_answer") or parts.get("trajectory"),
+        gold=gold,
+        correct=verdict(parts.get("environment_feedback")),
+        used=read_bullets(parts.get("bullets_used")),
     )
-    diagnosis = case.lesson(_turned(review) if _MISLEAD.search(pieces.plain) else review)
+
+
+def _reflector(parts: PromptParts) -> str:
+    review = review_of(parts)
+    found = reflect(misled(review) if _MISLEAD.search(parts.plain) else review)
     return _json(
-        reasoning=diagnosis.cause or diagnosis.error,
-        error_identification=diagnosis.error,
-        root_cause_analysis=diagnosis.cause,
-        correct_approach=diagnosis.approach,
-        key_insight="\n".join(diagnosis.insights),
-        bullet_tags=[{"id": name, "tag": tag} for name, tag in diagnosis.tags],
+        reasoning=found.cause or found.error,
+        error_identification=found.error,
+        root_cause_analysis=found.cause,
+        correct_approach=found.approach,
+        key_insight="\n".join(lesson.worded for lesson in found.lessons),
+        bullet_tags=[{"id": name, "tag": tag} for name, tag in found.tags],
     )
 
 
-def _turned(review: Review) -> Review:
-    """Take the right answer for a wrong one, and a wrong one for the reference: what a harmful reflection rests on."""
-    truth = review.predicted if review.gold is None else review.gold
-    mistaken = review.predicted != truth and not review.correct
-    return replace(review, predicted=truth, gold=review.predicted if mistaken else _wrong(truth), correct=False)
-
-
-def _wrong(truth: str) -> str:
-    """Spoil an answer: a query says the opposite, values change places, a word is turned around."""
-    first, *others = truth.split(",")
-    return opposite(truth) or (",".join([*others, first]) if others else truth[::-1])
-
-
-def _insights(text: str) -> tuple[tuple[Skill, str], ...]:
-    return tuple((skill, insight) for skill in SKILLS for insight in skill.insights(text))
-
-
-def _curator(pieces: Pieces) -> str:
-    bullets = lessons_of(pieces.get("playbook"), pieces.get("counters"))
-    allowed = pieces.operations or frozenset({"ADD"})
+def _curator(parts: PromptParts) -> str:
+    allowed = parts.operations or frozenset({"ADD"})
     operations: list[Mapping[str, str]] = []
-    known = [bullet.content for bullet in bullets]
-    for skill, insight in _insights(pieces.get("reflection")) if "ADD" in allowed else ():
-        if not any(skill.repeats(insight, content) for content in known):
-            section = _section(skill.section(insight), pieces.sections)
-            operations.append({"type": "ADD", "section": section, "content": insight})
-            known.append(insight)
+    if "ADD" in allowed:
+        new = learnt(find_lessons(parts.get("reflection")), [bullet.content for bullet in parts.bullets])
+        operations += [{"type": "ADD", "section": _section(lesson, parts), "content": lesson.worded} for lesson in new]
     if "REMOVE" in allowed:
-        operations.extend(
-            {"type": "REMOVE", "id": bullet.id}
-            for bullet in bullets
-            if bullet.harmful >= _REMOVE_AT and bullet.harmful > bullet.helpful
-        )
+        spoilt = (b for b in parts.bullets if b.harmful >= _REMOVE_AT and b.harmful > b.helpful)
+        operations += [{"type": "REMOVE", "id": bullet.id} for bullet in spoilt]
     why = "The reflection holds what the playbook does not say yet." if operations else "There is nothing to add."
     return _json(reasoning=why, operations=operations)
 
 
-def _section(wanted: tuple[str, ...], sections: tuple[str, ...]) -> str:
-    for word in wanted:
-        for section in sections:
-            if word in section.lower():
-                return section
-    return sections[0] if sections else _DEFAULT_SECTION
+def _section(lesson: Lesson | None, parts: PromptParts) -> str:
+    wanted = _SECTIONS[lesson.verb] if lesson else ()
+    fitting = (section for word in wanted for section in parts.sections if word in section.lower())
+    return next(fitting, parts.sections[0] if parts.sections else _DEFAULT_SECTION)
 
 
-def _rewriter(pieces: Pieces) -> str:
-    bullets = lessons_of(pieces.get("playbook"), pieces.get("counters"))
-    entries = [(bullet.section or _section((), pieces.sections), bullet.content) for bullet in bullets]
-    known = {content for _, content in entries}
-    for skill, insight in _insights(pieces.get("reflection")):
-        if insight not in known:
-            entries.append((_section(skill.section(insight), pieces.sections), insight))
-    kept = condense(entries)
-    text = "\n".join(f"({section}) {content}" for section, content in kept)
-    return _json(reasoning=f"Kept {len(kept)} of {len(entries)} entries.", playbook=text)
+def _rewriter(parts: PromptParts) -> str:
+    entries = [(bullet.section or _section(None, parts), bullet.content) for bullet in parts.bullets]
+    new = learnt(find_lessons(parts.get("reflection")), [content for _, content in entries])
+    kept = condense([*entries, *((_section(lesson, parts), lesson.worded) for lesson in new)])
+    text = "\n".join(_indented(f"({section}) {content}") for section, content in kept)
+    return _json(reasoning=f"Kept {len(kept)} of {len(entries) + len(new)} entries.", playbook=text)
 
 
-def _merger(pieces: Pieces) -> str:
-    text = pieces.get("bullets_to_merge") or pieces.plain
+def _cheatsheet(parts: PromptParts) -> str:
+    """Reply with the whole new cheatsheet."""
+    known = _ENTRY.split("\n" + parts.get("cheatsheet"))[1:]
+    taught = [lesson for review in (*_attempt(parts), *_episodes(parts)) for lesson in reflect(review).lessons]
+    entries = [*known, *(lesson.worded for lesson in learnt(taught, known))]
+    kept = condense([("", entry) for entry in entries])
+    text = "\n".join(_indented(f"- {entry}") for _, entry in kept)
+    return f"Kept {len(kept)} of {len(entries)} entries.\n\n<cheatsheet>\n{text}\n</cheatsheet>"
+
+
+_ENTRY = re.compile(r"\n- ")
+_EPISODE = re.compile(
+    r"^Question: (?P<question>.*?)\nOutput: (?P<output>.*?)(?:\nFeedback: (?P<feedback>.*?))?"
+    r"(?:\nReference (?:answer|solution): (?P<gold>.*?))?(?=\n\nQuestion: |\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+_TAGGED_ANSWER = re.compile(r"<answer>((?:(?!<answer>).)*)</answer>\s*\Z", re.DOTALL)
+
+
+def _attempt(parts: PromptParts) -> tuple[Review, ...]:
+    shown = "predicted_answer" in parts.blocks or "trajectory" in parts.blocks
+    return (review_of(parts),) if shown else ()
+
+
+def _episodes(parts: PromptParts) -> tuple[Review, ...]:
+    """The earlier attempts that a cheatsheet with retrieval is written from."""
+    return tuple(
+        Review(
+            background=parts.get("task"),
+            question=shown["question"],
+            predicted=said[1].strip() if (said := _TAGGED_ANSWER.search(shown["output"])) else shown["output"],
+            gold=shown["gold"],
+            correct=verdict(shown["feedback"] or ""),
+        )
+        for shown in _EPISODE.finditer(parts.get("episodes"))
+    )
+
+
+def _merger(parts: PromptParts) -> str:
+    text = parts.get("bullets_to_merge") or parts.plain
     contents = [bullet.content for bullet in read_bullets(text)]
     return _json(content=merge(contents or [line.strip(" -*\t") for line in text.splitlines()]))
 
 
-def _judge(pieces: Pieces) -> str:
-    same = same_query(pieces.get("predicted_query"), pieces.get("reference_query"))
-    difference = "white space, case, aliases, quoting and the order of conditions"
+def _judge(parts: PromptParts) -> str:
+    same = same_query(parts.get("predicted_query"), parts.get("reference_query"))
+    difference = "white space, case, quoting and the order of conditions"
     return _json(
         reason=f"Apart from {difference}, the queries are {'the same' if same else 'not the same'}.",
         verdict="correct" if same else "incorrect",
     )
+
+
+def _indented(entry: str) -> str:
+    """An entry whose further lines are indented, which tells them from the next entry."""
+    return entry.replace("\n", "\n  ")
 
 
 def _json(**fields: object) -> str:
@@ -159,14 +178,14 @@ def _json(**fields: object) -> str:
     return json.dumps(fields)
 
 
-_REPLIES: Mapping[Form, Callable[[Pieces], str]] = {
-    Form.GENERATOR: _generator,
-    Form.REFLECTOR: _reflector,
-    Form.CURATOR: _curator,
-    Form.REWRITER: _rewriter,
-    Form.MERGER: _merger,
-    Form.JUDGE: _judge,
-    Form.TAGGED: lambda pieces: tagged(_answer(pieces)),
-    Form.CHEATSHEET: write_sheet,
-    Form.PLAIN: _plain,
+_REPLIES: Mapping[str, Callable[[PromptParts], str]] = {
+    "generator": _generator,
+    "reflector": _reflector,
+    "curator": _curator,
+    "rewriter": _rewriter,
+    "merger": _merger,
+    "judge": _judge,
+    "tagged": _tagged,
+    "cheatsheet": _cheatsheet,
+    "plain": lambda parts: answer_to(parts).text,
 }

@@ -20,13 +20,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from ace_rehearsal.reader.backbone import EmbeddedBackbone
-from ace_rehearsal.reader.bodies import body_length, close_after_reply, read_body
 from ace_rehearsal.reader.chat import BadRequest, completion_body, error_body, models_body, read_request
 from ace_rehearsal.reader.faults import Faults, parse_chances
 
 _RETRY_AFTER_S = "0.05"
-_IDLE_S = 120.0
-_BODY_S = 30.0
+_IDLE_S = 60.0
+LARGEST_BODY, _LONGEST_LENGTH = 64 * 1024 * 1024, 20
 
 
 class ReaderServer(ThreadingHTTPServer):
@@ -35,12 +34,9 @@ class ReaderServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(
-        self, *, host: str, port: int, latency_s: float = 0.0, faults: Faults | None = None, body_s: float = _BODY_S
-    ):
+    def __init__(self, *, host: str, port: int, latency_s: float = 0.0, faults: Faults | None = None):
         self.backbone = EmbeddedBackbone()
         self.latency_s = latency_s
-        self.body_s = body_s
         self.faults = faults or Faults(chances={})
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -88,16 +84,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, self.server.stats())
         elif path == "/v1/models":
             self._send(200, models_body(self.server.backbone.name))
-        elif path.startswith("/v1/models/"):
-            self._model(path.removeprefix("/v1/models/"))
         else:
             self._error(404, "not_found", f"There is nothing at {path or '/'}.")
-
-    def _model(self, name: str) -> None:
-        if name == self.server.backbone.name:
-            self._send(200, models_body(name)["data"][0])
-        else:
-            self._error(404, "model_not_found", f"The model {name!r} does not exist.")
 
     def do_POST(self) -> None:
         try:
@@ -116,12 +104,10 @@ class _Handler(BaseHTTPRequestHandler):
         except BadRequest as problem:
             self.server.count("bad_requests")
             self._error(problem.status, problem.code, str(problem))
-            if self.close_connection:
-                close_after_reply(self.connection)
 
     def _complete(self, body: bytes, number: int, fault: str | None) -> None:
-        request = read_request(body, self.server.backbone.name)
-        completion = self.server.backbone.complete(request.messages, role="", session="")
+        messages = read_request(body, self.server.backbone.name)
+        completion = self.server.backbone.complete(messages, role="", session="")
         answer = dict(completion_body(completion, number=number, created=int(time.time())))
         if fault == "empty":
             answer["choices"][0]["message"]["content"] = ""
@@ -137,12 +123,23 @@ class _Handler(BaseHTTPRequestHandler):
             self._error(500, "internal_error", "The server failed (a fault on purpose).")
 
     def _body(self) -> bytes:
+        """The request's body; raises ``BadRequest`` for a length that is absent, wrong or too large."""
+        lengths = self.headers.get_all("Content-Length", [])
+        plain = len(lengths) == 1 and lengths[0].strip().isdecimal() and "Transfer-Encoding" not in self.headers
         try:
-            length = body_length(self.headers)
-            return read_body(self.connection, self.rfile, length, seconds=self.server.body_s)
+            if not plain:
+                status = 400 if lengths else 411
+                raise BadRequest(status, "bad_length", "Send the body with one Content-Length, a whole number.")
+            length = int(lengths[0][:_LONGEST_LENGTH])
+            if length > LARGEST_BODY:
+                raise BadRequest(413, "too_large", f"The body is larger than {LARGEST_BODY} bytes.")
+            body = self.rfile.read(length)
+            if len(body) < length:
+                raise BadRequest(400, "short_body", f"The body ended {length - len(body)} bytes too early.")
         except BadRequest:
             self.close_connection = True  # where the next request would begin is unknown
             raise
+        return body
 
     def _error(self, status: int, code: str, message: str) -> None:
         self._send(status, error_body(status, code, message))

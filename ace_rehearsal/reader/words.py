@@ -39,11 +39,6 @@ def stem(word: str) -> str:
     return lowered[:_STEM_LENGTH]
 
 
-def is_number(token: str) -> bool:
-    """Whether a token is written in digits."""
-    return token[:1].isdigit() or token[:1] == "."
-
-
 def is_cue(token: str) -> bool:
     """Whether a token is a word that can tell topics apart."""
     return token[0].isalpha() and len(token) > 1 and token.lower() not in FUNCTION_WORDS

@@ -13,7 +13,7 @@ from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError
-from ace_rehearsal.reader.pieces import read_demonstrations
+from ace_rehearsal.reader.prompt_parser import read_demonstrations
 
 from .making import SAMPLE, contents, count, examples
 

@@ -47,11 +47,11 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         name = json.loads(body).get("model")
         try:
-            request = read_request(body, name if name in self.names else " or ".join(self.names))
+            messages = read_request(body, name if name in self.names else " or ".join(self.names))
         except BadRequest as problem:
             self._send(problem.status, json.dumps(error_body(problem.status, problem.code, str(problem))))
             return
-        completion = READER.complete(request.messages, role="", session="")
+        completion = READER.complete(messages, role="", session="")
         TOTALS["queries"] += completion.usage.prompt
         TOTALS["hits"] += completion.usage.cached
         reply = {**completion_body(completion, number=1, created=0), "model": name}

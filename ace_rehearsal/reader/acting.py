@@ -1,0 +1,72 @@
+"""The reader as an agent on apps: it reads the conversation so far and takes the next step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ace_bench.core.types import Message
+from ace_rehearsal.reader.headings import parts_under_headings
+from ace_rehearsal.reader.items import choose
+from ace_rehearsal.reader.kinds import entries_of
+from ace_rehearsal.reader.kinds.code import CodeItem, described_apis, next_code, read_step
+from ace_rehearsal.reader.lessons import Entry, one_line
+from ace_rehearsal.reader.prompt_parser import PLAIN, parse_prompt, read_bullets
+
+_MARK = "apis.supervisor.complete_task"
+_QUESTION = re.compile(r"^<question>[ \t]*$", re.MULTILINE)
+_TASK = re.compile(r"^(?:[\w' ]{0,40}\b)?[Tt]ask(?: is)?:\s*(\S.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """A task under way: ``steps`` are pairs of code and output."""
+
+    question: str
+    entries: tuple[Entry, ...]
+    steps: tuple[tuple[str, str], ...]
+
+
+def act(messages: Sequence[Message]) -> str | None:
+    """Take the next step in an agent's conversation; ``None`` where the messages are not one."""
+    scene = _read_scene(messages)
+    if scene is None:
+        return None
+    best, cited = choose(CodeItem(cue=one_line(scene.question), apis=described_apis(scene.steps)), scene.entries)
+    thought, code = next_code(best, scene.steps)
+    relied = "".join(f" [{name}]" for name in cited)
+    return f"{thought}{relied}\n\n```python\n{code}\n```"
+
+
+def _read_scene(messages: Sequence[Message]) -> Scene | None:
+    if not any(_MARK in message.content for message in messages):
+        return None
+    place = next((n for n, m in enumerate(messages) if m.role == "user" and _QUESTION.search(m.content)), None)
+    if place is None:
+        return _read_dialogue(messages)
+    if messages[0].role != "system" or _MARK not in messages[0].content:
+        return None
+    parts = parse_prompt([messages[place]])
+    return Scene(question=parts.question, entries=entries_of(parts), steps=_steps(messages[place + 1 :]))
+
+
+def _read_dialogue(messages: Sequence[Message]) -> Scene | None:
+    """A conversation without tags: instructions, worked examples, and at last a line that names the task."""
+    asked = [(n, match) for n, m in enumerate(messages) if m.role == "user" and (match := _TASK.search(m.content))]
+    if not asked:
+        return None
+    place, match = asked[-1]
+    head = next((n for n, message in enumerate(messages) if message.role == "assistant"), place)
+    given = [*messages[: min(head, place)], messages[place]]
+    if parse_prompt(given).form is not PLAIN:
+        return None  # the prompt is about an attempt
+    shown = (parts_under_headings(message.content)[0].get("playbook", message.content) for message in given)
+    advice = Entry(id="", content=given[-1].content[match.end() :])
+    bullets = tuple(bullet for text in shown for bullet in read_bullets(text))
+    return Scene(question=match[1], entries=(*bullets, advice), steps=_steps(messages[place + 1 :]))
+
+
+def _steps(messages: Sequence[Message]) -> tuple[tuple[str, str], ...]:
+    pairs = zip(messages[::2], messages[1::2], strict=False)
+    return tuple(read_step(f"{reply.content}\n{observed.content}") for reply, observed in pairs)

@@ -1,0 +1,160 @@
+"""Arithmetic expressions: read without ``eval``, and searched for one that gives a known answer.
+
+The search knows common shapes of arithmetic (shares, differences, growth, discounting, annuities), not which question
+wants which: that is what a lesson records.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise, permutations
+
+from ace_rehearsal.reader.quantities import FREQUENCY, MONEY, PERCENT, PLAIN, TIME, Quantity
+
+Values = Mapping[str, float]
+_LONGEST, _LARGEST = 240, 1e15
+_NAME = re.compile(r"\b[a-z]\d*\b(?!\()")
+_OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: math.pow,  # refuses fractional powers of negative numbers
+}
+
+SHAPES: tuple[str, ...] = (
+    "a / b", "a * b", "a - b", "a + b", "a / b * 100", "(a - b) / b", "(a - b) / b * 100", "a * (1 + r)",
+    "a * (1 - r)", "a / (1 + r)", "a / r", "(a - b) / a", "(a - b) / a * 100", "a * r * t", "a / b * 365",
+    "365 / (a / b)", "(1 + r / n) ^ n - 1", "(1 + r / n) ^ n * 100 - 100", "exp(r) - 1", "1 / a", "a / (a + b)",
+    "(a - b) / c", "(a - b) / c * 100", "a / (b - c)", "a / (b + c)", "(a + b) / c", "a / b + c", "a + b * (c - a)",
+    "a + b * c", "a - b * c", "a * b / c", "a / b * t", "a + b - c", "a + b + c", "a - b - c", "a * b * c",
+    "a * (1 + r) / (s - r)", "a * (1 + r) / (1 + s)", "(1 + r) / (1 + s) - 1", "a / b - c", "a / ((b + c) / 2)",
+    "a * (1 + r) ^ t", "a / (1 + r) ^ t", "a * (1 - (1 + r) ^ (0 - t)) / r", "a * ((1 + r) ^ t - 1) / r",
+    "a * (1 + r / n) ^ (n * t)", "a * exp(r * t)", "a * (1 + r * t)", "(a / b) ^ (1 / t) - 1",
+    "a * ((1 + r) ^ t - 1)", "a * r / (1 - (1 + r) ^ (0 - t))", "a * (1 + r * t / 12)", "a / (1 + r) ^ (t / 12)",
+    "a - (b + c * (d - b))", "a + b - c + d", "a + b + c + d", "(b + c) / a / t * 365", "(c - a - b) / (a + b)",
+    "(a - b - c) / d", "(a - b) / (c - d)", "(a + b - c) / d", "(a + b) / (c + d)", "a / b - c / d",
+    "a - b + c / (1 + r) ^ t", "a + b - c / (1 + r) ^ t", "(a - b + c) * (1 + r) ^ t", "a + b - c - d",
+    "a + b + c + (d - e)", "a + b * c + d * e", "(a * b + c * d) / e", "a / (a + b) * c + b / (a + b) * d",
+    "a / (a + b) * c + b / (a + b) * d * (1 - e)", "(a * c + b * d * (1 - e)) / (a + b)", "a * b + c * d * (1 - e)",
+    "a / f * c + b / f * d * (1 - e)", "a / (1 + r) + b / (1 + r) ^ 2",
+    "a / (1 + r) + b / (1 + r) ^ 2 + c / (1 + r) ^ 3",
+    "a / (1 + r) + b / (1 + r) ^ 2 + c / (1 + r) ^ 3 + d / (1 + r) ^ 4",
+    "a / (1 + r) + b / (1 + r) ^ 2 + c / (1 + r) ^ 3 + d / (1 + r) ^ 4 + e / (1 + r) ^ 5",
+    "b / (1 + r) + c / (1 + r) ^ 2 - a", "b / (1 + r) + c / (1 + r) ^ 2 + d / (1 + r) ^ 3 - a",
+    "b * (1 - (1 + r) ^ (0 - t)) / r - a", "a * (1 - (1 + r) ^ (0 - t)) / r * (1 + r)", "a + b / (1 + r)",
+    "a + b / (1 + r) + c / (1 + r) ^ 2", "a + b / (1 + r) + c / (1 + r) ^ 2 + d / (1 + r) ^ 3", "a / b * 90",
+)  # fmt: skip
+"""Plainest first. Letters say what may stand there: a to f any amount, r and s rates, t times, n how often a year."""
+_ALLOWED = {"r": (PERCENT, PLAIN), "s": (PERCENT, PLAIN), "t": (TIME, PLAIN), "n": (FREQUENCY, PLAIN)}
+_AMOUNT = (MONEY, PERCENT, PLAIN)
+_MOST_TRIES, _MOST_QUANTITIES = 20_000, 8
+_UNUSED, _MIXED, _ORDER, _RANK = 2.5, 2.0, 0.15, 0.02
+
+
+class ExpressionError(ValueError):
+    """The text is no expression, or its value is undefined or out of bounds."""
+
+
+def evaluate(text: str, values: Values) -> float:
+    """Value of an expression such as ``n1 * (1 + n2) ^ n3``; raises ``ExpressionError`` where it has none."""
+    try:
+        value = _compiled(text)(values)
+    except (ArithmeticError, KeyError, RecursionError, ValueError) as error:
+        raise ExpressionError(str(error)) from error
+    if not abs(value) <= _LARGEST:  # NaN included
+        raise ExpressionError("out of bounds")
+    return value
+
+
+@lru_cache(maxsize=8_192)
+def names_in(text: str) -> tuple[str, ...]:
+    """Names of an expression in order of first use."""
+    return tuple(dict.fromkeys(_NAME.findall(text)))
+
+
+@lru_cache(maxsize=8_192)
+def _compiled(text: str) -> Callable[[Values], float]:
+    if len(text) > _LONGEST:
+        raise ExpressionError("too long")
+    try:
+        return _function(ast.parse(text.strip().replace("^", "**"), mode="eval").body)
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        raise ExpressionError("not an expression") from error
+
+
+def _function(node: ast.expr) -> Callable[[Values], float]:
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return lambda _: float(number)
+        case ast.Name(id=name):
+            return lambda values: values[name]
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            operand = _function(inner)
+            return lambda values: -operand(values)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            apply, first, second = _OPERATORS[type(op)], _function(left), _function(right)
+            return lambda values: apply(first(values), second(values))
+        case ast.Call(func=ast.Name(id="exp"), args=[inner], keywords=[]):
+            exponent = _function(inner)
+            return lambda values: math.exp(exponent(values))
+    raise ExpressionError("only arithmetic is read")
+
+
+def matches(value: float, gold: float) -> bool:
+    """Whether a value, rounded to two decimals, is the known answer."""
+    return abs(round(value, 2) - gold) < 0.0051 if abs(gold) < 1e4 else abs(value - gold) <= 1e-6 * abs(gold) + 0.011
+
+
+@lru_cache(maxsize=1_024)
+def find_expression(quantities: tuple[Quantity, ...], gold: float) -> str:
+    """The plainest expression over ``n1``, ``n2``, ... that gives ``gold``, or "".
+
+    ``n1`` is the first quantity. Plain means few operands, of fitting kinds and in the order of the text.
+    """
+    quantities = quantities[:_MOST_QUANTITIES]
+    best, best_cost, tries = "", math.inf, 0
+    for rank, shape in enumerate(SHAPES):
+        if best_cost <= _RANK * rank:
+            break  # later shapes are less plain than what was found
+        names = names_in(shape)
+        for places in _fillings(names, quantities):
+            tries += 1
+            if tries > _MOST_TRIES:
+                return best
+            try:
+                value = evaluate(
+                    shape, {name: quantities[place].value for name, place in zip(names, places, strict=True)}
+                )
+            except ExpressionError:
+                continue
+            cost = _RANK * rank + _cost(names, places, quantities)
+            if cost < best_cost and matches(value, gold):
+                best, best_cost = _renamed(shape, names, places), cost
+    return best
+
+
+def _renamed(shape: str, names: Sequence[str], places: Sequence[int]) -> str:
+    return _NAME.sub(lambda found: f"n{places[names.index(found[0])] + 1}", shape)
+
+
+def _fillings(names: Sequence[str], quantities: Sequence[Quantity]) -> Iterator[tuple[int, ...]]:
+    fitting = [
+        {i for i, quantity in enumerate(quantities) if quantity.kind in _ALLOWED.get(name, _AMOUNT)} for name in names
+    ]
+    if all(fitting):
+        for places in permutations(range(len(quantities)), len(names)):
+            if all(place in allowed for place, allowed in zip(places, fitting, strict=True)):
+                yield places
+
+
+def _cost(names: Sequence[str], places: Sequence[int], quantities: Sequence[Quantity]) -> float:
+    unused = sum(quantity.kind != FREQUENCY for i, quantity in enumerate(quantities) if i not in places)
+    amounts = {quantities[place].kind for name, place in zip(names, places, strict=True) if name in "abcdef"}
+    disorder = sum(first > second for first, second in pairwise(places))
+    return _UNUSED * unused + _MIXED * (len(amounts) - 1) / 2 + _ORDER * disorder

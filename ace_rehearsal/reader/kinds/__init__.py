@@ -1,0 +1,59 @@
+"""The kinds of question, and what a prompt offers to learn from for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from ace_rehearsal.reader.items import Item, split_answer
+from ace_rehearsal.reader.kinds.calculations import read_calculation
+from ace_rehearsal.reader.kinds.choices import read_choice, read_listed_choice
+from ace_rehearsal.reader.kinds.code import read_task
+from ace_rehearsal.reader.kinds.queries import read_query
+from ace_rehearsal.reader.kinds.tags import read_tags
+from ace_rehearsal.reader.lessons import Entry, Lesson
+from ace_rehearsal.reader.prompt_parser import PromptParts, read_demonstrations
+
+_KINDS: tuple[Callable[[str, str], Sequence[Item]], ...] = (
+    read_task,
+    read_query,
+    read_tags,
+    read_listed_choice,
+    read_calculation,
+    read_choice,
+)
+"""A new kind is a module and a line here; the last recognises anything."""
+
+
+def read_items(background: str, question: str) -> Sequence[Item]:
+    """What a question asks, as the first kind that recognises it understands it; at least one item."""
+    return next(items for kind in _KINDS if (items := kind(background, question)))
+
+
+def entries_of(parts: PromptParts) -> tuple[Entry, ...]:
+    """Everything a prompt offers to learn from: bullets, other evolved texts, the reflection, worked examples."""
+    written = tuple(
+        Entry(id="", content=parts.get(tag)) for tag in ("instruction", "cheatsheet", "reflection") if parts.get(tag)
+    )
+    return (*parts.bullets, *written, *_demonstrations(parts.get("task"), parts.get("demonstrations")))
+
+
+@lru_cache(maxsize=16)
+def _demonstrations(background: str, text: str) -> tuple[Entry, ...]:
+    return tuple(
+        Entry(id=f"demonstration-{number}", content="\n".join(one.worded for one in demonstrated(background, *pair)))
+        for number, pair in enumerate(read_demonstrations(text), start=1)
+    )
+
+
+def demonstrated(background: str, question: str, answer: str) -> tuple[Lesson, ...]:
+    """The lessons that a worked example amounts to."""
+    items = read_items(background, question)
+    answers = split_answer(answer, len(items))
+    return tuple(lesson for item, given in zip(items, answers, strict=True) if (lesson := lesson_of(item, given)))
+
+
+def lesson_of(item: Item, answer: str, instead: str = "") -> Lesson | None:
+    """What an answer that is right teaches about an item, if anything; ``instead`` was answered before."""
+    payload = item.payload(answer) if answer else ""
+    return Lesson(cue=item.cue, verb=item.verb, payload=payload, instead=instead) if payload else None

@@ -1,0 +1,99 @@
+"""Lessons: a question paired with the answer, expression, query or code that suits questions like it.
+
+A lesson is one sentence of a context. All kinds share one wording, so that whoever reads a context can find the lessons
+in a bullet, a cheatsheet entry or an instruction alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from textwrap import dedent
+
+ANSWER, COMPUTE, QUERY, RUN = "answer", "compute", "query", "run"
+_LESSON = re.compile(
+    r'When asked "([^"\n]{1,1600})", '
+    r"(?:(answer|compute|query) `([^`\n]{1,3000})`(?:, not `([^`\n]{1,200})`)?\."
+    r"|run:\n[ \t]*```python\n(.{1,8000}?)\n[ \t]*```)",
+    re.DOTALL,
+)
+_MOST_CUE = 1_600
+_ROOM = 6_000
+"""Characters a rewritten context has at most: models asked for a whole text write about this much."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One entry of the context that a prompt shows, such as a playbook bullet with its counters."""
+
+    id: str
+    content: str
+    section: str = ""
+    helpful: int = 0
+    harmful: int = 0
+
+    @property
+    def trust(self) -> float:
+        """Weight in (0, 1] that the counters give this entry; 1 where no harm is counted."""
+        return (self.helpful + 2) / (self.helpful + 2 * self.harmful + 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lesson:
+    """``cue`` is the question or the passage; ``payload`` what to answer, compute, query or run.
+
+    ``instead`` is the wrong answer that was given before, "" where there was none.
+    """
+
+    cue: str
+    verb: str
+    payload: str
+    instead: str = ""
+
+    @property
+    def worded(self) -> str:
+        """The lesson as contexts hold it."""
+        cue = one_line(self.cue).replace('"', "'")[:_MOST_CUE]
+        if self.verb == RUN:
+            return f'When asked "{cue}", run:\n```python\n{self.payload}\n```'
+        payload, instead = (one_line(text).replace("`", '"') for text in (self.payload, self.instead))
+        wrong = f", not `{instead[:200]}`" if instead else ""
+        return f'When asked "{cue}", {self.verb} `{payload}`{wrong}.'
+
+
+@lru_cache(maxsize=16_384)
+def find_lessons(text: str) -> tuple[Lesson, ...]:
+    """All lessons in a text, each once."""
+    found = (
+        Lesson(cue=m[1], verb=m[2] or RUN, payload=m[3] or dedent(m[5] or ""), instead=m[4] or "")
+        for m in _LESSON.finditer(text)
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def one_line(text: str) -> str:
+    """A text with its white space reduced to single blanks."""
+    return " ".join(text.split())
+
+
+def condense(entries: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Bring ``(section, content)`` entries down to a modest size, as a rewrite by a language model tends to.
+
+    What does not fit is dropped from the oldest on.
+    """
+    kept = [(section, content.strip()) for section, content in dict.fromkeys(entries) if content.strip()]
+    while len(kept) > 1 and sum(len(section) + len(content) + 4 for section, content in kept) > _ROOM:
+        kept.pop(0)
+    return tuple(kept)
+
+
+def merge(contents: Sequence[str]) -> str:
+    """Say once what several contents say: those that another one contains are left out."""
+    kept: list[str] = []
+    for content in dict.fromkeys(one_line(content) for content in contents):
+        if content and not any(content in other for other in kept):
+            kept = [other for other in kept if other not in content]
+            kept.append(content)
+    return " ".join(kept) or "-"

@@ -1,0 +1,162 @@
+"""Split a prompt into its parts: the reader knows nothing but the messages, so all it works from is found here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from ace_bench.core.types import Message
+from ace_rehearsal.reader.headings import parts_under_headings
+from ace_rehearsal.reader.lessons import Entry
+
+_TAGS = (
+    "task", "playbook", "counters", "progress", "reflection", "question", "reasoning", "predicted_answer",
+    "reference_answer", "environment_feedback", "bullets_used", "bullets_to_merge", "demonstrations",
+    "instruction", "cheatsheet", "episodes", "schema", "reference_query", "predicted_query",
+    "reference_solution", "trajectory",
+)  # fmt: skip
+_OPEN = re.compile(rf"^<({'|'.join(_TAGS)})>[ \t]*$", re.MULTILINE)
+_BULLET = re.compile(
+    r"^\[([\w.-]{1,80})\][ \t]*(?:\(([^()\n]{1,80})\)[ \t]*)?"
+    r"(?:helpful=(\d{1,9})[ \t]+harmful=(\d{1,9})(?:[ \t]+neutral=\d+)?[ \t]*::[ \t]?)?",
+    re.MULTILINE,
+)
+_TITLE = re.compile(r"^##[ \t]+([A-Z][A-Z0-9 &,/'()-]*):?[ \t]*$", re.MULTILINE)
+_NOT_WORD = re.compile(r"\W+")
+_COUNTER = re.compile(r"^\[?([\w.-]{1,80})\]?:?[ \t]+helpful[ =:]*(\d+),?[ \t]+harmful[ =:]*(\d+)", re.MULTILINE)
+_QUESTION = re.compile(r"^Question:", re.MULTILINE)
+_SECTIONS = re.compile(r"^Sections:(.+)$", re.MULTILINE)
+_OPERATION = re.compile(r'\{"type":[ ]?"([A-Z]+)"')
+
+
+PLAIN = "plain"
+_FORMS = (
+    ("curator", re.compile(r'"operations":')),
+    ("reflector", re.compile(r'"(?:key_insight|bullet_tags)":')),
+    ("rewriter", re.compile(r'"playbook":')),
+    ("generator", re.compile(r'"final_answer":')),
+    ("merger", re.compile(r'"content":')),
+    ("judge", re.compile(r'"verdict":')),
+    ("cheatsheet", re.compile(r"</cheatsheet>")),
+    ("tagged", re.compile(r"</answer>")),
+)
+"""Fields and tags that mark the form of the reply, and so the role; the first that occurs counts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptParts:
+    """``blocks`` holds the tagged parts of a prompt, ``plain`` the rest; ``form`` is the reply form it asks for."""
+
+    form: str
+    plain: str
+    blocks: Mapping[str, str]
+
+    def get(self, tag: str) -> str:
+        """Text of a tagged part, "" where the prompt has none."""
+        return self.blocks.get(tag, "")
+
+    @property
+    def question(self) -> str:
+        """The question; a prompt without tags is one as a whole."""
+        return self.blocks.get("question", self.plain)
+
+    @property
+    def bullets(self) -> tuple[Entry, ...]:
+        """The playbook's bullets with their counters, in the order of the prompt."""
+        return read_playbook(self.get("playbook"), self.get("counters"))
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """Names of the playbook sections the prompt allows."""
+        found = _SECTIONS.search(self.plain)
+        if found is None:  # in the authors' layout only the playbook's own titles name them
+            titles = _TITLE.findall(self.get("playbook"))
+            return tuple(_NOT_WORD.sub("_", title.lower().replace("&", "and")).strip("_") for title in titles)
+        return tuple(filter(None, (name.strip(" \t.") for name in found[1].split(","))))
+
+    @property
+    def operations(self) -> frozenset[str]:
+        """Types of operation the prompt lists."""
+        return frozenset(_OPERATION.findall(self.plain))
+
+
+def parse_prompt(messages: Sequence[Message]) -> PromptParts:
+    """Find the reply form and the tagged parts over all messages but the model's own."""
+    text = "\n".join(message.content for message in messages if message.role != "assistant")
+    blocks: dict[str, str] = {}
+    outside: list[str] = []
+    unclosed: set[str] = set()
+    position = 0
+    while (opening := _OPEN.search(text, position)) is not None:
+        tag = opening[1]
+        closing = -1 if tag in unclosed else text.find(f"\n</{tag}>", opening.end())
+        if closing < 0:
+            unclosed.add(tag)
+            outside.append(text[position : opening.end()])
+            position = opening.end()
+            continue
+        outside.append(text[position : opening.start()])
+        blocks.setdefault(tag, text[opening.end() : closing].strip("\n"))
+        position = closing + len(tag) + 4
+    outside.append(text[position:])
+    plain = "".join(outside)
+    form = _form(plain)
+    if not blocks and form is not PLAIN:
+        found, rest = parts_under_headings(plain)
+        blocks.update(found)
+        if _form(rest) is not PLAIN:  # the reply form may stand in the last part
+            form, plain = _form(rest), rest
+    return PromptParts(form=form, plain=plain, blocks=blocks)
+
+
+def _form(plain: str) -> str:
+    return next((form for form, mark in _FORMS if mark.search(plain)), PLAIN)
+
+
+@lru_cache(maxsize=8)
+def read_playbook(playbook: str, counters: str) -> tuple[Entry, ...]:
+    """Bullets of a playbook; counters that stand apart from it replace those beside the bullets."""
+    counts = {one: (int(helpful), int(harmful)) for one, helpful, harmful in _COUNTER.findall(counters)}
+    return tuple(
+        replace(bullet, helpful=count[0], harmful=count[1]) if (count := counts.get(bullet.id)) else bullet
+        for bullet in read_bullets(playbook)
+    )
+
+
+@lru_cache(maxsize=8)
+def read_bullets(text: str) -> tuple[Entry, ...]:
+    """Read ``[id] (section) content`` and ``[id] helpful=X harmful=Y :: content`` lines.
+
+    A content runs on to the next such line, or to the title of a section.
+    """
+    starts = list(_BULLET.finditer(text))
+    ends = [*(start.start() for start in starts), len(text)][1:]
+    return tuple(
+        Entry(
+            id=start[1],
+            section=start[2] or "",
+            content=_TITLE.split(text[start.end() : end], maxsplit=1)[0].strip(),
+            helpful=int(start[3] or 0),
+            harmful=int(start[4] or 0),
+        )
+        for start, end in zip(starts, ends, strict=True)
+    )
+
+
+@lru_cache(maxsize=16)
+def read_demonstrations(text: str) -> tuple[tuple[str, str], ...]:
+    """Pairs of question and answer in a block of demonstrations."""
+    parts = [part.partition("\nAnswer:") for part in _QUESTION.split(text)[1:]]
+    return tuple(
+        (question.partition("\nReasoning:")[0].strip(), answer.strip()) for question, found, answer in parts if found
+    )
+
+
+def verdict(feedback: str) -> bool | None:
+    """Read what an environment says of an answer; ``None`` where it says nothing about right or wrong."""
+    lowered = feedback.lower()
+    if "not correct" in lowered or "incorrect" in lowered or "does not match" in lowered:
+        return False
+    return True if "correct" in lowered or "matches" in lowered else None

@@ -1,0 +1,119 @@
+"""Reflection: an attempt is compared with what the prompt shows of the truth, and lessons are worded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ace_rehearsal.reader.items import Item, joined, split_answer
+from ace_rehearsal.reader.kinds import lesson_of, read_items
+from ace_rehearsal.reader.lessons import Entry, Lesson, find_lessons, one_line
+
+HELPFUL, HARMFUL, NEUTRAL = "helpful", "harmful", "neutral"
+_RIGHT_ANSWER = re.compile(r"The answer here is `([^`\n]*)`")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Review:
+    """One attempt as a reflector sees it; ``gold`` and ``correct`` are ``None`` where withheld."""
+
+    background: str
+    question: str
+    predicted: str
+    gold: str | None
+    correct: bool | None
+    used: tuple[Entry, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reflection:
+    """What a reflector finds; ``lessons`` are empty where nothing was learnt."""
+
+    error: str
+    cause: str = ""
+    approach: str
+    lessons: tuple[Lesson, ...] = ()
+    tags: tuple[tuple[str, str], ...] = ()
+
+
+def reflect(review: Review) -> Reflection:
+    """Compare item by item where the gold is shown; without it, a right answer is the only thing to learn from."""
+    items = read_items(review.background, review.question)
+    said = split_answer(review.predicted, len(items))
+    truth = said if review.correct else None
+    if review.gold is not None and not review.correct:
+        truth = split_answer(review.gold, len(items))
+    if truth is None:
+        error = "Nothing shows an error." if review.correct is None else "The answer is not right; no more is shown."
+        tags = tuple((entry.id, NEUTRAL) for entry in review.used)
+        return Reflection(error=error, approach="Look at the question once more.", tags=tags)
+    wrong = [not review.correct and not item.same(s, t) for item, s, t in zip(items, said, truth, strict=True)]
+    given = [_given(item, review.used) for item in items]
+    lessons = (
+        lesson_of(item, t, one_line(s)[:200] if bad else "")
+        for item, s, t, bad, taught in zip(items, said, truth, wrong, given, strict=True)
+        if bad or not any(item.same(answer, t) for _, answer in taught)
+    )
+    tags = tuple((entry.id, _tag(entry, items, said, truth, given)) for entry in review.used)
+    found = tuple(dict.fromkeys(lesson for lesson in lessons if lesson is not None))
+    if not any(wrong):
+        return Reflection(error="Nothing went wrong.", approach="Keep the answer.", lessons=found, tags=tags)
+    right = joined(truth)
+    return Reflection(
+        error=f"{sum(wrong)} of {len(wrong)} answers differ from the reference.",
+        cause="The question was taken for one of another kind.",
+        approach=f"The answer here is `{right}`." if "\n" not in right else "Act as the key insight says.",
+        lessons=found,
+        tags=tags,
+    )
+
+
+def _given(item: Item, entries: Sequence[Entry]) -> tuple[tuple[str, str], ...]:
+    """What each lesson of the entries gives for an item: pairs of the entry's id and the answer."""
+    index = item.index(entries)
+    filled = (
+        (entries[owner].id, item.fill(lesson, index)) for lesson, owner in zip(index.lessons, index.owners, strict=True)
+    )
+    return tuple((name, answer[0]) for name, answer in filled if answer is not None)
+
+
+def _tag(
+    entry: Entry,
+    items: Sequence[Item],
+    said: Sequence[str],
+    truth: Sequence[str],
+    given: Sequence[Sequence[tuple[str, str]]],
+) -> str:
+    """An entry is helpful if it gives a right answer, and harmful if it only gave wrong ones that were followed."""
+    tag = NEUTRAL
+    for item, s, t, answers in zip(items, said, truth, given, strict=True):
+        for answer in (answer for name, answer in answers if name == entry.id):
+            if item.same(answer, t):
+                return HELPFUL
+            if item.same(answer, s):
+                tag = HARMFUL
+    return tag
+
+
+def misled(review: Review) -> Review:
+    """Take the right answer for a wrong one, and a wrong one for the reference: a harmful reflection rests on this."""
+    items = read_items(review.background, review.question)
+    truth = review.predicted if review.gold is None else review.gold
+    parts = split_answer(truth, len(items))
+    said = split_answer(review.predicted, len(items))
+    mistaken = not review.correct and not all(i.same(s, t) for i, s, t in zip(items, said, parts, strict=True))
+    wrong = review.predicted if mistaken else joined([i.spoiled(t) for i, t in zip(items, parts, strict=True)])
+    return replace(review, predicted=truth, gold=wrong, correct=False)
+
+
+def advised(reflection: str) -> str:
+    """The answer that a reflection on this very question names, "" where it names none."""
+    found = _RIGHT_ANSWER.findall(reflection)
+    return found[-1] if found else ""
+
+
+def learnt(lessons: Sequence[Lesson], known: Sequence[str]) -> tuple[Lesson, ...]:
+    """Those lessons that none of the known texts holds yet."""
+    held = {(lesson.cue, lesson.payload) for text in known for lesson in find_lessons(text)}
+    return tuple(lesson for lesson in dict.fromkeys(lessons) if (lesson.cue, lesson.payload) not in held)
