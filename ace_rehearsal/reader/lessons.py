@@ -83,10 +83,14 @@ def condense(entries: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
 
     What does not fit is dropped from the oldest on.
     """
-    kept = [(section, content.strip()) for section, content in dict.fromkeys(entries) if content.strip()]
-    while len(kept) > 1 and sum(len(section) + len(content) + 4 for section, content in kept) > _ROOM:
-        kept.pop(0)
-    return tuple(kept)
+    kept: list[tuple[str, str]] = []
+    room = _ROOM
+    for section, content in reversed([entry for entry in dict.fromkeys(entries) if entry[1].strip()]):
+        room -= len(section) + len(content.strip()) + 4
+        if room < 0 and kept:
+            break
+        kept.append((section, content.strip()))
+    return tuple(reversed(kept))
 
 
 def merge(contents: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ace_bench.core.types import Message
 from ace_rehearsal.reader.kinds import demonstrated
-from ace_rehearsal.reader.lessons import Lesson, find_lessons
+from ace_rehearsal.reader.lessons import Lesson, condense, find_lessons
 from ace_rehearsal.reader.prompt_parser import verdict
 from ace_rehearsal.reader.reflecting import Review, learnt, reflect
 
@@ -28,7 +28,6 @@ _DEMONSTRATION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _REFERENCE = "Reference answer:"
-_ROOM = 6_000
 _REMARK = "Questions of one kind, each with a short answer in a fixed form."
 
 
@@ -67,9 +66,7 @@ def _extended(instruction: str, lessons: Iterable[Lesson]) -> str:
     for text in known:
         own = own.replace(f"\n- {text}", "")
     texts = [*known, *(lesson.worded for lesson in learnt(tuple(lessons), known))]
-    while len(texts) > 1 and len(own) + sum(len(text) + 3 for text in texts) > _ROOM:
-        texts.pop(0)
-    return own + "".join(f"\n- {text}" for text in texts)
+    return own + "".join(f"\n- {text}" for _, text in condense([("", text) for text in texts]))
 
 
 def _of_attempts(text: str) -> Iterator[Lesson]:

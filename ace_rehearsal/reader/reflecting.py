@@ -49,13 +49,13 @@ def reflect(review: Review) -> Reflection:
         tags = tuple((entry.id, NEUTRAL) for entry in review.used)
         return Reflection(error=error, approach="Look at the question once more.", tags=tags)
     wrong = [not review.correct and not item.same(s, t) for item, s, t in zip(items, said, truth, strict=True)]
-    given = [_given(item, review.used) for item in items]
+    cases = [(i, s, t, _given(i, review.used)) for i, s, t in zip(items, said, truth, strict=True)]
     lessons = (
         lesson_of(item, t, one_line(s)[:200] if bad else "")
-        for item, s, t, bad, taught in zip(items, said, truth, wrong, given, strict=True)
-        if bad or not any(item.same(answer, t) for _, answer in taught)
+        for (item, s, t, given), bad in zip(cases, wrong, strict=True)
+        if bad or not any(item.same(answer, t) for _, answer in given)
     )
-    tags = tuple((entry.id, _tag(entry, items, said, truth, given)) for entry in review.used)
+    tags = tuple((entry.id, _tag(entry, cases)) for entry in review.used)
     found = tuple(dict.fromkeys(lesson for lesson in lessons if lesson is not None))
     if not any(wrong):
         return Reflection(error="Nothing went wrong.", approach="Keep the answer.", lessons=found, tags=tags)
@@ -78,17 +78,11 @@ def _given(item: Item, entries: Sequence[Entry]) -> tuple[tuple[str, str], ...]:
     return tuple((name, answer[0]) for name, answer in filled if answer is not None)
 
 
-def _tag(
-    entry: Entry,
-    items: Sequence[Item],
-    said: Sequence[str],
-    truth: Sequence[str],
-    given: Sequence[Sequence[tuple[str, str]]],
-) -> str:
+def _tag(entry: Entry, cases: Sequence[tuple[Item, str, str, Sequence[tuple[str, str]]]]) -> str:
     """An entry is helpful if it gives a right answer, and harmful if it only gave wrong ones that were followed."""
     tag = NEUTRAL
-    for item, s, t, answers in zip(items, said, truth, given, strict=True):
-        for answer in (answer for name, answer in answers if name == entry.id):
+    for item, s, t, given in cases:
+        for answer in (answer for name, answer in given if name == entry.id):
             if item.same(answer, t):
                 return HELPFUL
             if item.same(answer, s):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from textwrap import dedent
 
 from ace_rehearsal.reader.items import Item
@@ -41,12 +40,12 @@ class CodeItem(Item):
 
     def fill(self, lesson: Lesson, index: Index) -> tuple[str, float] | None:
         code, fit = fill_slots(lesson.cue, lesson.payload, self.cue, index)
-        asked, taught = _stems(self.cue), _stems(lesson.cue)
+        asked, taught = (set(content_stems(tokens(cue))) for cue in (self.cue, lesson.cue))
         if self.cue.startswith("How many"):
             code = _LISTED.sub(r"answer=len(\1)", code)
         return _API.sub(lambda call: self._fitting(call, asked, taught), code), fit
 
-    def _fitting(self, call: re.Match[str], asked: frozenset[str], taught: frozenset[str]) -> str:
+    def _fitting(self, call: re.Match[str], asked: set[str], taught: set[str]) -> str:
         """Exchange an API that the lesson's task named for one that this task names, of those that read a list."""
         app, api = call[1], call[2]
         verb, *nouns = api.split("_")
@@ -75,11 +74,6 @@ class CodeItem(Item):
 def read_task(background: str, question: str) -> Sequence[CodeItem]:
     """Recognise the list of apps."""
     return [CodeItem(cue=one_line(question))] if _APPS.search(background) else []
-
-
-@lru_cache(maxsize=4_096)
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(content_stems(tokens(text)))
 
 
 def read_steps(trajectory: str) -> tuple[tuple[str, str], ...]:

@@ -1,9 +1,10 @@
-"""Prompts as the harness renders them, and small tasks of our own to learn from."""
+"""Prompts as the harness renders them, and a small world of each kind of question to learn from."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -14,13 +15,6 @@ from ace_bench.store.prompts import PromptSet
 from ace_rehearsal.reader import EmbeddedBackbone
 
 PROMPTS = prompts_folder() / "default"
-SECTIONS = (
-    "strategies_and_insights",
-    "formulas_and_calculations",
-    "common_mistakes_to_avoid",
-    "context_clues",
-    "others",
-)
 FIELDS: dict[str, Any] = {
     "background": "",
     "question": "",
@@ -34,24 +28,33 @@ FIELDS: dict[str, Any] = {
     "bullets": "",
     "labels": "gold",
     "operations": ("ADD",),
-    "sections": SECTIONS,
+    "sections": ("formulas_and_calculations", "context_clues", "code_snippets", "others"),
     "step": 1,
     "total": 1,
     "size": 0,
     "tokens": 0,
     "token_budget": 80_000,
 }
+WRONG = "The answer is not correct."
 
 Render = Callable[..., tuple[Message, ...]]
 Ask = Callable[..., Any]
 
-TAGS = (
-    "Depreciation,AmortizationOfIntangibleAssets,DebtInstrumentFaceAmount,OperatingLossCarryforwards,"
-    "DebtInstrumentInterestRateStatedPercentage,EffectiveIncomeTaxRate,CommonStockDividendsPerShareDeclared,"
-    "StockRepurchasedDuringPeriodShares,FiniteLivedIntangibleAssetUsefulLife,NumberOfReportableSegments"
-)
-TAGGING_TASK = f"You know XBRL. Here is a list of tags options: ,{TAGS}. Answer with 2 tags, separated by a comma. \n"
-NUMBER_TASK = "Answer with one plain number, at most two decimals.\n"
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """Questions of one kind: pairs of question and gold to learn from, and one to be tested with."""
+
+    background: str
+    train: Sequence[tuple[str, str]]
+    question: str
+    gold: str
+
+    def shuffled(self) -> World:
+        """The same questions with each other's golds."""
+        golds = [gold for _, gold in self.train]
+        pairs = zip(self.train, [*golds[1:], golds[0]], strict=True)
+        return replace(self, train=[(question, gold) for (question, _), gold in pairs])
 
 
 def tagging_question(*items: tuple[str, str]) -> str:
@@ -61,6 +64,73 @@ def tagging_question(*items: tuple[str, str]) -> str:
         for number, (entity, sentence) in enumerate(items, start=1)
     ]
     return "\n".join([*lines, "Output tags: "])
+
+
+HEDGE = "In May the Group drew on the Harbour line and noted $ {} million for positions under dispute"
+FERRY = "The crew of the old ferry was paid $ {} thousand for winter repairs at the quay"
+LOSS, FACE = "LossCarryforwards", "FaceAmount"
+TAGS = World(
+    background=f"Here is a list of tags options: Depreciation,{LOSS},{FACE},WagesPaid. Answer with tags.\n",
+    train=[
+        (tagging_question(("7.5", HEDGE.format("7.5")), ("3", HEDGE.format("3"))), f"{LOSS},{LOSS}"),
+        (tagging_question(("12", FERRY.format("12")), ("4", FERRY.format("4"))), f"{FACE},{FACE}"),
+    ],
+    question=tagging_question(("9", HEDGE.format("9")), ("8", FERRY.format("8"))),
+    gold=f"{LOSS},{FACE}",
+)
+NUMBERS = World(
+    background="Answer with one plain number, at most two decimals.\n",
+    train=[
+        ("A mill has assets of $300,000 and net sales of $900,000. Find its asset spin.", "3.0"),
+        ("A bank lends $2,000 at a rate of 5% for 3 years. Find the plain interest.", "300.0"),
+    ],
+    question="A yard has assets of $40,000 and net sales of $320,000. Find its asset spin.",
+    gold="8.0",
+)
+DISEASES = ("Ague", "Croup", "Gout", "Lumbago", "Mumps", "Quinsy", "Scurvy", "Typhus")
+OPTIONS = "\n".join(f"{number}. {name}" for number, name in enumerate(DISEASES))
+CHOICES = World(
+    background=f"Find the diagnosis among these, one a line:\n{OPTIONS}\n\nPatient profile:\n",
+    train=[
+        ("Complaint: hoarse bark at night\n- Child of two\n- Steam helps", "1. Croup"),
+        ("Complaint: swollen toe after wine\n- Red and hot joint\n- Feast the day before", "2. Gout"),
+    ],
+    question="Complaint: hoarse bark in the evening\n- Steam helps\n- Runny nose",
+    gold="1. Croup",
+)
+SCHEMA = (
+    "Database schema:\nCREATE TABLE pets (\n    name TEXT,\n    kind TEXT,\n    state INTEGER,\n    town TEXT\n)\n\n"
+)
+QUERIES = World(
+    background="Write one SQLite query.\n",
+    train=[
+        (
+            f"{SCHEMA}User question: Count the senior pets from Alderton.",
+            "SELECT COUNT(*) FROM pets WHERE state = 3 AND town = 'Alderton'",
+        ),
+        (
+            f"{SCHEMA}User question: Name the cats of Brimley.",
+            "SELECT name FROM pets WHERE kind = 'C' AND town = 'Brimley'",
+        ),
+    ],
+    question=f"{SCHEMA}User question: What is the number of senior pets from Corvale?",
+    gold="SELECT COUNT(*) FROM pets WHERE state = 3 AND town = 'Corvale'",
+)
+QUIZ = World(
+    background="A quiz.",
+    train=[
+        ("Choose from: red, green, blue. Which colour does the harbour gate have?", "blue"),
+        ("Choose from: red, green, blue. Which colour does the miller's hat have?", "green"),
+    ],
+    question="Choose from: red, green, blue. Which colour has the gate of the harbour?",
+    gold="blue",
+)
+WORLDS = {"tags": TAGS, "numbers": NUMBERS, "choices": CHOICES, "queries": QUERIES, "quiz": QUIZ}
+
+
+@pytest.fixture(params=WORLDS)
+def world(request: pytest.FixtureRequest) -> World:
+    return WORLDS[request.param]
 
 
 @pytest.fixture(scope="session")
@@ -87,33 +157,22 @@ def ask(backbone: EmbeddedBackbone, render: Render) -> Ask:
 
 def advice_of(reflection: dict[str, Any]) -> str:
     """The reflection as a retry and the curator read it."""
-    names = {
-        "Error": "error_identification",
-        "Cause": "root_cause_analysis",
-        "Correct approach": "correct_approach",
-        "Key insight": "key_insight",
-    }
-    return "\n".join(f"{label}: {reflection[field]}" for label, field in names.items() if reflection[field])
+    return f"Correct approach: {reflection['correct_approach']}\nKey insight: {reflection['key_insight']}"
 
 
-def learn(ask: Ask, background: str, pairs: list[tuple[str, str]]) -> str:
-    """Adapt a playbook over (question, gold) pairs as ACE does, and return its lines."""
+def learn(ask: Ask, world: World, reflector: str = "reflector", **shown: Any) -> str:
+    """Adapt a playbook over a world's training questions as ACE does, and return its lines."""
     lines: list[str] = []
-    for question, gold in pairs:
-        playbook = "\n".join(lines)
-        answer = ask("generator", background=background, question=question, playbook=playbook)
-        if answer["final_answer"] == gold:
-            continue
-        reflection = ask(
-            "reflector",
-            background=background,
-            question=question,
-            reasoning=answer["reasoning"],
-            answer=answer["final_answer"],
-            gold=gold,
-            feedback="The answer is not correct.",
-        )
-        reply = ask("curator", background=background, playbook=playbook, reflection=advice_of(reflection))
-        for operation in reply["operations"]:
+    for question, gold in world.train:
+        task = {"background": world.background, "question": question, "playbook": "\n".join(lines)}
+        answer = ask("generator", **task)["final_answer"]
+        told = {"gold": gold, "feedback": "The answer is correct." if answer == gold else WRONG, **shown}
+        reflection = advice_of(ask(reflector, **task, answer=answer, **told))
+        for operation in ask("curator", **task, reflection=reflection)["operations"]:
             lines.append(f"[new-{len(lines) + 1:05d}] ({operation['section']}) {operation['content']}")
     return "\n".join(lines)
+
+
+def answer(ask: Ask, world: World, **fields: Any) -> str:
+    """The reader's answer to a world's test question."""
+    return str(ask("generator", background=world.background, question=world.question, **fields)["final_answer"])

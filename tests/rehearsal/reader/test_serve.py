@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
-import select
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -78,9 +77,6 @@ def test_models_health_and_stats(serve: Serve, client: Client) -> None:
     server = serve()
     asker = client(server)
     assert [model.id for model in asker.models.list()] == ["embedded"]
-    assert asker.models.retrieve("embedded").id == "embedded"
-    with pytest.raises(openai.NotFoundError):
-        asker.models.retrieve("other")
     ask(asker)
     root = server.address.removesuffix("/v1")
     with urlopen(f"{root}/health") as reply:
@@ -144,13 +140,12 @@ def test_malformed_bodies_get_400_and_the_connection_lives_on(serve: Serve, body
         ("Content-Length: " + "9" * 5_000, 413),  # more digits than int reads
         ("Transfer-Encoding: chunked", 411),
         ("X-Other: 1", 411),
-        ("Content-Length: 100", 408),  # the rest never comes
     ],
 )
 def test_a_wrong_length_gets_an_answer_and_no_traceback(
     serve: Serve, client: Client, capfd: pytest.CaptureFixture[str], headers: str, status: int
 ) -> None:
-    server = serve(body_s=0.2)
+    server = serve()
     reply = raw(server, f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n{headers}\r\n\r\n{{}}")
     assert reply.status == status
     assert json.load(reply)["error"]["type"] == "invalid_request_error"
@@ -158,19 +153,9 @@ def test_a_wrong_length_gets_an_answer_and_no_traceback(
     assert capfd.readouterr().err == ""
 
 
-def test_a_body_that_ends_early_or_drips_ends_the_request(serve: Serve) -> None:
+def test_a_body_that_ends_early_gets_an_answer(serve: Serve) -> None:
     head = "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"
     assert raw(serve(), head + "{", half_close=True).status == 400
-    server = serve(body_s=0.3)
-    address = urlsplit(server.address)
-    with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
-        connection.sendall(head.encode())
-        with suppress(OSError):  # ended by the server while bytes still drip in
-            for _ in range(100):
-                connection.sendall(b" ")
-                if select.select([connection], [], [], 0.05)[0]:
-                    break
-        assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
 
 
 def raw(server: ReaderServer, request: str, *, half_close: bool = False) -> http.client.HTTPResponse:
