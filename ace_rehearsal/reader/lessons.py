@@ -94,7 +94,10 @@ def condense(entries: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
 
 
 def merge(contents: Sequence[str]) -> str:
-    """Say once what several contents say: those that another one contains are left out."""
+    """Say once what several contents say: their lessons, or else the texts that no other one contains."""
+    lessons = dict.fromkeys(lesson for content in contents for lesson in find_lessons(content))
+    if lessons:
+        return "\n".join(lesson.worded for lesson in lessons)
     kept: list[str] = []
     for content in dict.fromkeys(one_line(content) for content in contents):
         if content and not any(content in other for other in kept):

@@ -8,6 +8,8 @@ import pytest
 from tests.launching import launch
 
 RUN = ("task.source=sample", "mode.epochs=1")
+NOISE = 4
+"""Points that shuffled labels may gain by chance: two of a sample set's 60 answers."""
 
 
 def gain(ran):
@@ -35,7 +37,7 @@ class Shuffled:
 @pytest.mark.parametrize("task", ["ddxplus", "finer", "formula"])
 def test_gold_labels_teach_and_shuffled_ones_do_not(task, tmp_path):
     assert gain(launch(tmp_path / "true", f"task={task}", *RUN)) >= 10
-    assert gain(launch(tmp_path / "shuffled", f"task={task}", *RUN, task=Shuffled)) <= 0
+    assert gain(launch(tmp_path / "shuffled", f"task={task}", *RUN, task=Shuffled)) <= NOISE
 
 
 def test_without_labels_there_is_next_to_nothing_to_learn(tmp_path):
