@@ -11,7 +11,7 @@ from dspy.teleprompt.gepa.instruction_proposal import ProposeInstruction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.contexts.cheatsheet import Episode
+from ace_bench.contexts.cheatsheet import PastRollout
 from ace_bench.core.types import Message
 from ace_bench.methods.dspy_bridge.adapters import ChatFormat, JsonFormat
 from ace_bench.store.prompts import PromptSet
@@ -105,7 +105,7 @@ def test_a_cheatsheet_is_written_used_and_not_repeated(render: Render) -> None:
     sheet = sheet_of(say("cheatsheet_curator", **attempt, gold=gold))
     assert say("cheatsheet", cheatsheet=sheet, question=question).endswith(f"<answer>{gold}</answer>")
     assert sheet_of(say("cheatsheet_curator", **attempt, gold=gold, cheatsheet=sheet)) == sheet
-    episode = Episode(question=question, output="So.\n<answer>FaceAmount,FaceAmount</answer>", reference=gold)
+    episode = PastRollout(question=question, output="So.\n<answer>FaceAmount,FaceAmount</answer>", reference=gold)
     assert sheet_of(say("cheatsheet_synthesis", question="Next?", episodes=[episode.text])) == sheet.replace(
         "Depreciation", "FaceAmount"
     )
