@@ -38,16 +38,16 @@ class SingleTurn:
     run in ``sandbox``, and the reply goes on from the output.
     """
 
-    def __init__(self, *, prompts: Prompts, form: GeneratorSpec, sandbox: Sandbox):
+    def __init__(self, *, prompts: Prompts, generator: GeneratorSpec, sandbox: Sandbox):
         self._prompts = prompts
-        self._form = form
+        self._generator = generator
         self._sandbox = sandbox
-        if form.code_runs:
+        if generator.code_runs:
             prompts.require(["executed"])
 
     def start(self, say: Callable[[str], None]) -> None:
         """Say where code cannot be run that the method allows."""
-        if self._form.code_runs:
+        if self._generator.code_runs:
             self._sandbox.start(say)
 
     @property
@@ -60,25 +60,25 @@ class SingleTurn:
 
     def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the generator's template, and of what shows it the output of its code."""
-        executed = {"executed": frozenset(("output", "left"))} if self._form.code_runs else {}
-        return {self._form.template: inputs | shown | {"reflection", "code_runs"}, **executed}
+        executed = {"executed": frozenset(("output", "left"))} if self._generator.code_runs else {}
+        return {self._generator.template: inputs | shown | {"reflection", "code_runs"}, **executed}
 
     def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str) -> Attempt:
         """Attempt the sample. Raises ``RolloutFault`` for an empty or unreadable reply."""
         del session  # these tasks have no actions to take
 
         def send(shown: Context) -> Attempt:
-            own = {"reflection": reflection or "(none)", "code_runs": self._form.code_runs}
+            own = {"reflection": reflection or "(none)", "code_runs": self._generator.code_runs}
             fields = {**own, **sample.inputs, **shown.render(sample)}
-            return self._send(self._prompts.render(self._form.template, fields), lm)
+            return self._send(self._prompts.render(self._generator.template, fields), lm)
 
         attempt, dropped = send_within_limit(context, send)
         return replace(attempt, dropped=dropped)
 
     def _send(self, messages: Sequence[Message], lm: Lm) -> Attempt:
-        if self._form.reply == "text":
+        if self._generator.reply == "text":
             return Attempt(answer=_text_reply(lm, messages))
-        if self._form.reply == "tagged":
+        if self._generator.reply == "tagged":
             return self._tagged(messages, lm)
         reply = ask(lm, messages, GeneratorReply)
         answer = _as_text(reply.final_answer)
@@ -87,10 +87,10 @@ class SingleTurn:
     def _tagged(self, messages: Sequence[Message], lm: Lm) -> Attempt:
         turns: list[Turn] = []
         text = _text_reply(lm, messages)
-        while len(turns) < self._form.code_runs and (request := code_request(text)) is not None:
+        while len(turns) < self._generator.code_runs and (request := code_request(text)) is not None:
             output = self._sandbox.run(request.code)
             turns.append(Turn(action=request.code, observation=output, thought=request.thought))
-            fields = {"output": output, "left": self._form.code_runs - len(turns)}
+            fields = {"output": output, "left": self._generator.code_runs - len(turns)}
             (executed,) = self._prompts.render("executed", fields)
             messages = (*messages, Message(role="assistant", content=request.shown), executed)
             text = _text_reply(lm, messages)

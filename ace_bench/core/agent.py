@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from ace_bench.core.backbones import Lm
@@ -14,8 +15,17 @@ class Agent(Protocol):
     """Solves one sample under a context."""
 
     def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str) -> Attempt:
-        """Attempt the sample; ``reflection`` is advice for a retry ("" on the first try).
+        """Attempt the sample; ``reflection`` is advice for a retry ("" in the first rollout of a sample).
 
-        Raises ``RolloutFault`` when the attempt fails; never grades.
+        Raises ``RolloutFault`` when the attempt fails. It never grades.
         """
         ...
+
+    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return the fields that the agent fills, by template; none by default.
+
+        ``inputs`` are the fields of a sample, ``shown`` those of the context. A prompt set that uses another field is
+        refused before the first call.
+        """
+        del inputs, shown
+        return {}

@@ -66,10 +66,14 @@ class Task(Protocol):
 
 @runtime_checkable
 class Judged(Protocol):
-    """A task whose grades may rest on a model's verdict, too (LLM-as-judge; paper, section 4.1: BIRD-SQL)."""
+    """A task whose grades may also use a model's verdict (LLM-as-judge; paper, section 4.1: BIRD-SQL)."""
 
     judge_template: str | None
-    """The template that the judge is asked with; ``None`` where this run asks no judge."""
+    """The judge's template; ``None`` if this run asks no judge."""
+
+    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return the fields of the judge's template, like ``Agent.prompt_fields``."""
+        ...
 
     def judge(self, sample: Sample, answer: str | None, grade: Grade, prompts: Prompts, lm: Lm) -> Grade:
         """Complete a session's grade with a verdict; raises ``RolloutFault``, which leaves the grade as it was."""

@@ -83,7 +83,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
         task.samples(split)
     prompts = PromptSet(*_prompt_roots(config.prompts), task=task.name, prompt_group=task.prompt_group)
     prompts.require(chain.from_iterable(templates.values()))
-    agent: Agent = _build(resolved, "agent", prompts=prompts, form=method.generator)
+    agent: Agent = _build(resolved, "agent", prompts=prompts, generator=method.generator)
     identity = RunIdentity(settings=deciding(resolved), contents=_contents(task, prompts, backbones))
     about = {
         **_names(choices),

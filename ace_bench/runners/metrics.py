@@ -1,9 +1,10 @@
-"""From a finished run to ``metrics.json``; every key is documented in the README."""
+"""The content of ``metrics.json``, computed from a finished run; the README documents every key."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ace_bench.core.backbones import Backbone, Priced
@@ -18,9 +19,25 @@ SCHEMA = 1
 _DIGITS = 4
 
 
+@dataclass(kw_only=True)
+class _StageSums:
+    """Sums over the rollouts of one stage; ``faults`` include those of adaptation steps, by ``role/owner/kind``."""
+
+    rollouts: int = 0
+    restarts: int = 0
+    dropped: int = 0
+    counters: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+
+
 def run_metrics(experiment: Experiment, outcome: RunOutcome, about: Record) -> Record:
-    """Return the metrics of a run. All but ``timing`` and ``cache`` is the same however often a run was cut."""
+    """Return the metrics of a run. Interrupting and continuing a run changes ``timing`` and ``cache`` alone."""
     journal, ledger = experiment.folder.journal, experiment.folder.calls.ledger
+    sums, operations = _summed(journal)
+
+    def by_stage(value: Callable[[Stage], Any]) -> dict[str, Any]:
+        return {stage.value: value(stage) for stage in Stage}
+
     return {
         "schema": SCHEMA,
         **about,
@@ -33,24 +50,19 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, about: Record) -> R
             "tokens": outcome.context.tokens,
             "digest": outcome.context.digest,
         },
-        "rollouts": _count_by_stage(journal.rollouts.values()),
+        "rollouts": by_stage(lambda stage: sums[stage].rollouts),
         "steps": len(journal.steps),
-        "operations": _operations(journal),
-        "faults": _faults(journal),
-        "restarts": {
-            stage.value: sum(r.restarts for r in journal.rollouts.values() if r.stage is stage) for stage in Stage
-        },
-        "dropped_items": {
-            stage.value: sum(r.attempt.dropped for r in journal.rollouts.values() if r.stage is stage)
-            for stage in Stage
-        },
-        "counters": {stage.value: _counters(journal, stage) for stage in Stage},
-        "calls": {stage.value: {r: a.calls for r, a in ledger.roles(stage).items()} for stage in Stage},
-        "tokens": {**{stage.value: _tokens(ledger.stage(stage)) for stage in Stage}, "total": _tokens(ledger.total)},
-        "usd": {**{stage.value: ledger.stage(stage).usage.usd for stage in Stage}, "total": ledger.total.usage.usd},
-        "replayed": {stage.value: ledger.stage(stage).replayed for stage in Stage},
+        "operations": dict(sorted(operations.items())),
+        "faults": by_stage(lambda stage: dict(sorted(sums[stage].faults.items()))),
+        "restarts": by_stage(lambda stage: sums[stage].restarts),
+        "dropped_items": by_stage(lambda stage: sums[stage].dropped),
+        "counters": by_stage(lambda stage: dict(sorted(sums[stage].counters.items()))),
+        "calls": by_stage(lambda stage: {role: paid.calls for role, paid in ledger.roles(stage).items()}),
+        "tokens": {**by_stage(lambda stage: _tokens(ledger.stage(stage))), "total": _tokens(ledger.total)},
+        "usd": {**by_stage(lambda stage: ledger.stage(stage).usage.usd), "total": ledger.total.usage.usd},
+        "replayed": by_stage(lambda stage: ledger.stage(stage).replayed),
         "cache": {**_cache(ledger, experiment.arena.backbone), "servers": _servers(journal)},
-        "timing": {stage.value: _timing(journal, ledger, stage, experiment.arena.concurrency) for stage in Stage},
+        "timing": by_stage(lambda stage: _timing(journal, ledger, stage, experiment.arena.concurrency)),
     }
 
 
@@ -92,38 +104,25 @@ def _rounded(scores: Mapping[str, float]) -> dict[str, float]:
     return {name: round(score, _DIGITS) for name, score in scores.items()}
 
 
-def _count_by_stage(records: Iterable[RolloutRecord]) -> Record:
-    counts = Counter(record.stage for record in records)
-    return {stage.value: counts[stage] for stage in Stage}
-
-
-def _counters(journal: Journal, stage: Stage) -> Record:
-    """Sum the figures that an agent keeps of its attempts, such as steps."""
-    total: Counter[str] = Counter()
+def _summed(journal: Journal) -> tuple[Mapping[Stage, _StageSums], Mapping[str, int]]:
+    """Sum the journal up in one pass: its rollouts by stage, and the events of its steps by kind without faults."""
+    sums = {stage: _StageSums() for stage in Stage}
+    operations: Counter[str] = Counter()
     for record in journal.rollouts.values():
-        if record.stage is stage:
-            total.update(record.attempt.counters)
-    return dict(sorted(total.items()))
-
-
-def _operations(journal: Journal) -> Record:
-    """Count what happened to the context, by kind of event (``fault`` events are counted as faults)."""
-    counts = Counter(event["event"] for step in journal.steps for event in step.events)
-    return {name: counts[name] for name in sorted(counts) if name != "fault"}
-
-
-def _faults(journal: Journal) -> Record:
-    """Count faults by stage, then ``role/owner/kind``; those of rollouts are the generator's."""
-    counts: dict[str, Counter[str]] = {stage.value: Counter() for stage in Stage}
-    for record in journal.rollouts.values():
+        stage = sums[record.stage]
+        stage.rollouts += 1
+        stage.restarts += record.restarts
+        stage.dropped += record.attempt.dropped
+        stage.counters.update(record.attempt.counters)
         for role, fault in (("generator", record.fault), ("judge", record.judge_fault)):
             if fault is not None:
-                counts[record.stage.value][f"{role}/{fault.owner}/{fault.kind}"] += 1
-    for step in journal.steps:
-        for event in step.events:
-            if event["event"] == "fault":
-                counts[Stage.ADAPT.value][f"{event['role']}/{event['owner']}/{event['kind']}"] += 1
-    return {stage: dict(sorted(faults.items())) for stage, faults in counts.items()}
+                stage.faults[f"{role}/{fault.owner}/{fault.kind}"] += 1
+    for event in (event for step in journal.steps for event in step.events):
+        if event["event"] == "fault":
+            sums[Stage.ADAPT].faults[f"{event['role']}/{event['owner']}/{event['kind']}"] += 1
+        else:
+            operations[event["event"]] += 1
+    return sums, operations
 
 
 def _tokens(account: Account) -> Record:
@@ -131,7 +130,7 @@ def _tokens(account: Account) -> Record:
 
 
 def _cache(ledger: Ledger, backbone: Callable[[str], Backbone]) -> Record:
-    """Say what prefix caches served, and what share of the input's full price that saved (paper, section 4.7)."""
+    """Return the cached tokens, their share of the input, and the share of its price saved (paper, section 4.7)."""
 
     def describe(account: Account, stages: Iterable[Stage]) -> Record:
         cached, prompt = account.usage.cached, account.usage.prompt
@@ -157,7 +156,7 @@ def _saved(parts: Iterable[tuple[Backbone, Usage]]) -> float | None:
 
 
 def _servers(journal: Journal) -> Record:
-    """Say what each server's own counters tell, by stage; ``start`` is how full its cache was for this run."""
+    """Return each server's own cache counters by stage; ``start`` says whether its cache was cold or warm."""
     servers: dict[str, dict[str, Any]] = {
         server: {"start": "warm" if asked else "cold"} for server, asked in journal.asked_before.items()
     }
@@ -171,7 +170,7 @@ def _servers(journal: Journal) -> Record:
 
 
 def _timing(journal: Journal, ledger: Ledger, stage: Stage, concurrency: int) -> Record:
-    """Wall seconds, model seconds, and wall without what retries waited (shared among concurrent rollouts)."""
+    """Return wall and model seconds, and the wall seconds without the waits of retries (divided by the concurrency)."""
     wall, account = journal.wall(stage), ledger.stage(stage)
     return {
         "wall_s": round(wall, 3),

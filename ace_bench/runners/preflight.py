@@ -13,8 +13,8 @@ from rich.console import Console
 from ace_bench.core.backbones import Backbone, CacheReporting, Keyed, Probing
 from ace_bench.core.errors import BudgetExhausted
 from ace_bench.core.lifecycle import Confining, Lifecycle
-from ace_bench.core.prompts import Prompting
 from ace_bench.core.settings import settings_of
+from ace_bench.core.task import Judged
 from ace_bench.core.types import Stage
 from ace_bench.runners.assemble import RunSpec, place_of
 from ace_bench.runners.build import build_experiment
@@ -42,10 +42,11 @@ def check_beginning(plan: RunSpec) -> None:
             folder.close()
     for sample in samples[:1]:
         inputs, shown = frozenset(sample.inputs), frozenset(context.render(sample))
-        for part in (plan.agent, plan.method, plan.task):
-            fields = part.prompt_fields(inputs, shown) if isinstance(part, Prompting) else {}
-            for template, names in fields.items():
-                plan.prompts.check(template, names)
+        fields = {**plan.agent.prompt_fields(inputs, shown), **plan.method.prompt_fields(inputs, shown)}
+        if isinstance(plan.task, Judged):
+            fields |= plan.task.prompt_fields(inputs, shown)
+        for template, names in fields.items():
+            plan.prompts.check(template, names)
 
 
 def check_keys(plan: RunSpec) -> None:

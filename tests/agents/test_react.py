@@ -20,7 +20,7 @@ LOOKUP = "print(apis.api_docs.show_api_doc(app_name='music', api_name='login'))"
 LEFT_OUT = "output left out"
 
 
-def agent(form=WITH_PLAYBOOK, **settings):
+def agent(generator=WITH_PLAYBOOK, **settings):
     settings = {
         "max_steps": 40,
         "history_chars": 400_000,
@@ -29,12 +29,12 @@ def agent(form=WITH_PLAYBOOK, **settings):
         "tools": TOOLS,
         **settings,
     }
-    return ReAct(prompts=PROMPTS, form=form, **settings)
+    return ReAct(prompts=PROMPTS, generator=generator, **settings)
 
 
-def solve(lm, world=None, context=None, reflection="", form=WITH_PLAYBOOK, **settings):
+def solve(lm, world=None, context=None, reflection="", generator=WITH_PLAYBOOK, **settings):
     context = Playbook.start(["others"]) if context is None else context
-    return agent(form, **settings).solve(sample(), world or World(), context, lm, reflection)
+    return agent(generator, **settings).solve(sample(), world or World(), context, lm, reflection)
 
 
 def test_an_episode_runs_the_code_of_each_reply_until_the_task_is_complete():
@@ -71,7 +71,7 @@ def test_the_first_prompt_shows_rules_person_task_playbook_and_reflection():
     places = [task.index(part) for part in parts]
     assert places == sorted(places), "from stable to volatile"
     plain = Replies(code(COMPLETE))
-    solve(plain, context=NoContext(), form=BASE)
+    solve(plain, context=NoContext(), generator=BASE)
     assert "playbook" not in str(plain.prompts[0])
 
 
@@ -88,7 +88,7 @@ def test_the_first_prompt_shows_rules_person_task_playbook_and_reflection():
 )
 def test_contexts_of_other_methods_are_shown_by_their_templates(template, context, shown):
     lm = Replies(code(COMPLETE))
-    solve(lm, context=context, form=GeneratorSpec(template=template, reply="text"))
+    solve(lm, context=context, generator=GeneratorSpec(template=template, reply="text"))
     assert shown in lm.prompts[0][1][1]
 
 

@@ -32,7 +32,7 @@ def appworld(pytestconfig):
 def solve(session, sample, lm):
     agent = ReAct(
         prompts=PROMPTS,
-        form=GeneratorSpec(template="base", reply="text"),
+        generator=GeneratorSpec(template="base", reply="text"),
         max_steps=10,
         history_chars=400_000,
         demonstrations="default",

@@ -35,9 +35,9 @@ class Replies:
         return Completion(text=self._texts.pop(0), usage=Usage(), seconds=0.0)
 
 
-def solve(lm, form=STRUCTURED, context=None, reflection=""):
+def solve(lm, generator=STRUCTURED, context=None, reflection=""):
     sandbox = Sandbox(seconds=3, memory_mib=256, output_chars=500)
-    agent = SingleTurn(prompts=PROMPTS, form=form, sandbox=sandbox)
+    agent = SingleTurn(prompts=PROMPTS, generator=generator, sandbox=sandbox)
     return agent.solve(SAMPLE, None, Playbook.start(["others"]) if context is None else context, lm, reflection)
 
 
@@ -80,10 +80,10 @@ def test_an_unreadable_reply_is_asked_for_once_more_with_the_reason(unreadable):
 
 def test_a_plain_reply_is_the_answer_and_an_empty_one_a_fault():
     lm = Replies("  Cash,Debt \n")
-    assert solve(lm, form=PLAIN, context=NoContext()).answer == "Cash,Debt"
+    assert solve(lm, generator=PLAIN, context=NoContext()).answer == "Cash,Debt"
     assert lm.prompts == ["Shared text. How much?"], "the base prompt is the task's own and nothing else"
     with pytest.raises(RolloutFault) as caught:
-        solve(Replies(" \n"), form=PLAIN, context=NoContext())
+        solve(Replies(" \n"), generator=PLAIN, context=NoContext())
     assert caught.value.fault.kind == "empty_reply"
 
 
@@ -110,7 +110,7 @@ def test_the_prompt_shows_playbook_and_reflection():
 )
 def test_the_last_answer_tag_counts(text, answer):
     assert last_answer(text) == answer
-    attempt = solve(Replies(text), form=TAGGED, context=Cheatsheet())
+    attempt = solve(Replies(text), generator=TAGGED, context=Cheatsheet())
     assert (attempt.answer, attempt.reasoning) == (answer, text)
     assert attempt.counters == {"code_runs": 0, "without_answer": int(answer is None)}
 
@@ -141,7 +141,7 @@ def block(code):
 
 def test_code_is_run_and_its_output_shown_as_often_as_the_method_allows():
     lm = Replies(block("print(6 * 7)"), block("1 / 0"), block("print('third')") + "<answer>42</answer>")
-    attempt = solve(lm, form=TAGGED, context=Cheatsheet())
+    attempt = solve(lm, generator=TAGGED, context=Cheatsheet())
     if attempt.trajectory[0].observation == REFUSED:
         pytest.skip("this machine cannot confine code")
     assert [turn.action for turn in attempt.trajectory] == ["print(6 * 7)", "1 / 0"]
@@ -159,7 +159,8 @@ def test_code_is_run_and_its_output_shown_as_often_as_the_method_allows():
 
 def test_without_code_the_prompt_does_not_offer_it_and_nothing_is_run():
     lm = Replies(block("print(1)") + "<answer>1</answer>")
-    attempt = solve(lm, form=GeneratorSpec(template="cheatsheet", reply="tagged"), context=Cheatsheet(text="- add"))
+    spec = GeneratorSpec(template="cheatsheet", reply="tagged")
+    attempt = solve(lm, generator=spec, context=Cheatsheet(text="- add"))
     assert attempt.trajectory == ()
     assert "EXECUTE" not in lm.prompts[0]
     assert "<cheatsheet>\n- add\n</cheatsheet>" in lm.prompts[0]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from ace_bench.cli.main import start
+from ace_bench.core.agent import Agent
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Attempt, Turn
 from ace_bench.tasks.catalog import make_task
@@ -19,7 +20,7 @@ LABELS = ("--name", "toy_run", "--method", "Toy", "--llm", "None")
 
 
 @dataclass
-class MostlyReference:
+class MostlyReference(Agent):
     """An agent that knows the solutions of all tasks but the second of each second scenario."""
 
     task: object

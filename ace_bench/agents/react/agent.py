@@ -39,7 +39,7 @@ class ReAct:
         self,
         *,
         prompts: Prompts,
-        form: GeneratorSpec,
+        generator: GeneratorSpec,
         max_steps: Count,
         history_chars: Count,
         demonstrations: Text | None,
@@ -47,7 +47,7 @@ class ReAct:
         tools: ToolConventions,
     ):
         self._prompts = prompts
-        self._template = form.template
+        self._template = generator.template
         self._max_steps = max_steps
         self._history_chars = history_chars
         self._remembers = memory == "execution"

@@ -8,17 +8,17 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from contextvars import ContextVar
 from typing import Any, TextIO
 
-_HUSHED: ContextVar[bool] = ContextVar("silenced", default=False)
+_SILENCED: ContextVar[bool] = ContextVar("silenced", default=False)
 
 
-class _Ear:
-    """A stream that drops what silenced code writes; what other threads write, such as the console, goes on."""
+class _MutedStream:
+    """A stream that drops what silenced code writes and passes on what other threads write, such as the console."""
 
     def __init__(self, stream: TextIO):
         self._stream = stream
 
     def write(self, text: str) -> int:
-        return len(text) if _HUSHED.get() else self._stream.write(text)
+        return len(text) if _SILENCED.get() else self._stream.write(text)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -27,9 +27,9 @@ class _Ear:
 @contextmanager
 def silenced() -> Iterator[None]:
     """Drop what this context and those copied from it write to the standard streams."""
-    token = _HUSHED.set(True)
+    token = _SILENCED.set(True)
     try:
-        with redirect_stdout(_Ear(sys.stdout)), redirect_stderr(_Ear(sys.stderr)):
+        with redirect_stdout(_MutedStream(sys.stdout)), redirect_stderr(_MutedStream(sys.stderr)):
             yield
     finally:
-        _HUSHED.reset(token)
+        _SILENCED.reset(token)

@@ -24,13 +24,13 @@ class _Proposer(InstructionProposer):  # type: ignore[misc]
 
     def __init__(self, session: OptimiserSession):
         super().__init__(adapter=JsonFormat())
-        self._workshop = session
+        self._session = session
 
     def __call__(self, candidate: Any, reflective_dataset: Any, components_to_update: Any) -> Any:
         try:
             return super().__call__(candidate, reflective_dataset, components_to_update)
         except Exception as error:
-            self._workshop.failed(error)
+            self._session.failed(error)
             raise
 
 

@@ -28,13 +28,13 @@ class _Format(ChatFormat):
 
     def __init__(self, session: OptimiserSession):
         super().__init__()
-        self._workshop = session
+        self._session = session
 
     def __call__(self, lm: Any, lm_kwargs: Any, signature: Any, demos: Any, inputs: Any) -> Any:
         try:
             return super().__call__(lm, lm_kwargs, signature, demos, inputs)
         except Exception as error:
-            self._workshop.failed(error)
+            self._session.failed(error)
             if _PROPOSED not in signature.output_fields:
                 raise
             return [{_PROPOSED: inputs[_BASIC]}]

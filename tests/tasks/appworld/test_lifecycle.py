@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from ace_bench.core.agent import Agent
 from ace_bench.core.types import Attempt
 from tests.launching import ROOT, launch
 from tests.tasks.appworld.conftest import processes_in, settled, solved
@@ -55,7 +56,7 @@ def test_closing_leaves_nothing_of_a_session_that_is_open(task):
 
 
 @dataclass
-class Reference:
+class Reference(Agent):
     """An agent that knows the solutions; in the first tries of some episodes its server is killed."""
 
     task: object
