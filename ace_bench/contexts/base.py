@@ -85,12 +85,16 @@ class ContextValue:
 
     def patched(self, patch: Record) -> Self:
         """Apply a patch made against this value; raises ``DataError`` where it was made against another one."""
-        record = dict(self.dump())
-        try:
-            changed = {name: _changed(record[name], change) for name, change in patch.items() if name != "kind"}
-            return self.load({**record, **changed})
-        except (KeyError, msgspec.ValidationError, DataError) as error:
-            raise DataError(f"not a patch of this context of kind {self.kind}: {error}") from error
+        return self.load(apply_patch(self.dump(), patch))
+
+
+def apply_patch(record: Record, patch: Record) -> Record:
+    """Apply a patch of changed fields to a saved context; raises ``DataError`` where it was made against another."""
+    try:
+        changed = {name: _changed(record[name], change) for name, change in patch.items() if name != "kind"}
+    except (KeyError, msgspec.ValidationError, DataError) as error:
+        raise DataError(f"not a patch of this context of kind {record.get('kind')}: {error}") from error
+    return {**record, **changed}
 
 
 def _change(before: Any, after: Any) -> Any:

@@ -9,9 +9,11 @@ from typing import Any
 
 import msgspec
 
+from ace_bench.contexts.base import apply_patch
 from ace_bench.contexts.load import KINDS, restore
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.context import Context
+from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Message, Record, Sample
 from ace_bench.report.histories import history
@@ -116,8 +118,9 @@ def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: li
     first = read_object(folder, f"contexts/{name}")
     kind, places = str(first.get("kind")), dict[str, int]()
     if kind not in {known.kind for known in KINDS}:
-        notes.append(f"ace-bench does not know contexts of kind {kind!r}: the first one and each change are JSON.")
-        for value in (first, *(step.patch for step in steps)):
+        values, what = _unknown_contexts(first, steps)
+        notes.append(f"ace-bench does not know contexts of kind {kind!r}; {what} as JSON.")
+        for value in values:
             texts.add("context", [pretty(value)])
         return _Contexts(kind=kind, bullets=(), places={step.digest: place for place, step in enumerate(steps, 1)})
     try:
@@ -129,6 +132,19 @@ def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: li
         notes.append(f"The context cannot be followed to the end: {error}.")
     bullets = first.get("bullets", ()) if kind == Playbook.kind else ()
     return _Contexts(kind=kind, bullets=bullets, places=places)
+
+
+def _unknown_contexts(first: Record, steps: Sequence[StepRecord]) -> tuple[list[Record], str]:
+    """Return what to show by step, and a description: the contexts, or the patches where their format is unknown."""
+    contexts = [first]
+    try:
+        for step in steps:
+            contexts.append(apply_patch(contexts[-1], step.patch))
+            if digest_of(contexts[-1]) != step.digest:
+                raise DataError(f"step {step.index} does not lead to its context")
+    except DataError:
+        return [first, *(step.patch for step in steps)], "the first one and the patch of each step are shown"
+    return contexts, "the context after each step is shown"
 
 
 def _text(context: Context) -> str:

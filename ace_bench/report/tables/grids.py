@@ -78,7 +78,7 @@ def statistics_grid(table: ResultTable, paper: PaperShown) -> Grid:
         for column, cell in line.items()
         if cell.runs
     ]
-    return Grid(title="What the results rest on", header=header, rows=tuple(rows))
+    return Grid(title="Statistics behind the results", header=header, rows=tuple(rows))
 
 
 def cost_grid(table: ResultTable) -> Grid:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import StoreError
 from ace_bench.report.histories import history
 from ace_bench.report.page.run_data import run_data
@@ -106,7 +107,7 @@ def test_prompts_of_runs_that_kept_none_are_missing_and_the_page_says_so(ace, tm
     assert f"The prompts of {len(data['calls'])} of {len(data['calls'])} calls are not shown" in " ".join(data["notes"])
 
 
-def test_a_context_of_an_unknown_kind_is_shown_as_json(ace, tmp_path):
+def test_a_context_of_an_unknown_kind_with_its_own_patches_is_shown_as_its_first_json_and_the_patches(ace, tmp_path):
     folder = copied(ace, tmp_path / "seed0")
     (folder / CHECKSUMS).unlink()
     initial = folder / "contexts" / "initial.json"
@@ -145,10 +146,24 @@ def test_bullets_by_step_are_those_of_the_history(ace):
         assert bullets == {bullet["id"]: bullet for bullet in whole["bullets"]}
 
 
-def test_other_contexts_are_told_line_by_line(tmp_path):
+def test_other_contexts_are_shown_after_each_step(tmp_path):
     folder = launch(tmp_path, *FINER, "limit=4", "mode=online", "method=dc").folder
+    contexts = list(history(folder))
     texts = ["\n".join(lines) for lines in unfolded(run_data(read_run(folder))["texts"], "context")]
-    assert texts == [context.render(None)["cheatsheet"] for context in history(folder)]
+    assert texts == [context.render(None)["cheatsheet"] for context in contexts]
+
+    # The same run with a kind that nobody knows.
+    records = [{**context.dump(), "kind": "garden"} for context in contexts]
+    digests = {context.digest: digest_of(record) for context, record in zip(contexts, records, strict=True)}
+    changed(
+        folder, "journal.jsonl", lambda line: line["kind"] == "step" and line.update(digest=digests[line["digest"]])
+    )
+    (folder / CHECKSUMS).unlink()
+    (folder / "contexts" / "initial.json").write_text(json.dumps(records[0]))
+    data = run_data(read_run(folder))
+    assert "the context after each step is shown as JSON" in " ".join(data["notes"])
+    shown = ["\n".join(lines) for lines in unfolded(data["texts"], "context")]
+    assert list(map(json.loads, shown)) == json.loads(json.dumps(records))
 
 
 def test_a_stopped_run_has_a_report(tmp_path):
