@@ -21,7 +21,7 @@ from typing import IO, Annotated
 from msgspec import Meta
 
 from ace_bench.agents import sandboxed
-from ace_bench.core.confine import in_words, own_user
+from ace_bench.core.confine import describe_layers, own_user
 from ace_bench.core.resources import import_folder
 from ace_bench.core.scratch import clear_abandoned, scratch_folder
 from ace_bench.core.settings import Count, Seconds
@@ -55,7 +55,7 @@ class Sandbox:
         if self.run("") == REFUSED:
             say(f"Code of the generator is not run: this machine cannot confine it. {_HELP}")
         else:
-            say(f"Code of the generator is confined by: {in_words(self.layers or ())}. {_HELP}")
+            say(f"Code of the generator is confined by: {describe_layers(self.layers or ())}. {_HELP}")
 
     def run(self, code: str) -> str:
         """Return what the code printed, its errors included, or why it was not run; safe between threads."""

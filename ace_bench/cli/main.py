@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ace_bench.core.loading import leave_at_signals
+from ace_bench.core.loading import exit_on_signals
 
 _MISTAKE = 2
 
@@ -40,7 +40,7 @@ COMMANDS: Mapping[str, Command] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the first argument names; return the exit status, 2 for a mistake."""
-    leave_at_signals()
+    exit_on_signals()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help"):
         sys.stdout.write(_usage())

@@ -1,4 +1,4 @@
-"""The one counted door to model and environment."""
+"""What methods use to call models and run samples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 class Arena(Protocol):
-    """The one counted door to model and environment."""
+    """Gives a method its samples, rollouts and model calls; the run counts, limits and records all of them."""
 
     @property
     def labels(self) -> Labels:
@@ -34,30 +34,30 @@ class Arena(Protocol):
 
     @property
     def seed(self) -> int:
-        """The run's seed, for whatever a method draws."""
+        """The run's seed, for a method's random choices."""
         ...
 
     def samples(self, split: str) -> Sequence[Sample]:
-        """The samples this run may use of a split, after ``limit``."""
+        """Return the samples of a split, cut to ``limit``."""
         ...
 
     def reference(self, sample: Sample) -> str:
-        """The reference answer of a training or validation sample, at no cost.
+        """Return the reference answer of a training or validation sample; makes no calls.
 
-        Raises ``ConfigError`` for other splits, and where ``labels`` does not show gold answers.
+        Raises ``ConfigError`` for other splits and unless ``labels`` is ``gold``.
         """
         ...
 
     def rollout(self, sample: Sample, context: Context, *, trial: int = 0, reflection: str = "") -> Rollout:
-        """One rollout, or the recorded one where the run already paid for it."""
+        """Make a rollout, or return the recorded one; ``trial`` numbers the rollouts of a sample from 0."""
         ...
 
     def rollouts(self, samples: Sequence[Sample], context: Context) -> Sequence[Rollout]:
-        """First-try rollouts in parallel, returned in the order of ``samples``."""
+        """Make the first rollout of each sample in parallel; results in the order of ``samples``."""
         ...
 
     def lm(self, role: str, session: str) -> Lm:
-        """Return the role's backbone for one session."""
+        """Return the role's backbone, bound to one session."""
         ...
 
     def counter(self, role: str) -> TokenCounter:
@@ -65,9 +65,9 @@ class Arena(Protocol):
         ...
 
     def context_length(self, role: str) -> int | None:
-        """Most tokens of a prompt and its reply for the role's backbone; ``None`` where it is not known."""
+        """Return the most tokens of a prompt and its reply for the role's backbone; ``None`` if unknown."""
         ...
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-        """Apply in parallel within the run's concurrency; results in input order."""
+        """Apply a function to items in parallel, within the run's concurrency; results in input order."""
         ...

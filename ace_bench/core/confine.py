@@ -1,17 +1,17 @@
-"""What keeps a process that runs a model's code away from all that is not its own (Linux).
+"""Confines a process that runs a model's code (Linux).
 
-Layers, each applied where the machine allows it and reported by name:
+Each layer is applied if the machine supports it, and reported by name:
 
-``files``       Landlock: reads what it is given and writes its own folder
+``files``       Landlock: the process reads listed paths and writes to one folder
 ``calls``       a filter of system calls: no new process, program or socket, no signal to others (see ``system_calls``)
-``namespaces``  no network and no shared memory but its own, should the filter have a hole
-``user``        a user of its own, where the harness runs as root
+``namespaces``  a separate network and shared memory, in case the filter has a hole
+``user``        a separate user, if the harness runs as root
 
-The first two are ``NEEDED``, and need no privileges. As no process can be added, the limit of address space is one of
-the memory of all that the code does, and whoever kills the process has ended all of it. Nothing here can be undone by
-the process itself.
+The first two are ``NEEDED`` and work without privileges. Since the process cannot start another one, the limit on its
+address space covers all memory that the code uses, and killing the process ends everything. The process cannot undo
+any layer.
 
-This module needs nothing but the standard library: processes of other interpreters import it, too.
+This module uses only the standard library, because processes of other interpreters import it too.
 """
 
 from __future__ import annotations
@@ -34,42 +34,42 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 36, 38
 _CLONE_NEWIPC, _CLONE_NEWUSER, _CLONE_NEWNET = 0x08000000, 0x10000000, 0x40000000
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _PATH_BENEATH = 1
-_OF_THE_SYSTEM = (
+_SYSTEM_FILES = (
     *("/usr/share/zoneinfo", "/etc/localtime", "/etc/ld.so.cache", "/etc/mime.types"),
     *("/dev/urandom", "/dev/null"),
 )
 _READ_FILE, _READ_DIR, _WRITE_FILE = 1 << 2, 1 << 3, 1 << 1
 _RIGHTS_BY_VERSION = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
-"""How many kinds of access to files each version of Landlock's interface can forbid."""
+"""Number of kinds of file access that each version of Landlock's interface can forbid."""
 _NETWORK_VERSION, _SCOPE_VERSION = 4, 6
 NEEDED = frozenset({"calls", "files"})
-"""The layers without which code of a model is not run unless a user says so."""
+"""The layers that are required to run a model's code, unless the user allows otherwise."""
 
-_IN_WORDS = {
+_DESCRIPTIONS = {
     "files": "Landlock",
     "calls": "a filter of system calls",
     "namespaces": "namespaces",
     "user": "a user of its own",
 }
-_LACKING = {
+_MISSING = {
     "files": "the kernel has no Landlock (Linux 5.13 or newer, switched on)",
     "calls": "system calls cannot be filtered (Linux on x86_64 or aarch64, with seccomp)",
 }
 
 _MIB = 1 << 20
-_THREADS, _SLACK = 64, 512
-"""Threads that a process may have, and how many more a user whom it shares with others may come to have meanwhile."""
+_THREADS, _SPARE_THREADS = 64, 512
+"""Threads that a process may have, and spare ones for other processes of the same user."""
 _USERS = range(61184, 65520)
-"""Numbers that systems set aside for short-lived users; within reach of containers that map 65,536 users."""
+"""User ids that systems reserve for short-lived users; containers that map 65,536 users include them."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """``folder`` is the one place to write, "" where there is none; ``readable`` are what to read, with all below.
+    """``folder`` is the only writable folder ("" for none); ``readable`` are readable paths with all they contain.
 
-    ``uid`` is the user to become (``None``: stay), ``memory`` the limit of address space in bytes.
+    ``uid`` is the user to switch to (``None``: stay), ``memory`` the limit of address space in bytes.
     """
 
     folder: str
@@ -78,31 +78,31 @@ class Bounds:
     memory: int
 
 
-def in_words(layers: Iterable[str]) -> str:
-    """Say what confines a process that has these layers."""
-    return ", ".join(words for layer, words in _IN_WORDS.items() if layer in layers) or "nothing"
+def describe_layers(layers: Iterable[str]) -> str:
+    """Return a description of layers for messages."""
+    return ", ".join(words for layer, words in _DESCRIPTIONS.items() if layer in layers) or "nothing"
 
 
-def lacking(layers: Iterable[str]) -> str:
-    """Say why a process that has these layers is not confined as it must be; "" where it is."""
-    return "; ".join(words for layer, words in _LACKING.items() if layer not in layers)
+def missing_layers(layers: Iterable[str]) -> str:
+    """Return why the required layers are missing; "" if none is."""
+    return "; ".join(words for layer, words in _MISSING.items() if layer not in layers)
 
 
 def own_user(number: int) -> int | None:
-    """Return the user that a confined process is to become, another for each; ``None`` where only root could."""
+    """Return a user id for a confined process, different for each number; ``None`` unless this process is root."""
     return _USERS[(os.getpid() * 61 + number) % len(_USERS)] if os.getuid() == 0 else None
 
 
 def confine(bounds: Bounds, parent: int | None = None) -> list[str]:
     """Confine this process for good and return the names of the layers in force.
 
-    The process must have one thread. From here on it ends with its parent (more exactly, with the thread that started
-    it), where the number of that process is given.
+    The process must have one thread. If ``parent`` is given, the process ends with it (more exactly, with the thread
+    that started it).
     """
     layers = []
     _limit(bounds)
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    # Only root may leave a network just so; others may in a user namespace of their own, where the kernel lets them.
+    # Without root, a new network namespace needs a new user namespace, which some kernels forbid.
     if _libc.unshare(_CLONE_NEWNET | _CLONE_NEWIPC | (_CLONE_NEWUSER if os.getuid() else 0)) == 0:
         layers.append("namespaces")
     if _landlock(sorted({*bounds.readable}), bounds.folder):
@@ -124,9 +124,9 @@ def confine(bounds: Bounds, parent: int | None = None) -> list[str]:
 
 
 def libraries() -> list[str]:
-    """Return the standard library, shared libraries and what these read of a system.
+    """Return the paths of the standard library, shared libraries and the system files that these read.
 
-    Left out is any folder of installed packages, as data may lie in those.
+    Folders of installed packages are left out, because they may contain data.
     """
     standard = Path(os.__file__).parent
     folders = (Path(sys.base_prefix, "lib"), *map(Path, ("/lib", "/lib64", "/usr/lib", "/usr/lib64")))
@@ -134,16 +134,16 @@ def libraries() -> list[str]:
     for folder in folders:
         if folder.is_dir():
             inside += [path for path in folder.iterdir() if not path.name.startswith("python")]
-    return [*map(str, inside), *_OF_THE_SYSTEM]
+    return [*map(str, inside), *_SYSTEM_FILES]
 
 
 def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent ends, so that none gets out of reach."""
+    """Become the parent of descendants whose own parent ends, so that they can still be killed."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel end this process with its parent. Call it after a change of user, which would undo it."""
+    """Make the kernel end this process with its parent. Call it after a change of user, which would reset it."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -156,8 +156,8 @@ def _limit(bounds: Bounds) -> None:
         resource.RLIMIT_FSIZE: 256 * _MIB,
         resource.RLIMIT_NOFILE: 256,
     }
-    # Threads are counted by user, who may have others; with root they are not counted.
-    others = 0 if bounds.uid is not None or os.getuid() == 0 else _SLACK + _threads_of(os.getuid())
+    # The limit counts all threads of the user; it does not apply to root.
+    others = 0 if bounds.uid is not None or os.getuid() == 0 else _SPARE_THREADS + _threads_of(os.getuid())
     limits[resource.RLIMIT_NPROC] = _THREADS + others
     for kind, value in limits.items():
         _, hard = resource.getrlimit(kind)
@@ -175,7 +175,7 @@ def _threads_of(uid: int) -> int:
 
 
 def _landlock(readable: Sequence[str], writable: str) -> bool:
-    """Forbid all other files; return whether the kernel can."""
+    """Forbid access to all other files; return whether the kernel supports it."""
     version = _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1)
     if version < 1:
         return False
@@ -183,7 +183,7 @@ def _landlock(readable: Sequence[str], writable: str) -> bool:
     tcp = 0b11 if version >= _NETWORK_VERSION else 0
     scope = 0b11 if version >= _SCOPE_VERSION else 0  # no signals to, and no abstract sockets of, other processes
     attributes = struct.pack("=QQQ", everything, tcp, scope)
-    # A kernel that does not know the later fields wants the size of those it knows.
+    # Older kernels expect the size of the fields that they know.
     size = 24 if scope else 16 if tcp else 8
     ruleset = _libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(size), 0)
     if ruleset < 0:
@@ -202,7 +202,7 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # what is not there needs no permission
+        return  # a missing path needs no permission
     if not os.path.isdir(path):
         rights &= ~_READ_DIR
     _libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, descriptor), 0)

@@ -12,21 +12,21 @@ class Context(Protocol):
     """What a method evolves: an immutable value."""
 
     kind: ClassVar[str]
-    """Names the class in dumps; each kind has one class."""
+    """Name of the class in saved contexts; each kind has one class."""
 
     @classmethod
     def load(cls, record: Record) -> Self:
-        """Restore what ``dump`` gave, exactly; raises ``DataError``."""
+        """Restore a context from its ``dump``, exactly; raises ``DataError``."""
         ...
 
     @property
     def digest(self) -> str:
-        """Content address; equal digests render equally."""
+        """SHA-256 of the content; contexts with equal digests render equally."""
         ...
 
     @property
     def tokens(self) -> int:
-        """Size as a prompt sees it."""
+        """Size in a prompt, in tokens."""
         ...
 
     @property
@@ -35,7 +35,7 @@ class Context(Protocol):
         ...
 
     def render(self, sample: Sample) -> Mapping[str, str]:
-        """Return the prompt fields this context fills for a sample."""
+        """Return the prompt fields that this context fills for a sample."""
         ...
 
     def dump(self) -> Record:
@@ -43,7 +43,7 @@ class Context(Protocol):
         ...
 
     def patch(self, earlier: Self) -> Record:
-        """Return what changed since ``earlier``, as small as the change itself."""
+        """Return what changed since ``earlier``; its size follows the size of the change."""
         ...
 
     def patched(self, patch: Record) -> Self:
@@ -53,8 +53,8 @@ class Context(Protocol):
 
 @runtime_checkable
 class Reducible(Protocol):
-    """What can give something up when a prompt is too long for the backbone: a context, a transcript."""
+    """A context or transcript that can be shortened when a prompt is too long for the backbone."""
 
     def shrink(self) -> Self | None:
-        """Return a smaller version without the least useful part; ``None`` when nothing is left to drop."""
+        """Return a version without the least useful part; ``None`` if nothing can be dropped."""
         ...

@@ -1,4 +1,4 @@
-"""Content addresses."""
+"""SHA-256 digests of values and texts."""
 
 from __future__ import annotations
 

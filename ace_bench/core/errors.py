@@ -1,4 +1,4 @@
-"""Errors that reach a user, and the clean stops. Every message names the cause and the fix."""
+"""Errors shown to users, and clean stops of a run. Every message names the cause and the fix."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from ace_bench.core.types import Completion, Fault
 
 
 class AceBenchError(Exception):
-    """Base of all errors this package raises on purpose; the console shows the message without a traceback.
+    """Base of all errors that this package raises on purpose; the console shows the message without a traceback.
 
-    Messages reach consoles, logs and run folders, so secrets in them are replaced here.
+    Secrets in the message are replaced, because it is written to consoles, logs and run folders.
     """
 
     def __init__(self, message: str = ""):
@@ -21,11 +21,11 @@ class ConfigError(AceBenchError):
 
 
 class SettingError(ConfigError):
-    """A setting of a part cannot work. The message begins with its name; who built the part adds where that stands."""
+    """A setting cannot work. The message begins with the setting's name; ``core.settings`` puts its path before it."""
 
 
 class DataError(AceBenchError):
-    """A data file is missing, damaged or incomplete; the message names the file and, if it can, the line."""
+    """A data file is missing, damaged or incomplete; the message names the file and, if known, the line."""
 
 
 class StoreError(AceBenchError):
@@ -53,13 +53,13 @@ class Interrupted(Stopped):
 
 
 class BackboneUnavailable(Stopped):
-    """The backbone cannot be reached at all: no sample should pay for that with a wrong answer."""
+    """The backbone cannot be reached, so the run stops instead of counting answers as wrong."""
 
 
 class CallLost(AceBenchError):
-    """A backbone gave no answer to a call: whatever asked is asked again, and nothing may be learnt or graded.
+    """A backbone did not answer a call: the rollout or step is repeated, and nothing is learnt from it or graded.
 
-    It is not a ``RolloutFault``, so that code that turns those into data cannot take it for an answer.
+    It is no ``RolloutFault``, because code that records those would count it as a wrong answer.
     """
 
     def __init__(self, fault: Fault):
@@ -68,13 +68,13 @@ class CallLost(AceBenchError):
 
 
 class FolderUnwritable(Stopped):
-    """A file of the run folder cannot be written. Nothing more is paid for, as its reply could not be kept."""
+    """A file of the run folder cannot be written; the run stops, because it could not keep further replies."""
 
 
 class RolloutFault(AceBenchError):
-    """One rollout or one role call failed; becomes data (``Rollout.fault``), never the end of a run.
+    """One rollout or one call of a role failed. It is recorded (``Rollout.fault``) and does not end the run.
 
-    ``paid`` is the reply that was paid for and could not be used, where there was one: its tokens count.
+    ``paid`` is the unusable reply, if there was one: its tokens count.
     """
 
     def __init__(self, fault: Fault, paid: Completion | None = None):

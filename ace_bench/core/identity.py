@@ -1,7 +1,7 @@
-"""What tells one run from another: the settings that can change an answer, and the content of what they name.
+"""The identity of a run: the settings that can change an answer, and the content of the files they name.
 
-``deciding`` is the only way from a configuration to these settings. A run writes them when it is planned
-(``identity.json``); tables and ``reproduce`` compare what was written with what ``deciding`` gives for their plans.
+Only ``identity_settings`` derives these settings from a configuration. A run writes them to ``identity.json`` when it
+is planned; tables and ``reproduce`` compare that file with the identity settings of their plans.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ TOP = ("labels", "limit", "prompts", "embedder")
 CONTEXT_FILES = (("method", "initial"), ("method", "context"), ("mode", "context"), ("agent", "demonstrations"))
 """Settings that may name a file; its content identifies a run, not its path."""
 LOADING = ("quantization", "max_model_len", "dtype", "flags")
-"""Settings of a server started for a run that say how its model is loaded."""
+"""Settings of a started server that affect how its model is loaded."""
 
 _TARGET = "_target_"
 _PLACES = {"task": ("data_dir", "source", "sample_data")}
-"""Where to find data that a run identifies by checksum."""
+"""Settings that say where data is; the data counts by checksum."""
 _BY_CONTENT = ("prompts", "embedder")
-"""Names that the digest leaves out: templates count by their content, an embedder where a method uses it."""
+"""Settings left out of the digest: templates count by content, an embedder in the settings of its user."""
 _ACCESS = (
     *(_TARGET, "base_url", "url", "launch", "server", "api_key_env", "extra_headers", "headers_from_env"),
     *("context_length", "cache", "prices", "retry", "rate", "timeout", "connections", "simulated"),
@@ -36,10 +36,10 @@ _NOT_SENT = (_TARGET, "seed", "max_tokens_field")
 
 @dataclass(frozen=True, kw_only=True)
 class RunIdentity:
-    """``settings`` come from ``deciding``.
+    """``settings`` come from ``identity_settings``.
 
-    ``contents`` are known where the run is made: the data's source and checksums, the digest of the templates, and
-    what the built backbones say of themselves.
+    ``contents`` are the source and checksums of the data, the digest of the templates, and the ``identity`` of each
+    backbone.
     """
 
     settings: Record
@@ -52,20 +52,20 @@ class RunIdentity:
         return digest_of({**named, "contents": self.contents})
 
     def dump(self) -> Record:
-        """Return it as a run folder holds it."""
+        """Return the content of ``identity.json``."""
         return {"digest": self.digest, "settings": self.settings, "contents": self.contents}
 
 
-def usual_embedder(*, simulated: bool) -> str:
-    """Return what ``embedder=auto`` stands for."""
+def default_embedder(*, simulated: bool) -> str:
+    """Return the embedder that ``embedder=auto`` selects."""
     return "hashing" if simulated else "sentence-transformers/all-mpnet-base-v2"
 
 
-def deciding(config: Mapping[str, Any]) -> dict[str, Any]:
+def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a resolved configuration that can change an answer, under their own keys.
 
-    Left out are the seed, places, budgets, concurrency, trackers, and how a backbone is reached. A context file counts
-    by the SHA-256 of its content; the path stands where there is no such file.
+    Left out are the seed, paths, budgets, concurrency, trackers, and how a backbone is reached. A context file counts
+    by the SHA-256 of its content, or by its path if it does not exist.
     """
     found = {group: {k: v for k, v in config[group].items() if k not in _PLACES.get(group, ())} for group in GROUPS}
     for group, name in CONTEXT_FILES:
@@ -75,18 +75,20 @@ def deciding(config: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **found,
         **{name: config.get(name) for name in TOP},
-        "backbone": answering(config["backbone"]),
-        "roles": {role: answering(backbone) for role, backbone in (config.get("roles") or {}).items() if backbone},
+        "backbone": backbone_settings(config["backbone"]),
+        "roles": {
+            role: backbone_settings(backbone) for role, backbone in (config.get("roles") or {}).items() if backbone
+        },
     }
 
 
-def answering(backbone: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a backbone that can change an answer: those that are in its ``identity``."""
+def backbone_settings(backbone: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a backbone that can change an answer: those in its ``identity``."""
     found = {key: value for key, value in backbone.items() if key not in _ACCESS and value is not None}
     sampling = backbone.get("sampling")
     if isinstance(sampling, Mapping):
         sent = {key: value for key, value in sampling.items() if key not in _NOT_SENT}
-        # Seeds of one experiment belong together; no seed at all is another way of sampling.
+        # Runs that differ in the seed alone are repetitions; sampling without a seed is a different setting.
         found["sampling"] = {**sent, "seed": None} if sampling.get("seed") is None else sent
     if backbone.get("launch"):
         server = backbone["server"]

@@ -1,4 +1,4 @@
-"""What a task, an agent or a backbone may offer besides: a start and an end, and the confinement of code."""
+"""Optional interfaces of tasks, agents and backbones: start and close, and confinement of code."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class Lifecycle(Protocol):
-    """A backbone, task or agent that must be made ready before the first call and put away after the last: a server."""
+    """A backbone, task or agent that is started before the first call and closed after the last, such as a server."""
 
     def start(self, say: Callable[[str], None]) -> None:
-        """Get ready, telling progress in short lines; raises ``BackboneUnavailable`` or ``ConfigError``."""
+        """Start, reporting progress in short lines; raises ``BackboneUnavailable`` or ``ConfigError``."""
         ...
 
     def close(self) -> None:
-        """Put away; must be safe to call at any time and more than once."""
+        """Release everything; may be called at any time and more than once."""
         ...
 
 
 @runtime_checkable
 class Confining(Protocol):
-    """A task or agent that runs code of a model on this machine."""
+    """A task or agent that runs a model's code on this machine."""
 
     @property
     def confinement(self) -> Sequence[str] | None:
-        """The layers that confined such code so far, least first (see ``core.confine``); ``None``: none was run."""
+        """The layers that confined such code so far (see ``core.confine``); ``None`` if no code was run."""
         ...

@@ -1,4 +1,4 @@
-"""A Ctrl-C or SIGTERM while a program still loads, which may take a second: one sentence and no traceback."""
+"""Handles Ctrl-C and SIGTERM while a program is still loading: one sentence and no traceback."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from types import FrameType
 INTERRUPTED = "Interrupted; the same command starts or continues what is left.\n"
 
 
-def leave_at_signals() -> None:
-    """End the process at SIGINT and SIGTERM, until other handlers take over: it has nothing to put away yet."""
+def exit_on_signals() -> None:
+    """End the process on SIGINT and SIGTERM until other handlers replace these: nothing needs cleaning up yet."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave)
 

@@ -1,4 +1,4 @@
-"""The ways to build a context, and what one of their steps made."""
+"""The interface of methods, and the result of one adaptation step."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ C = TypeVar("C", bound=Context)
 C_co = TypeVar("C_co", bound=Context, covariant=True)
 
 Adaptation = Literal["none", "steps", "fit"]
-"""How a method adapts its context: not at all, step by step from rollouts, or offline in one piece."""
+"""How a method adapts its context: not at all, step by step from rollouts, or offline in one go."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContextUpdate(Generic[C_co]):
-    """What one adaptation step made: the new context and what happened, for the journal and the reports."""
+    """The result of one adaptation step: the new context, and events for the journal and the reports."""
 
     context: C_co
     events: tuple[Record, ...] = ()
 
 
 class Method(Protocol[C]):
-    """Context in, context out. ``ace_bench.methods.base.BaseMethod`` has a default for all but the first two."""
+    """Improves a context. ``ace_bench.methods.base.BaseMethod`` has defaults for all but the first two members."""
 
     generator: GeneratorSpec
 
@@ -41,13 +41,13 @@ class Method(Protocol[C]):
 
     @property
     def roles(self) -> Mapping[str, tuple[str, ...]]:
-        """The roles it asks besides the generator, and the prompt templates each is asked with."""
+        """The roles that it calls besides the generator, and the prompt templates of each."""
         ...
 
     def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of each template in ``roles``; ``inputs`` are those of a sample, ``shown`` of the context.
 
-        A prompt set that asks for another field is refused before any call.
+        A prompt set that uses another field is refused before the first call.
         """
         ...
 
@@ -57,32 +57,32 @@ class Method(Protocol[C]):
         ...
 
     def baseline(self, arena: Arena) -> C:
-        """Return what ``mode=evaluate`` compares a saved context with; makes no calls."""
+        """Return the context that ``mode=evaluate`` compares a saved one with; makes no calls."""
         ...
 
     def check(self, arena: Arena) -> None:
-        """Raise ``ConfigError`` where nothing can be learnt with these settings, samples and labels; no calls."""
+        """Raise ``ConfigError`` if the method cannot work with these settings, samples and labels; makes no calls."""
         ...
 
     def select(self, context: C, sample: Sample) -> C:
         """Return the part of a context that the generator is shown for a sample (paper, section 3.1).
 
-        What is learnt, kept and counted is still the whole context.
+        Learning, saving and counting still use the whole context.
         """
         ...
 
     def prepare(self, context: C, samples: Sequence[Sample], step: Step, arena: Arena) -> ContextUpdate[C]:
-        """Return the context that these samples are attempted under; pure apart from calls, like ``update``."""
+        """Return the context for the rollouts of these samples; like ``update``, pure apart from calls."""
         ...
 
     def update(self, context: C, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate[C]:
-        """Learn from one batch. Pure apart from calls through the arena: a step replayed gives the same update."""
+        """Learn from one batch. Pure apart from calls through the arena: replaying a step gives the same update."""
         ...
 
     def fit(self, context: C, arena: Arena) -> ContextUpdate[C]:
-        """Return the optimised context. Repeating it replays every paid call and rollout."""
+        """Return the optimised context. A continued run repeats this and replays the recorded calls and rollouts."""
         ...
 
     def expected_rollouts(self, arena: Arena) -> int | None:
-        """About how many rollouts ``fit`` asks for, for estimates; ``None``: in proportion to the samples."""
+        """Return about how many rollouts ``fit`` makes, for estimates; ``None``: in proportion to the samples."""
         ...

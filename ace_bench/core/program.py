@@ -1,4 +1,4 @@
-"""How a user starts a command of this program, for messages that name one."""
+"""The command lines that messages to users name."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SCRIPTS: Mapping[str, str] = {
     "leaderboard": "scripts/pack_leaderboard.py",
     "prompts": "scripts/import_official_prompts.py",
 }
-"""The file of a checkout that starts the same command."""
+"""The script of a checkout that starts each command."""
 
 
 def command_line(command: str) -> str:
-    """Return ``ace-bench COMMAND``, or ``python FILE`` where this process was started by such a file of a checkout."""
+    """Return ``ace-bench COMMAND``, or ``python SCRIPT`` if this process was started by a script of a checkout."""
     started = Path(sys.argv[0]).name
     if command in SCRIPTS and any(started == Path(script).name for script in SCRIPTS.values()):
         return f"python {SCRIPTS[command]}"

@@ -1,4 +1,4 @@
-"""What to do when a prompt is too long for its backbone: show less of what can give way, and say how much less."""
+"""Shortens a prompt that is too long for its backbone, and counts what was left out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ace_bench.core.errors import RolloutFault
 
 
 class Sized(Protocol):
-    """Something that is shown in a prompt, in items that can be counted."""
+    """Part of a prompt that consists of items."""
 
     @property
     def size(self) -> int:
@@ -30,18 +30,18 @@ CONTEXT_LENGTH = "context_length"
 
 @dataclass(frozen=True)
 class PromptParts(Generic[First, Second]):
-    """Two parts of one prompt: ``first`` gives way to the last before ``second`` does."""
+    """Two parts of one prompt: ``first`` is shortened as far as possible before ``second``."""
 
     first: First
     second: Second
 
     @property
     def size(self) -> int:
-        """Items of both."""
+        """Number of items of both parts."""
         return self.first.size + self.second.size
 
     def shrink(self) -> PromptParts[First, Second] | None:
-        """Return the pair with a smaller first part or, where there is none, a smaller second part."""
+        """Shorten the first part or, if that is not possible, the second."""
         first = shrink(self.first)
         if first is not None:
             return replace(self, first=first)
@@ -50,15 +50,15 @@ class PromptParts(Generic[First, Second]):
 
 
 def shrink(shown: S) -> S | None:
-    """Return a smaller version of something, ``None`` where it has nothing to give up."""
+    """Return a shorter version; ``None`` if it cannot be shortened."""
     return shown.shrink() if isinstance(shown, Reducible) else None
 
 
 def send_within_limit(shown: S, send: Callable[[S], T]) -> tuple[T, int]:
-    """Send with ever smaller versions of a context until one fits; return the result and the items left out.
+    """Send a prompt, shortened until it fits; return the result and the number of items left out.
 
-    The context itself stays as it is: only this prompt shows less. Raises the backbone's fault where the context
-    has nothing to give up, or where the rest alone is too long.
+    Only this prompt is shortened; the value itself does not change. Raises the backbone's fault if the prompt is too
+    long and cannot be shortened further.
     """
     fitting = shown
     while True:

@@ -21,5 +21,5 @@ class Prompts(Protocol):
         ...
 
     def require(self, roles: Iterable[str]) -> None:
-        """Raise ``ConfigError`` where a template is missing or cannot be used."""
+        """Raise ``ConfigError`` if a template is missing or cannot be used."""
         ...

@@ -1,6 +1,6 @@
-"""What looks like a secret, and how it is replaced in the messages of errors.
+"""Recognises secrets and replaces them in error messages.
 
-Never apply it to what a model said: a reply is kept as it is, but for the keys that this process sent.
+Never apply it to replies of a model: in those, only the keys that this process sent are replaced.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ _NAME = re.compile(
 _PARAMETER = re.compile(rf"{_NAME.pattern}|^(key|sig|signature|sas)$")
 _VARIABLE = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$")
 SHORTEST = 12
-"""What is shorter may be an ordinary word: servers without keys are often sent one."""
+"""Shorter values may be ordinary words: people often send one to a server without keys."""
 _FORMS = re.compile(
     r"\bsk-[\w-]{16,}|\bhf_\w{20,}|\bgh[opsu]_\w{20,}|\bxox[abprs]-[\w-]{10,}|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{30,}"
     r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+|\bBearer\s+[\w.~+/-]{8,}"
 )
 _MASKED = re.compile(r"\bsk-[\w*.-]{4,}")
-"""A key as servers show it in part."""
+"""A key as servers show it, partly masked."""
 _LOGIN = re.compile(r"(\w://)([^\s'\"/?#]*|[^\s'\"/?#]*:[^\s'\"]*)@")
-"""Of an address; a password may hold a slash, though it should not."""
+"""User and password of an address; a password may contain a slash, though it should not."""
 _QUERY = re.compile(r"[?&]([\w.%-]+)=([^\s&#'\"]+)")
 
 
@@ -38,13 +38,13 @@ def redacted(text: str) -> str:
 
 
 def secret_by_name(name: str) -> bool:
-    """Whether a setting, a header or a flag of this name holds a secret, such as ``api_key`` or ``X-Auth-Token``."""
+    """Return whether a setting, header or flag holds a secret by its name, such as ``api_key`` or ``X-Auth-Token``."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.rpartition(".")[2])
     return bool(_NAME.search(re.sub(r"\W", "_", words).lower()))
 
 
 def secret_by_value(value: str) -> str:
-    """Say what secret a text holds, as the end of a sentence; "" where it holds none."""
+    """Describe the secret that a text holds, as the end of a sentence; "" if it holds none."""
     if _LOGIN.search(value):
         return "holds an address with a user or a password"
     if any(_secret_parameter(match[1]) for match in _QUERY.finditer(value)):

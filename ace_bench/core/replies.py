@@ -1,8 +1,8 @@
-"""Structured replies: one parser for all roles, one re-ask, then a fault (design rule 8).
+"""Structured replies: one parser for all roles. An unreadable reply is asked for once more, then it is a fault.
 
-A reply is read by three written rules, in order: the whole text is JSON; a fenced block is JSON; the first
-balanced ``{...}`` is JSON. One repair is made: raw control characters inside strings, which models and some decoding
-grammars leave in, are escaped. What is found is validated against the role's type; extra fields are ignored.
+The parser tries, in order: the whole text as JSON, each fenced block, and the first balanced ``{...}``. It repairs one
+mistake: it escapes raw control characters in strings, which models and some decoding grammars produce. The JSON is
+validated against the role's type; extra fields are ignored.
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ _MAX_ECHO = 2_000
 
 
 def parse(text: str, kind: type[Reply]) -> Reply:
-    """Read a reply of type ``kind`` out of a model's text.
+    """Parse a model's text as a reply of type ``kind``.
 
-    Raises ``ValueError`` with the reason of the first candidate that was JSON but did not fit, else with the
-    reason why no candidate was JSON.
+    Raises ``ValueError`` that says why valid JSON did not fit the type or, without valid JSON, why parsing failed.
     """
     problems: list[str] = []
     decoder = decoder_of(kind)
@@ -58,7 +57,7 @@ def _candidates(text: str) -> Iterator[str]:
 def _objects(text: str) -> Iterator[str]:
     yield text.strip()
     yield from (block.strip() for block in _FENCE.findall(text))
-    balanced = _first_balanced(text)  # slow, and hardly ever needed: only reached when the others did not fit
+    balanced = _first_balanced(text)  # slow, so it comes last
     if balanced is not None:
         yield balanced
 
@@ -89,12 +88,12 @@ def _first_balanced(text: str) -> str | None:
 
 
 def without_surrogates(text: str) -> str:
-    """Replace half surrogate pairs, which a JSON reply may hold and no file can."""
+    """Replace lone surrogates: JSON may contain them, UTF-8 files cannot."""
     return text.encode("utf-8", "replace").decode()
 
 
 def schema_of(kind: type[msgspec.Struct]) -> Record:
-    """JSON schema of a reply type, with its one definition inlined, for servers that constrain decoding."""
+    """Return the JSON schema of a reply type with its definition inlined, for servers that constrain decoding."""
     decoder_of(kind)
     return _schema(kind)
 
@@ -117,7 +116,7 @@ def _inline(node: Any, components: Record) -> Any:
 
 
 def ask(lm: Lm, messages: Sequence[Message], kind: type[Reply]) -> Reply:
-    """Ask for a structured reply; on an unreadable one ask once more with the reason, then raise a model fault."""
+    """Ask for a structured reply; if it is unreadable, ask once more with the reason, then raise a model fault."""
     schema = schema_of(kind)
     first = lm(messages, schema)
     try:

@@ -1,9 +1,9 @@
-"""Where the configuration tree and the prompt sets are.
+"""Finds the configuration tree and the prompt sets.
 
-Ours are package data: in a checkout ``ace_bench/configs`` and ``ace_bench/prompts`` are links to the folders at its
-top, in a wheel they are the folders themselves. Other packages add theirs by an entry point of the group
-``ace_bench.plugins`` that names the package with the folders ``configs`` and ``prompts``; ``--config-dir`` adds a
-folder of configs, and the ``prompts`` beside it, without a package.
+Those of this project are package data: in a checkout ``ace_bench/configs`` and ``ace_bench/prompts`` are links to the
+folders at its top, in a wheel they are folders. Another package adds its folders ``configs`` and ``prompts`` by an
+entry point of the group ``ace_bench.plugins``. ``--config-dir`` adds a folder of configs, and the folder ``prompts``
+beside it, without a package.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pathlib import Path
 from ace_bench.core.errors import ConfigError
 
 PLUGINS = "ace_bench.plugins"
-"""The group of entry points. Their names are free, their values are packages."""
+"""The group of entry points. Names are free; values are packages."""
 CONFIG_DIRS = "ACE_BENCH_CONFIG_DIRS"
-"""The environment variable with the folders of ``--config-dir``, for this process and those that it starts."""
+"""The environment variable that passes the folders of ``--config-dir`` to this process and its children."""
 
 
 def configs_folder() -> Path:
@@ -45,7 +45,7 @@ def prompt_folders() -> tuple[Path, ...]:
 
 
 def options(group: str, folders: Sequence[Path]) -> dict[str, Path]:
-    """Return the options of a config group with their files, sorted by name; of two with one name the first counts."""
+    """Return the options of a config group with their files, sorted by name; of equal names the first counts."""
     found: dict[str, Path] = {}
     for folder in folders:
         for path in (folder / group).glob("*.yaml"):
@@ -54,7 +54,7 @@ def options(group: str, folders: Sequence[Path]) -> dict[str, Path]:
 
 
 def add_config_dir(folder: str) -> None:
-    """Add a folder of configs for the rest of this process; raises ``ConfigError`` where there is none."""
+    """Add a folder of configs for the rest of this process; raises ``ConfigError`` if it does not exist."""
     if not Path(folder).is_dir():
         raise ConfigError(f"--config-dir {folder} is not a folder; name one that holds config groups such as task/")
     known = os.environ.get(CONFIG_DIRS)
@@ -66,7 +66,7 @@ def _config_dirs() -> tuple[Path, ...]:
 
 
 def _plugins() -> tuple[Path, ...]:
-    """Return the folders of installed packages that add to this one."""
+    """Return the folders of installed packages that extend this one."""
     found = []
     for point in sorted(entry_points(group=PLUGINS)):
         spec = find_spec(point.value)

@@ -1,9 +1,9 @@
-"""Scratch folders, and their removal whatever was left in them.
+"""Scratch folders, and their removal whatever they contain.
 
-``shutil.rmtree`` calls itself for every level: a few thousand nested folders end it with an exception that it cannot
-ignore. ``clear`` moves folders up instead of going down, so that depth costs neither stack, open files nor long paths.
+``shutil.rmtree`` recurses into every level, so a few thousand nested folders make it fail. ``clear`` moves nested
+folders up instead, so that depth needs no stack, open files or long paths.
 
-This module needs nothing but the standard library: processes of other interpreters import it, too.
+This module uses only the standard library, because processes of other interpreters import it too.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 CLEARING_S = 60.0
-"""Most seconds that the removal of one folder may take; about a million entries can be removed in that time."""
+"""Most seconds for the removal of one folder, enough for about a million entries."""
 
 _NAME = "ace-bench-"
 _YOUNG_S = 60.0
-"""Age below which a scratch folder without a lock may be one that is just being made."""
+"""A younger scratch folder without a lock may be one that is just being made."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def clear(folder: str | Path, *, seconds: float = CLEARING_S) -> bool:
-    """Remove a folder with all that is in it and return whether it is gone; never raises ``OSError``.
+    """Remove a folder with its content and return whether it is gone; never raises ``OSError``.
 
-    No process that can write to the folder may be left. A link in the place of the folder is not followed.
+    No process that can write to the folder may still run. If the path is a link, it is not followed.
     """
     until = time.monotonic() + seconds
     try:
         descriptor = os.open(folder, _FOLDER)
         try:
-            _Emptying(descriptor, until).run()
+            _FolderRemoval(descriptor, until).run()
         finally:
             os.close(descriptor)
         os.rmdir(folder)
@@ -50,9 +50,9 @@ def clear(folder: str | Path, *, seconds: float = CLEARING_S) -> bool:
 
 @contextmanager
 def scratch_folder(kind: str) -> Iterator[Path]:
-    """Make a folder for temporary files and clear it in the end.
+    """Make a folder for temporary files and remove it at the end.
 
-    It is locked as long as this process lives: ``clear_abandoned`` removes what a killed process left.
+    It stays locked while this process lives: ``clear_abandoned`` removes only the folders of killed processes.
     """
     folder = Path(tempfile.mkdtemp(prefix=f"{_NAME}{kind}-")).resolve()
     lock = os.open(folder, _FOLDER)
@@ -65,7 +65,7 @@ def scratch_folder(kind: str) -> Iterator[Path]:
 
 
 def clear_abandoned(kind: str) -> None:
-    """Remove the scratch folders of this user whose processes were killed before they could."""
+    """Remove this user's scratch folders that killed processes left behind."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_NAME}{kind}-*"):
         with suppress(OSError):
             if _abandoned(folder):
@@ -86,8 +86,8 @@ def _abandoned(folder: Path) -> bool:
     return True
 
 
-class _Emptying:
-    """Removes everything in an open folder, until a point of the monotonic clock."""
+class _FolderRemoval:
+    """Removes everything in an open folder, until a deadline on the monotonic clock."""
 
     def __init__(self, folder: int, until: float):
         self._folder = folder
@@ -96,7 +96,7 @@ class _Emptying:
         self._removed = 0
 
     def run(self) -> None:
-        """Raise ``OSError`` where something cannot be removed, or not in time."""
+        """Remove everything; raises ``OSError`` if something cannot be removed in time."""
         while True:
             before, failed = self._removed, None
             with os.scandir(self._folder) as entries:
@@ -128,7 +128,7 @@ class _Emptying:
         self._count()
 
     def _take(self, entry: os.DirEntry[str], parent: int) -> None:
-        """Remove a file of a folder within; move a folder up, where a later pass comes upon it."""
+        """Remove a file of a nested folder; move a folder up, for a later pass."""
         if not entry.is_dir(follow_symlinks=False):
             self._unlink(entry, parent)
             return

@@ -1,6 +1,6 @@
-"""Settings that hold a secret are refused: settings end in the run folder, in trackers and in printed commands.
+"""Refuses settings that hold a secret, because settings are written to run folders, trackers and printed commands.
 
-A secret belongs into an environment variable that a setting names.
+A secret belongs in an environment variable; a setting names the variable.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NAMES_OF_VARIABLES = "headers_from_env"
 
 
 def refuse_secrets(settings: Mapping[str, object]) -> None:
-    """Raise ``ConfigError`` naming the first setting that holds a secret, and not the secret."""
+    """Raise ``ConfigError`` that names the first setting with a secret, without the secret."""
     for path, why in _found(settings, ""):
         header = path.rpartition(".")[2] if "extra_headers" in path else "HEADER"
         raise ConfigError(
@@ -26,7 +26,7 @@ def refuse_secrets(settings: Mapping[str, object]) -> None:
 
 
 def refuse_secret_arguments(arguments: Iterable[str]) -> None:
-    """Do the same for settings of a command line (``name=value``), before anything is made of them."""
+    """Check the settings of a command line (``name=value``) in the same way."""
     for argument in arguments:
         name, _, value = argument.partition("=")
         try:

@@ -1,8 +1,8 @@
-"""Settings checked by annotation: a part of a run is built from plain values that fit its constructor's types.
+"""Builds the parts of a run from settings, and checks these by the constructors' type annotations.
 
-A constructor says what a setting may be by its annotation, such as ``Count`` or ``Literal["on", "off"]``. ``build``
-checks the values, the names and what is missing before it calls the constructor, so that a wrong setting is refused
-by the name under which the user wrote it, wherever in the configuration the part stands.
+A constructor's annotation says what a setting may be, such as ``Count`` or ``Literal["on", "off"]``. ``build`` checks
+names, values and missing settings before it calls the constructor. Its errors name a setting by its full path in the
+configuration.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ace_bench.core.errors import ConfigError, SettingError
 
 _TARGET = "_target_"
 _LARGEST = 10**12
-"""No setting is a number beyond this, and the libraries that get them hold no larger ones."""
+"""Largest number that a setting may be; the libraries that get them cannot handle larger ones."""
 _SHOWN = 80
-"""Most characters of a wrong value that a message repeats."""
+"""Most characters of a wrong value in a message."""
 
 Whole = Annotated[int, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=1)]
@@ -42,10 +42,10 @@ Text = Annotated[str, Meta(min_length=1)]
 
 
 def build(node: Any, path: str, **parts: Any) -> Any:
-    """Return the part that a node of a configuration describes: its ``_target_``, called with its settings.
+    """Build the part that a node of a configuration describes: its ``_target_``, called with its settings.
 
-    ``node`` is plain (mappings, lists, scalars) and ``path`` is where it stands. ``parts`` are further arguments that
-    are no settings. Nested nodes are built first. Raises ``ConfigError`` by the name of the wrong setting.
+    ``node`` consists of mappings, lists and scalars; ``path`` is its place in the configuration. ``parts`` are further
+    arguments that are not settings. Nested nodes are built first. Raises ``ConfigError`` that names the wrong setting.
     """
     if not isinstance(node, Mapping) or not isinstance(node.get(_TARGET), str):
         raise ConfigError(f"{path}{_given(node)} must be a group of settings with a {_TARGET}, as in configs/")
@@ -57,7 +57,7 @@ def build(node: Any, path: str, **parts: Any) -> Any:
 
 
 def make_part(make: Callable[..., Any], settings: Mapping[str, Any], path: str, **parts: Any) -> Any:
-    """Call a constructor with settings that fit its annotations; ``path`` is "" for the top of a configuration."""
+    """Check settings against a constructor's annotations and call it; ``path`` is "" for the top level."""
     inside = f"{path}." if path else ""
     known = {name: one for name, one in _parameters(make).items() if name not in parts}
     for name in settings:
@@ -76,7 +76,7 @@ def make_part(make: Callable[..., Any], settings: Mapping[str, Any], path: str, 
 
 @contextmanager
 def settings_of(path: str) -> Iterator[None]:
-    """Within it a ``SettingError`` becomes a ``ConfigError`` that says where the part with that setting stands."""
+    """Turn a ``SettingError`` into a ``ConfigError`` that names the setting by its full path."""
     try:
         yield
     except SettingError as error:
@@ -84,7 +84,7 @@ def settings_of(path: str) -> Iterator[None]:
 
 
 def check(value: Any, kind: Any, path: str) -> None:
-    """Raise ``ConfigError`` unless a value fits an annotation."""
+    """Raise ``ConfigError`` if a value does not fit an annotation."""
     if isinstance(value, int | float) and abs(value) > _LARGEST and not math.isinf(value):
         raise ConfigError(f"{path}{_given(value)} is larger than any number that can be used")
     if not _fits(value, kind):
@@ -92,7 +92,7 @@ def check(value: Any, kind: Any, path: str) -> None:
 
 
 def _value(value: Any, kind: Any, path: str) -> Any:
-    """Return a setting's value as its constructor takes it: nodes become parts, everything else is checked."""
+    """Return the value for a constructor: nodes with a target are built, everything else is checked."""
     if isinstance(value, Mapping):
         if _TARGET in value:
             return build(value, path)
@@ -104,11 +104,11 @@ def _value(value: Any, kind: Any, path: str) -> Any:
 
 
 def _parameters(make: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return what a constructor takes; ``**rest: Annotated[Any, Class]`` takes what that class does."""
+    """Return a constructor's parameters; ``**rest: Annotated[Any, Class]`` stands for those of ``Class``."""
     found: dict[str, inspect.Parameter] = {}
     try:
         signature = inspect.signature(make, eval_str=True)
-    except NameError:  # a type that is imported for checkers only: its settings go unchecked
+    except NameError:  # a type that is imported for type checkers only: these settings are not checked
         signature = inspect.signature(make)
     for name, parameter in signature.parameters.items():
         if parameter.kind is not parameter.VAR_KEYWORD:
@@ -116,13 +116,13 @@ def _parameters(make: Callable[..., Any]) -> dict[str, inspect.Parameter]:
         elif get_origin(parameter.annotation) is Annotated:
             made = get_args(parameter.annotation)[1]
             rest = _parameters(made)
-            if not dataclasses.is_dataclass(made):  # a constructor that fills some of them in itself
+            if not dataclasses.is_dataclass(made):  # the constructor sets some of them itself
                 rest = {key: one.replace(default=None) for key, one in rest.items()}
             found = {**rest, **found}
     return found
 
 
-def _fits(value: Any, kind: Any) -> bool:  # noqa: PLR0911 - one line a kind of annotation
+def _fits(value: Any, kind: Any) -> bool:  # noqa: PLR0911 - one line per kind of annotation
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return _fits(value, arguments[0]) and all(_within(value, one) for one in arguments[1:])
@@ -156,7 +156,7 @@ def _within(value: Any, bounds: Meta) -> bool:
 
 
 def describe(kind: Any) -> str:  # noqa: PLR0911 - one line a kind of annotation
-    """Say in words what an annotation allows."""
+    """Describe the values that an annotation allows."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
         bounds: Meta = arguments[1]
@@ -187,7 +187,7 @@ def _bounds_in_words(bounds: Meta) -> str:
 
 
 def _given(value: Any) -> str:
-    """Return ``=value`` as a user writes it on the command line, cut where it is long."""
+    """Return ``=value`` as on the command line; a long value is cut."""
     text = _written(value)
     return f"={text if len(text) <= _SHOWN else text[:_SHOWN] + '...'}"
 

@@ -22,8 +22,8 @@ def bootstrap_interval(
 ) -> tuple[float, float] | None:
     """Percentile bootstrap over ``items``; ``None`` for fewer than two sampling units.
 
-    The items of one ``group`` are drawn together, as they depend on each other; one without a group ("") is a unit of
-    its own. The statistic must not look at groups itself: a group that is drawn twice is handed to it twice.
+    The items of one ``group`` are drawn together, since they depend on each other; an item without a group ("") is its
+    own unit. The statistic must not use groups itself: it gets a group twice that is drawn twice.
     """
     units = clusters(items, group)
     if len(units) < 2:
@@ -35,7 +35,7 @@ def bootstrap_interval(
 
 
 def clusters(items: Iterable[T], group: Callable[[T], str]) -> list[list[T]]:
-    """Put the items of each group together, in order of first appearance; without a group ("") each stands alone."""
+    """Group items, in order of first appearance; an item without a group ("") is a group of its own."""
     found: dict[str | int, list[T]] = {}
     for place, item in enumerate(items):
         found.setdefault(group(item) or place, []).append(item)

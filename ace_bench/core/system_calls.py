@@ -1,11 +1,10 @@
-"""A filter that lets a process make only the system calls it needs (seccomp, Linux on x86_64 and aarch64).
+"""A filter that allows only the system calls that a process needs (seccomp, Linux on x86_64 and aarch64).
 
-Landlock decides which files can be reached; it says nothing about sockets that lie in the file system, processes,
-signals, permissions, keyrings or shared memory. This filter works the other way round: what is not listed here is
-refused. Above all there are no new processes, programs and sockets. A process that cannot multiply has one address
-space, which a resource limit bounds, and ends when it is killed.
+Landlock restricts access to files, but not to sockets in the file system, processes, signals, permissions, keyrings or
+shared memory. This filter refuses every call that is not listed here, above all new processes, programs and sockets. A
+process that cannot start others has one address space, which a resource limit bounds, and killing it ends everything.
 
-This module needs nothing but the standard library: processes of other interpreters import it, too.
+This module uses only the standard library, because processes of other interpreters import it too.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 _ALLOWED = (
-    # Files and folders: which ones, Landlock decides.
+    # Files and folders; Landlock restricts which ones.
     """
     read:0:63 write:1:64 readv:19:65 writev:20:66 pread64:17:67 pwrite64:18:68 preadv:295:69 pwritev:296:70
     preadv2:327:286 pwritev2:328:287 close:3:57 close_range:436:436 lseek:8:62 stat:4:- fstat:5:80 lstat:6:-
@@ -29,7 +28,7 @@ _ALLOWED = (
     fadvise64:221:223 fsync:74:82 fdatasync:75:83 sendfile:40:71 copy_file_range:326:285 dup:32:23 dup2:33:-
     dup3:292:24 flock:73:32
     """,
-    # Waiting, and talking through what is open already.
+    # Waiting, and communication over what is already open.
     """
     pipe:22:- pipe2:293:59 eventfd:284:- eventfd2:290:19 poll:7:- ppoll:271:73 select:23:- pselect6:270:72
     epoll_create:213:- epoll_create1:291:20 epoll_ctl:233:21 epoll_wait:232:- epoll_pwait:281:22
@@ -37,21 +36,21 @@ _ALLOWED = (
     accept:43:202 accept4:288:242 sendto:44:206 recvfrom:45:207 sendmsg:46:211 recvmsg:47:212 shutdown:48:210
     getsockname:51:204 getpeername:52:205 getsockopt:55:209
     """,
-    # Memory and threads of this process.
+    # Memory and threads of this process
     """
     mmap:9:222 munmap:11:215 mprotect:10:226 mremap:25:216 madvise:28:233 brk:12:214 msync:26:227
     set_robust_list:273:99 rseq:334:293 set_tid_address:218:96 futex:202:98
     futex_waitv:449:449 sched_yield:24:124 exit:60:93 exit_group:231:94 wait4:61:260 waitid:247:95
     restart_syscall:219:128
     """,
-    # Signals to itself, and time.
+    # Signals to itself, and time
     """
     rt_sigaction:13:134 rt_sigprocmask:14:135 rt_sigreturn:15:139 rt_sigtimedwait:128:137 rt_sigpending:127:136
     rt_sigsuspend:130:133 sigaltstack:131:132 pause:34:- alarm:37:- setitimer:38:103 getitimer:36:102
     nanosleep:35:101 clock_nanosleep:230:115 clock_gettime:228:113 clock_getres:229:114 gettimeofday:96:169
     time:201:- times:100:153
     """,
-    # Questions about itself and the system.
+    # Information about itself and the system
     """
     getpid:39:172 gettid:186:178 getppid:110:173 getpgrp:111:- getpgid:121:155 getsid:124:156 getuid:102:174
     geteuid:107:175 getgid:104:176 getegid:108:177 getresuid:118:148 getresgid:120:150 getgroups:115:158
@@ -65,9 +64,9 @@ _ALLOWED = (
 _PRETENDED = """
     chmod:90:- fchmod:91:52 fchmodat:268:53 utime:132:- utimes:235:- futimesat:261:- utimensat:280:88
 """
-"""Calls that do nothing and say that they did: libraries copy files with their modes and times.
+"""Calls that do nothing and report success, because libraries copy files with their modes and times.
 
-Landlock does not restrict them, and they would reach files outside of the process's own folder.
+Landlock does not restrict them, and they would change files outside the process's folder.
 """
 
 _UNSUPPORTED = """
@@ -85,20 +84,20 @@ _PRLIMIT, _SOCKETPAIR = (302, 261), (53, 199)
 _CLONE_THREAD = 0x00010000
 _CLONE_NAMESPACES = 0x7E020000
 _OPEN_MODES = (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_TRUNC | os.O_WRONLY, os.O_TRUNC | os.O_RDWR)
-"""Not read-only and cut to nothing: before its version 3, Landlock takes that for reading."""
+"""Without read-only with truncation: before version 3, Landlock treats that as reading."""
 _FCNTLS = (*range(8), 36, 37, 38, 1030, 1032)
-"""Copies, flags and locks; not the ones by which a file sends signals to others, nor leases and notices."""
+"""Copies, flags and locks; not signals to other processes, leases and notifications."""
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 """TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
 _PRCTLS = (15, 16)
 """PR_SET_NAME and PR_GET_NAME, as threads use them."""
 _SIGNALS = tuple(number for number in range(65) if number != 9)
-"""All but SIGKILL: a process that dies of that was killed by someone else."""
+"""All but SIGKILL: a process that dies of SIGKILL was then killed by another process."""
 
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 """Column in the tables, and the kernel's name for the machine (AUDIT_ARCH)."""
 _FIRST_NEW = 424
-"""From here on numbers are the same on all machines, and libraries fall back on older calls where ENOSYS comes."""
+"""From this number on, calls have equal numbers on all machines; libraries fall back to older calls on ENOSYS."""
 
 _LOAD, _AND, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
 _ALLOW, _REFUSE, _KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
@@ -117,7 +116,7 @@ _Number = tuple[int | None, int | None]
 
 @dataclass(frozen=True)
 class _Only:
-    """Allows a call where 32 bits of an argument, masked, are one of ``values``; ``high`` means the upper half."""
+    """Allows a call if 32 masked bits of an argument are one of ``values``; ``high`` selects the upper half."""
 
     argument: int
     values: Sequence[int]
@@ -126,7 +125,7 @@ class _Only:
 
 
 def restrict_calls() -> bool:
-    """Restrict this process and all its threads to come, for good; return whether this kernel and machine allow it.
+    """Restrict this process and its later threads for good; return whether kernel and machine support it.
 
     The process must have one thread, and must not be able to gain privileges (PR_SET_NO_NEW_PRIVS).
     """
@@ -151,7 +150,7 @@ def _conditional(pid: int) -> dict[_Number, tuple[_Only, ...]]:
         _PRCTL: (_Only(0, _PRCTLS),),
         _KILL: (_Only(0, (pid,)), _Only(1, _SIGNALS)),
         _TGKILL: (_Only(0, (pid,)), _Only(2, _SIGNALS)),
-        _PRLIMIT: (_Only(0, (0, pid)), _Only(2, (0,)), _Only(2, (0,), high=True)),  # look, but change nothing
+        _PRLIMIT: (_Only(0, (0, pid)), _Only(2, (0,)), _Only(2, (0,), high=True)),  # read only
         _SOCKETPAIR: (_Only(0, (1,)), _Only(1, (1,), 0xF)),  # two connected ends: datagrams could go elsewhere
     }
 
@@ -180,7 +179,7 @@ def _program(machine: str, pid: int) -> list[_Instruction]:
 
 
 def _check(condition: _Only) -> Iterator[_Instruction]:
-    """Go on behind these instructions where the condition holds, refuse the call where it does not."""
+    """Yield instructions that continue after themselves if the condition holds and refuse the call otherwise."""
     yield _LOAD, 0, 0, _ARGUMENTS_AT + 8 * condition.argument + 4 * condition.high
     yield _AND, 0, 0, condition.mask
     left = len(condition.values)

@@ -16,19 +16,19 @@ class Session(Protocol):
 
     @property
     def finished(self) -> bool:
-        """Whether the environment takes no more actions because the attempt declared itself complete."""
+        """Whether the agent has declared the task complete, so that the environment takes no more actions."""
         ...
 
     def step(self, action: str) -> str:
         """Run one action and return what the environment shows.
 
-        Raises ``RolloutFault``: owner ``model`` where the task takes no actions, owner ``task`` where the environment
-        itself broke, which gives the rollout a second try.
+        Raises ``RolloutFault`` with owner ``model`` if the task takes no actions, or with owner ``task`` if the
+        environment broke; then the rollout is attempted once more.
         """
         ...
 
     def grade(self, answer: str | None) -> Grade:
-        """Grade the final answer; ``None`` (no answer, or a fault) grades as wrong with full weight."""
+        """Grade the final answer; ``None`` (no answer, or a fault) counts as wrong with full weight."""
         ...
 
 
@@ -37,11 +37,11 @@ class Task(Protocol):
 
     name: str
     prompt_group: str
-    """Which shared prompts fit: ``prompts/<set>/<name>/`` comes first, then ``prompts/<set>/<prompt_group>/``."""
+    """Folder of shared prompts: ``prompts/<set>/<name>/`` comes first, then ``prompts/<set>/<prompt_group>/``."""
     headline: str
-    """The key of ``score`` that stands for the task in tables."""
+    """The key of ``score`` that tables show."""
     source: str
-    """``real`` or ``sample``: what data the scores are about."""
+    """``real`` or ``sample`` data."""
     checksums: Mapping[str, str]
     """SHA-256 of every data file read, by file name."""
     sections: tuple[str, ...]
@@ -56,7 +56,7 @@ class Task(Protocol):
         ...
 
     def forfeit(self, sample: Sample) -> Grade:
-        """Grade a sample whose session could not even be opened: wrong, with full weight."""
+        """Grade a sample whose session could not be opened: wrong, with full weight."""
         ...
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
@@ -76,5 +76,5 @@ class Judged(Protocol):
         ...
 
     def judge(self, sample: Sample, answer: str | None, grade: Grade, prompts: Prompts, lm: Lm) -> Grade:
-        """Complete a session's grade with a verdict; raises ``RolloutFault``, which leaves the grade as it was."""
+        """Add a verdict to a session's grade; raises ``RolloutFault``, and the grade then stays as it was."""
         ...

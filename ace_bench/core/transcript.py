@@ -1,4 +1,4 @@
-"""The steps of an agent as text, for those who study them."""
+"""The steps of an agent as text for prompts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ NO_STEPS = "(none)"
 LEFT_OUT = "(left out)"
 
 
-def more_hidden(hidden: int, total: int) -> int | None:
-    """Say how many of ``total`` outputs to hide next: a quarter of those still shown, but never the newest.
+def next_hidden(hidden: int, total: int) -> int | None:
+    """Return how many of ``total`` outputs to hide next: a quarter more of those still shown, never the newest.
 
-    ``None`` where only the newest is left. A quarter at a time, because each change at the front of a prompt costs
-    its whole reuse.
+    ``None`` if only the newest is left. It is a quarter at a time, because every change at the front of a prompt
+    makes its cached prefix useless.
     """
     left = total - 1 - hidden
     return hidden + max(1, left // 4) if left > 0 else None
@@ -22,7 +22,7 @@ def more_hidden(hidden: int, total: int) -> int | None:
 
 @dataclass(frozen=True)
 class Transcript:
-    """Steps one after the other; the outputs of the first ``hidden`` ones are left out."""
+    """The steps in order; the outputs of the first ``hidden`` ones are left out."""
 
     turns: tuple[Turn, ...]
     hidden: int = 0
@@ -33,8 +33,8 @@ class Transcript:
         return len(self.turns) - self.hidden
 
     def shrink(self) -> Transcript | None:
-        """Return a version without the oldest outputs; the newest stays."""
-        hidden = more_hidden(self.hidden, len(self.turns))
+        """Return a version without more of the oldest outputs; the newest stays."""
+        hidden = next_hidden(self.hidden, len(self.turns))
         return None if hidden is None else replace(self, hidden=hidden)
 
     @property

@@ -14,14 +14,14 @@ Record = Mapping[str, Any]
 
 
 class Stage(StrEnum):
-    """When a call or rollout happened: every one belongs to exactly one stage."""
+    """The stage of a call or rollout; each belongs to exactly one."""
 
     ADAPT = "adapt"
     EVALUATE = "evaluate"
 
 
 class Labels(StrEnum):
-    """What adaptation may see of the truth (paper: the "GT labels" column)."""
+    """What adaptation may see of grades and gold answers (paper: the "GT labels" column)."""
 
     GOLD = "gold"
     CORRECTNESS = "correctness"
@@ -30,10 +30,10 @@ class Labels(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """One question. ``inputs`` are the fields prompts may show; the gold answer is never among them.
+    """One question. ``inputs`` are the fields that prompts may show; the gold answer is never among them.
 
-    Inputs by convention: ``background`` (text shared by all samples of the task, may be empty) and
-    ``question`` (this sample's own text).
+    By convention they are ``background`` (text shared by all samples of the task, may be empty) and ``question``
+    (the sample's own text).
     """
 
     id: str
@@ -43,13 +43,13 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class Grade:
-    """The whole truth about one answer, as a session knows it; a method never sees this.
+    """All that a session knows about one answer; a method never sees it.
 
-    ``score`` is the share of the sample's points in [0, 1], ``correct`` is the sample-level verdict,
-    ``observed`` what the environment itself shows without any label (execution output; may be empty),
-    ``gold`` the reference answer as text, ``report`` what graders write beside it, such as the result of each unit
-    test, ``detail`` task-specific numbers that ``Task.score`` sums up. Samples of one ``group`` (AppWorld: scenario)
-    depend on each other, so intervals resample them together; "" is a group of its own for each sample.
+    ``score`` is the share of the sample's points in [0, 1] and ``correct`` the verdict on the whole sample.
+    ``observed`` is what the environment shows without labels (execution output; may be empty), ``gold`` the reference
+    answer as text, ``report`` the grader's report, such as the result of each unit test, and ``detail`` holds the
+    numbers that ``Task.score`` sums up. Samples of one ``group`` (AppWorld: scenario) depend on each other, so
+    intervals resample them together; a sample with the group "" is its own group.
     """
 
     score: float
@@ -65,7 +65,7 @@ class Grade:
 class Feedback:
     """What adaptation may see of a rollout's grade; ``None`` means withheld.
 
-    ``score`` is the share of the sample's points where the gold answer is shown, else 1.0 or 0.0 by the verdict.
+    ``score`` is the share of the sample's points if the gold answer is shown, else 1.0 or 0.0 by the verdict.
     """
 
     correct: bool | None
@@ -84,7 +84,7 @@ class Message:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """Tokens and dollars of one or many calls; ``None`` is unknown, which is not zero."""
+    """Tokens and dollars of one or many calls; ``None`` means unknown, not zero."""
 
     prompt: int | None = None
     completion: int | None = None
@@ -92,7 +92,7 @@ class Usage:
     usd: float | None = None
 
     def __add__(self, other: Usage) -> Usage:
-        """Sum field by field; a sum with an unknown part is unknown."""
+        """Sum field by field; a sum with an unknown term is unknown."""
         return Usage(
             prompt=_sum(self.prompt, other.prompt),
             completion=_sum(self.completion, other.completion),
@@ -106,15 +106,15 @@ def _sum(a: _Number | None, b: _Number | None) -> _Number | None:
 
 
 NO_USAGE = Usage(prompt=0, completion=0, cached=0, usd=0.0)
-"""The neutral element of addition: the usage of no call at all."""
+"""The usage of no calls: the neutral element of addition."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
     """A backbone's reply.
 
-    ``seconds`` is the latency of the attempt that was answered, ``waited`` all the time that went into failed
-    attempts and pauses before it, ``retries`` the number of those attempts.
+    ``seconds`` is the latency of the successful request, ``waited`` the time lost to failed requests and pauses before
+    it, and ``retries`` the number of failed requests.
     """
 
     text: str
@@ -136,7 +136,7 @@ class CacheCounters:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """What one tiny call found out about a backbone: facts in words, such as "model: Qwen3-0.6B", for the console."""
+    """What one tiny call shows about a backbone: facts for the console, such as "model: Qwen3-0.6B"."""
 
     facts: Mapping[str, str]
     usage: Usage
@@ -146,8 +146,8 @@ class Probe:
 class Fault:
     """Why something failed and whose fault it is: ``model``, ``task``, ``backbone`` or ``harness``.
 
-    The owner ``backbone`` means that there is no answer at all. A prompt that is too long for the model is a fault of
-    the ``model``: asked again, it would be too long again.
+    The owner ``backbone`` means that there was no answer. A prompt that is too long is a fault of the ``model``, since
+    a retry would fail again.
     """
 
     owner: str
@@ -156,16 +156,16 @@ class Fault:
 
     @property
     def unanswered(self) -> bool:
-        """Whether the backbone gave no answer, so that nothing is known about the model."""
+        """Whether the backbone gave no answer, which says nothing about the model."""
         return self.owner == "backbone"
 
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratorSpec:
-    """How a method wants samples put to the model: which template, and in what form the reply comes.
+    """How a method asks the generator: the template, and the format of the reply.
 
-    ``json`` is one object, ``text`` the answer and nothing else, ``tagged`` any text with the answer between answer
-    tags. A tagged reply may ask for code to be run, ``code_runs`` times in an attempt.
+    ``json`` is one object, ``text`` the answer alone, ``tagged`` any text with the answer between answer tags. A tagged
+    reply may ask for code to be run, at most ``code_runs`` times in an attempt.
     """
 
     template: str
@@ -175,7 +175,7 @@ class GeneratorSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """One step of an agent: what it thought and did ("" where it did nothing), and what the environment answered."""
+    """One step of an agent: its thought, its action ("" for none) and the environment's output."""
 
     action: str
     observation: str
@@ -186,8 +186,8 @@ class Turn:
 class Attempt:
     """The agent's part of a rollout, before it is graded.
 
-    ``dropped`` counts items of the context that were left out because the prompt was too long for the backbone;
-    ``counters`` are an agent's own figures by name, such as its steps, which metrics sum up.
+    ``dropped`` counts items of the context that were left out because the prompt was too long for the backbone.
+    ``counters`` are figures of the agent by name, such as its steps; metrics sum them up.
     """
 
     answer: str | None
@@ -202,9 +202,8 @@ class Attempt:
 class Rollout:
     """One complete attempt at a sample under a context, as a method may see it.
 
-    ``key`` names the rollout within its run and is its backbone session id; ``trial`` counts repetitions on
-    the same sample (0 = the first rollout); ``cited`` holds the ids of the context items the agent says it used;
-    ``calls`` counts the requests it took; ``seconds`` is its wall time.
+    ``key`` names the rollout within its run and is the session id of its calls; ``trial`` numbers the rollouts of the
+    same sample from 0; ``calls`` counts its calls; ``seconds`` is its wall time.
     """
 
     key: str
@@ -220,7 +219,7 @@ class Rollout:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """Where adaptation stands: ``index`` counts steps over all epochs from 0, ``total`` is their number."""
+    """The position in adaptation: ``index`` counts the steps of all epochs from 0, ``total`` is their number."""
 
     index: int
     total: int
@@ -228,7 +227,7 @@ class Step:
 
 
 def reveal(grade: Grade, labels: Labels) -> Feedback:
-    """Reduce a grade to what ``labels`` lets adaptation see: the only place where truth becomes feedback."""
+    """Reduce a grade to what ``labels`` allows adaptation to see; nothing else makes feedback from a grade."""
     if labels is Labels.NONE:
         return Feedback(correct=None, message=grade.observed, gold=None)
     verdict = "The answer is correct." if grade.correct else "The answer is not correct."

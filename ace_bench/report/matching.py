@@ -8,7 +8,7 @@ from typing import Any
 
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.identity import deciding
+from ace_bench.core.identity import identity_settings
 from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.overrides import Compose, quoted, run_overrides
 from ace_bench.report.records import RunSummary
@@ -42,7 +42,9 @@ class Runs:
         key = (planned, seed, tuple(extra))
         if key not in self._found:
             overrides = self.overrides(planned, seed=seed, extra=extra)
-            self._found[key] = None if overrides is None else self._made_with(deciding(self._compose(overrides)), seed)
+            self._found[key] = (
+                None if overrides is None else self._made_with(identity_settings(self._compose(overrides)), seed)
+            )
         return self._found[key]
 
     def _made_with(self, settings: _Settings, seed: int) -> RunSummary | None:
@@ -69,7 +71,9 @@ def context_file(run: RunSummary, context: str) -> Path:
 def completed(run: RunSummary, compose: Compose) -> _Settings:
     """Return the settings that a run wrote, with today's defaults for those that its version did not have."""
     try:
-        return _filled(run.identity, deciding(compose([f"{group}={getattr(run, group)}" for group in _CHOSEN])))
+        return _filled(
+            run.identity, identity_settings(compose([f"{group}={getattr(run, group)}" for group in _CHOSEN]))
+        )
     except ConfigError:
         return run.identity  # of a method or task that is no longer there
 

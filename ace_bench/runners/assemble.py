@@ -14,7 +14,7 @@ from omegaconf.errors import OmegaConfBaseException
 from ace_bench.core.agent import Agent
 from ace_bench.core.backbones import Backbone, Priced
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.identity import RunIdentity, deciding
+from ace_bench.core.identity import RunIdentity, identity_settings
 from ace_bench.core.method import Method
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import prompt_folders
@@ -84,7 +84,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
     prompts = PromptSet(*_prompt_roots(config.prompts), task=task.name, prompt_group=task.prompt_group)
     prompts.require(chain.from_iterable(templates.values()))
     agent: Agent = _build(resolved, "agent", prompts=prompts, generator=method.generator)
-    identity = RunIdentity(settings=deciding(resolved), contents=_contents(task, prompts, backbones))
+    identity = RunIdentity(settings=identity_settings(resolved), contents=_contents(task, prompts, backbones))
     about = {
         **_names(choices),
         "roles": {role: backbone.name for role, backbone in backbones.items()},

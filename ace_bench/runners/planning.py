@@ -25,7 +25,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.identity import usual_embedder
+from ace_bench.core.identity import default_embedder
 
 _HYDRA = "hydra"
 
@@ -113,7 +113,7 @@ def settle_embedder(config: DictConfig) -> None:
         roles = config.get("roles")
         nodes = [config.get("backbone"), *(roles.values() if isinstance(roles, DictConfig) else ())]
         simulated = any(_is_simulated(node) for node in nodes if isinstance(node, DictConfig))
-        config.embedder = usual_embedder(simulated=simulated)
+        config.embedder = default_embedder(simulated=simulated)
 
 
 def _is_simulated(backbone: DictConfig) -> bool:

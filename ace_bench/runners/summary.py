@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ace_bench.core.confine import in_words
+from ace_bench.core.confine import describe_layers
 from ace_bench.runners.observers import compact, duration
 
 
@@ -46,7 +46,7 @@ def summary_table(metrics: Mapping[str, Any]) -> Table:
     if dropped:
         table.add_row("dropped from prompts", f"{dropped:,} context items: prompts were too long for the backbone")
     if (layers := metrics.get("confinement")) is not None:
-        table.add_row("code confined by", in_words(layers))
+        table.add_row("code confined by", describe_layers(layers))
     usd = metrics["usd"]["total"]
     table.add_row("dollars", "n/a" if usd is None else f"{usd:,.2f}")
     return table

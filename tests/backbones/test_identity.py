@@ -10,7 +10,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.identity import answering
+from ace_bench.core.identity import backbone_settings
 from ace_bench.core.settings import build
 from tests.launching import composed
 
@@ -68,7 +68,7 @@ def test_a_setting_tells_runs_apart_in_tables_where_it_does_in_their_folders(opt
                 found = identity(changed)
             except ConfigError:
                 continue  # not a value for this setting
-            assert (found != usual) == (answering(changed) != answering(settings)), (path, other)
+            assert (found != usual) == (backbone_settings(changed) != backbone_settings(settings)), (path, other)
             break
         else:
             not_tried.add(path[-1])

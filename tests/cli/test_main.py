@@ -7,7 +7,7 @@ from ace_bench.cli.main import COMMANDS, main, start
 
 @pytest.fixture(autouse=True)
 def _signals_stay_as_they_are(monkeypatch):
-    monkeypatch.setattr("ace_bench.cli.main.leave_at_signals", lambda: None)
+    monkeypatch.setattr("ace_bench.cli.main.exit_on_signals", lambda: None)
 
 
 def test_without_arguments_the_commands_are_listed(capsys):

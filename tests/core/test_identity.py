@@ -2,7 +2,7 @@
 
 import pytest
 
-from ace_bench.core.identity import RunIdentity, deciding
+from ace_bench.core.identity import RunIdentity, identity_settings
 
 CONFIG = {
     "task": {"_target_": "T", "data_dir": "somewhere", "source": "real"},
@@ -22,24 +22,24 @@ CONFIG = {
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"concurrency": 1}, {"roles": {"judge": None}}])
 def test_what_changes_no_answer_changes_no_identity(change):
-    assert deciding(CONFIG | change) == deciding(CONFIG)
+    assert identity_settings(CONFIG | change) == identity_settings(CONFIG)
     moved = CONFIG | {"task": CONFIG["task"] | {"data_dir": "elsewhere"}}
-    assert deciding(moved) == deciding(CONFIG)
+    assert identity_settings(moved) == identity_settings(CONFIG)
 
 
 def test_a_context_file_counts_by_its_content(tmp_path):
     def settings(name, content):
         (tmp_path / name).write_text(content)
-        return deciding(CONFIG | {"mode": {"_target_": "O", "context": str(tmp_path / name)}})
+        return identity_settings(CONFIG | {"mode": {"_target_": "O", "context": str(tmp_path / name)}})
 
     assert settings("a.json", "one") == settings("b.json", "one") != settings("a.json", "two")
-    missing = deciding(CONFIG | {"mode": {"_target_": "O", "context": "nowhere.json"}})
+    missing = identity_settings(CONFIG | {"mode": {"_target_": "O", "context": "nowhere.json"}})
     assert missing["mode"]["context"] == "nowhere.json"
 
 
 def test_the_digest_rests_on_settings_and_contents_but_not_on_the_name_of_a_prompt_set():
     def digest(change=(), **contents):
-        return RunIdentity(settings=deciding(CONFIG | dict(change)), contents={"data": "x", **contents}).digest
+        return RunIdentity(settings=identity_settings(CONFIG | dict(change)), contents={"data": "x", **contents}).digest
 
     assert digest() == digest({"prompts": "a/copy/of/default"})
     assert len({digest(), digest({"labels": "none"}), digest(data="y"), digest(prompts="z")}) == 4

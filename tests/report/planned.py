@@ -16,7 +16,7 @@ from pathlib import Path
 from omegaconf import OmegaConf
 from rich.console import Console
 
-from ace_bench.core.identity import RunIdentity, deciding
+from ace_bench.core.identity import RunIdentity, identity_settings
 from ace_bench.core.resources import config_folders
 from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.overrides import Compose
@@ -68,7 +68,7 @@ class Planner:
         (folder / "contexts").mkdir(parents=True)
         for context in ("tested", "before_fall", "after_fall"):
             (folder / "contexts" / f"{context}.json").write_text(f"{context} of {folder}")
-        identity = RunIdentity(settings=deciding(config), contents={"source": self._kind["source"]})
+        identity = RunIdentity(settings=identity_settings(config), contents={"source": self._kind["source"]})
         (folder / "identity.json").write_text(json.dumps(identity.dump()))
         (folder / "config.yaml").write_text(OmegaConf.to_yaml(OmegaConf.create(config)))
         (folder / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import ConfigError, DataError
-from ace_bench.core.identity import deciding, usual_embedder
+from ace_bench.core.identity import default_embedder, identity_settings
 from ace_bench.report.experiments import Experiments, Need, PlannedRun, load_experiments
 from ace_bench.report.matching import Runs
 from ace_bench.report.paper.tables import load_paper
@@ -145,7 +145,7 @@ def test_a_run_folder_holds_what_tables_compare_with_their_plan(tmp_path):
     scratch = Scratch(tmp_path)
     done = launch(tmp_path, *scratch.offline.overrides)
     written = json.loads((done.folder / "identity.json").read_text())
-    assert written["settings"] == deciding(compose([*scratch.offline.overrides, "backbone=embedded"]))
+    assert written["settings"] == identity_settings(compose([*scratch.offline.overrides, "backbone=embedded"]))
     assert done.metrics["digest"] == written["digest"]
     assert done.folder.parent.name == written["digest"][:12]
 
@@ -210,7 +210,7 @@ def test_only_runs_that_restate_a_default_are_taken_for_each_other():
     for name in EXPERIMENTS.by_name:
         for run in EXPERIMENTS.runs(name):
             if known(run) and not run.needs:
-                alike.setdefault(digest_of(deciding(compose(run.overrides))), set()).add(run)
+                alike.setdefault(digest_of(identity_settings(compose(run.overrides))), set()).add(run)
     for runs in alike.values():
         first, *others = runs
         for other in others:
@@ -231,7 +231,7 @@ def test_only_runs_that_restate_a_default_are_taken_for_each_other():
 )
 def test_quick_composition_is_hydras(overrides):
     config = composed(*overrides)[0]
-    config.embedder = usual_embedder(simulated=config.backbone.get("name") == "embedded")
+    config.embedder = default_embedder(simulated=config.backbone.get("name") == "embedded")
     assert compose(overrides) == OmegaConf.to_container(config, resolve=True)
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from ace_bench.cli.main import start
-from ace_bench.core.identity import deciding
+from ace_bench.core.identity import identity_settings
 from ace_bench.core.resources import config_folders
 from ace_bench.report.statistics import Point, compare, score_interval
 from ace_bench.report.tables.results_index import ResultsIndex, Wanted
@@ -159,7 +159,7 @@ def test_a_missing_run_shows_as_missing_with_the_command_that_makes_it(real):
     (gepa, _) = [words for words in commands if "method=gepa" in words and "task=finer" in words]
     assert gepa[-1] == f"results={real}"
     composed = SHARED.compose(gepa[2:-1])
-    assert deciding(composed) == deciding(SHARED.compose([*planned("2/gepa/finer").overrides, *REAL]))
+    assert identity_settings(composed) == identity_settings(SHARED.compose([*planned("2/gepa/finer").overrides, *REAL]))
 
 
 def test_a_run_that_waits_for_another_comes_after_it(tmp_path):

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from ace_bench.core.context import Context
 from ace_bench.core.prompt_limit import shrink
-from ace_bench.core.transcript import more_hidden
+from ace_bench.core.transcript import next_hidden
 from ace_bench.core.types import Message
 
 _TRIMMED_TO = 0.75
@@ -84,7 +84,7 @@ class Conversation:
 
     def shrink(self) -> Conversation | None:
         """Return it with less: without more of the oldest outputs or, where none is left, of the context."""
-        hidden = more_hidden(self.hidden, len(self.exchanges))
+        hidden = next_hidden(self.hidden, len(self.exchanges))
         if hidden is not None:
             return replace(self, hidden=hidden)
         context = shrink(self.context)

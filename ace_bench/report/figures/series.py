@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.identity import deciding
+from ace_bench.core.identity import identity_settings
 from ace_bench.report.evidence import Called, predictions, read_steps
 from ace_bench.report.figures.style import MOST, Look, looks
 from ace_bench.report.overrides import Compose
@@ -119,7 +119,7 @@ def _changes(run: RunSummary, compose: Compose) -> tuple[str, ...]:
     """Settings of method and mode that are not those of their YAML files, without the context's file name."""
     chosen = [f"method={run.method}", f"mode={run.mode}", f"task={run.task}", f"backbone={run.backbone}"]
     try:
-        usual = deciding(compose(chosen))
+        usual = identity_settings(compose(chosen))
     except ConfigError:
         return ()  # a method or task that is no longer there
     flat = {part: dict(_flat(part, usual[part])) for part in _PARTS}

@@ -8,7 +8,7 @@ from typing import Any
 
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.identity import deciding, usual_embedder
+from ace_bench.core.identity import default_embedder, identity_settings
 from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.matching import Runs, completed
 from ace_bench.report.overrides import (
@@ -85,13 +85,13 @@ class Selector:
 
     def _answers_alike(self, settings: Mapping[str, Any]) -> bool:
         """Whether a run's backbone is the chosen one reached in another way."""
-        chosen = deciding(self.compose(self._backbone_settings()))
+        chosen = identity_settings(self.compose(self._backbone_settings()))
         return bool(chosen["backbone"] == settings["backbone"])
 
     def _variant(self, run: RunSummary) -> Variant:
         settings = run.settings
         usual = self._usual_backbone(run, settings)
-        top = {"limit": None, "prompts": "default", "embedder": usual_embedder(simulated=run.simulated)}
+        top = {"limit": None, "prompts": "default", "embedder": default_embedder(simulated=run.simulated)}
         overrides = [
             f"backbone={run.backbone}",
             *_changes("backbone", settings["backbone"], usual),
@@ -137,10 +137,10 @@ class Selector:
         """Yield those overrides of a variant that can change an answer, in words."""
         settings = [setting for setting in map(read_setting, variant.overrides) if setting.path not in _NAMED]
         found: set[Setting] = set()
-        usual = [f"backbone={variant.backbone}", f"embedder={usual_embedder(simulated=variant.simulated)}"]
+        usual = [f"backbone={variant.backbone}", f"embedder={default_embedder(simulated=variant.simulated)}"]
         for plan in {kind_of(plan): plan for plan in self.plans}.values():
             bare, full = (
-                deciding(self.compose(run_overrides(plan, overrides, self.compose)))
+                identity_settings(self.compose(run_overrides(plan, overrides, self.compose)))
                 for overrides in (usual, variant.overrides)
             )
             found |= {

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ace_bench.core.digest import digest_of
-from ace_bench.core.identity import deciding
+from ace_bench.core.identity import identity_settings
 from ace_bench.core.program import command_line
 from ace_bench.report.departures import departures
 from ace_bench.report.experiments import PlannedRun
@@ -103,7 +103,7 @@ class Selection:
         return self._departures[key]
 
     def _planned(self, planned: PlannedRun, extra: Sequence[str]) -> Mapping[str, Any]:
-        return deciding(self._compose(run_overrides(planned, extra, self._compose)))
+        return identity_settings(self._compose(run_overrides(planned, extra, self._compose)))
 
     def missing(self, planned: PlannedRun, results: Path) -> Iterator[str]:
         """Commands that make what is missing of a planned run, by seed."""

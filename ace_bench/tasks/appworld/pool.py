@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from ace_bench.core.confine import in_words, lacking
+from ace_bench.core.confine import describe_layers, missing_layers
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.scratch import clear, clear_abandoned, scratch_folder
 from ace_bench.tasks.appworld.engine import EngineSettings
@@ -51,8 +51,8 @@ class Pool:
     def describe(self, say: Say) -> None:
         """Report what confines the server that was started last."""
         layers = self.layers or ()
-        say(f"AppWorld: agent code is confined by: {in_words(layers)}. See docs/tasks/appworld.md")
-        if missing := lacking(layers):
+        say(f"AppWorld: agent code is confined by: {describe_layers(layers)}. See docs/tasks/appworld.md")
+        if missing := missing_layers(layers):
             say(f"AppWorld: agent code can do what you can do (task.confinement=none): {missing}")
 
     def server(self, task: str) -> Server:
@@ -61,7 +61,7 @@ class Pool:
         Raises ``RolloutFault`` where that fails, ``ConfigError`` where all do, or where this machine cannot confine it.
         """
         server = self._started().servers.start(task)
-        if self._confined and (missing := lacking(server.layers)):
+        if self._confined and (missing := missing_layers(server.layers)):
             server.close()
             raise ConfigError(
                 f"this machine cannot confine what agents run: {missing}; use another machine (docs/tasks/appworld.md "

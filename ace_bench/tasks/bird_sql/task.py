@@ -31,7 +31,7 @@ from typing import Annotated, Literal, get_args
 from msgspec import Meta
 
 from ace_bench.core.backbones import Lm
-from ace_bench.core.confine import in_words
+from ace_bench.core.confine import describe_layers
 from ace_bench.core.errors import ConfigError, RolloutFault, SettingError
 from ace_bench.core.prompts import Prompts
 from ace_bench.core.settings import Text
@@ -140,7 +140,8 @@ class BirdSql(AnswerTask):
             self._workers.check()
         except RolloutFault as error:
             raise ConfigError(error.fault.message) from error
-        say(f"bird_sql: up to {self._limits.timeout:g} s a query; confined by: {in_words(self.confinement or ())}")
+        layers = describe_layers(self.confinement or ())
+        say(f"bird_sql: up to {self._limits.timeout:g} s a query; confined by: {layers}")
 
     @property
     def confinement(self) -> Sequence[str] | None:
