@@ -6,7 +6,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from ace_bench.core.backbones import Backbone
 from ace_bench.core.errors import BudgetExhausted, CallLost, RolloutFault
@@ -31,6 +30,21 @@ class Caller:
     role: str
     session: str
     repeats: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Call:
+    """One call: ``repetition`` counts how often it was made before."""
+
+    name: str
+    repetition: int
+    backbone: Backbone
+    request: PreparedRequest
+    stage: Stage
+
+    @property
+    def id(self) -> str:
+        return f"{self.name}/{self.repetition}"
 
 
 class CallGateway:
@@ -68,31 +82,18 @@ class CallGateway:
     def complete(
         self, backbone: Backbone, messages: Sequence[Message], caller: Caller, schema: Record | None
     ) -> Completion:
-        """Return the recorded reply of this call, or make it and record it."""
-        settings = {"backbone": backbone.name, **backbone.identity, "seed": self._seed}
-        request = self._calls.prepare(caller.session, caller.role, messages, schema=schema, settings=settings)
-        name = request.name
-        with self._lock:
-            repetition = self._seen[name]
-            self._seen[name] += caller.repeats
-        call_id = f"{name}/{repetition}"
-        known = self._calls.find(call_id)
-        if known is not None and self.faults.is_answer(known.fault):
-            if known.fault is not None:
-                raise RolloutFault(known.fault)
-            return known.completion
-        pay = partial(self._pay, call_id, backbone, request, caller.stage)
+        """Return the recorded reply of this call, or make it and record it.
+
+        Raises ``RolloutFault`` where the answer is a fault, ``CallLost`` where there is no answer, ``BudgetExhausted``,
+        and whatever ``stop`` raises.
+        """
+        call = self._prepare(backbone, messages, caller, schema)
+        recorded = self._recorded(call)
+        if recorded is not None:
+            return recorded
         if self._responses is None:
-            return pay()
-        key = response_key(backbone.identity, request.messages, schema=schema, seed=self._seed, repetition=repetition)
-        with self._responses.claimed(key, self._stop.check):
-            shared = self._responses.find(key)
-            if shared is not None:
-                self._calls.add(call_id, PaidReply(completion=shared), stage=caller.stage, request=request)
-                return shared
-            completion = pay()
-            self._responses.add(key, completion)
-            return completion
+            return self._pay(call)
+        return self._cached_or_paid(call, self._responses)
 
     def replay(self, session: str) -> None:
         """Let a session start over: prompts it sent before get their recorded replies."""
@@ -105,37 +106,79 @@ class CallGateway:
         with self._lock:
             self._seen.clear()
 
-    def _pay(self, call_id: str, backbone: Backbone, request: PreparedRequest, stage: Stage) -> Completion:
+    def _prepare(self, backbone: Backbone, messages: Sequence[Message], caller: Caller, schema: Record | None) -> _Call:
+        """Name a call and count how often it was made before."""
+        settings = {"backbone": backbone.name, **backbone.identity, "seed": self._seed}
+        request = self._calls.prepare(caller.session, caller.role, messages, schema=schema, settings=settings)
+        name = request.name
+        with self._lock:
+            repetition = self._seen[name]
+            self._seen[name] += caller.repeats
+        return _Call(name=name, repetition=repetition, backbone=backbone, request=request, stage=caller.stage)
+
+    def _recorded(self, call: _Call) -> Completion | None:
+        """Return what an earlier process of this run got for a call; raises ``RolloutFault`` where that is a fault."""
+        known = self._calls.find(call.id)
+        if known is None or not self.faults.is_answer(known.fault):
+            return None
+        if known.fault is not None:
+            raise RolloutFault(known.fault)
+        return known.completion
+
+    def _cached_or_paid(self, call: _Call, responses: Responses) -> Completion:
+        """Return the reply that any run got for a call, or make it while other runs wait for its reply."""
+        request = call.request
+        key = response_key(
+            call.backbone.identity,
+            request.messages,
+            schema=request.schema,
+            seed=self._seed,
+            repetition=call.repetition,
+        )
+        with responses.claimed(key, self._stop.check):
+            cached = responses.find(key)
+            if cached is not None:
+                self._record(call, PaidReply(completion=cached))
+                return cached
+            completion = self._pay(call)
+            responses.add(key, completion)
+            return completion
+
+    def _pay(self, call: _Call) -> Completion:
         """Make a call within the budget."""
         self._admit()
         try:
-            return self._ask(call_id, backbone, request, stage)
+            return self._ask(call)
         finally:
             with self._lock:
                 self._under_way -= 1
 
-    def _ask(self, call_id: str, backbone: Backbone, request: PreparedRequest, stage: Stage) -> Completion:
+    def _ask(self, call: _Call) -> Completion:
         """Make a call and record what it cost, whatever comes of it."""
-        add = partial(self._calls.add, call_id, stage=stage, request=request)
+        request = call.request
         try:
-            reply = backbone.complete(
+            reply = call.backbone.complete(
                 request.messages, role=request.role, session=request.session, schema=request.schema
             )
         except RolloutFault as error:
             if error.paid is not None:
-                add(PaidReply(completion=_clean(error.paid), fault=error.fault))
+                self._record(call, PaidReply(completion=_clean(error.paid), fault=error.fault))
             if self.faults.is_answer(error.fault):
-                self._outage.answered(backbone)
+                self._outage.answered(call.backbone)
                 raise
-            self._outage.unanswered(backbone, error.fault)
+            self._outage.unanswered(call.backbone, error.fault)
             self._stop.check()
             raise CallLost(error.fault) from error
         completion = _clean(reply)
-        add(PaidReply(completion=completion))
-        self._outage.answered(backbone)
+        self._record(call, PaidReply(completion=completion))
+        self._outage.answered(call.backbone)
         return completion
 
+    def _record(self, call: _Call, reply: PaidReply) -> None:
+        self._calls.add(call.id, reply, stage=call.stage, request=call.request)
+
     def _admit(self) -> None:
+        """Count a call as under way; raises ``BudgetExhausted`` where the budget does not allow it."""
         self._stop.check()
         with self._lock:
             reason = self._budget.exceeded(self._calls.ledger.total, self._under_way, self._wall())

@@ -108,13 +108,13 @@ class CallLog:
         """Keep a call that was just made; raises ``FolderUnwritable``."""
         record = {
             "id": call_id,
-            "stage": stage.value,
+            "stage": stage,
             "role": request.role,
             "session": request.session,
             "at": round(time.time(), 3),
             "request": request.record(),
-            **msgspec.to_builtins(reply.completion),
-            "fault": msgspec.to_builtins(reply.fault),
+            **vars(reply.completion),
+            "fault": reply.fault,
         }
         self._log.append(record)
         self._requests.add(request)  # only now may another request refer to it

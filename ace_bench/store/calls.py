@@ -109,31 +109,45 @@ class _Requests:
         places: dict[str, list[int]] = {}
         for place, call in enumerate(calls):
             places.setdefault(call.digest, []).append(place)
-        self._bases = [_base(call.stored, place, places) for place, call in enumerate(calls)]
-        self._last_use = {base: place for place, base in enumerate(self._bases) if base is not None}
+        self._sources = [_sources(call.stored, place, places) for place, call in enumerate(calls)]
+        self._last_use = {source: place for place, sources in enumerate(self._sources) for source in sources}
         self._known: dict[int, Request | None] = {}
 
     def at(self, place: int) -> Request | None:
         """Return a request, ``None`` where it rests on one that is gone. Places are visited in order."""
-        chain: dict[int, StoredRequest | None] = {}
-        at: int | None = place
-        while at is not None and at not in self._known and at not in chain:
-            chain[at] = self._calls[at].stored
-            at = self._bases[at]
-        request = None if at is None else self._known.get(at)
-        for at, stored in reversed(chain.items()):
-            request = None if stored is None else restored_request(stored, request, self._calls[at].digest)
-            if request is None or self._last_use.get(at, -1) > place:
-                self._known[at] = request
-        base = self._bases[place]
-        if base is not None and self._last_use[base] == place:
-            self._known.pop(base, None)
+        pending: dict[int, None] = {place: None}
+        while pending:
+            at = next(reversed(pending))
+            missing = {one for one in self._sources[at] if one is not None} - self._known.keys() - pending.keys()
+            if missing:
+                pending[missing.pop()] = None
+            else:
+                del pending[at]
+                self._known[at] = self._restored(at)
+        request = self._known[place]
+        for one in (place, *self._sources[place]):
+            if one is not None and self._last_use.get(one, -1) <= place:
+                self._known.pop(one, None)
         return request
 
+    def _restored(self, place: int) -> Request | None:
+        call = self._calls[place]
+        if call.stored is None:
+            return None
+        base, first = (None if source is None else self._known.get(source) for source in self._sources[place])
+        return restored_request(call.stored, base, first, call.digest)
 
-def _base(stored: StoredRequest | None, place: int, places: dict[str, list[int]]) -> int | None:
-    """Return where the base of a request stands: before it, or behind it where the line was damaged and made again."""
-    found = places.get(stored.base, []) if stored is not None and stored.base is not None else []
+
+def _sources(stored: StoredRequest | None, place: int, places: dict[str, list[int]]) -> tuple[int | None, int | None]:
+    """Return where the requests stand that a stored one refers to."""
+    if stored is None:
+        return None, None
+    return _place_of(stored.base, place, places), _place_of(stored.first, place, places)
+
+
+def _place_of(digest: str | None, place: int, places: dict[str, list[int]]) -> int | None:
+    """Return where a request stands: before ``place``, or behind it where the line was damaged and made again."""
+    found = places.get(digest, []) if digest is not None else []
     before = bisect_left(found, place)
     if before:
         return found[before - 1]

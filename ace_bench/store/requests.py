@@ -1,12 +1,15 @@
-"""What calls ask: each request is stored as what it shares with an earlier one of the run, and what is new in it.
+"""What calls ask: each request is stored as what it shares with earlier ones of the run, and what is new in it.
 
 A stored request looks like this::
 
-    {"base": "5f0c...", "head": null, "messages": [["system", [[0, 940]]], ["user", [[0, 48213], "new", [48230, 17]]]]}
+    {"base": "5f0c...", "first": null, "head": null,
+     "messages": [["system", [[0, 940]]], ["user", [[0, 48213], "new", [48230, 17]]]]}
 
-``base`` is the digest of an earlier request (the part of a call's id before the last slash), or null. ``head`` holds
-settings and schema, or null where they are those of the base. A message is a role and a list of new texts and of
-pieces of the base's message at the same place, ``[start, length]`` in characters.
+``base`` and ``first`` are digests of earlier requests (the part of a call's id before the last slash), or null:
+``base`` is the latest request of the same role, ``first`` the first one of the session, where the base is of another
+session. ``head`` holds settings and schema, or null where they are those of the base. A message is a role and a list
+of pieces. A piece is new text, or the ``[start, length]``, in characters, of a passage in the base's message at the
+same place, followed by the last message of ``first``.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -27,8 +30,8 @@ from ace_bench.core.types import Message, Record
 _DIGEST_BYTES = 8
 _BLOCK = 4096
 """Characters after which the state of the hash is kept: what a message shares with its base is not hashed again."""
-_STRIDE = 65536
-"""Characters that are compared at once."""
+_STRIDE = 16**4
+"""Characters that are compared at once; where they differ, a sixteenth of them, and so on."""
 _SHORTEST = 20
 """Characters of a line that is looked up in the base: a reference to a shorter one saves nothing."""
 _KEPT = 1 << 24
@@ -50,6 +53,7 @@ class StoredRequest(msgspec.Struct, frozen=True):
     """A request in ``calls.jsonl``."""
 
     base: str | None
+    first: str | None
     head: dict[str, Any] | None
     messages: list[tuple[str, _Pieces]]
 
@@ -85,8 +89,27 @@ class _Hashed:
     head_digest: str
     texts: Sequence[_Text]
 
+    def content(self, place: int) -> str:
+        """Return the content of a message, empty where there is none."""
+        return self.texts[place].content if place < len(self.texts) else ""
+
+    @property
+    def size(self) -> int:
+        """Characters of all messages."""
+        return sum(len(text.content) for text in self.texts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LastMessage:
+    """The last message of a session's first request, which was new from ``start`` on."""
+
+    digest: str
+    content: str
+    start: int
+
 
 _NO_REQUEST = _Hashed(digest="", head=(None, None), head_digest="", texts=())
+_NO_MESSAGE = _LastMessage(digest="", content="", start=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +122,7 @@ class PreparedRequest:
     schema: Record | None
     hashed: _Hashed
     base: _Hashed
+    first: _LastMessage
     shared: Sequence[int]
 
     @property
@@ -108,17 +132,36 @@ class PreparedRequest:
 
     def record(self) -> Record:
         """Return the request as ``calls.jsonl`` stores it."""
-        known = self.base.texts
-        pieces = [
-            _pieces(known[place].content if place < len(known) else "", message.content, self.shared[place])
-            for place, message in enumerate(self.messages)
-        ]
         settings, schema = self.hashed.head
+        first, messages = None, []
+        for place, message in enumerate(self.messages):
+            known = self.base.content(place)
+            pieces = _pieces(known, self.first, message.content, self.shared[place])
+            messages.append((message.role, pieces))
+            if any(not isinstance(piece, str) and piece[0] >= len(known) for piece in pieces):
+                first = self.first.digest
         return {
             "base": self.base.digest or None,
+            "first": first,
             "head": None if self.hashed.head is self.base.head else {"settings": settings, "schema": schema},
-            "messages": [(message.role, text) for message, text in zip(self.messages, pieces, strict=True)],
+            "messages": messages,
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Session:
+    """The requests of a session that later ones may refer to: its first, and the latest of each role."""
+
+    first: _LastMessage
+    latest: dict[str, _Hashed] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Characters that are kept."""
+        return len(self.first.content) + sum(request.size for request in self.latest.values())
+
+
+_NO_SESSION = _Session(first=_NO_MESSAGE)
 
 
 class RequestHistory:
@@ -129,7 +172,7 @@ class RequestHistory:
 
     def __init__(self) -> None:
         self._by_role: dict[str, _Hashed] = {}
-        self._by_session: OrderedDict[tuple[str, str], _Hashed] = OrderedDict()
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self._kept = 0
         self._lock = threading.Lock()
 
@@ -138,30 +181,48 @@ class RequestHistory:
     ) -> PreparedRequest:
         """Hash a request. Half surrogate pairs in it, which no file can hold, are replaced before it is sent."""
         with self._lock:
-            base = self._by_session.get((session, role)) or self._by_role.get(role, _NO_REQUEST)
+            known = self._sessions.get(session, _NO_SESSION)
+            base, first = known.latest.get(role), _NO_MESSAGE
+            if base is None:
+                base, first = self._by_role.get(role, _NO_REQUEST), known.first
         try:
             hashed, shared = _hashed(messages, (settings, schema), base)
         except UnicodeEncodeError:
             messages = [replace(message, content=without_surrogates(message.content)) for message in messages]
             hashed, shared = _hashed(messages, (settings, schema), base)
         return PreparedRequest(
-            session=session, role=role, messages=messages, schema=schema, hashed=hashed, base=base, shared=shared
+            session=session,
+            role=role,
+            messages=messages,
+            schema=schema,
+            hashed=hashed,
+            base=base,
+            first=first,
+            shared=shared,
         )
 
     def add(self, request: PreparedRequest) -> None:
         """Let later requests refer to this one; only once it is on disk."""
-        key, known = (request.session, request.role), request.hashed
+        hashed = request.hashed
         with self._lock:
-            self._by_role[request.role] = known
-            self._kept += _size(known) - _size(self._by_session.pop(key, _NO_REQUEST))
-            self._by_session[key] = known
-            while self._kept > _KEPT and len(self._by_session) > 1:
-                self._kept -= _size(self._by_session.popitem(last=False)[1])
+            self._by_role[request.role] = hashed
+            known = self._sessions.pop(request.session, None)
+            if known is None:
+                content = request.messages[-1].content if request.messages else ""
+                start = request.shared[-1] if request.shared else 0
+                known = _Session(first=_LastMessage(digest=hashed.digest, content=content, start=start))
+            else:
+                self._kept -= known.size
+            known.latest[request.role] = hashed
+            self._sessions[request.session] = known
+            self._kept += known.size
+            while self._kept > _KEPT and len(self._sessions) > 1:
+                self._kept -= self._sessions.popitem(last=False)[1].size
 
 
-def restored_request(stored: StoredRequest, base: Request | None, digest: str) -> Request | None:
-    """Return a request, given the one that it refers to; ``None`` where that was not the one it was stored against."""
-    if base is None and stored.base is not None:
+def restored_request(stored: StoredRequest, base: Request | None, first: Request | None, digest: str) -> Request | None:
+    """Return a request, given those that it refers to; ``None`` where it was not stored against these."""
+    if (base is None and stored.base is not None) or (first is None and stored.first is not None):
         return None
     known = base.messages if base is not None else ()
     head = stored.head
@@ -169,8 +230,9 @@ def restored_request(stored: StoredRequest, base: Request | None, digest: str) -
         head = {"settings": base.settings, "schema": base.schema}
     if head is None or not head.keys() >= {"settings", "schema"}:
         return None
+    more = first.messages[-1].content if first is not None and first.messages else ""
     messages = tuple(
-        Message(role=role, content=_joined(pieces, known[place].content if place < len(known) else ""))
+        Message(role=role, content=_joined(pieces, (known[place].content if place < len(known) else "") + more))
         for place, (role, pieces) in enumerate(stored.messages)
     )
     try:
@@ -192,42 +254,45 @@ def _hashed(
     whole = hashlib.blake2b(head_digest.encode(), digest_size=_DIGEST_BYTES)
     texts, shared = [], []
     for place, message in enumerate(messages):
-        known = base.texts[place] if place < len(base.texts) else _NO_TEXT
-        common = _common(known.content, 0, message.content, 0)
-        same = common == len(known.content) == len(message.content)
-        text = known if same else _Text(message.content, known.states[: common // _BLOCK + 1])
+        text = base.texts[place] if place < len(base.texts) else _NO_TEXT
+        common = len(text.content)
+        if message.content != text.content:
+            common = _common(text.content, 0, message.content, 0)
+            text = _Text(message.content, text.states[: common // _BLOCK + 1])
         whole.update(f"{message.role} {text.digest}\n".encode())
         texts.append(text)
         shared.append(common)
     return _Hashed(digest=whole.hexdigest(), head=head, head_digest=head_digest, texts=texts), shared
 
 
-def _size(request: _Hashed) -> int:
-    return sum(len(text.content) for text in request.texts)
-
-
 def _joined(pieces: _Pieces, base: str) -> str:
     return "".join(part if isinstance(part, str) else base[part[0] : part[0] + part[1]] for part in pieces)
 
 
-def _pieces(base: str, text: str, shared: int) -> _Pieces:
-    """Return ``text`` as pieces of ``base``, which begins with the same ``shared`` characters, and new texts.
+def _pieces(base: str, first: _LastMessage, text: str, shared: int) -> _Pieces:
+    """Return ``text``, which begins with the same ``shared`` characters as ``base``, in pieces.
 
     After the shared beginning whole lines are looked up: counters and turns move, but mostly stay as they are.
     """
+    if shared == len(text):
+        return [(0, shared)] if shared else []
+    places = _places(first.content, first.start, len(base)) | _places(base, shared, 0)
+    line_start = text.rfind("\n", 0, shared) + 1
+    if text[line_start:].partition("\n")[0] in places:  # better than the part of the line that the base shares
+        shared = line_start
     pieces: _Pieces = [(0, shared)] if shared else []
-    lines = _places(base, shared) if shared < len(text) else {}
     at = new = shared
-    while lines and at < len(text):
+    while at < len(text):
         end = text.find("\n", at)
         line = text[at:] if end < 0 else text[at:end]
-        place = lines.get(line)
+        place = places.get(line)
         if place is None:
             at += len(line) + 1
             continue
         if new < at:
             pieces.append(text[new:at])
-        count = _common(base, place, text, at)
+        in_first = place - len(base)
+        count = _common(base, place, text, at) if in_first < 0 else _common(first.content, in_first, text, at)
         pieces.append((place, count))
         at = new = at + count
     if new < len(text):
@@ -235,13 +300,13 @@ def _pieces(base: str, text: str, shared: int) -> _Pieces:
     return pieces
 
 
-def _places(base: str, start: int) -> dict[str, int]:
-    """Return where each line of ``base`` from ``start`` on first begins, short lines left out."""
+def _places(text: str, start: int, offset: int) -> dict[str, int]:
+    """Return where each line of ``text`` from ``start`` on begins, plus ``offset``; short lines are left out."""
     places: dict[str, int] = {}
-    at = start
-    for line in base[start:].split("\n"):
+    at = start + offset
+    for line in text[start:].split("\n"):
         if len(line) >= _SHORTEST:
-            places.setdefault(line, at)
+            places[line] = at
         at += len(line) + 1
     return places
 
@@ -250,12 +315,10 @@ def _common(a: str, a_at: int, b: str, b_at: int) -> int:
     """Return how many characters are the same in two texts from a place in each."""
     limit = min(len(a) - a_at, len(b) - b_at)
     count, step = 0, _STRIDE
-    while count < limit:
-        step = min(step, limit - count)
-        if b.startswith(a[a_at + count : a_at + count + step], b_at + count):
+    while step > limit:
+        step //= 16
+    while step:
+        while count < limit and a[a_at + count : a_at + count + step] == b[b_at + count : b_at + count + step]:
             count += step
-        elif step == 1:
-            break
-        else:
-            step //= 2
-    return count
+        step //= 16
+    return min(count, limit)

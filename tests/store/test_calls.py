@@ -66,6 +66,21 @@ def test_a_growing_playbook_takes_the_room_of_what_is_new(opened, tmp_path):
     assert max(after - before for before, after in pairwise(sizes)) < 2_000
 
 
+def test_the_question_of_a_session_is_stored_once_for_all_its_roles(opened, tmp_path):
+    log = opened()
+    sent = {}
+    for number in range(3):
+        question = "".join(f"{number}, line {line}: {'words ' * 20}\n" for line in range(50))
+        for role in ("generator", "reflector", "curator"):
+            messages = [Message(role="user", content=f"You are the {role}.\n{question}</question>")]
+            request = log.prepare(f"session {number}", role, messages, schema=None, settings={})
+            log.add(f"{request.name}/0", PaidReply(completion=REPLY), stage=Stage.ADAPT, request=request)
+            sent[request.name] = messages
+    found = {call.id.rpartition("/")[0]: list(call.request.messages) for call in read_calls(tmp_path)}
+    assert found == sent
+    assert (tmp_path / "calls.jsonl").stat().st_size < 3 * len(question) + 9 * 600
+
+
 def test_calls_of_many_threads_refer_only_to_what_stands_before_them(opened, tmp_path):
     log = opened()
     sent = [playbook_prompt(100 + number % 50, f"question {number}") for number in range(200)]
@@ -75,7 +90,7 @@ def test_calls_of_many_threads_refer_only_to_what_stands_before_them(opened, tmp
     assert found == {f"session {number}": messages for number, messages in enumerate(sent)}
     known = set()
     for line in map(json.loads, (tmp_path / "calls.jsonl").read_text().splitlines()):
-        assert line["request"]["base"] in {None, *known}
+        assert {line["request"]["base"], line["request"]["first"]} <= {None, *known}
         known.add(line["id"].split("/")[-2])
 
 
@@ -91,7 +106,7 @@ def test_any_request_is_restored_from_the_one_before(prompts):
         messages = [Message(role="user", content="\n".join(prompt)), Message(role="assistant", content="x" * number)]
         request = history.prepare("s", "r", messages, schema=None, settings={})
         stored = StoredRequest(**request.record())
-        base = restored_request(stored, base, request.name.split("/")[2])
+        base = restored_request(stored, base, None, request.name.split("/")[2])
         assert list(base.messages) == messages
         history.add(request)
 
