@@ -1,1 +1,1 @@
-"""Adapted contexts in other frameworks. Each module needs the extra of its name."""
+"""Adapted contexts in other frameworks; each module needs the extra of the same name."""

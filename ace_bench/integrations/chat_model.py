@@ -1,4 +1,4 @@
-"""LangChain: any backbone as a chat model, whose calls a run can count and record."""
+"""Any backbone as a LangChain chat model whose calls a run counts and records."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _ROLES = {"system": "system", "human": "user", "ai": "assistant"}
 
 
 class BackboneChatModel(BaseChatModel):
-    """A chat model that hands every call to ``lm``: ``create_agent(BackboneChatModel(lm=lm))``.
+    """A chat model that passes every call to ``lm``: ``create_agent(BackboneChatModel(lm=lm))``.
 
-    With the ``lm`` of a run's arena calls are counted, limited, recorded and, in a continued run, replayed like those
-    of any method. Faults and lost calls are raised unchanged. Messages are text. Tools and stop words are
-    refused with an error, because a backbone has neither.
+    With the ``lm`` of a run's arena, calls are counted, limited, recorded and replayed as for any method. Faults and
+    lost calls are raised unchanged. Messages are text. Tools and stop words are refused with an error, because a
+    backbone has neither.
     """
 
     lm: SkipValidation[Lm]

@@ -1,4 +1,4 @@
-"""LangChain: a middleware that gives an agent a saved context with every call of its model."""
+"""A LangChain middleware that adds a saved context to every model call of an agent."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ace_bench.core.context import Context
 class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
     """Adds a context to the end of the agent's system message: ``create_agent(..., middleware=[this])``.
 
-    ``context`` is one that is loaded, or the file of one. It never changes while the agent works, so that a server can
-    reuse the prefix that all calls share; an empty one adds nothing.
+    ``context`` is a loaded context or the path of its file. It never changes while the agent works, so that a server
+    can reuse the prefix that all calls share; an empty one adds nothing.
     """
 
     def __init__(self, context: Context | str | Path) -> None:

@@ -1,1 +1,1 @@
-"""A sweeper that searches settings, where Hydra looks for it."""
+"""The Optuna sweeper, in the package where Hydra looks for plugins."""

@@ -1,6 +1,6 @@
-"""Sweeps that search: Optuna proposes settings, and the score of a run decides what it proposes next.
+"""Hyperparameter search: Optuna proposes settings from the scores of earlier runs.
 
-Its settings are those of Hydra's own Optuna plugin, which needs an Optuna below 3.
+The settings match those of Hydra's own Optuna plugin, which needs an Optuna below 3.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _log = logging.getLogger(__name__)
 
 
 class OptunaSweeper(Sweeper):
-    """Asks Optuna's TPE sampler for ``n_jobs`` trials at a time until ``n_trials`` are done.
+    """Runs ``n_trials`` trials of Optuna's TPE sampler, ``n_jobs`` at a time.
 
     ``params`` are overrides by key, such as ``interval(0.5, 0.9)``; overrides on the command line replace them. The
-    sampler has a ``seed``, so a sweep that is repeated proposes the same runs, and finished ones are not run again.
+    sampler has a ``seed``: a repeated sweep proposes the same runs, and finished ones are skipped.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class OptunaSweeper(Sweeper):
         self._params = params
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Take what runs are made from."""
+        """Store what Hydra passes for starting runs."""
         self.config = config
         self.hydra_context = hydra_context
         self.launcher = Plugins.instance().instantiate_launcher(
@@ -96,7 +96,8 @@ class OptunaSweeper(Sweeper):
 
 
 def distribution(override: Override) -> BaseDistribution:
-    """Return what Optuna draws from: ``choice()``, ``range()`` and ``interval()``, the last also ``tag(log, ...)``.
+    """Return the Optuna distribution of a sweep: ``choice()``, ``range()`` or ``interval()``, also ``tag(log,
+    interval())``.
 
     Like Hydra's, a range ends before its last number. Raises ``ConfigCompositionException`` for other sweeps.
     """
@@ -114,7 +115,7 @@ def distribution(override: Override) -> BaseDistribution:
 
 
 def _tell(study: Study, trial: Trial, job: JobReturn) -> None:
-    """Report a run's score; one that failed is marked as failed, and the search goes on."""
+    """Report a run's score to the study; a failed run is marked as failed, and the search continues."""
     from optuna.trial import TrialState
 
     score = job.return_value if job.status is JobStatus.COMPLETED else None
@@ -140,5 +141,5 @@ def _texts(params: Mapping[str, Any]) -> list[str]:
 
 
 def _written(value: object) -> str:
-    """Write a value for the command line; texts among choices are quoted already."""
+    """Write a value for the command line; strings among choices are already quoted."""
     return {None: "null", True: "true", False: "false"}[value] if isinstance(value, bool | None) else str(value)

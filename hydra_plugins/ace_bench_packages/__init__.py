@@ -1,1 +1,1 @@
-"""What other packages add to the configuration, where Hydra looks for it."""
+"""Adds the configuration of other packages, in the package where Hydra looks for plugins."""

@@ -1,1 +1,1 @@
-"""Launchers for sweeps, where Hydra looks for them."""
+"""The Ray launcher, in the package where Hydra looks for plugins."""

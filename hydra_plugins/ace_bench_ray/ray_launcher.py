@@ -1,4 +1,4 @@
-"""Sweeps over Ray: each run is a task of the cluster.
+"""Sweeps over Ray: each run is a Ray task.
 
 The launcher that Hydra's project publishes needs an older cloudpickle than other parts of this project.
 """
@@ -24,20 +24,20 @@ _log = logging.getLogger(__name__)
 
 
 class RayLauncher(Launcher):
-    """Starts every job at once and leaves it to Ray when each finds room. ``init`` and ``remote`` are Ray's options."""
+    """Submits all jobs at once; Ray schedules them. ``init`` and ``remote`` are Ray's options."""
 
     def __init__(self, init: Mapping[str, Any], remote: Mapping[str, Any]) -> None:
         self._init = init
         self._remote = remote
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Take what jobs are made from."""
+        """Store what Hydra passes for starting jobs."""
         self._context = hydra_context
         self._function = task_function
         self._config = config
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        """Run all jobs and return how each ended; one that fails, or whose worker dies, stops no other."""
+        """Run all jobs and return their results; a failed job or a dead worker does not stop the others."""
         import ray
 
         setup_globals()
@@ -65,7 +65,7 @@ class RayLauncher(Launcher):
 
 
 def _run(shared: tuple[HydraContext, TaskFunction, Any], config: DictConfig) -> JobReturn:
-    """Run one job; here a worker of Ray is at work."""
+    """Run one job, in a Ray worker."""
     context, function, singletons = shared
     setup_globals()
     Singleton.set_state(singletons)
@@ -91,5 +91,5 @@ def _result(ref: Any, overrides: Sequence[str]) -> JobReturn:
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options as Ray wants them, without those left to it."""
+    """Return options as plain values, without those set to null."""
     return {key: value for key, value in options.items() if value is not None}

@@ -1,1 +1,1 @@
-"""Any endpoint that speaks the OpenAI chat-completions protocol, hosted or one's own."""
+"""Any endpoint that speaks the OpenAI chat-completions protocol, hosted or local."""

@@ -1,4 +1,4 @@
-"""The retry loop: attempts, pauses between them, and what it means when they are used up."""
+"""The retry loop: attempts and the pauses between them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Clock:
 class CallResult:
     """How a call ended: ``seconds`` of the last attempt, ``waited`` for all before it, ``retries`` made.
 
-    ``discarded`` is the usage of an empty answer that was asked for again: it was paid for like any other.
+    ``discarded`` is the usage of an empty answer that was retried; it was paid for, too.
     """
 
     result: Answer | Problem
@@ -41,10 +41,10 @@ class CallResult:
 def attempt(
     send: Callable[[], Answer | Problem], *, retry: Retry, pacer: Pacer, tokens: int, clock: Clock
 ) -> CallResult:
-    """Send until there is an answer, a problem that a retry cannot solve, or no retry is left.
+    """Send until there is an answer or a problem that a retry cannot solve, or until the retries are used up.
 
-    An answer without text is asked for once more, where the model simply ended; ``tokens`` is the estimate that
-    the pacer books for every attempt. Waiting for the pacer does not count towards ``retry.seconds``.
+    An empty answer is retried once if the model ended normally. ``tokens`` is the estimate that the pacer books for
+    each attempt. Waiting for the pacer does not count towards ``retry.seconds``.
     """
     began, lost = clock.now(), 0.0
     discarded: Usage | None = None
@@ -64,7 +64,7 @@ def attempt(
             retries=retries,
         )
         if isinstance(result, Problem) and (result.retry_after or 0.0) > retry.seconds:
-            return replace(done, result=_too_long_a_wait(result, retry))
+            return replace(done, result=_wait_too_long(result, retry))
         pause = _pause(result, retries, retry, clock) if isinstance(result, Problem) else 0.0
         lost += seconds + pause
         answered_twice = discarded is not None and isinstance(result, Answer)
@@ -78,20 +78,22 @@ def attempt(
 
 
 def _book(pacer: Pacer, estimated: int, result: Answer | Problem) -> None:
-    """Replace the pacer's estimate by what the server counted."""
+    """Replace the pacer's estimate with the server's count."""
     if isinstance(result, Answer) and result.usage.prompt is not None:
         pacer.correct(estimated, result.usage.prompt + (result.usage.completion or 0))
 
 
-def _too_long_a_wait(problem: Problem, retry: Retry) -> Problem:
-    """Return the problem of a server that asks for a longer pause than allowed; it stops the run."""
+def _wait_too_long(problem: Problem, retry: Retry) -> Problem:
+    """Return a problem that stops the run: the server asks for a longer pause than the settings allow."""
     advice = f"the server asks to wait {problem.retry_after:g} s, longer than backbone.retry.seconds={retry.seconds:g}"
-    return replace(problem, follows=Disposition.STOP, message=f"{problem.message}; {advice}: continue the run later")
+    return replace(
+        problem, disposition=Disposition.STOP, message=f"{problem.message}; {advice}: continue the run later"
+    )
 
 
 def is_final(result: Answer | Problem) -> bool:
-    """Whether another attempt would bring nothing new."""
-    return result.follows is not Disposition.RETRY if isinstance(result, Problem) else not is_empty(result)
+    """Whether another attempt cannot help."""
+    return result.disposition is not Disposition.RETRY if isinstance(result, Problem) else not is_empty(result)
 
 
 def is_empty(answer: Answer) -> bool:
@@ -103,5 +105,5 @@ def _pause(problem: Problem, retries: int, retry: Retry, clock: Clock) -> float:
     backoff = min(retry.longest_pause, retry.first_pause * 2.0 ** min(retries, 64)) * (1 - clock.random() / 2)
     if problem.retry_after is None:
         return backoff
-    # So that threads which were refused together do not come back together.
+    # Jitter, so that threads that were refused together do not retry together.
     return problem.retry_after + backoff * clock.random() / 2

@@ -38,13 +38,13 @@ class OpenAICompatible:
     """Answers over HTTP. Safe to use from many threads; nothing is sent and no key is read before the first call.
 
     ``api_key_env`` names the environment variable of the key, ``None`` where the server needs none;
-    ``headers_from_env`` maps further secret headers to their variables. ``structured`` says how JSON replies are
-    asked for: ``json_schema``, ``json_object`` or ``none`` (by the prompt alone). ``extra_body`` is merged into
-    every request, such as switches for reasoning. ``timeout`` is in seconds an attempt, ``context_length`` in
-    tokens, ``None`` where unknown. ``simulated`` marks an endpoint that is not a language model.
+    ``headers_from_env`` maps further secret headers to their variables. ``structured`` is how JSON replies are
+    requested: ``json_schema``, ``json_object`` or ``none`` (by the prompt alone). ``extra_body`` is merged into every
+    request, for instance to switch reasoning off. ``timeout`` is in seconds per attempt, ``context_length`` in tokens,
+    ``None`` if unknown. ``simulated`` marks an endpoint that is not a language model.
 
-    The ``identity`` is the model, the sampling without its seed, ``structured`` and ``extra_body``. The address is
-    not in it: the same model served elsewhere, or on another port after a restart, continues the same run.
+    The ``identity`` is the model, the sampling without its seed, ``structured`` and ``extra_body``. The address is not
+    part of it: a run can continue with the same model at another address.
 
     Raises ``ConfigError`` for settings that cannot work.
     """
@@ -112,12 +112,12 @@ class OpenAICompatible:
         self._endpoint.ready()
 
     def start(self, say: Callable[[str], None]) -> None:
-        """Make the client; raises ``ConfigError`` where the key is missing."""
+        """Read the key; raises ``ConfigError`` where it is missing."""
         del say
         self._endpoint.ready()
 
     def interrupt(self, grace: float) -> None:
-        """End calls early: pauses at once, requests under way after ``grace`` seconds, and all later calls."""
+        """End calls early: pauses at once, requests in flight after ``grace`` seconds; later calls are refused."""
         self._interrupted.set()
         self._endpoint.abort(grace)
 
@@ -128,11 +128,11 @@ class OpenAICompatible:
     def complete(
         self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
     ) -> Completion:
-        """Answer once, after retries. ``role`` is not sent.
+        """Return one completion, after retries. ``role`` is not sent.
 
-        Raises ``RolloutFault`` for a reply that cannot be used or a server that does not recover, and
-        ``BackboneUnavailable`` where every further call would fail too; see ``problems`` and ``outcomes``. Raises
-        ``Interrupted`` after ``interrupt``.
+        Raises ``RolloutFault`` for an unusable reply or a server that does not recover, and ``BackboneUnavailable``
+        where every further call would fail too; see ``problems`` and ``outcomes``. Raises ``Interrupted`` after
+        ``interrupt``.
         """
         del role
         try:
@@ -160,8 +160,8 @@ class OpenAICompatible:
         )
         if SIMULATED in found.facts and not self.simulated:
             raise SettingError(
-                "simulated=false, but the server says that it is not a language model: set simulated=true, which marks "
-                "the run so"
+                "simulated=false, but the server reports that it is not a language model: set simulated=true, which "
+                "marks the run as simulated"
             )
         return found
 
@@ -187,9 +187,9 @@ class OpenAICompatible:
     ) -> tuple[bytes, Mapping[str, str]]:
         fields = dict(self._fields)
         fields["messages"] = messages
-        asked = response_format(schema, self.structured)
-        if asked is not None:
-            fields["response_format"] = asked
+        requested = response_format(schema, self.structured)
+        if requested is not None:
+            fields["response_format"] = requested
         headers: dict[str, str] = {}
         if self._cache.session_field or self._cache.session_header:
             # Session ids hold sample ids of any length and script; servers want a short plain token.

@@ -74,7 +74,7 @@ class Watchdog:
             self._ends.pop(connection, None)
 
     def close(self) -> None:
-        """End the thread; calls under way keep their reads' limits only."""
+        """End the thread; calls in flight keep only their limit per read."""
         self._closed.set()
 
     def cut_all(self) -> None:
@@ -104,7 +104,7 @@ class Connections:
     """A pool of connections for many threads; ``keep`` of them stay open when no call needs them.
 
     ``timeout`` is in seconds a call, ``connect`` for the connection alone. Redirects are not followed: the key must
-    not travel to another address. Proxies and certificates are the environment's.
+    not travel to another address. Proxies and certificates come from the environment.
     """
 
     def __init__(self, *, headers: Mapping[str, str], timeout: float, connect: float, keep: int, encrypted: bool):
@@ -116,7 +116,7 @@ class Connections:
         }
         self._keep = keep
         self._watchdog = Watchdog(timeout)
-        # The connection used last is used next: the others may grow old and be closed.
+        # Reuse the most recent connection first, so that the others can time out and be closed.
         self._idle: deque[Connection] = deque()
         self._closed = self._aborted = False
 
@@ -137,7 +137,7 @@ class Connections:
         return response
 
     def abort(self, grace: float) -> None:
-        """Cut off what is still under way after ``grace`` seconds, and refuse what comes later."""
+        """Cut off calls still in flight after ``grace`` seconds, and refuse later ones."""
         timer = threading.Timer(grace, self._cut_off)
         timer.daemon = True
         timer.start()

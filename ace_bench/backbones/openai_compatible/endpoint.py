@@ -43,7 +43,7 @@ class Address:
 
 @dataclass(frozen=True, kw_only=True)
 class _Opened:
-    """What the first call makes."""
+    """The connections and secrets that the first call opens."""
 
     connections: Connections
     secrets: Secrets
@@ -83,7 +83,7 @@ class Endpoint:
         return reply if isinstance(reply, Problem) else read_answer(reply)
 
     def models(self) -> Sequence[str]:
-        """Return the names that the server lists, none where it lists nothing readable."""
+        """Return the model names that the server lists; empty if its list cannot be read."""
         reply = self._send("GET", "/models", None, {})
         if isinstance(reply, Problem):
             return ()
@@ -135,7 +135,7 @@ class Endpoint:
             keep=self._address.connections,
             encrypted=self.base_url.startswith("https:"),
         )
-        # Also where nobody calls close: an endpoint that is dropped leaves no connection behind.
+        # Closes the connections even if nobody calls ``close``.
         self._close = weakref.finalize(self, connections.close)
         return _Opened(connections=connections, secrets=secrets)
 

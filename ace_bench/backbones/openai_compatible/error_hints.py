@@ -12,12 +12,12 @@ _SHOWN = 8
 
 
 def explain(problem: Problem, endpoint: Endpoint) -> str:
-    """Return the problem's message with the fix where there is one; may ask the server for its models."""
-    said = endpoint.ready().hide_in_error(problem.message)
+    """Return the problem's message, with the fix if one is known; may request the server's list of models."""
+    text = endpoint.ready().hide_in_error(problem.message)
     if problem.kind == "unreachable":
-        return f"{endpoint.base_url} cannot be reached ({said}); start the server or correct backbone.base_url"
+        return f"{endpoint.base_url} cannot be reached ({text}); start the server or correct backbone.base_url"
     if problem.kind == "unknown_model":
-        return f"{said}; {_models(endpoint.model, endpoint.models(), endpoint.base_url)}"
+        return f"{text}; {_models(endpoint.model, endpoint.models(), endpoint.base_url)}"
     variable = endpoint.api_key_env
     fix = {
         "authentication": f"check the key in the environment variable {variable}"
@@ -27,7 +27,7 @@ def explain(problem: Problem, endpoint: Endpoint) -> str:
         "redirected": f"{endpoint.base_url} redirects calls, and redirects are not followed: correct backbone.base_url",
         "context_length": "shorten the context or lower backbone.sampling.max_tokens",
     }.get(problem.kind)
-    return said if fix is None else f"{said}; {fix}"
+    return text if fix is None else f"{text}; {fix}"
 
 
 def _models(model: str, listed: Sequence[str], base_url: str) -> str:

@@ -1,10 +1,10 @@
 """Turns the result of a call into a completion, a fault of the rollout or the end of the run.
 
-- An answer without text, though the model ended by itself, was asked for once more; again nothing: ``empty_reply``.
-- A refusal (``refusal`` of the message) is ``refusal``; an answer held back by the provider's filter is
+- An empty answer of a model that ended normally is retried once; a second empty one is ``empty_reply``.
+- A refusal (``refusal`` of the message) is ``refusal``; an answer blocked by the provider's filter is
   ``content_filter``. Neither is retried: the same prompt would be refused again.
 - An answer cut at the token limit is passed on where it can be used: as plain text, or if the JSON asked for is
-  whole. Otherwise, and where nothing but hidden reasoning was written, it is ``length_truncated``.
+  complete. Otherwise, and where the model wrote only hidden reasoning, it is ``length_truncated``.
 - Text that a reasoning model returns beside its answer is not part of the answer.
 """
 
@@ -32,11 +32,11 @@ class _AnyObject(msgspec.Struct):
 def accept(outcome: CallResult, *, schema: Record | None, prices: PriceCard, endpoint: Endpoint) -> Completion:
     """Return the completion; raises ``RolloutFault``, or ``BackboneUnavailable`` where the run must stop.
 
-    A fault carries what the call cost all the same: tokens of a useless answer, retries and the time they took.
+    A fault carries what the call cost: the tokens of an unusable answer, the retries and their time.
     """
     result = outcome.result
     secrets = endpoint.ready()
-    if isinstance(result, Problem) and (result.follows is Disposition.STOP or result.kind == "unreachable"):
+    if isinstance(result, Problem) and (result.disposition is Disposition.STOP or result.kind == "unreachable"):
         raise BackboneUnavailable(explain(result, endpoint))
     completion = Completion(
         text=secrets.hide(result.text) if isinstance(result, Answer) else "",
@@ -58,10 +58,10 @@ def accept(outcome: CallResult, *, schema: Record | None, prices: PriceCard, end
 
 
 def priced(outcome: CallResult, prices: PriceCard) -> Usage:
-    """Return what a call used, answers that were asked for again included, with its price."""
+    """Return the usage and price of a call, discarded answers included."""
     result = outcome.result
     if isinstance(result, Problem) and outcome.discarded == NO_USAGE:
-        return NO_USAGE  # nothing was answered, so nothing was used, whatever the prices
+        return NO_USAGE  # without an answer nothing was used
     used = result.usage + outcome.discarded if isinstance(result, Answer) else outcome.discarded
     return replace(used, usd=prices.dollars(used))
 
@@ -70,13 +70,13 @@ def _fault(answer: Answer, schema: Record | None) -> Fault | None:
     if answer.refusal:
         return Fault(owner="model", kind="refusal", message=f"the model refused: {answer.refusal[:300]}")
     if answer.ended == "content_filter":
-        return Fault(owner="model", kind="content_filter", message="the provider's filter held the answer back")
+        return Fault(owner="model", kind="content_filter", message="the provider's content filter blocked the answer")
     if answer.ended == "length" and (not answer.text.strip() or (schema is not None and not _whole(answer.text))):
         written = "unknown many" if answer.usage.completion is None else str(answer.usage.completion)
         message = f"cut at the token limit after {written} tokens; raise backbone.sampling.max_tokens"
         return Fault(owner="model", kind="length_truncated", message=message)
     if not answer.text.strip():
-        return Fault(owner="model", kind="empty_reply", message="the model replied with nothing, twice")
+        return Fault(owner="model", kind="empty_reply", message="the model returned an empty reply twice")
     return None
 
 

@@ -1,4 +1,4 @@
-"""Rate limits: how long each call waits so that requests and tokens per minute stay within the account's limits."""
+"""Rate limits: delays calls to keep requests and tokens per minute within the account's limits."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ _MINUTE_S = 60.0
 
 
 class Pace:
-    """Spaces amounts so that they flow at ``per_minute``: a token bucket without a burst, in order of arrival."""
+    """Spaces amounts evenly at ``per_minute``: a token bucket without a burst, in order of arrival."""
 
     def __init__(self, per_minute: float):
         self._seconds_each = _MINUTE_S / per_minute
         self._free_at = float("-inf")
 
     def reserve(self, amount: float, now: float) -> float:
-        """Book ``amount`` and return the seconds until it may flow."""
+        """Book ``amount`` and return the seconds to wait for it."""
         start = max(self._free_at, now)
         self._free_at = start + amount * self._seconds_each
         return start - now
 
     def correct(self, amount: float) -> None:
-        """Book what a call took beyond its estimate; a negative amount gives back."""
+        """Book what a call used beyond its estimate; a negative amount is returned."""
         self._free_at += amount * self._seconds_each
 
 
@@ -53,7 +53,7 @@ class Pacer:
         return max(waits)
 
     def correct(self, estimated: int, used: int | None) -> None:
-        """Replace the estimate of a call by what the server counted, where it did."""
+        """Replace the estimate of a call with the server's count."""
         if self._tokens is not None and used is not None:
             with self._lock:
                 self._tokens.correct(used - estimated)

@@ -1,4 +1,4 @@
-"""One tiny call that finds out whether an endpoint fits its settings, before a run spends anything."""
+"""One tiny call that checks whether an endpoint accepts its settings, before a run spends anything."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_RETRIES, _MOST_SECONDS = 3, 60
 
 
 class _Ready(msgspec.Struct):
-    """What the probe asks for."""
+    """The reply that the probe requests."""
 
     ready: bool
 
@@ -35,23 +35,23 @@ Ask = Callable[[Sequence[Message], str, Record | None, Retry], CallResult]
 
 
 SIMULATED = "simulated"
-"""Key of the fact that a server says it is not a language model, as the embedded reader's server does."""
+"""Key of the fact that a server reports it is not a language model, as the embedded reader's server does."""
 
 
 def probe(ask: Ask, *, endpoint: Endpoint, structured: str, prices: PriceCard, retry: Retry) -> Probe:
-    """Make the call and return what was found; raises ``ConfigError`` with the fix where the call is refused.
+    """Make the call and return the findings; raises ``ConfigError`` with the fix if the server refuses the call.
 
     Raises ``BackboneUnavailable`` where the server fails and may recover.
 
-    A model that words its answer badly does not fail the probe: that is for the experiment to find out.
+    A malformed answer does not fail the probe; only a refused setting or an unreachable server does.
     """
     secrets = endpoint.ready()
     patience = replace(retry, times=min(retry.times, _MOST_RETRIES), seconds=min(retry.seconds, _MOST_SECONDS))
     outcome = ask(_MESSAGES, "probe", schema_of(_Ready), patience)
     result = outcome.result
     if isinstance(result, Problem):
-        # A server that fails may do better later; where nobody listens the address is to be looked at first.
-        passing = result.follows is Disposition.RETRY and result.kind != "unreachable"
+        # A failing server may recover; if nothing listens, the address is probably wrong.
+        passing = result.disposition is Disposition.RETRY and result.kind != "unreachable"
         kind = BackboneUnavailable if passing else ConfigError
         raise kind(f"the backbone does not answer: {explain(result, endpoint)}")
     usage = priced(outcome, prices)
@@ -59,7 +59,9 @@ def probe(ask: Ask, *, endpoint: Endpoint, structured: str, prices: PriceCard, r
         "endpoint": endpoint.base_url,
         "key": f"from {endpoint.api_key_env}" if endpoint.api_key_env else "none",
         "model": secrets.hide(result.model) or endpoint.model,
-        "structured replies": f"{structured}, {_obeyed(result)}" if structured != "none" else "by the prompt alone",
+        "structured replies": f"{structured}, {_schema_followed(result)}"
+        if structured != "none"
+        else "by the prompt alone",
         "tokens": "reported" if None not in (usage.prompt, usage.completion) else "not reported: n/a in all tables",
         "cached tokens": "reported" if usage.cached is not None else "not reported by this call",
         "prices": "known" if usage.usd is not None else "unknown: dollars are n/a",
@@ -72,7 +74,7 @@ def probe(ask: Ask, *, endpoint: Endpoint, structured: str, prices: PriceCard, r
     return Probe(facts=facts, usage=usage)
 
 
-def _obeyed(answer: Answer) -> str:
+def _schema_followed(answer: Answer) -> str:
     try:
         parse(answer.text, _Ready)
     except ValueError:

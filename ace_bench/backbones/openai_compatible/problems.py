@@ -1,10 +1,10 @@
-"""What can go wrong with a request, and what follows: another attempt, a fault of one rollout, or the run's end.
+"""What can go wrong with a request, and the consequence: a retry, a fault of one rollout, or the end of the run.
 
 | what happens                                        | kind                          | what follows             |
 |-----------------------------------------------------|-------------------------------|--------------------------|
 | no connection: refused, unknown host                | unreachable                   | retry; at the cap, stop  |
 | no answer in time, 408                              | timeout                       | retry; at the cap, fault |
-| connection dropped; reply cut or no chat completion | dropped; unreadable_body      | retry; at the cap, fault |
+| connection dropped; reply cut or unreadable         | dropped; unreadable_body      | retry; at the cap, fault |
 | 429; 409                                            | rate_limited; conflict        | retry; at the cap, fault |
 | 5xx                                                 | server_error                  | retry; at the cap, fault |
 | 402, or 429 because nothing is left to spend        | quota_exhausted               | stop                     |
@@ -47,7 +47,7 @@ _HINTS = (
 
 
 class Disposition(Enum):
-    """What the retry loop and the run do about a problem."""
+    """How the retry loop and the run handle a problem."""
 
     RETRY = "retry"
     FAULT = "fault"
@@ -56,25 +56,25 @@ class Disposition(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One failed attempt in words; ``retry_after`` is the pause in seconds that the server asks for."""
+    """One failed attempt; ``retry_after`` is the pause in seconds that the server requests."""
 
     kind: str
     message: str
-    follows: Disposition = Disposition.RETRY
+    disposition: Disposition = Disposition.RETRY
     owner: str = "backbone"
     retry_after: float | None = None
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """An error is of ``kind`` if its status is one of ``statuses`` and its words match; empty fits everything."""
+    """An error is of ``kind`` if its status is one of ``statuses`` and its text matches; an empty field matches all."""
 
     kind: str
     statuses: Collection[int] = ()
     words: str = ""
 
-    def fits(self, status: int, said: str) -> bool:
-        return (not self.statuses or status in self.statuses) and bool(re.search(self.words, said, re.I))
+    def fits(self, status: int, text: str) -> bool:
+        return (not self.statuses or status in self.statuses) and bool(re.search(self.words, text, re.I))
 
 
 _RULES = (
@@ -92,36 +92,36 @@ _RULES = (
     _Rule("unknown_model", (), _NO_MODEL),
     _Rule("bad_request"),
 )
-"""The first rule that fits decides."""
+"""The first matching rule decides."""
 
-_FOLLOWS = {
+_DISPOSITIONS = {
     **dict.fromkeys(("quota_exhausted", "authentication", "unknown_model", "redirected"), Disposition.STOP),
     **dict.fromkeys(("rate_limited", "timeout", "conflict", "server_error"), Disposition.RETRY),
 }
 
 
 def unreadable_body(why: str) -> Problem:
-    """Return the problem of a reply that is no chat completion."""
-    return Problem(kind="unreadable_body", message=f"the reply is no chat completion: {why}")
+    """Return the problem of a reply that is not a chat completion."""
+    return Problem(kind="unreadable_body", message=f"the reply is not a chat completion: {why}")
 
 
 def from_status(status: int, body: Any, *, retry_after: float | None = None) -> Problem:
-    """Classify an error reply by its status and what its body says."""
+    """Classify an error reply by its status and body."""
     words = _words(body)
-    said = f"{_codes(body)} {words}"
-    kind = next(rule.kind for rule in _RULES if rule.fits(status, said))
+    text = f"{_codes(body)} {words}"
+    kind = next(rule.kind for rule in _RULES if rule.fits(status, text))
     return Problem(
         kind=kind,
-        message=f"HTTP {status}: {words}{_hint(said) if kind == 'bad_request' else ''}",
-        follows=_FOLLOWS.get(kind, Disposition.FAULT),
+        message=f"HTTP {status}: {words}{_hint(text) if kind == 'bad_request' else ''}",
+        disposition=_DISPOSITIONS.get(kind, Disposition.FAULT),
         owner="model" if kind in ("content_filter", "context_length") else "backbone",
         retry_after=retry_after,
     )
 
 
-def _hint(said: str) -> str:
+def _hint(text: str) -> str:
     for pattern, fix in _HINTS:
-        if re.search(pattern, said, re.I):
+        if re.search(pattern, text, re.I):
             return f" ({fix})"
     return ""
 

@@ -1,7 +1,7 @@
 """Reads a chat completion: the text, why it ended and what it cost.
 
-A reply with a text is paid for, so nothing beside the text may cost it: fields of a type that the protocol does not
-have are read where they have a clear meaning and are unknown otherwise.
+A reply with text was paid for, so a malformed field beside the text must not lose it: such a field is read if its
+meaning is clear, and counts as unknown otherwise.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ace_bench.backbones.openai_compatible.problems import Problem, from_status,
 from ace_bench.core.replies import without_surrogates
 from ace_bench.core.types import Usage
 
-_MOST_TOKENS = 2**53
-"""The largest whole number that JSON carries safely; a larger count is a mistake of the server."""
+_MAX_TOKENS = 2**53
+"""The largest whole number that JSON carries safely; a larger count is a server error."""
 
 
 class _Message(msgspec.Struct):
@@ -44,7 +44,7 @@ _DECODER = msgspec.json.Decoder(_Body)
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a server said. ``ended`` is its finish reason; ``simulated`` whether it says it is no language model."""
+    """A server's answer. ``ended`` is its finish reason; ``simulated``: it declares that it is not a language model."""
 
     text: str
     refusal: str
@@ -61,7 +61,7 @@ def read_answer(body: bytes) -> Answer | Problem:
     except (ValueError, RecursionError) as error:
         return unreadable_body(f"{error}; it begins {body[:80].decode(errors='replace')!r}")
     if data.error:
-        # Some gateways send the error of the server behind them with status 200.
+        # Some gateways pass on an upstream error with status 200.
         code = _field(data.error, "code")
         status = code if isinstance(code, int) and 400 <= code < 600 else 502
         return from_status(status, {"error": data.error})
@@ -79,7 +79,7 @@ def read_answer(body: bytes) -> Answer | Problem:
 
 
 def _decoded(body: bytes) -> _Body:
-    """Decode strictly, which is quick, or else as far as Python does: a BOM, half surrogate pairs, NaN."""
+    """Decode strictly, which is fast; else leniently with ``json``, which accepts a BOM, lone surrogates and NaN."""
     try:
         return _DECODER.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -91,14 +91,14 @@ def _plain(value: Any) -> str:
 
 
 def _text(content: str | list[Any] | None) -> str:
-    """Return the text of a message, which may come in parts of which only those of type text count."""
+    """Return the text of a message; of a message in parts, the parts of type text."""
     if isinstance(content, list):
         return "".join(_plain(_field(part, "text")) for part in content if _field(part, "type") == "text")
     return _plain(content)
 
 
 def _usage(reported: Any) -> Usage:
-    """Return what the server counted; cached tokens under OpenAI's name, or else DeepSeek's."""
+    """Return the server's counts; cached tokens under OpenAI's name, or else DeepSeek's."""
     prompt = _count(_field(reported, "prompt_tokens"))
     cached = _count(_field(_field(reported, "prompt_tokens_details"), "cached_tokens"))
     if cached is None:
@@ -113,10 +113,10 @@ def _field(value: Any, name: str) -> Any:
 
 
 def _count(value: Any) -> int | None:
-    """Read a number of tokens, also out of a float or a text; what cannot be one is unknown."""
+    """Read a number of tokens, also from a float or a string; ``None`` if it is not a valid count."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    possible = not isinstance(value, bool) and math.isfinite(number) and 0 <= number <= _MOST_TOKENS
+    possible = not isinstance(value, bool) and math.isfinite(number) and 0 <= number <= _MAX_TOKENS
     return int(number) if possible and number.is_integer() else None

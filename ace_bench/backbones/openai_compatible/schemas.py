@@ -1,7 +1,7 @@
-"""JSON schemas in the form that servers take.
+"""JSON schemas in the form that servers accept.
 
-OpenAI's strict mode wants every property required and no others allowed, and cannot express "anything"; servers
-that constrain decoding by a grammar follow the schema either way. So a schema is sent strict where it can be.
+OpenAI's strict mode requires all properties, allows no others, and cannot express "anything"; servers that constrain
+decoding by a grammar follow the schema either way. So a schema is sent as strict if strict mode can express it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 from ace_bench.core.types import Record
 
 _NOTES = ("title", "description", "default")
-"""Notes to readers of the code; a model has its prompt."""
+"""Documentation for developers; it is not sent, because the prompt instructs the model."""
 
 
 def response_format(schema: Record | None, structured: str) -> Record | None:
-    """Return the ``response_format`` of a request, ``None`` where nothing is to be sent."""
+    """Return the ``response_format`` of a request, ``None`` to send none."""
     if schema is None or structured == "none":
         return None
     if structured == "json_object":
@@ -27,7 +27,7 @@ def response_format(schema: Record | None, structured: str) -> Record | None:
 
 
 def _complete(node: Any) -> bool:
-    """Whether every part of a schema says what it holds."""
+    """Whether every part of a schema has a type."""
     if not isinstance(node, dict) or not node.keys() & {"type", "anyOf", "enum", "const"}:
         return False
     if node.get("type") == "object":

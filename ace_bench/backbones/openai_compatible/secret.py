@@ -1,4 +1,4 @@
-"""Keys: read from named environment variables, and kept out of everything that is shown or written."""
+"""Keys: read from named environment variables, and hidden in all output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ace_bench.core.errors import SettingError
 from ace_bench.core.redaction import HIDDEN, SHORTEST, redacted
 
 _PLACEHOLDER = "none"
-"""The client refuses an empty key; servers without keys ignore it."""
+"""Sent as the key to servers that need none; they ignore it."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -24,19 +24,20 @@ class Secrets:
     key: str
     headers: Mapping[str, str] = field(default_factory=dict)
     texts: tuple[str, ...] = ()
-    """What must not be shown of what was sent, longest first."""
+    """Texts to hide in replies and errors, longest first."""
     logins: tuple[str, ...] = ()
-    """What proxies were sent, longest first."""
+    """Proxy credentials to hide in errors, longest first."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({HIDDEN})"
 
     def hide(self, text: str) -> str:
-        """Replace every secret in a reply. Short ones stay: a server without keys is sent a word such as EMPTY."""
+        """Replace every secret in a reply. Short ones stay: servers without keys are often sent a word such as
+        EMPTY."""
         return _without(text, (secret for secret in self.texts if len(secret) >= SHORTEST))
 
     def hide_in_error(self, text: str) -> str:
-        """Replace all secrets, and whatever else looks like one, such as keys that a server shows in part."""
+        """Replace all secrets and everything that looks like one, such as partly masked keys."""
         return redacted(_without(text, (*self.texts, *self.logins)))
 
 
@@ -51,13 +52,13 @@ def read_secrets(api_key_env: str | None, headers_from_env: Mapping[str, str]) -
         header: _read(f"headers_from_env.{header}", name, "or drop it") for header, name in headers_from_env.items()
     }
     sent = {*headers.values(), *(() if api_key_env is None else (key,))}
-    return Secrets(key=key, headers=headers, texts=_forms(sent), logins=_forms(_logins_of_proxies()))
+    return Secrets(key=key, headers=headers, texts=_variants(sent), logins=_variants(_logins_of_proxies()))
 
 
-def _forms(secrets: Iterable[str]) -> tuple[str, ...]:
-    # A server that echoes JSON inside JSON shows a key with its quotes and backslashes escaped.
-    forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
-    return tuple(sorted(forms, key=lambda text: (-len(text), text)))
+def _variants(secrets: Iterable[str]) -> tuple[str, ...]:
+    # In JSON that is echoed inside JSON, the quotes and backslashes of a key are escaped.
+    variants = {variant for secret in secrets for variant in (secret, json.dumps(secret)[1:-1])}
+    return tuple(sorted(variants, key=lambda text: (-len(text), text)))
 
 
 def _without(text: str, secrets: Iterable[str]) -> str:
@@ -67,7 +68,7 @@ def _without(text: str, secrets: Iterable[str]) -> str:
 
 
 def _logins_of_proxies() -> Iterator[str]:
-    """Yield what proxies of the environment are sent to let calls pass: a proxy's error page may repeat it."""
+    """Yield the credentials of the environment's proxies: a proxy's error page may repeat them."""
     for address in urllib.request.getproxies().values():
         login, at, _ = address.rpartition("://")[2].rpartition("@")
         if at and (password := urllib.parse.unquote(login.partition(":")[2])):
@@ -80,5 +81,8 @@ def _read(setting: str, name: str, otherwise: str) -> str:
     if not value:
         raise SettingError(f"{setting}={name} names a variable that is not set: export {name}=..., {otherwise}")
     if not (value.isascii() and value.isprintable()):
-        raise SettingError(f"{setting}={name} names a variable whose value no HTTP header can carry: correct its value")
+        raise SettingError(
+            f"{setting}={name} names a variable whose value contains characters that HTTP headers do not allow: "
+            "correct its value"
+        )
     return value

@@ -1,4 +1,4 @@
-"""The settings of an endpoint in groups."""
+"""Groups of settings of an endpoint."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Structured = Literal["json_schema", "json_object", "none"]
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How the model writes; ``None`` leaves a field out of the request, for servers that refuse it.
+    """How the model writes; ``None`` leaves a field out of the request, for servers that reject it.
 
     ``max_tokens`` limits the reply, in the field that ``max_tokens_field`` names. ``seed`` is the run's; it does
     not enter the identity of a backbone, because the seeds of one experiment belong together.
@@ -33,9 +33,9 @@ class Sampling:
 class Retry:
     """How often and how long failed attempts are retried.
 
-    At most ``times`` further attempts, and no pause that would bring the time lost in failed attempts and pauses
-    over ``seconds``. The n-th pause is ``first_pause * 2**n``, at most ``longest_pause``, shortened at random by
-    up to a half; a server's Retry-After comes before that.
+    There are at most ``times`` retries, and none whose pause would bring the time lost in failed attempts and pauses
+    over ``seconds``. The n-th pause is ``first_pause * 2**n``, at most ``longest_pause``, shortened at random by up to
+    a half; a server's Retry-After takes precedence.
     """
 
     times: Whole = 8
@@ -46,7 +46,7 @@ class Retry:
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """The account's limits; ``None`` is no limit. Calls are spaced evenly so that neither is passed."""
+    """The account's limits; ``None`` is no limit. Calls are spaced evenly to stay within both."""
 
     requests_per_minute: Positive | None = None
     tokens_per_minute: Positive | None = None
@@ -54,7 +54,7 @@ class Rate:
 
 @dataclass(frozen=True, kw_only=True)
 class CacheHints:
-    """Fields and headers by which a server or router chooses a prefix cache.
+    """Fields and headers with which a server or router selects a prefix cache.
 
     ``session_header`` and ``session_field`` (a field of the request, such as ``prompt_cache_key`` or ``user``)
     carry an id of the rollout. ``salt`` goes into vLLM's ``cache_salt``: calls share a cache only under the same

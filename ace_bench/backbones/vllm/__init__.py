@@ -1,1 +1,1 @@
-"""A model on a vLLM server: one that runs already, or one that is launched for the run."""
+"""A model on a vLLM server, either a running one or one launched for the run."""

@@ -1,4 +1,4 @@
-"""The vLLM backbone: the OpenAI-compatible client, and what a vLLM server offers beyond the protocol."""
+"""The vLLM backbone: the OpenAI-compatible client plus launching, the context length and cache counters."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ace_bench.core.errors import BackboneUnavailable, RolloutFault, SettingErro
 from ace_bench.core.settings import Text
 from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Record, Usage
 
-_DEATH_S = 0.5
-"""How long the news of a server's end may take."""
+_EXIT_NOTICE_S = 0.5
+"""Seconds to wait for the supervisor to report the server's exit."""
 _NOT_STARTED = f"http://{LOCAL}"
 
 
 class Vllm:
-    """Talks to the server at ``url``, or to one of its own with ``launch``, which lives from ``open`` to ``close``.
+    """Uses the server at ``url``, or with ``launch`` starts its own, which runs from ``start`` to ``close``.
 
-    ``model`` is what requests name (with ``url``) or what is loaded (with ``launch``: a name on the model hub or a
-    folder). ``bound_schema`` holds the settings of ``Bounds`` on the schemas of replies. All further settings are
-    the client's, which refuses those it does not know; see ``OpenAICompatible``.
+    ``model`` is the name that requests use (with ``url``) or the model to load (with ``launch``: a name on the model
+    hub or a folder). ``bound_schema`` bounds the schemas of replies. All other settings are passed to
+    ``OpenAICompatible``, which rejects unknown ones.
 
     Raises ``ConfigError`` for settings that cannot work.
     """
@@ -53,7 +53,7 @@ class Vllm:
         self._bounds = bound_schema
         self._key_env = client.get("api_key_env")
         name = (server.served_name or model) if launch else model
-        # The port of a server that is launched later is not known yet; neither identity nor prices depend on it.
+        # The port of a server to be launched is not known yet; neither identity nor prices depend on it.
         self._connect = partial(OpenAICompatible, model=name, **client)
         self._root = _root(url) if url is not None else _NOT_STARTED
         self._client = self._connect(base_url=f"{self._root}/v1")
@@ -75,7 +75,7 @@ class Vllm:
         self._client.check()
 
     def start(self, say: Callable[[str], None]) -> None:
-        """Launch the server if it is to be launched and does not run; ask it for its context length."""
+        """With ``launch``, start the server unless it runs; read the server's context length."""
         if self._launch and not (self._server is not None and self._server.running):
             self.close()
             port = self._serve.port or free_port()
@@ -93,13 +93,13 @@ class Vllm:
             self._server.stop()
 
     def interrupt(self, grace: float) -> None:
-        """End calls early, as the client does."""
+        """End calls early; see ``OpenAICompatible.interrupt``."""
         self._client.interrupt(grace)
 
     def complete(
         self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
     ) -> Completion:
-        """Answer once, as the client does; raises ``BackboneUnavailable`` where a launched server has ended."""
+        """Return one completion; raises ``BackboneUnavailable`` if a launched server has exited."""
         self._check_alive()
         bounded = self._bounds.apply(schema) if self._bounds and schema is not None else schema
         try:
@@ -108,7 +108,7 @@ class Vllm:
             self._check_alive()
             raise
         except BackboneUnavailable:
-            self._check_alive(patience=_DEATH_S)
+            self._check_alive(patience=_EXIT_NOTICE_S)
             raise
 
     def count(self, text: str) -> int:
@@ -120,7 +120,7 @@ class Vllm:
         return self._client.dollars(usage)
 
     def probe(self) -> Probe:
-        """Make one tiny call; also tells the context length and whether the server shows cache counters."""
+        """Make one tiny call; also reports the context length and whether the server has cache counters."""
         probe = self._client.probe()
         counters = "reported" if self.cache_counters() is not None else "not reported: n/a in all tables"
         length = "unknown" if self.context_length is None else f"{self.context_length:,} tokens"
@@ -144,7 +144,7 @@ class Vllm:
 
 
 def _root(url: str) -> str:
-    """Return a server's URL without a slash or ``/v1`` at its end, which users give or leave out."""
+    """Return a server's URL without a trailing slash or ``/v1``."""
     parts = urllib.parse.urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise SettingError(f"url={url} must be like http://localhost:8000")

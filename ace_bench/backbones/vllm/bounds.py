@@ -1,7 +1,7 @@
-"""Bounds on what a JSON schema leaves open, so that a weak model under a grammar comes to an end.
+"""Bounds on the open parts of a JSON schema, so that a weak model under a grammar stops writing.
 
-A model that is held to a schema but has nothing to say fills the first open string, list or number until its token
-limit. With bounds even random weights return replies that can be read.
+Under a grammar, a weak model fills the first open string, list or number up to its token limit. With bounds even random
+weights return readable replies.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _LARGEST = 10**9
 class Bounds:
     """Most characters of a string and most items of a list; a schema's own bounds stay.
 
-    Numbers are kept within a billion, objects to the properties they name. ``anything`` takes the place of values
-    that a schema says nothing about, ``None`` for a string.
+    Numbers are kept within a billion, objects to the properties they name. ``anything`` is the schema of values without
+    a type; ``None`` makes them strings.
     """
 
     max_string: Count

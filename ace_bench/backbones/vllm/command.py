@@ -22,10 +22,10 @@ LOCAL = "127.0.0.1"
 class Serve:
     """How to start a server; ``None`` leaves a choice to vLLM.
 
-    ``executable`` is a path or a name on the PATH, ``served_name`` what requests call the model (``None``: as it is
-    called itself), ``port`` ``None`` for a free one. ``flags`` are passed on as they stand, after all others; ``env``
-    is added to this process's environment. The server's output goes to a new file in ``log_dir``.
-    ``start_timeout`` and ``stop_timeout`` are in seconds.
+    ``executable`` is a path or a name on the PATH. ``served_name`` is the model's name in requests (``None``: its own
+    name). With ``port`` ``None`` a free port is used. ``flags`` are appended unchanged to the command line; ``env`` is
+    added to this process's environment. The server's output goes to a new file in ``log_dir``. ``start_timeout`` and
+    ``stop_timeout`` are in seconds.
     """
 
     executable: Text
@@ -48,7 +48,7 @@ class Serve:
 
     @property
     def identity(self) -> Record:
-        """What of it may change an answer: not where it runs, on how many GPUs, or how it uses their memory."""
+        """The settings that may change an answer; the port, the number of GPUs and memory settings do not."""
         settings = {name: getattr(self, name) for name in LOADING} | {"flags": [str(flag) for flag in self.flags]}
         return {name: value for name, value in settings.items() if value}
 
@@ -94,7 +94,7 @@ class Serve:
 
 
 def free_port() -> int:
-    """Return a port of this machine that nobody listens on now."""
+    """Return a free port of this machine."""
     with socket.socket() as probe:
         probe.bind((LOCAL, 0))
         return int(probe.getsockname()[1])
@@ -103,7 +103,7 @@ def free_port() -> int:
 def in_use(port: int) -> bool:
     """Whether a port of this machine is taken."""
     with socket.socket() as probe:
-        # Connections of a server that has just ended linger; they do not keep a new one from listening.
+        # A server that has just ended leaves connections in TIME_WAIT; they do not block a new listener.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOCAL, port))

@@ -1,4 +1,4 @@
-"""Prefix-cache counters out of a vLLM server's Prometheus page."""
+"""Prefix-cache counters from a vLLM server's Prometheus page."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ace_bench.core.types import CacheCounters
 
 _SAMPLE = re.compile(r"^(?P<name>[A-Za-z_:][\w:]*)(?:\{.*\})?[ \t]+(?P<value>\S+)(?:[ \t]+-?\d+)?[ \t]*$", re.MULTILINE)
 _FAMILIES = ("vllm:prefix_cache", "vllm:gpu_prefix_cache")
-"""New name first: for some versions both families counted the same tokens side by side."""
+"""New name first: some versions report the same counts under both names."""
 
 
 def read_counters(page: str) -> CacheCounters | None:
     """Sum queries and hits (tokens) over the engines of a server; ``None`` where the page has no such counters.
 
-    Names come with or without ``_total`` and, in older versions, with ``gpu_`` before ``prefix_cache``. Versions
-    that only show a hit rate, or that count one of the two, report nothing.
+    Names come with or without ``_total`` and, in older versions, with ``gpu_`` before ``prefix_cache``. A server that
+    reports only a hit rate or only one of the two counts gives ``None``.
     """
     totals = _totals(page)
     for family in _FAMILIES:

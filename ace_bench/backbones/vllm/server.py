@@ -21,17 +21,18 @@ Say = Callable[[str], None]
 class Server:
     """One process group under a supervisor, which ends it when this process ends, also when it is killed.
 
-    ``root`` is the server's URL without ``/v1``; ``log`` is the file its output goes to. ``tell_every`` is in seconds.
+    ``root`` is the server's URL without ``/v1``; ``log`` is the file its output goes to. ``report_every`` is in
+    seconds.
     """
 
-    def __init__(self, serve: Serve, *, model: str, port: int, tell_every: float = 5.0):
+    def __init__(self, serve: Serve, *, model: str, port: int, report_every: float = 5.0):
         self.root = f"http://{LOCAL}:{port}"
         plain = re.sub(r"[^\w.-]+", "-", serve.served_name or model).strip("-.")
         self.log = Path(serve.log_dir) / f"{plain}-{time.strftime('%Y%m%d-%H%M%S')}-{port}.log"
         self._serve = serve
         self._model = model
         self._port = port
-        self._tell_every = tell_every
+        self._report_every = report_every
         self._process: SupervisedProcess | None = None
 
     @property
@@ -40,7 +41,7 @@ class Server:
         return self._process is not None and self._process.running
 
     def start(self, say: Say) -> None:
-        """Start and wait until the server takes requests; stop it on a failure or an interruption.
+        """Start the server and wait until it accepts requests; stop it on a failure or an interruption.
 
         Raises ``ConfigError`` or ``BackboneUnavailable`` with the fix and the tail of the log.
         """
@@ -81,15 +82,15 @@ class Server:
         )
 
     def _wait(self, say: Say) -> None:
-        started = told = time.monotonic()
+        started = reported = time.monotonic()
         while not is_healthy(self.root):
             now = time.monotonic()
             if not self.running:
                 raise self._failure(f"vLLM ended after {now - started:.0f} s{self._status()}")
             if now - started > self._serve.start_timeout:
                 raise self._failure(f"vLLM was not ready within server.start_timeout={self._serve.start_timeout:g} s")
-            if now - told >= self._tell_every:
-                told = now
+            if now - reported >= self._report_every:
+                reported = now
                 say(f"vLLM: {now - started:.0f} s: {last_line(self.log) or 'starting'}")
             time.sleep(_POLL_S)
         say(f"vLLM: ready after {time.monotonic() - started:.0f} s")

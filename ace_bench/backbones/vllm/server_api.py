@@ -1,4 +1,4 @@
-"""Requests to a vLLM server beside completions: its health, its models, its cache counters."""
+"""Requests to a vLLM server other than completions: health, models, cache counters."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class _Models(msgspec.Struct):
 
 
 def is_healthy(root: str) -> bool:
-    """Whether the server at ``root`` (its URL without ``/v1``) takes requests."""
+    """Whether the server at ``root`` (its URL without ``/v1``) accepts requests."""
     return _get(f"{root}/health") is not None
 
 
 def context_length(root: str, model: str, api_key_env: str | None) -> int | None:
-    """Return the most tokens of a prompt and its reply, ``None`` where the server does not report it."""
+    """Return the maximum tokens of a prompt plus its reply, ``None`` where the server does not report it."""
     page = _get(f"{root}/v1/models", key=os.environ.get(api_key_env, "") if api_key_env else "")
     try:
         models = decoder_of(_Models).decode(page or b"").data

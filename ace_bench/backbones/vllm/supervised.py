@@ -49,7 +49,7 @@ class SupervisedProcess:
             return self._status
 
     def end(self) -> None:
-        """End the command and everything it started, and wait for that; safe to call more than once."""
+        """End the command and everything it started, and wait until they have exited; safe to call more than once."""
         self._lifeline.close()
         try:
             self._process.wait(2 * self._grace + _SLACK_S)

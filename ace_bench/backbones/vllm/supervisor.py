@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     while server.poll() is None and not asked and os.getppid() == parent and not _closed(sys.stdin.fileno()):
         pass
     if server.returncode is not None:
-        # The harness may be gone by now; the server's children must be ended all the same.
+        # Even if the harness is gone, end the server's children.
         with contextlib.suppress(BrokenPipeError):
             os.write(sys.stdout.fileno(), f"{server.returncode}\n".encode())
     _end(server, grace_s)

@@ -65,7 +65,7 @@ def test_retries_are_said_and_a_simulation_must_be_owned_up_to():
     facts = probed(DROP, simulated, simulated=True)[0].facts
     assert facts["retries"] == "1"
     assert facts["simulated"] == "yes"
-    with pytest.raises(ConfigError, match="simulated=true, which marks the run so"):
+    with pytest.raises(ConfigError, match="simulated=true, which marks the run as simulated"):
         probed(simulated)
 
 

@@ -103,7 +103,7 @@ STOPS = [
 @pytest.mark.parametrize(("status", "said", "kind"), STOPS)
 def test_what_every_call_would_meet_stops_the_run_at_once(status, said, kind):
     problem = from_status(status, {"error": said})
-    assert (problem.kind, problem.follows) == (kind, Disposition.STOP)
+    assert (problem.kind, problem.disposition) == (kind, Disposition.STOP)
     with serving(Reply(status=status, body={"error": said})) as server:
         with pytest.raises(BackboneUnavailable, match=f"HTTP {status}"):
             complete(server.url)

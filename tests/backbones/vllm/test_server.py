@@ -26,9 +26,9 @@ def quiet(line):
 def launch(fake):
     started = []
 
-    def make(behaviour="", says="", tell_every=0.2, port=None, **settings):
+    def make(behaviour="", says="", report_every=0.2, port=None, **settings):
         serve = fake.serve(behaviour, says, **settings)
-        started.append(Server(serve, model="some/model", port=port or free_port(), tell_every=tell_every))
+        started.append(Server(serve, model="some/model", port=port or free_port(), report_every=report_every))
         return started[-1]
 
     yield make
