@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Write(Protocol):
     """Writes what is named (all, if nothing is) to a folder; returns the files."""
 
-    def __call__(self, gathered: ResultsIndex, out: Path, wanted: Wanted, /) -> Sequence[Path]:
+    def __call__(self, index: ResultsIndex, out: Path, wanted: Wanted, /) -> Sequence[Path]:
         """Write them."""
         ...
 
@@ -38,12 +38,12 @@ def make(what: str, write: Write, description: str, arguments: Sequence[str]) ->
 
     console = Console(highlight=False, soft_wrap=True)
     which, extra = _sorted(what, options.overrides)
-    gathered = ResultsIndex(results=options.results, compose=Composer(config_folders()), extra=extra)
-    if not gathered.found.runs:
+    index = ResultsIndex(results=options.results, compose=Composer(config_folders()), extra=extra)
+    if not index.found.runs:
         raise ConfigError(f"there are no runs in {options.results}; make some, or name their folder by --results")
     wanted = Wanted(names=tuple(which), with_paper=options.with_paper, differences=options.differences)
-    files = write(gathered, options.out or options.results / f"{what}s", wanted)
-    for damaged in gathered.found.damaged:
+    files = write(index, options.out or options.results / f"{what}s", wanted)
+    for damaged in index.found.damaged:
         console.print(f"left out: {damaged.reason}", style="yellow", markup=False)
     if not files:
         console.print(f"no finished run fills a {what} asked for", style="yellow")

@@ -1,4 +1,4 @@
-"""What a run folder's journal and calls tell beside its metrics: scores by sample, and spending by role and split."""
+"""What tables read from a run's journal and calls: scores by sample, and tokens by role and split."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ace_bench.store.lines import read_lines
 _SAMPLE = re.compile(r"(?:^|/)(?P<id>\w+-(?P<split>train|val|test)-[^/]+)(?:/(?P<context>[0-9a-f]{12})(?:/|$))?")
 
 
-class Graded(msgspec.Struct, gc=False):
-    """Of a grade, what scores are made from."""
+class GradeScores(msgspec.Struct, gc=False):
+    """The fields of a grade that scores are computed from."""
 
     score: float
     correct: bool
@@ -36,11 +36,11 @@ class _Line(msgspec.Struct, gc=False):
     sample: str = ""
     context: str = ""
     trial: int = 0
-    grade: Graded | None = None
+    grade: GradeScores | None = None
 
 
-class Changed(msgspec.Struct, gc=False):
-    """Of a step, what it did to the context; ``patch`` leads from the context before to that of ``digest``."""
+class StepChange(msgspec.Struct, gc=False):
+    """The fields of a step that describe its change; applying ``patch`` gives the context with ``digest``."""
 
     kind: str
     index: int = 0
@@ -49,8 +49,8 @@ class Changed(msgspec.Struct, gc=False):
     context_tokens: int = 0
 
 
-class Called(msgspec.Struct, gc=False):
-    """Of a call, what it cost and for what."""
+class CallCosts(msgspec.Struct, gc=False):
+    """The fields of a call that describe its cost and purpose."""
 
     stage: Stage
     role: str
@@ -60,43 +60,43 @@ class Called(msgspec.Struct, gc=False):
     fault: Fault | None = None
 
 
-def read_calls(folder: Path) -> list[Called]:
+def read_calls(folder: Path) -> list[CallCosts]:
     """Read the calls of a run; raises ``StoreError``."""
-    return _lines(folder / "calls.jsonl", Called)
+    return _lines(folder / "calls.jsonl", CallCosts)
 
 
-def evaluates_another(call: Called, split: str, context: str) -> bool:
-    """Whether a call is of an evaluation of a split with another context than the one of this digest."""
+def evaluates_other_context(call: CallCosts, split: str, context: str) -> bool:
+    """Whether a call belongs to an evaluation of a split with a context other than the one with this digest."""
     sample = _SAMPLE.search(call.session) if call.stage is Stage.EVALUATE else None
     return bool(sample and sample["split"] == split and sample["context"] not in (None, context[:12]))
 
 
-def read_steps(folder: Path) -> Iterator[Changed]:
-    """Read what each step did to the context, in order; raises ``StoreError``."""
-    return (line for line in _lines(folder / "journal.jsonl", Changed) if line.kind == "step")
+def read_steps(folder: Path) -> Iterator[StepChange]:
+    """Read the change of each step, in order; raises ``StoreError``."""
+    return (line for line in _lines(folder / "journal.jsonl", StepChange) if line.kind == "step")
 
 
 def sharpest_fall(sizes: Sequence[int]) -> int | None:
-    """Return the index of the step that took most tokens away; ``None`` where none did (paper, figure 2)."""
+    """Return the index of the step that removed most tokens, ``None`` if none removed any (paper, figure 2)."""
     falls = [(after - before, step) for step, (before, after) in enumerate(pairwise(sizes), start=1) if after < before]
     return min(falls)[1] if falls else None
 
 
-def predictions(folder: Path, split: str) -> Mapping[str, Graded]:
-    """Grades by sample of an online run's predictions: each first try, before anything was learnt from the sample."""
+def predictions(folder: Path, split: str) -> Mapping[str, GradeScores]:
+    """Grades by sample of an online run's predictions: the first rollout of each, before learning from the sample."""
     return _first(line for line in _rollouts(folder, split) if line.stage == Stage.ADAPT)
 
 
-def evaluations(folder: Path, split: str, context: str) -> Mapping[str, Graded]:
+def evaluations(folder: Path, split: str, context: str) -> Mapping[str, GradeScores]:
     """Grades by sample of the evaluation of a context, given by digest."""
     return _first(line for line in _rollouts(folder, split) if line.stage == Stage.EVALUATE and line.context == context)
 
 
-def points_of(grades: Mapping[str, Graded], metric: str, headline: str) -> Points:
-    """Return the points whose mean a metric is; none where it is no mean over samples or groups.
+def points_of(grades: Mapping[str, GradeScores], metric: str, headline: str) -> Points:
+    """Return the points whose mean is the metric; empty if the metric is not a mean over samples or groups.
 
-    ``sgc`` is a mean over scenarios, each right if all of its tasks are. ``<metric>_<level>`` is one over the samples
-    of a level, which their grades name.
+    ``sgc`` is a mean over scenarios; a scenario is right if all of its tasks are. ``<metric>_<level>`` is a mean over
+    the samples of a level, which their grades name.
     """
     if metric == "sgc":
         return _by_group(grades.values())
@@ -104,11 +104,11 @@ def points_of(grades: Mapping[str, Graded], metric: str, headline: str) -> Point
     return {s: Point(score=score, group=grades[s].group) for s, score in scores.items() if score is not None}
 
 
-def spent(calls: Iterable[Called], wanted: str) -> float | None:
+def spent(calls: Iterable[CallCosts], wanted: str) -> float | None:
     """Sum up ``<stage>.<role>.<split>.<what>`` over calls; unknown is ``None``.
 
-    Role and split may be ``all``, a split may also be left out (``not_val``: all but the calls for that split's
-    samples), and what is ``in``, ``out``, ``calls`` or ``samples``. Replayed calls cost nothing, but count.
+    Role and split may be ``all``; ``not_val`` excludes the calls for samples of ``val``. ``<what>`` is ``in``, ``out``,
+    ``calls`` or ``samples``. Replayed calls count as calls but cost nothing.
     """
     stage, role, split, what = wanted.split(".")
     by_sample = split != "all" or what == "samples"
@@ -123,7 +123,7 @@ def spent(calls: Iterable[Called], wanted: str) -> float | None:
             samples |= {sample["id"]} if sample else set()
     figures = {"in": total.prompt, "out": total.completion, "calls": count, "samples": len(samples)}
     if what not in figures:
-        raise ConfigError(f"spent.{wanted} asks for {what!r}, which is none of {', '.join(figures)}")
+        raise ConfigError(f"spent.{wanted} names the unknown {what!r}; use {', '.join(figures)}")
     return figures[what]
 
 
@@ -132,21 +132,21 @@ def _fits(split: str, wanted: str) -> bool:
 
 
 def _rollouts(folder: Path, split: str) -> Iterator[_Line]:
-    """Yield first tries in order; of one that was made again, as it rested on a call without an answer, the last."""
+    """Yield first rollouts in order; if one was repeated because a call had no answer, the last version."""
     tries = [line for line in _lines(folder / "journal.jsonl", _Line) if line.grade is not None and line.trial == 0]
     latest = {line.key or number: line for number, line in enumerate(tries)}
     return (line for line in latest.values() if line.split == split)
 
 
-def _first(lines: Iterable[_Line]) -> dict[str, Graded]:
-    found: dict[str, Graded] = {}
+def _first(lines: Iterable[_Line]) -> dict[str, GradeScores]:
+    found: dict[str, GradeScores] = {}
     for line in lines:
         assert line.grade is not None  # only rollouts come here
         found.setdefault(line.sample, line.grade)
     return found
 
 
-def _score(grade: Graded, metric: str, headline: str) -> float | None:
+def _score(grade: GradeScores, metric: str, headline: str) -> float | None:
     if metric == headline:
         return grade.score
     if metric in grade.detail:
@@ -155,7 +155,7 @@ def _score(grade: Graded, metric: str, headline: str) -> float | None:
     return _score(grade, base, headline) if base and level in grade.detail else None
 
 
-def _by_group(grades: Iterable[Graded]) -> Points:
+def _by_group(grades: Iterable[GradeScores]) -> Points:
     right: dict[str, bool] = {}
     for grade in grades:
         right[grade.group] = right.get(grade.group, True) and grade.correct
@@ -163,7 +163,7 @@ def _by_group(grades: Iterable[Graded]) -> Points:
 
 
 def _lines(path: Path, kind: type[Any]) -> list[Any]:
-    """Read the fields of ``kind`` from each line; raises ``StoreError``, as no sum over some of the lines is right."""
+    """Read the fields of ``kind`` from each line; raises ``StoreError`` if any is damaged: sums would be wrong."""
     if not path.exists():
         raise StoreError(f"{path} is missing; repeat the command of the run")
     return read_lines(path, decoder_of(kind).decode).check().entries

@@ -1,7 +1,7 @@
 """The paper's results as experiments (``paper/data/experiments``): which runs make them, and which number goes where.
 
 An experiment is laid out like the paper's table: the overrides common to all cells, those of the column and those of
-the row define a cell's run. Cells of equal overrides share one run, within an experiment and between experiments.
+the row define a cell's run. Cells with equal overrides share one run, also between experiments.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Literal
 
 from ace_bench.core.errors import DataError
 from ace_bench.report.paper.tables import DATA, Cell, Paper
-from ace_bench.report.yaml_models import YamlModel, read_form
+from ace_bench.report.yaml_models import YamlModel, read_yaml
 
 TESTED = "tested"
-"""The context a run was tested with, as its folder names it."""
+"""Name of the file with the context that a run was tested with."""
 
 
 class ColumnPlan(YamlModel, frozen=True, kw_only=True):
@@ -33,8 +33,9 @@ class ColumnPlan(YamlModel, frozen=True, kw_only=True):
 class RowPlan(YamlModel, frozen=True, kw_only=True):
     """A line of the paper's table, or one of ``ours`` with a ``label`` of its own.
 
-    ``starts_from`` is the ``experiment/row`` whose adapted context an adaptation starts from. ``context`` says which
-    context of a run a column with ``evaluates`` evaluates: ``tested``, or those around its sharpest fall in tokens.
+    ``starts_from`` is the ``experiment/row`` whose adapted context an adaptation starts from. ``context`` is
+    the one that a column with ``evaluates`` evaluates: ``tested``, or that before or after the step that removed most
+    tokens.
     """
 
     overrides: tuple[str, ...]
@@ -47,10 +48,10 @@ class RowPlan(YamlModel, frozen=True, kw_only=True):
 
 
 class Experiment(YamlModel, frozen=True, kw_only=True):
-    """One result. ``paper`` is the table or figure its cells are set beside; ``bars`` refer to cells of others.
+    """One result. ``paper`` is the table or figure to compare with; ``bars`` refer to cells of other results.
 
-    ``not_reproducible`` gives the reason for rows that no run of ours can stand beside. Columns of the paper that
-    follow from others (means, ratios) are not repeated here.
+    ``not_reproducible`` maps rows that cannot be reproduced to the reason. Columns of the paper that are computed from
+    others (means, ratios) are not repeated here.
     """
 
     title: str
@@ -66,7 +67,7 @@ class Experiment(YamlModel, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
-    """A run by its overrides, without backbone and seed. ``needs`` are settings whose file another run makes."""
+    """A run by its overrides, without backbone and seed. ``needs`` are settings that name a file of another run."""
 
     overrides: tuple[str, ...]
     needs: tuple[Need, ...] = ()
@@ -83,7 +84,7 @@ class Need:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedCell:
-    """A measured cell of ours: its run, its metric, and the paper's cell beside it, if the paper has one."""
+    """A measured cell: its run, its metric, and the paper's cell, if it has one."""
 
     ref: str
     run: PlannedRun
@@ -155,12 +156,12 @@ def load_experiments(paper: Paper, folder: Traversable | None = None) -> Experim
     by_name = {}
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if file.name.endswith(".yaml"):
-            experiment: Experiment = read_form(file, Experiment)
+            experiment: Experiment = read_yaml(file, Experiment)
             by_name[_name(file.name)] = experiment
             _check(experiment, paper, str(file))
     experiments = Experiments(by_name=by_name, paper=paper)
     for name in by_name:
-        experiments.runs(name)  # every reference between experiments leads somewhere
+        experiments.runs(name)  # raises for a broken reference between experiments
     return experiments
 
 
@@ -173,18 +174,18 @@ def _name(file: str) -> str:
 def _check(experiment: Experiment, paper: Paper, where: str) -> None:
     for row, line in experiment.rows.items():
         if line.ours != bool(line.label):
-            raise DataError(f"{where}: row {row} needs a label if it is ours, and has the paper's if it is not")
+            raise DataError(f"{where}: row {row} needs both ours and label, or neither (then it has the paper's label)")
         for column in experiment.columns:
             if not line.ours:
                 paper.cell(f"{experiment.paper}/{row}/{column}")
     for place in experiment.columns.values():
         if place.evaluates and place.evaluates not in experiment.columns:
-            raise DataError(f"{where}: evaluates names no column {place.evaluates}")
+            raise DataError(f"{where}: evaluates names the unknown column {place.evaluates}")
     for bars in experiment.bars.values():
         for ref in bars.values():
             paper.cell(ref)
 
 
 def _ordered(overrides: list[str]) -> tuple[str, ...]:
-    """Choices of groups first, then settings, each by name, so that equal runs are equal values."""
+    """Sort choices of groups before settings, each by name, so that equal runs have equal overrides."""
     return tuple(sorted(overrides, key=lambda override: ("." in override.partition("=")[0], override)))

@@ -1,4 +1,4 @@
-"""A run's context step by step, made again from its journal."""
+"""A run's context after each step, rebuilt from its journal."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def history(folder: Path) -> Iterator[Context]:
 
 
 def write_around_fall(folder: Path) -> bool:
-    """Write a run's contexts just before and after the step that shrank it most (paper, figure 2), if any did.
+    """Write the contexts before and after the step that removed most tokens (paper, figure 2).
 
-    Returns whether there was one; the files are ``contexts/before_fall.json`` and ``after_fall.json``. Raises
+    Returns false if no step removed any. The files are ``contexts/before_fall.json`` and ``after_fall.json``. Raises
     ``StoreError`` and ``FolderUnwritable``.
     """
     step = sharpest_fall([step.context_tokens for step in read_steps(folder)])

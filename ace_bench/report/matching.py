@@ -1,4 +1,4 @@
-"""Which of the runs on disk is the one that an experiment plans."""
+"""Find the run on disk for a planned run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Settings = Mapping[str, Any]
 
 
 class Runs:
-    """Runs by the settings that they wrote. A repetition (``resume=false``) stands before the run it repeats."""
+    """Runs by their settings. A repetition (``resume=false``) replaces the run it repeats."""
 
     def __init__(self, runs: Iterable[RunSummary], compose: Compose) -> None:
         """``compose`` turns overrides into a configuration."""
@@ -29,7 +29,7 @@ class Runs:
         self._measured_more: dict[tuple[str, int], RunSummary] = {}
         self._found: dict[tuple[PlannedRun, int, tuple[str, ...]], RunSummary | None] = {}
         for run in sorted(runs, key=lambda run: (run.finished, run.attempt)):
-            settings = completed(run, compose)
+            settings = settings_with_defaults(run, compose)
             self._runs[digest_of(settings), run.seed] = run
             if settings["mode"].get("before"):
                 self._measured_more[digest_of(_without_before(settings)), run.seed] = run
@@ -37,7 +37,7 @@ class Runs:
     def find(self, planned: PlannedRun, *, seed: int, extra: Sequence[str] = ()) -> RunSummary | None:
         """Return the planned run, finished or not, or ``None``; ``extra`` overrides all (``backbone=...``).
 
-        A run that was also evaluated before adaptation serves where that is not asked for.
+        A run that was also evaluated before adaptation matches a plan that does not need this.
         """
         key = (planned, seed, tuple(extra))
         if key not in self._found:
@@ -53,7 +53,7 @@ class Runs:
         return more if more and (found is None or more.finished > found.finished) else found
 
     def overrides(self, planned: PlannedRun, *, seed: int, extra: Sequence[str] = ()) -> list[str] | None:
-        """Return all overrides of a planned run but its seed; ``None`` until the runs it needs are finished."""
+        """Return all overrides of a planned run except the seed; ``None`` until the runs it needs are finished."""
         found = run_overrides(planned, extra, self._compose)
         for need in planned.needs:
             run = self.find(need.run, seed=seed, extra=extra)
@@ -64,22 +64,22 @@ class Runs:
 
 
 def context_file(run: RunSummary, context: str) -> Path:
-    """Where a run keeps one of its contexts."""
+    """Path of one of a run's contexts."""
     return run.folder / "contexts" / f"{context}.json"
 
 
-def completed(run: RunSummary, compose: Compose) -> _Settings:
-    """Return the settings that a run wrote, with today's defaults for those that its version did not have."""
+def settings_with_defaults(run: RunSummary, compose: Compose) -> _Settings:
+    """Return the settings of a run, with today's defaults for settings that did not exist when it was made."""
     try:
         return _filled(
             run.identity, identity_settings(compose([f"{group}={getattr(run, group)}" for group in _CHOSEN]))
         )
     except ConfigError:
-        return run.identity  # of a method or task that is no longer there
+        return run.identity  # its method or task no longer exists
 
 
 def _filled(settings: _Settings, usual: _Settings) -> dict[str, Any]:
-    """Add keys that are missing, also in parts that build the same class."""
+    """Add missing keys, also in nested parts that build the same class."""
     found = {**usual, **settings}
     for key, part in settings.items():
         other = usual.get(key)

@@ -1,6 +1,7 @@
-"""Settings as a user gives them for several runs: which run takes which, and what an override is about.
+"""Settings that a user gives for several runs, and which runs they apply to.
 
-A setting is one of ``run.py``'s (``limit=20``), or one for the runs of a method (``gepa:method.max_metric_calls=20``).
+A setting is any override of ``run.py`` (``limit=20``), or one for the runs of a method
+(``gepa:method.max_metric_calls=20``).
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.report.experiments import PlannedRun
 
 Compose = Callable[[Sequence[str]], Mapping[str, Any]]
-"""From overrides to the whole configuration, as ``run.py`` would resolve them."""
+"""Turns overrides into the whole configuration, as ``run.py`` does."""
 
 _FOR_METHOD = re.compile(r"(?P<method>[a-z_]\w*):(?P<override>[^=]+=.*)", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z_][\w./@+-]*")
 _WORDS = ("null", "true", "false", "nan", "inf")
-"""What the grammar of overrides takes for more than a word."""
+"""Words that the grammar of overrides does not read as text."""
 _EMBEDDED = "backbone=embedded"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """An override, and the ``method`` whose runs it is for; "" where it is for all runs."""
+    """An override, and the ``method`` whose runs it applies to; "" means all runs."""
 
     method: str
     override: str
@@ -35,35 +36,35 @@ class Setting:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """Where in a configuration it is: ``backbone@roles.reflector=x`` is at ``roles.reflector``."""
+        """Its path in the configuration: that of ``backbone@roles.reflector=x`` is ``roles.reflector``."""
         key = key_of(self.override)
         return tuple(key.rpartition("@")[2].split("."))
 
     @property
     def value(self) -> Any:
-        """What it sets; raises ``ConfigError`` where that cannot be read."""
+        """Its value; raises ``ConfigError`` if it cannot be parsed."""
         from hydra.core.override_parser.overrides_parser import OverridesParser
         from hydra.errors import HydraException
 
         try:
             return OverridesParser.create().parse_override(self.override).value()
         except HydraException as error:
-            raise ConfigError(f"{self} cannot be read: {error}") from error
+            raise ConfigError(f"{self} cannot be parsed: {error}") from error
 
     @property
     def chooses(self) -> bool:
-        """Whether it may choose an option of a group, which its settings need."""
+        """Whether it may choose an option of a group; these come before the group's settings."""
         return "." not in key_of(self.override).partition("@")[0]
 
 
 def read_setting(text: str) -> Setting:
-    """Tell the method that a setting names from the override."""
+    """Split a setting into method and override."""
     found = _FOR_METHOD.fullmatch(text)
     return Setting(method=found["method"], override=found["override"]) if found else Setting(method="", override=text)
 
 
 def key_of(override: str) -> str:
-    """Return what an override sets."""
+    """Return the key that an override sets."""
     return override.partition("=")[0].lstrip("+")
 
 
@@ -73,10 +74,10 @@ def method_of(planned: PlannedRun) -> str:
 
 
 def run_overrides(planned: PlannedRun, extra: Sequence[str], compose: Compose) -> list[str]:
-    """Return the overrides of a planned run with those of the ``extra`` settings that it has, the last of each key.
+    """Return the overrides of a planned run and the ``extra`` settings that exist in it, the last one of each key.
 
-    Settings for its method come before those for all. With ``backbone=embedded`` in ``extra``, roles that the plan
-    gives another backbone are embedded, too.
+    Settings for its method override those for all. With ``backbone=embedded`` in ``extra``, the embedded reader also
+    replaces other backbones that the plan gives to roles.
     """
     plan = planned.overrides
     if _EMBEDDED in extra:
@@ -93,25 +94,25 @@ def run_overrides(planned: PlannedRun, extra: Sequence[str], compose: Compose) -
 
 
 def left_out(planned: PlannedRun, extra: Sequence[str], compose: Compose) -> list[str]:
-    """Return those overrides of ``extra`` settings for a planned run that it has not."""
+    """Return those ``extra`` settings that apply to a planned run's method but do not exist in the run."""
     taken = run_overrides(planned, extra, compose)
     return [override for override in _last_of_each(_given(planned, extra)) if override not in taken]
 
 
 def fits(compose: Compose, overrides: Sequence[str]) -> bool:
-    """Whether overrides go together."""
+    """Whether a configuration can be composed from the overrides."""
     try:
         return bool(compose(overrides))
     except ConfigError:
         return False
 
 
-def written(value: Any) -> str:
-    """Write a value so that an override takes it as it stands."""
+def override_value(value: Any) -> str:
+    """Format a value for an override."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {written(part)}" for key, part in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {override_value(part)}" for key, part in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(written, value)) + "]"
+        return "[" + ", ".join(map(override_value, value)) + "]"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str) and (not _PLAIN.fullmatch(value) or value.lower() in _WORDS):
@@ -120,12 +121,12 @@ def written(value: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    """Write a text so that Hydra takes it as it stands, whatever is in it."""
+    """Quote a text for an override."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _given(planned: PlannedRun, extra: Sequence[str]) -> list[str]:
-    """Return the overrides for a run: choices of groups first, as their settings need them; then those for all."""
+    """Return the overrides for a run: choices of groups first, since their settings need them."""
     settings = [setting for setting in map(read_setting, extra) if setting.method in ("", method_of(planned))]
     settings.sort(key=lambda setting: (not setting.chooses, bool(setting.method)))
     return [setting.override for setting in settings]

@@ -1,8 +1,7 @@
-"""Run folders as frozen values: what tables, figures and reports are made from.
+"""Run folders as frozen values, from which tables, figures and reports are made.
 
-Finding runs reads ``identity.json``, and ``metrics.json`` or, of a run without one, ``environment.json`` and
-``status.json``. Everything else
-(configuration, journal, calls) is read when it is asked for, and only the fields that are needed.
+Finding runs reads ``identity.json``, and ``metrics.json`` or, for an unfinished run, ``environment.json`` and
+``status.json``. Configuration, journal and calls are read on first use, and only the fields that are needed.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from typing import Any
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Record, Stage
 from ace_bench.report.evidence import (
-    Called,
-    Graded,
-    evaluates_another,
+    CallCosts,
+    GradeScores,
+    evaluates_other_context,
     evaluations,
     points_of,
     predictions,
@@ -36,9 +35,9 @@ _SEED = re.compile(r"seed\d+(?:-(?P<attempt>\d+))?")
 _SPENT = "spent."
 _SPENT_TESTED = "spent.tested."
 _FALL = ("fall.before.tokens", "fall.after.tokens")
-_SAME = 0.01
-"""Percentage points that rounding may lie between a figure and the mean of its points."""
-_MARKS = ("journal.jsonl", "metrics.json", "status.json", "environment.json")
+_ROUNDING = 0.01
+"""Maximum rounding difference between a metric and the mean of its points, in percentage points."""
+_RUN_FILES = ("journal.jsonl", "metrics.json", "status.json", "environment.json")
 """A folder with any of these is a run."""
 
 
@@ -74,7 +73,7 @@ class RunSummary:
 
     @property
     def comparable(self) -> bool:
-        """Whether its numbers may stand beside published ones: a real model on real data."""
+        """Whether its numbers are comparable with published ones: a real model on real data."""
         return not self.simulated and self.source == "real"
 
     @cached_property
@@ -83,13 +82,13 @@ class RunSummary:
         return read_settings(self.folder)
 
     def value(self, metric: str) -> float | None:
-        """Return a number of the run, ``None`` where it is unknown.
+        """Return a number of the run, ``None`` if it is unknown.
 
         ``metric`` is one of the task's (``accuracy``) on the tested split after adaptation, a path into
-        ``metrics.json`` (``rollouts.adapt``), or ``spent.`` and what ``evidence.spent`` sums up over calls
+        ``metrics.json`` (``rollouts.adapt``), ``spent.`` with a sum over calls as in ``evidence.spent``
         (``spent.adapt.reflector.all.in``; the stage ``tested`` is ``evaluate`` without an evaluation before
-        adaptation), or ``fall.before.tokens`` and ``fall.after.tokens``: the size of the context around the step that
-        shrank it most.
+        adaptation), or ``fall.before.tokens`` and ``fall.after.tokens``: the size of the context before and after the
+        step that removed most tokens.
         """
         if metric.startswith(_SPENT_TESTED):
             return spent(self._tested_calls, f"{Stage.EVALUATE}.{metric.removeprefix(_SPENT_TESTED)}")
@@ -111,16 +110,16 @@ class RunSummary:
     def points(self, metric: str) -> Points | None:
         """Return the scores behind a metric of the tested split, for intervals and paired tests.
 
-        ``None`` where the metric is no mean over samples or groups. Raises ``StoreError`` where the journal is damaged.
+        ``None`` if the metric is not a mean over samples or groups. Raises ``StoreError`` if the journal is damaged.
         """
         figure = self.value(metric)
         found = points_of(self._tested, metric, self.metrics["headline"]["metric"])
-        if not found or figure is None or abs(mean_score([found]) - figure) > _SAME:
+        if not found or figure is None or abs(mean_score([found]) - figure) > _ROUNDING:
             return None
         return found
 
     @cached_property
-    def _tested(self) -> Mapping[str, Graded]:
+    def _tested(self) -> Mapping[str, GradeScores]:
         split = self.metrics["headline"]["split"]
         if self.mode == "online" and self.metrics["steps"]:
             found = predictions(self.folder, split)
@@ -130,20 +129,20 @@ class RunSummary:
         return found
 
     @cached_property
-    def _calls(self) -> list[Called]:
+    def _calls(self) -> list[CallCosts]:
         found = read_calls(self.folder)
         counted = self.metrics.get("calls", {}).values()
         self._expect("calls.jsonl", "calls", len(found), sum(sum(roles.values()) for roles in counted))
         return found
 
     @cached_property
-    def _tested_calls(self) -> list[Called]:
+    def _tested_calls(self) -> list[CallCosts]:
         """Calls without those of an evaluation before adaptation, which not every run makes (``mode.before``)."""
         split, tested = self.metrics["headline"]["split"], self.metrics["context"]["digest"]
-        return [call for call in self._calls if not evaluates_another(call, split, tested)]
+        return [call for call in self._calls if not evaluates_other_context(call, split, tested)]
 
     def _expect(self, name: str, what: str, found: int, wanted: int) -> None:
-        """Lines at the end of a file may be gone without a trace in it: the metrics know how many there were."""
+        """Compare with the count in the metrics, since the file itself does not show lines lost at its end."""
         if found < wanted:
             raise StoreError(
                 f"{self.folder / name} holds {found} of {wanted} {what}; restore the file, or repeat the run"
@@ -167,7 +166,7 @@ class Found:
 
 
 def find_runs(results: Path) -> Found:
-    """Read all runs under ``results``, however deep; a damaged folder is listed and spoils nothing else."""
+    """Read all runs under ``results``, at any depth; damaged folders are listed with the reason."""
     runs, damaged = [], []
     for folder in run_folders(results):
         try:
@@ -199,6 +198,6 @@ def run_folders(results: Path) -> Iterator[Path]:
     """Yield all run folders under ``results``, in the order of their paths."""
     for path, folders, files in os.walk(results):
         folders.sort()
-        if any(mark in files for mark in _MARKS):
+        if any(mark in files for mark in _RUN_FILES):
             folders.clear()
             yield Path(path)

@@ -1,8 +1,8 @@
-"""What a reviewer asks of a score: how far it may be off, and whether two differ by more than chance.
+"""Confidence intervals of scores, and paired tests between runs.
 
-All over points by sample: a run is a mapping from sample id to its point. Runs that are set against each other, or are
-repetitions of each other, must have attempted the same samples. Samples of one group depend on each other (AppWorld:
-the tasks of a scenario), so everything here draws, flips and counts whole groups.
+A run is a mapping from sample id to its point. Runs that are compared, and repetitions of one run, must have the same
+samples. Samples of one group depend on each other (AppWorld: the tasks of a scenario), so groups are resampled, flipped
+and counted as a whole.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ace_bench.core.errors import DataError
 from ace_bench.core.statistics import RESAMPLES, clusters
 
 _SIGNS = 10_000
-"""Sign flips drawn where they cannot be counted."""
+"""Number of sign flips drawn if an exact test is not possible."""
 _FINEST = 120
-"""Flips are counted where all differences are multiples of a step of at least 1 in this many."""
+"""The test is exact if all differences are multiples of 1/n, for an n up to this."""
 _LONGEST = 100_000
-"""Steps up to which sums are counted."""
+"""Maximum sum of steps for an exact test."""
 _EQUAL = 1e-9
 
 _Array = NDArray[np.float64]
@@ -32,7 +32,7 @@ _Counts = NDArray[np.int64]
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What one sample brought: its score in [0, 1], and the group it is drawn with ("" is a group of its own)."""
+    """The score of one sample in [0, 1], and the group it belongs to ("": the sample is its own group)."""
 
     score: float
     group: str = ""
@@ -51,12 +51,12 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Ours against a base on the same samples.
+    """The difference between a run and a base run on the same samples.
 
     ``difference`` is in percentage points; ``better`` and ``worse`` count samples whose mean over repetitions differs,
-    and ``p`` is two-sided: by McNemar's exact test (``mcnemar``) where units differ by the same amount, otherwise by
-    flipping signs of the differences by unit (``permutation``: over all flips where the differences are multiples of
-    one step, as means of right and wrong are, otherwise over 10,000 drawn by seed).
+    and ``p`` is two-sided: McNemar's exact test (``mcnemar``) if all differences have the same size, otherwise a
+    sign-flip test over groups (``permutation``: exact if the differences are multiples of one step, such as means of
+    right and wrong, otherwise with 10,000 random flips).
     """
 
     n: int
@@ -69,11 +69,11 @@ class Comparison:
 
     @property
     def discordant(self) -> int:
-        """Samples that the two score differently."""
+        """Number of samples with different scores."""
         return self.better + self.worse
 
     def within_noise(self, alpha: float = 0.05) -> bool:
-        """Whether chance alone gives such a difference more often than ``alpha``."""
+        """Whether the difference is not significant at the level ``alpha``."""
         return self.p >= alpha
 
 
@@ -85,13 +85,13 @@ def mean_score(runs: Sequence[Points]) -> float:
 def score_interval(runs: Sequence[Points], *, seed: int = 0, level: float = 0.95) -> Interval | None:
     """Percentile bootstrap of ``mean_score`` over groups of samples and, where there are several, over repetitions.
 
-    ``None`` for fewer than two groups. Two or three repetitions show less of their spread than there is.
+    ``None`` for fewer than two groups. Two or three repetitions understate the variance between repetitions.
     """
     return _interval(*_units(_scores(runs), runs[0]), seed=seed, level=level)
 
 
 def compare(ours: Sequence[Points], base: Sequence[Points], *, seed: int = 0) -> Comparison:
-    """Test whether ours and the base differ, sample by sample; raises ``DataError`` where the samples differ."""
+    """Compare with a base by a paired test; raises ``DataError`` if the samples differ."""
     both = _scores([*ours, *base])
     gains = both[: len(ours)].mean(axis=0) - both[len(ours) :].mean(axis=0)
     sums, sizes = _units(gains[np.newaxis], ours[0])
@@ -132,16 +132,16 @@ def _interval(sums: _Array, sizes: _Array, *, seed: int, level: float) -> Interv
     if units < 2:
         return None
     drawn, repeated = _draws(runs, units, seed)
-    # Not `@`: for matrices of this size the threads of a BLAS cost more than they save.
+    # Not `@`: for matrices of this size BLAS threads cost more than they save.
     totals = np.einsum("ij,ij->i", np.einsum("ir,rj->ij", repeated, sums), drawn)
     means = 100.0 * totals / (runs * np.einsum("ij,j->i", drawn, sizes))
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return Interval(low=float(low), high=float(high))
 
 
-@lru_cache(maxsize=4)  # the cells of a table have their samples and seeds in common, and so their draws
+@lru_cache(maxsize=4)  # the cells of a table share samples and seeds, and so the draws
 def _draws(runs: int, units: int, seed: int) -> tuple[_Array, _Array]:
-    """How often each resample holds each unit, and each run."""
+    """Return how often each resample contains each unit, and each run."""
     rng = np.random.default_rng(seed)
     picked = rng.integers(units, size=(RESAMPLES, units))
     drawn = np.stack([np.bincount(pick, minlength=units) for pick in picked])
@@ -150,7 +150,7 @@ def _draws(runs: int, units: int, seed: int) -> tuple[_Array, _Array]:
 
 
 def _sign_test(differences: _Array, seed: int) -> tuple[float, str]:
-    """Two-sided p-value that the differences are as likely to be of the other sign."""
+    """Return the two-sided p-value of the hypothesis that both signs are equally likely, and the name of the test."""
     changed = differences[np.abs(differences) > _EQUAL]
     sizes = np.abs(changed)
     if changed.size == 0 or np.ptp(sizes) < _EQUAL:
@@ -160,12 +160,12 @@ def _sign_test(differences: _Array, seed: int) -> tuple[float, str]:
         return _exact(steps, int(steps[changed > 0].sum())), "permutation"
     signs = 2.0 * np.random.default_rng(seed).integers(2, size=(_SIGNS, changed.size), dtype=np.int8) - 1.0
     extreme = int((np.abs(signs @ sizes) >= abs(float(changed.sum())) - _EQUAL).sum())
-    # What was seen counts among the flips drawn, so that p is never 0.
+    # The observed sum counts as one of the draws, so that p is never 0.
     return (extreme + 1) / (_SIGNS + 1), "permutation"
 
 
 def _in_steps(sizes: _Array) -> _Counts | None:
-    """Sizes as multiples of a common step; ``None`` where they have none, or are too many steps."""
+    """Return sizes as multiples of a common step; ``None`` if there is none, or the sum is too large."""
     for parts in range(1, _FINEST + 1):
         steps = np.rint(sizes * parts)
         if steps.min() >= 1 and np.abs(sizes * parts - steps).max() < 1e-7:
@@ -174,10 +174,10 @@ def _in_steps(sizes: _Array) -> _Counts | None:
 
 
 def _exact(steps: _Counts, gained: int) -> float:
-    """Share of all flips of signs whose sum is as far from 0 as the one seen, in which ``gained`` steps are plus."""
+    """Return the share of all sign flips whose sum is at least as far from 0 as the observed one."""
     chances = np.zeros(int(steps.sum()) + 1)
     chances[0] = 1.0
-    for step in steps:  # of each sum of the steps that are plus
+    for step in steps:  # distribution of the sum of positive steps
         chances[step:] += chances[:-step]
         chances /= 2
     middle = (chances.size - 1) / 2

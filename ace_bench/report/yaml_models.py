@@ -1,4 +1,4 @@
-"""Values read from YAML files, in which a mistyped key is an error and not a silence."""
+"""YAML models that reject unknown keys."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class YamlModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """A frozen value whose fields are the keys of a file."""
 
 
-def read_form(file: Traversable, kind: Any) -> Any:
-    """Read a YAML file as a type; raises ``DataError`` that names the file and what does not fit."""
+def read_yaml(file: Traversable, kind: Any) -> Any:
+    """Read a YAML file as a value of type ``kind``; raises ``DataError`` that names the file and the error."""
     try:
         return converted(msgspec.yaml.decode(file.read_bytes()), kind)
     except OSError as error:

@@ -36,13 +36,13 @@ def server() -> Iterator[FileServer]:
 def one_composer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compose each configuration once for all tests."""
 
-    def gathered(**settings: Any) -> ResultsIndex:
+    def indexed(**settings: Any) -> ResultsIndex:
         found = ResultsIndex(**settings | {"compose": compose})
         found.__dict__["experiments"] = EXPERIMENTS
         return found
 
     for module in (session, reproduction):
-        monkeypatch.setattr(module, "ResultsIndex", gathered)
+        monkeypatch.setattr(module, "ResultsIndex", indexed)
 
 
 @pytest.fixture

@@ -138,11 +138,11 @@ def main() -> None:
     """Measure."""
     say = Console().print
     results, count = Path(sys.argv[1]), int(sys.argv[2])
-    gathered = ResultsIndex(results=results, compose=Composer(config_folders()))
-    planner = Planner(results, gathered.compose)
+    index = ResultsIndex(results=results, compose=Composer(config_folders()))
+    planner = Planner(results, index.compose)
     rng = random.Random(0)
-    names = [name for name, plan in gathered.experiments.by_name.items() if plan.rows and plan.layout == "table"]
-    planned = list(dict.fromkeys(run for name in names for run in gathered.experiments.runs(name)))
+    names = [name for name, plan in index.experiments.by_name.items() if plan.rows and plan.layout == "table"]
+    planned = list(dict.fromkeys(run for name in names for run in index.experiments.runs(name)))
     say(f"{len(planned)} planned runs")
     for place in range(count):
         scores = [float(rng.random() < 0.6) for _ in range(441)]

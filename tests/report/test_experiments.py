@@ -258,7 +258,7 @@ def edited(tmp_path):
     ("old", "new", "message"),
     [
         ("  gepa: {adapts", "  gaap: {adapts", "no cell gaap/normal_tgc"),
-        ("evaluates: normal_tgc", "evaluates: normal", "names no column normal"),
+        ("evaluates: normal_tgc", "evaluates: normal", "names the unknown column normal"),
         ("starts_from: 1/ace_offline", "starts_from: 1/ace", "no measured cell ace/normal_tgc"),
         ("starts_from: 1/ace_offline", "starts_from: 99/ace", "no experiment 99"),
         ("adapts: offline", "adapts: never", "Invalid enum value 'never'"),

@@ -7,17 +7,17 @@ from PIL import Image
 
 from ace_bench.cli.main import start
 from ace_bench.core.types import Stage, Usage
-from ace_bench.report.evidence import Called
+from ace_bench.report.evidence import CallCosts
 from ace_bench.report.figures import write
 from ace_bench.report.figures.curves import context_collapse
 from ace_bench.report.figures.scores import overall_bars, sensitivity
-from ace_bench.report.figures.series import all_series, cache_curve, score_curve, shown, size_curve
-from ace_bench.report.figures.style import MOST, looks, save
+from ace_bench.report.figures.series import all_series, cache_curve, score_curve, size_curve, task_series
+from ace_bench.report.figures.style import MAX_SERIES, looks, save
 from ace_bench.report.figures.write import write_figures
 from ace_bench.report.tables.build import build_table
 from ace_bench.report.tables.results_index import Wanted
 from tests.report.planned import Planner
-from tests.report.test_tables import ACE, BASE, REAL, SHARED, gathered, planned
+from tests.report.test_tables import ACE, BASE, REAL, SHARED, planned, results_index
 
 EMBEDDED = ("backbone=embedded", "task.source=sample")
 
@@ -30,7 +30,7 @@ def words(figure):
 
 
 def selection(results):
-    (found,) = gathered(results).selections
+    (found,) = results_index(results).selections
     return found
 
 
@@ -60,20 +60,20 @@ def test_settings_that_differ_are_different_series_and_the_plainest_come_first(p
         "ace offline gold (harmful_every=1)",
         "ace offline gold (harmful_every=5)",
     ]
-    many = shown(found * 3, "title")
-    assert len(many.series) == MOST
+    many = task_series(found * 3, "title")
+    assert len(many.series) == MAX_SERIES
     assert "4 more settings are not shown" in many.title
 
 
 def test_looks_differ_in_colour_and_in_print():
-    given = looks([f"series {n}" for n in range(MOST)]).values()
+    given = looks([f"series {n}" for n in range(MAX_SERIES)]).values()
     for part in ("colour", "marker", "hatch"):
-        assert len({getattr(look, part) for look in given}) == MOST
+        assert len({getattr(look, part) for look in given}) == MAX_SERIES
 
 
 def called(cached, prompt=100, replayed=False):
     usage = Usage(prompt=prompt, completion=1, cached=cached, usd=None)
-    return Called(stage=Stage.ADAPT, role="generator", session="s", usage=usage, replayed=replayed)
+    return CallCosts(stage=Stage.ADAPT, role="generator", session="s", usage=usage, replayed=replayed)
 
 
 def test_cache_reuse_looks_back_on_a_window_of_tokens_and_leaves_out_replays():
@@ -170,7 +170,9 @@ def test_every_figure_is_drawn_and_written_with_its_warning(tmp_path, capsys, mo
 def test_the_same_runs_give_the_same_pdf(planner):
     planner.make(planned("2/base/finer"), BASE, extra=REAL)
     before, after = (
-        write_figures(gathered(planner.results), planner.results / name, Wanted(names=("overall",)))[0].read_bytes()
+        write_figures(results_index(planner.results), planner.results / name, Wanted(names=("overall",)))[
+            0
+        ].read_bytes()
         for name in ("before", "after")
     )
     assert before == after

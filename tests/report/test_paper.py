@@ -87,8 +87,8 @@ def test_a_slip_in_any_kind_of_number_is_noticed(name, old, new, slip, copied):
     [
         ("[70.7, 67.5, 69.1]", "[70.7, 67.5]", "row base has 2 values for 3 columns"),
         ("[1.6, -0.5, 0.5]", "[1.6]", "row icl has 1 changes for 3 columns"),
-        ("against: base", "against: bass", "'bass', which is none of base, icl"),
-        ("mean_of: [finer, formula]", "mean_of: [finer, formulas]", "'formulas', which is none of finer"),
+        ("against: base", "against: bass", "'bass', which is not one of base, icl"),
+        ("mean_of: [finer, formula]", "mean_of: [finer, formulas]", "'formulas', which is not one of finer"),
         ("label: ICL", "lable: ICL", "unknown field `lable`"),
         ("label: ICL", "label: [", "table_02.yaml is damaged"),
         ('id: "2"', 'id: "1"', "table 1 was read from another file before"),

@@ -8,7 +8,7 @@ from statistics import fmean
 import pytest
 
 from ace_bench.core.errors import ConfigError, StoreError
-from ace_bench.report.evidence import Graded, points_of, sharpest_fall
+from ace_bench.report.evidence import GradeScores, points_of, sharpest_fall
 from ace_bench.report.histories import history
 from ace_bench.report.records import find_runs, read_run
 from ace_bench.report.statistics import compare, mean_score, score_interval
@@ -109,7 +109,7 @@ def test_unknown_tokens_are_not_zero(results, tmp_path):
 
 def test_scenarios_count_if_all_their_tasks_are_right_and_levels_by_their_own():
     grades = {
-        f"s{n}": Graded(score=float(right), correct=right, group=group, detail={level: 1.0, "judge": float(right)})
+        f"s{n}": GradeScores(score=float(right), correct=right, group=group, detail={level: 1.0, "judge": float(right)})
         for n, (right, group, level) in enumerate(
             [(True, "a", "simple"), (True, "a", "hard"), (True, "b", "simple"), (False, "b", "hard")]
         )

@@ -29,14 +29,14 @@ def planned(ref):
     return SHARED.experiments.run(*ref.split("/"))
 
 
-def gathered(results, *extra):
+def results_index(results, *extra):
     return ResultsIndex(results=results, compose=SHARED.compose, extra=extra)
 
 
 def made(results, *which, extra=(), **shown):
     """The cells of the tables written, and the text of all."""
     out = results / "tables"
-    files = write_tables(gathered(results, *extra), out, Wanted(names=which, **shown))
+    files = write_tables(results_index(results, *extra), out, Wanted(names=which, **shown))
     cells = [pd.read_csv(file, dtype={"table": str, "seeds": str}) for file in files if file.suffix == ".csv"]
     return {file.stem: cell.set_index(["row", "column"]) for file, cell in zip(
         [file for file in files if file.suffix == ".csv"], cells, strict=True
@@ -309,7 +309,7 @@ def header(text):
 
 
 @pytest.mark.parametrize(
-    ("settings", "departure"),
+    ("settings", "deviation"),
     [
         (("limit=40",), "limit=40"),
         (("mode.epochs=1",), "mode.epochs=1"),
@@ -318,7 +318,7 @@ def header(text):
         (("backbone.base_url=http://x/v1", "concurrency=2", "seed=3", "mode.before=true"), ""),
     ],
 )
-def test_a_table_that_is_not_in_the_papers_setting_says_so_and_leaves_differences_out(settings, departure, tmp_path):
+def test_a_table_that_is_not_in_the_papers_setting_says_so_and_leaves_differences_out(settings, deviation, tmp_path):
     extra = (*REAL, *settings)
     Planner(tmp_path, SHARED.compose).make(planned("2/base/finer"), BASE, extra=extra)
     tables, text = made(tmp_path, "2", extra=extra)
@@ -327,15 +327,15 @@ def test_a_table_that_is_not_in_the_papers_setting_says_so_and_leaves_difference
     assert base.paper == 70.7
     latex_text = (tmp_path / "tables" / f"{next(iter(tables))}.tex").read_text()
     said = [part.count("not the paper's setting") for part in (text.splitlines()[2], text, latex_text)]
-    if not departure:
+    if not deviation:
         assert (base.ours_less_paper, said) == (pytest.approx(25.0 - 70.7), [0, 0, 0])
         assert pd.isna(base.not_the_papers_setting)
         return
-    assert base.not_the_papers_setting == departure
+    assert base.not_the_papers_setting == deviation
     assert pd.isna(base.ours_less_paper)
     assert (said[0], said[1] >= 3, said[2] >= 3) == (1, True, True), "title, notes, row"
     assert "ours - paper" not in header(text)
-    assert f"not the paper's setting: {departure}" in text
+    assert f"not the paper's setting: {deviation}" in text
     assert "25.0 [12.5, 40.0]†" in text
     assert r"40.0]\dag{}" in latex_text
     asked, text = made(tmp_path, "2", extra=extra, differences=True)
@@ -366,10 +366,10 @@ def test_what_the_paper_plans_itself_is_its_setting(tmp_path):
 
 def test_a_run_that_was_made_otherwise_than_asked_is_not_shown(real):
     Planner(real, SHARED.compose).make(planned("2/base/finer"), [1.0], extra=(*REAL, "limit=1"), seed=5)
-    asked = gathered(real, "backbone=deepseek_v3_1", "limit=1")
+    asked = results_index(real, "backbone=deepseek_v3_1", "limit=1")
     (selection,) = asked.selections
     assert (selection.seeds, len(selection.members)) == ([5], 1)
-    assert not gathered(real, "backbone=gpt_5_1").selections
+    assert not results_index(real, "backbone=gpt_5_1").selections
 
 
 def test_the_script_writes_three_forms_and_one_page_of_all(real, capsys):

@@ -1,1 +1,1 @@
-"""The paper's figures, and those that a reader of tables asks for next, from finished runs."""
+"""The paper's figures and further figures on learning, cost and caching, from finished runs."""

@@ -1,4 +1,4 @@
-"""Figures of costs: score against what adaptation cost, and who spent it.
+"""Figures of costs: score against the cost of adaptation, and tokens by stage and role.
 
 ``adaptation_costs`` and ``tokens_by_part`` gather the numbers; the other functions draw them.
 """
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ace_bench.core.types import Stage
-from ace_bench.report.figures.series import Series, Shown
+from ace_bench.report.figures.series import Series, TaskSeries
 from ace_bench.report.figures.style import Look, canvas, legend_below, looks, percent_axis
 from ace_bench.report.records import RunSummary
-from ace_bench.report.tables.cells import Measured, Place, mean_of, measure, reach
+from ace_bench.report.tables.cells import Measured, Place, error_bars, mean_of, measure
 from ace_bench.report.tables.grids import column_name
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _DIRECTIONS: Mapping[str, str] = {"in": "prompt", "out": "reply"}
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptationCosts:
-    """What adaptation cost by series: in dollars, or in tokens where any dollars are unknown or nothing was charged."""
+    """What adaptation cost by series: in dollars, or in tokens if any dollars are unknown or all are zero."""
 
     in_dollars: bool
     by_name: Mapping[str, float | None]
@@ -54,7 +54,7 @@ def adaptation_costs(series: Sequence[Series]) -> AdaptationCosts | None:
 
 
 def tokens_by_part(series: Sequence[Series], direction: str) -> list[PartTokens]:
-    """Return the tokens of each ``stage.role`` that was asked; ``direction`` is ``in`` or ``out``."""
+    """Return the tokens of each ``stage.role`` that made calls; ``direction`` is ``in`` or ``out``."""
     return [
         PartTokens(
             part=part,
@@ -64,33 +64,33 @@ def tokens_by_part(series: Sequence[Series], direction: str) -> list[PartTokens]
     ]
 
 
-def score_against_cost(shown: Shown) -> Figure | None:
+def score_against_cost(task_series: TaskSeries) -> Figure | None:
     """Headline score over the cost of adaptation, for the runs of one task; ``None`` where no cost is known."""
-    costs = adaptation_costs(shown.series)
+    costs = adaptation_costs(task_series.series)
     if costs is None:
         return None
     figure, (axis,) = canvas(1, 1, 3.0)
-    for one in shown.series:
+    for one in task_series.series:
         cost, score = costs.by_name[one.name], _score(one)
         if cost is not None and score.value is not None:
-            _mark(axis, cost, score, one.name, shown.looks[one.name])
-    # Linear up to the least cost, so that a cost of zero has its place, too.
+            _mark(axis, cost, score, one.name, task_series.looks[one.name])
+    # Linear up to the smallest cost, so that zero can be shown, too.
     axis.set_xscale("symlog", linthresh=min(cost for cost in costs.by_name.values() if cost))
     axis.set(
         xlabel="cost of adaptation (dollars)" if costs.in_dollars else "tokens of adaptation, prompts and replies",
-        ylabel=f"{column_name(_headline(shown.series[0]))} on the test split (%)",
+        ylabel=f"{column_name(_headline(task_series.series[0]))} on the test split (%)",
     )
     axis.margins(x=0.08, y=0.15)
     percent_axis(axis)
-    figure.suptitle(shown.title)
+    figure.suptitle(task_series.title)
     legend_below(figure, [axis])
     return figure
 
 
-def cost_breakdown(shown: Shown) -> Figure | None:
+def cost_breakdown(task_series: TaskSeries) -> Figure | None:
     """Tokens by role and stage, for the runs of one task; ``None`` where nothing is known."""
-    names = [one.name for one in shown.series]
-    tokens = {direction: tokens_by_part(shown.series, direction) for direction in _DIRECTIONS}
+    names = [one.name for one in task_series.series]
+    tokens = {direction: tokens_by_part(task_series.series, direction) for direction in _DIRECTIONS}
     if all(value is None for part in tokens["in"] for value in part.values):
         return None
     found = [part.part for part in tokens["in"]]
@@ -102,20 +102,20 @@ def cost_breakdown(shown: Shown) -> Figure | None:
         axis.set_yticks(range(len(names)), names)
         axis.grid(visible=False, axis="y")
     axes[0].invert_yaxis()
-    figure.suptitle(shown.title)
+    figure.suptitle(task_series.title)
     legend_below(figure, axes)
     return figure
 
 
 def _mark(axis: Axes, cost: float, score: Measured, name: str, look: Look) -> None:
-    error = [[side] for side in reach(score)]
+    error = [[side] for side in error_bars(score)]
     axis.errorbar(
         cost, score.value or 0.0, yerr=error, label=name, color=look.colour, marker=look.marker, linestyle="", capsize=2
     )
 
 
 def _stack(axis: Axes, parts: Sequence[PartTokens], drawn: Mapping[str, Look]) -> str:
-    """Draw one bar a series, its parts end to end; return the unit of the axis."""
+    """Draw one stacked bar per series; return the unit of the axis."""
     totals = [sum(value or 0.0 for value in line) for line in zip(*(part.values for part in parts), strict=True)]
     unit, scale = _unit(totals)
     left = [0.0] * len(totals)
@@ -132,7 +132,7 @@ def _stack(axis: Axes, parts: Sequence[PartTokens], drawn: Mapping[str, Look]) -
 
 
 def _unit(totals: Sequence[float]) -> tuple[str, float]:
-    """Return the name and the size of a unit that suits the largest of some numbers of tokens."""
+    """Return the name and the size of the unit that suits the largest number of tokens."""
     most = max(totals, default=0.0)
     if most < 10 * _THOUSAND:
         return "", 1.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ace_bench.report.evidence import read_calls, sharpest_fall
 from ace_bench.report.experiments import Experiments, PlannedRun
-from ace_bench.report.figures.series import Curve, Shown, cache_curve, score_curve, size_curve
+from ace_bench.report.figures.series import Curve, TaskSeries, cache_curve, score_curve, size_curve
 from ace_bench.report.figures.style import Look, canvas, count_axis, legend_below, looks, percent_axis, size_axis
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import mean_of
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WINDOW = 50
-"""Calls that a point of the cache curve looks back on."""
+"""Number of calls that each point of the cache curve averages over."""
 _COLLAPSE = "figure_2"
 _COLLAPSED = 0.5
-"""A fall to this share of the tokens, or less, is a collapse."""
+"""A step that leaves this share of the tokens, or less, is a collapse."""
 
 
-def learning_curves(shown: Shown) -> Figure | None:
-    """Score so far and size of the context by step, for the runs of one task and mode; ``None`` without steps."""
-    adapted = [one for one in shown.series if one.runs[0].metrics["steps"]]
+def learning_curves(task_series: TaskSeries) -> Figure | None:
+    """Running mean score and size of the context by step, for the runs of one task and mode; ``None`` without steps."""
+    adapted = [one for one in task_series.series if one.runs[0].metrics["steps"]]
     if not adapted:
         return None
     figure, (scores, sizes) = canvas(1, 2, 3.0)
     for one in adapted:
-        _draw(scores, score_curve(one.runs), one.name, shown.looks[one.name])
-        _draw(sizes, size_curve(one.runs), one.name, shown.looks[one.name])
+        _draw(scores, score_curve(one.runs), one.name, task_series.looks[one.name])
+        _draw(sizes, size_curve(one.runs), one.name, task_series.looks[one.name])
     online = adapted[0].mode == "online"
     scores.set(
-        xlabel="test samples predicted" if online else "training samples met for the first time",
-        ylabel="mean of first tries so far (%)",
+        xlabel="test samples predicted" if online else "training samples, first rollouts",
+        ylabel="running mean of first rollouts (%)",
     )
     sizes.set(xlabel="adaptation steps", ylabel="context (tokens)")
     _fit_axes(sizes, scores)
-    figure.suptitle(shown.title)
+    figure.suptitle(task_series.title)
     legend_below(figure, [scores])
     return figure
 
@@ -53,7 +53,7 @@ def context_collapse(experiments: Experiments, selection: Selection, title: str)
         return None
     figure, (sizes, scores) = canvas(1, 2, 3.0)
     for fall, look in zip(falls, looks([fall.name for fall in falls]).values(), strict=True):
-        # One run, as the mean over seeds would turn the collapse into a slope.
+        # One run: a mean over seeds would smooth the collapse.
         tokens, *_ = size_curve([fall.run])
         step = sharpest_fall([int(size) for size in tokens])
         collapsed = step is not None and tokens[step] <= _COLLAPSED * tokens[step - 1]
@@ -64,30 +64,30 @@ def context_collapse(experiments: Experiments, selection: Selection, title: str)
             _mark_fall(sizes, fall, (step, tokens[step - 1], tokens[step]), look)
     sizes.set(xlabel="adaptation steps", ylabel="context (tokens)")
     sizes.margins(y=0.2)
-    scores.set(xlabel="test samples predicted", ylabel="mean of predictions so far (%)")
+    scores.set(xlabel="test samples predicted", ylabel="running mean of predictions (%)")
     _fit_axes(sizes, scores)
     model = experiments.paper.table(experiments.by_name[_COLLAPSE].paper).model
-    depart = any(selection.departures(fall.planned, model) for fall in falls)
+    depart = any(selection.deviations(fall.planned, model) for fall in falls)
     figure.suptitle(title + "\n[not the paper's setting]" * (depart and selection.variant.comparable))
     legend_below(figure, [sizes])
     return figure
 
 
-def cache_reuse(shown: Shown) -> Figure | None:
-    """Share of prompt tokens found in a cache, call by call, for the runs of one task; ``None`` where unknown."""
-    found = {one.name: cache_curve(read_calls(one.runs[0].folder), _WINDOW) for one in shown.series}
+def cache_reuse(task_series: TaskSeries) -> Figure | None:
+    """Share of prompt tokens served from a cache, by call, for the runs of one task; ``None`` where unknown."""
+    found = {one.name: cache_curve(read_calls(one.runs[0].folder), _WINDOW) for one in task_series.series}
     curves = {name: curve for name, curve in found.items() if curve}
     if not curves:
         return None
     figure, (axis,) = canvas(1, 1, 2.9)
     for name, curve in curves.items():
         share = [100 * place / len(curve) for place in range(1, len(curve) + 1)]
-        look = shown.looks[name]
+        look = task_series.looks[name]
         axis.plot(share, curve, label=name, color=look.colour, linestyle=look.line, linewidth=look.width)
     axis.set(xlabel=f"share of the run's calls made (%); each point over the last {_WINDOW} calls")
     axis.set_ylabel("cached prompt tokens (%)")
     axis.set_ylim(0, 100)
-    figure.suptitle(shown.title)
+    figure.suptitle(task_series.title)
     legend_below(figure, [axis])
     return figure
 
@@ -118,7 +118,7 @@ def _draw(axis: Axes, curve: Curve, name: str, look: Look) -> None:
 
 
 def _fall_text(fall: _Fall, before: float, after: float) -> str:
-    """Describe a fall too small to be a collapse, if a context beside it was evaluated."""
+    """Describe the largest loss of tokens if it is no collapse, and if a context before or after it was evaluated."""
     if not fall.accuracies:
         return ""
     accuracies = ", ".join(f"{value:.1f} {who}" for who, value in fall.accuracies.items())
@@ -126,7 +126,7 @@ def _fall_text(fall: _Fall, before: float, after: float) -> str:
 
 
 def _mark_fall(axis: Axes, fall: _Fall, sizes: tuple[int, float, float], look: Look) -> None:
-    """Write the sizes around a collapse beside it, with the accuracies where those contexts were evaluated."""
+    """Label a collapse with the sizes before and after it, and with the accuracies if those contexts were evaluated."""
     step, before, after = sizes
     for place, size, who in ((step, before, "before"), (step + 1, after, "after")):
         accuracy = fall.accuracies.get(who)

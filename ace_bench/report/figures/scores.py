@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.figures.style import GREY, canvas, legend_below, looks, percent_axis
 from ace_bench.report.tables.build import ResultTable, build_table
-from ace_bench.report.tables.cells import Measured, reach, setting_warning
+from ace_bench.report.tables.cells import Measured, error_bars, setting_warning
 from ace_bench.report.tables.grids import column_name
 from ace_bench.report.tables.variants import Selection
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _BARS = "figure_1"
-_THEIRS = "paper"
+_PAPER = "paper"
 
 
 def overall_bars(experiments: Experiments, selection: Selection, title: str, *, with_paper: bool) -> Figure | None:
-    """Bars of methods by task (paper, figure 1); ``None`` where nothing of it has been run.
+    """Bars of methods by task (paper, figure 1); ``None`` without finished runs.
 
-    The paper's numbers stand beside those measured in its setting, and beside all with ``with_paper``.
+    The paper's numbers are drawn beside those measured in its setting, and with ``with_paper`` beside all.
     """
     cells = bar_cells(experiments, selection)
     if not cells:
@@ -37,9 +37,9 @@ def overall_bars(experiments: Experiments, selection: Selection, title: str, *, 
         for group, line in enumerate(cells.values()):
             x = group + (place - (len(names) - 1) / 2) * width
             _bar(axis, x, width, line[method], label=method, color=look.colour, hatch=look.hatch)
-            theirs = _theirs(line[method], selection, with_paper=with_paper)
-            if theirs is not None:
-                axis.hlines(theirs, x - width / 2, x + width / 2, color="black", label=_THEIRS, linewidth=1.2)
+            published = _published(line[method], selection, with_paper=with_paper)
+            if published is not None:
+                axis.hlines(published, x - width / 2, x + width / 2, color="black", label=_PAPER, linewidth=1.2)
     axis.set_xticks(range(len(cells)), list(cells))
     axis.set(ylabel="score (%)", xlim=(-0.5, len(cells) - 0.5))
     axis.grid(visible=False, axis="x")
@@ -61,7 +61,7 @@ def bar_cells(experiments: Experiments, selection: Selection) -> dict[str, dict[
 
 
 def sensitivity(table: ResultTable, title: str, *, with_paper: bool) -> Figure | None:
-    """Scores by the setting that a table varies, the base as a line; ``None`` where fewer than two have runs."""
+    """Scores by the setting that a table varies, the base as a line; ``None`` if fewer than two rows have runs."""
     base = table.paper.against
     rows = {row: line for row, line in table.cells.items() if row != base}
     columns = [column for column in table.experiment.columns if any(line[column].runs for line in rows.values())]
@@ -69,14 +69,14 @@ def sensitivity(table: ResultTable, title: str, *, with_paper: bool) -> Figure |
         return None
     figure, axes = canvas(1, len(columns), 2.6, sharey=True)
     names = [setting_name(table, row) for row in rows]
-    drawn = looks(["ours", _THEIRS])
+    drawn = looks(["ours", _PAPER])
     for axis, column in zip(axes, columns, strict=True):
         found = [(place, line[column]) for place, line in enumerate(rows.values()) if line[column].value is not None]
         _points(axis, found, drawn["ours"].colour)
-        theirs = [_theirs(line[column], table.selection, with_paper=with_paper) for line in rows.values()]
-        if any(value is not None for value in theirs):
-            values = [nan if value is None else value for value in theirs]
-            axis.plot(range(len(rows)), values, label=_THEIRS, color="black", linestyle=":", marker="s", mfc="white")
+        published = [_published(line[column], table.selection, with_paper=with_paper) for line in rows.values()]
+        if any(value is not None for value in published):
+            values = [nan if value is None else value for value in published]
+            axis.plot(range(len(rows)), values, label=_PAPER, color="black", linestyle=":", marker="s", mfc="white")
         level = table.cells[base][column].value
         if level is not None:
             axis.axhline(level, color=GREY, linestyle="--", label=table.lines[base].label)
@@ -91,14 +91,14 @@ def sensitivity(table: ResultTable, title: str, *, with_paper: bool) -> Figure |
 
 
 def setting_name(table: ResultTable, row: str) -> str:
-    """Name a row by the setting it varies, or by its own name where the paper prints none."""
+    """Return the value of the setting that a row varies, or the row's name if the paper prints none."""
     settings = table.paper.rows[row].settings if row in table.paper.rows else {}
     return ", ".join(str(value) for value in settings.values()) or row.replace("_", " ")
 
 
-def _theirs(cell: Measured, selection: Selection, *, with_paper: bool) -> float | None:
-    """Return the paper's number beside a cell, if it is to stand there."""
-    fair = selection.variant.comparable and not cell.departures
+def _published(cell: Measured, selection: Selection, *, with_paper: bool) -> float | None:
+    """Return the paper's number for a cell, if it should be shown."""
+    fair = selection.variant.comparable and not cell.deviations
     return cell.place.paper.value if cell.place.paper and (with_paper or fair) else None
 
 
@@ -107,7 +107,7 @@ def _warning(cells: Iterable[Measured], selection: Selection) -> str:
 
 
 def _varied(table: ResultTable) -> str:
-    """Name the setting that a table varies as the paper does, or the table where it prints none."""
+    """Return the paper's name of the setting that a table varies, or the table's title if the paper names none."""
     names = {name for row in table.paper.rows.values() for name in row.settings}
     return names.pop().replace("_", " ") if len(names) == 1 else table.experiment.title
 
@@ -116,7 +116,7 @@ def _bar(axis: Axes, x: float, width: float, cell: Measured, **look: Any) -> Non
     if cell.value is None:
         axis.annotate("n/a", (x, 0), ha="center", va="bottom", fontsize=6, color=GREY, rotation=90)
         return
-    error = [[side] for side in reach(cell)] if cell.interval else None
+    error = [[side] for side in error_bars(cell)] if cell.interval else None
     axis.bar(x, cell.value, 0.92 * width, yerr=error, edgecolor="white", error_kw={"linewidth": 0.8}, capsize=2, **look)
     top = cell.interval.high if cell.interval else cell.value
     axis.annotate(f"{cell.value:.1f}", (x, top), (0, 2), textcoords="offset points", ha="center", fontsize=6)
@@ -126,7 +126,7 @@ def _points(axis: Axes, found: Sequence[tuple[int, Measured]], colour: str) -> N
     axis.errorbar(
         [place for place, _ in found],
         [cell.value or 0.0 for _, cell in found],
-        yerr=list(zip(*(reach(cell) for _, cell in found), strict=True)),
+        yerr=list(zip(*(error_bars(cell) for _, cell in found), strict=True)),
         label="ours, 95% interval",
         color=colour,
         marker="o",

@@ -1,4 +1,4 @@
-"""What figures draw: runs that differ by seed alone, under a name that tells them from others."""
+"""Series that figures draw: runs that differ only in the seed, with a name for the legend."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import identity_settings
-from ace_bench.report.evidence import Called, predictions, read_steps
-from ace_bench.report.figures.style import MOST, Look, looks
+from ace_bench.report.evidence import CallCosts, predictions, read_steps
+from ace_bench.report.figures.style import MAX_SERIES, Look, looks
 from ace_bench.report.overrides import Compose
 from ace_bench.report.records import RunSummary
 
 _PARTS = ("method", "mode")
-_UNTOLD = ("mode.before", "mode.context", "mode._target_", "method._target_")
-"""Settings that change no curve, or are told otherwise."""
+_UNNAMED = ("mode.before", "mode.context", "mode._target_", "method._target_")
+"""Settings that change no curve, or that the name already contains."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """The finished runs of one setting; ``changes`` are its settings that are not the usual ones."""
+    """The finished runs of one setting; ``changes`` are its settings that are not the defaults."""
 
     task: str
     method: str
@@ -33,17 +33,17 @@ class Series:
 
     @property
     def name(self) -> str:
-        """What a legend calls it."""
-        told = "" if self.method == "base" else f" {self.labels}"
-        return f"{self.method} {self.mode}{told}" + (f" ({', '.join(self.changes)})" if self.changes else "")
+        """The name in a legend."""
+        labels = "" if self.method == "base" else f" {self.labels}"
+        return f"{self.method} {self.mode}{labels}" + (f" ({', '.join(self.changes)})" if self.changes else "")
 
 
 Curve = tuple[list[float], list[float], list[float]]
-"""Mean, least and most over seeds, by step."""
+"""Mean, minimum and maximum over seeds, by step."""
 
 
 def all_series(runs: Iterable[RunSummary], compose: Compose) -> list[Series]:
-    """Group finished runs that adapted, or needed to, by what they are; the plainest come first."""
+    """Group finished offline and online runs by everything but the seed; those with the fewest changes come first."""
     groups: dict[tuple[str, str, str, str, tuple[str, ...]], dict[int, RunSummary]] = {}
     for run in runs:
         if run.finished and run.mode in ("offline", "online"):
@@ -59,28 +59,28 @@ def all_series(runs: Iterable[RunSummary], compose: Compose) -> list[Series]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
-    """The series of one task that a figure can tell apart, each with the look it has in every figure of the task."""
+class TaskSeries:
+    """The series of one task, each with the same look in all figures of the task."""
 
     series: tuple[Series, ...]
     looks: Mapping[str, Look]
     title: str
 
-    def only(self, mode: str) -> Shown:
+    def only(self, mode: str) -> TaskSeries:
         """Those of one mode."""
         return replace(self, series=tuple(one for one in self.series if one.mode == mode))
 
 
-def shown(series: Sequence[Series], title: str) -> Shown:
-    """Keep the plainest of a task's series, in order of their names; the title says where some are left out."""
-    kept = tuple(sorted(series[:MOST], key=lambda one: one.name))
+def task_series(series: Sequence[Series], title: str) -> TaskSeries:
+    """Keep the ``MAX_SERIES`` series with the fewest changes, by name; the title says how many are left out."""
+    kept = tuple(sorted(series[:MAX_SERIES], key=lambda one: one.name))
     left = len(series) - len(kept)
     note = f"\n{left} more settings are not shown" if left else ""
-    return Shown(series=kept, looks=looks([one.name for one in kept]), title=title + note)
+    return TaskSeries(series=kept, looks=looks([one.name for one in kept]), title=title + note)
 
 
 def score_curve(runs: Sequence[RunSummary]) -> Curve:
-    """Mean score so far, in percent, of the first try at each sample, before anything was learnt from it."""
+    """Running mean score, in percent, of the first rollout of each sample, before anything was learnt from it."""
     curves = []
     for run in runs:
         split = "test" if run.mode == "online" else "train"
@@ -94,8 +94,8 @@ def size_curve(runs: Sequence[RunSummary]) -> Curve:
     return _over_seeds([[float(step.context_tokens) for step in read_steps(run.folder)] for run in runs])
 
 
-def cache_curve(calls: Sequence[Called], window: int) -> list[float] | None:
-    """Share of prompt tokens found in a cache, in percent, over the last ``window`` calls; ``None`` if unknown."""
+def cache_curve(calls: Sequence[CallCosts], window: int) -> list[float] | None:
+    """Share of prompt tokens served from a cache, in percent, over the last ``window`` calls; ``None`` if unknown."""
     made = [call.usage for call in calls if not call.replayed]
     pairs = [(usage.cached, usage.prompt) for usage in made if usage.cached is not None and usage.prompt is not None]
     if not pairs or len(pairs) < len(made):
@@ -110,24 +110,24 @@ def cache_curve(calls: Sequence[Called], window: int) -> list[float] | None:
 
 
 def _over_seeds(curves: Sequence[Sequence[float]]) -> Curve:
-    """Seeds of one setting take the same steps; where one took fewer, its end is the end."""
+    """Aggregate by step over seeds, up to the end of the shortest curve."""
     steps = list(zip(*curves, strict=False))
     return [fmean(step) for step in steps], [min(step) for step in steps], [max(step) for step in steps]
 
 
 def _changes(run: RunSummary, compose: Compose) -> tuple[str, ...]:
-    """Settings of method and mode that are not those of their YAML files, without the context's file name."""
+    """Settings of method and mode that differ from their YAML files, without the context's file name."""
     chosen = [f"method={run.method}", f"mode={run.mode}", f"task={run.task}", f"backbone={run.backbone}"]
     try:
         usual = identity_settings(compose(chosen))
     except ConfigError:
-        return ()  # a method or task that is no longer there
+        return ()  # a method or task that no longer exists
     flat = {part: dict(_flat(part, usual[part])) for part in _PARTS}
     return tuple(
         f"{key.rpartition('.')[2]}={'given' if key.endswith('.initial') else value}"
         for part in _PARTS
         for key, value in _flat(part, run.identity[part])
-        if key not in _UNTOLD and "embedder" not in key and flat[part].get(key) != value
+        if key not in _UNNAMED and "embedder" not in key and flat[part].get(key) != value
     )
 
 

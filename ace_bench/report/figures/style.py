@@ -1,4 +1,4 @@
-"""How figures look: colours that the colour-blind can tell apart, markers and hatches that survive a print in grey."""
+"""The style of figures: colours for colour-blind readers, markers and hatches for black-and-white print."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's palette without its yellow, which is lost on white.
+# Okabe and Ito's palette without its yellow, which is hard to see on white.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 _LINES = ("-", "--", "-.", ":")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++", "oo", "--")
-_WIDEST = 2.2
+_MAX_LINE_WIDTH = 2.2
 """Points."""
-MOST = len(_COLOURS)
-"""Series that can be told apart in one figure."""
+MAX_SERIES = len(_COLOURS)
+"""Maximum number of distinguishable series in one figure."""
 
-_LEAST = 10.0
+_MIN_Y_RANGE = 10.0
 """Smallest y-range of scores, in percentage points."""
 
 GREY = "#666666"
@@ -69,14 +69,14 @@ class Look:
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
-    """Return a look for each name; after ``MOST`` names they repeat."""
+    """Return a look for each name; after ``MAX_SERIES`` names they repeat."""
     return {
         name: Look(
-            colour=_COLOURS[place % MOST],
+            colour=_COLOURS[place % MAX_SERIES],
             line=_LINES[place % len(_LINES)],
-            marker=_MARKERS[place % MOST],
-            hatch=_HATCHES[place % MOST],
-            width=_WIDEST * (1 - 0.06 * (place % MOST)),
+            marker=_MARKERS[place % MAX_SERIES],
+            hatch=_HATCHES[place % MAX_SERIES],
+            width=_MAX_LINE_WIDTH * (1 - 0.06 * (place % MAX_SERIES)),
         )
         for place, name in enumerate(names)
     }
@@ -106,9 +106,9 @@ def canvas(rows: int, columns: int, height: float, **kwargs: Any) -> tuple[Figur
 def percent_axis(axis: Axes) -> None:
     """Enforce a minimum y-range, so that noise is not exaggerated where all scores are close."""
     low, high = axis.get_ylim()
-    if high - low < _LEAST:
-        bottom = max((low + high - _LEAST) / 2, -0.05 * _LEAST)
-        axis.set_ylim(bottom, bottom + _LEAST)
+    if high - low < _MIN_Y_RANGE:
+        bottom = max((low + high - _MIN_Y_RANGE) / 2, -0.05 * _MIN_Y_RANGE)
+        axis.set_ylim(bottom, bottom + _MIN_Y_RANGE)
 
 
 def count_axis(axis: Axes) -> None:
@@ -143,5 +143,5 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     for file in files:
         # Without a date the same runs give the same bytes.
         figure.savefig(file, metadata={"CreationDate": None} if file.suffix == ".pdf" else None)
-        figure.set_layout_engine("none")  # the first file has laid it out
+        figure.set_layout_engine("none")  # the layout was computed for the first file
     return files

@@ -1,4 +1,4 @@
-"""Write the figures that a results folder can fill."""
+"""Write the figures for the finished runs of a results folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ace_bench.core.errors import DataError
 from ace_bench.report.figures.costs import cost_breakdown, score_against_cost
 from ace_bench.report.figures.curves import cache_reuse, context_collapse, learning_curves
 from ace_bench.report.figures.scores import overall_bars, sensitivity
-from ace_bench.report.figures.series import Shown, all_series, shown
+from ace_bench.report.figures.series import TaskSeries, all_series, task_series
 from ace_bench.report.figures.style import save, styled
 from ace_bench.report.tables.build import build_table
 from ace_bench.report.tables.results_index import ALL, ResultsIndex, Wanted
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KINDS = ("overall", "collapse", "learning", "cost", "breakdown", "cache", "sensitivity")
-_OF_TASK: Mapping[str, tuple[Callable[[Shown], Figure | None], str]] = MappingProxyType(
+_OF_TASK: Mapping[str, tuple[Callable[[TaskSeries], Figure | None], str]] = MappingProxyType(
     {
         "learning": (learning_curves, "{mode} adaptation"),
         "cost": (score_against_cost, "score against the cost of adaptation"),
@@ -29,19 +29,19 @@ _OF_TASK: Mapping[str, tuple[Callable[[Shown], Figure | None], str]] = MappingPr
         "cache": (cache_reuse, "cache reuse over a run"),
     }
 )
-"""Figures of one task each, and what they show."""
+"""Figures that show one task, with their titles."""
 _VARYING = ("16", "17", "19", "20", "21")
 """Tables that vary one setting."""
 
 _Drawn = Iterator[tuple[str, "Figure | None"]]
 
 
-def write_figures(gathered: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[Path]:
-    """Write the figures that runs fill, as PDF and PNG, to ``out``. Names are ``KINDS``.
+def write_figures(index: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[Path]:
+    """Write all figures that have finished runs to ``out``, as PDF and PNG; ``wanted.names`` are some of ``KINDS``.
 
-    Each holds runs of one set of conditions, which its title names. The paper's numbers stand beside those measured in
-    its setting; ``with_paper`` or ``differences`` puts them beside all. Raises ``ConfigError``, ``DataError`` and
-    ``StoreError``.
+    Each figure shows runs of one set of conditions, which its title names. The paper's numbers are drawn beside
+    numbers measured in its setting, and with ``with_paper`` or ``differences`` beside all.
+    Raises ``ConfigError``, ``DataError`` and ``StoreError``.
     """
     for kind in wanted.names:
         if kind not in KINDS:
@@ -49,19 +49,17 @@ def write_figures(gathered: ResultsIndex, out: Path, wanted: Wanted = ALL) -> li
     out.mkdir(parents=True, exist_ok=True)
     files = []
     with styled():
-        for selection in gathered.selections:
+        for selection in index.selections:
             for kind in wanted.names or KINDS:
-                for name, figure in _drawn(
-                    kind, gathered, selection, with_paper=wanted.with_paper or wanted.differences
-                ):
+                for name, figure in _drawn(kind, index, selection, with_paper=wanted.with_paper or wanted.differences):
                     if figure is not None:
                         files += save(figure, out / f"{name}_{selection.variant.slug}")
     return files
 
 
-def _drawn(kind: str, gathered: ResultsIndex, selection: Selection, *, with_paper: bool) -> _Drawn:
+def _drawn(kind: str, index: ResultsIndex, selection: Selection, *, with_paper: bool) -> _Drawn:
     """Draw one kind of figure from the runs of one set of conditions."""
-    experiments = gathered.experiments
+    experiments = index.experiments
 
     def title(what: str) -> str:
         settings, _, warning = selection.variant.label.partition(" [")
@@ -77,14 +75,14 @@ def _drawn(kind: str, gathered: ResultsIndex, selection: Selection, *, with_pape
             figure = sensitivity(table, title(table.experiment.title), with_paper=with_paper)
             yield f"sensitivity_table_{name}", figure
     else:
-        yield from _by_task(kind, gathered, selection, title)
+        yield from _by_task(kind, index, selection, title)
 
 
-def _by_task(kind: str, gathered: ResultsIndex, selection: Selection, title: Callable[[str], str]) -> _Drawn:
-    series = all_series(selection.members, gathered.compose)
+def _by_task(kind: str, index: ResultsIndex, selection: Selection, title: Callable[[str], str]) -> _Drawn:
+    series = all_series(selection.members, index.compose)
     for task in dict.fromkeys(one.task for one in series):
         some = [one for one in series if one.task == task]
         draw, what = _OF_TASK[kind]
         for mode in ("offline", "online") if kind == "learning" else ("",):
-            picked = shown(some, title(f"{task}: {what.format(mode=mode)}"))
+            picked = task_series(some, title(f"{task}: {what.format(mode=mode)}"))
             yield "_".join(filter(None, (kind, task, mode))), draw(picked.only(mode) if mode else picked)

@@ -1,4 +1,4 @@
-"""Where the paper's numbers contradict each other: what it prints, beside what its own cells give."""
+"""Contradictions between the paper's numbers: printed values and values recomputed from other cells."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from ace_bench.report.paper.tables import CLAIM, DATA, Cell, Paper, PaperTable
-from ace_bench.report.yaml_models import YamlModel, read_form
+from ace_bench.report.yaml_models import YamlModel, read_yaml
 
 _SLACK = 1e-9
 
@@ -15,10 +15,10 @@ Formula = Callable[[Sequence[float]], float]
 
 
 class Contradiction(YamlModel, frozen=True, kw_only=True):
-    """A printed number that its own ``rule`` does not give, even if every number in it was rounded.
+    """A printed number that differs from the value recomputed by its ``rule`` by more than rounding.
 
-    ``rule`` is ``mean``, ``ratio``, ``sum``, ``repeated`` (the same result stands elsewhere), ``change`` (against the
-    reference row) or ``text`` (a claim of the text).
+    ``rule`` is ``mean``, ``ratio``, ``sum``, ``repeated`` (the same result is in another table), ``change`` (against
+    the reference row) or ``text`` (a claim of the text).
     """
 
     cell: str
@@ -42,7 +42,7 @@ class _Check:
         return self.formula([_number(part) for part in self.parts])
 
     def holds(self) -> bool:
-        """Whether numbers exist that round to the printed ones and fit: to first order in the roundings."""
+        """Whether rounding can explain the difference, to first order in the rounding errors."""
         if self.rule == "repeated":
             return self.printed == self.recomputed()  # one number, rounded once
         numbers = [_number(part) for part in self.parts]
@@ -58,13 +58,13 @@ class _Check:
 
 
 def known_contradictions() -> list[Contradiction]:
-    """The contradictions that readers of tables are told of (``data/contradictions.yaml``)."""
-    found: list[Contradiction] = read_form(DATA.joinpath("contradictions.yaml"), list[Contradiction])
+    """Read the contradictions that tables mention in their notes (``data/contradictions.yaml``)."""
+    found: list[Contradiction] = read_yaml(DATA.joinpath("contradictions.yaml"), list[Contradiction])
     return found
 
 
 def contradictions(paper: Paper) -> list[Contradiction]:
-    """Recompute every mean, ratio, sum, repetition, change and claim; return those that cannot be right."""
+    """Recompute every mean, ratio, sum, repetition, change and claim; return the contradictions."""
     checks = [check for table in paper.tables.values() for check in _of_table(paper, table)]
     return [
         Contradiction(
@@ -111,7 +111,7 @@ def _of_cell(paper: Paper, table: PaperTable, cell: Cell) -> Iterator[_Check]:
         yield check("sum", [table.cell(part, column) for part in row.sum_of], sum)
     if row.same_as:
         other, _, line = row.same_as.partition("/")
-        # A mean over other columns is another number, whatever its name.
+        # A column with the same name may be a mean over other columns.
         if paper.table(other).columns.get(column) == spec:
             yield check("repeated", [paper.table(other).cell(line, column)], lambda numbers: numbers[0])
 

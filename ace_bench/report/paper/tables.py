@@ -1,4 +1,4 @@
-"""The paper's tables as frozen values, and where they are read from."""
+"""The paper's tables as frozen values, read from YAML files."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from importlib.resources.abc import Traversable
 from typing import Literal
 
 from ace_bench.core.errors import DataError
-from ace_bench.report.yaml_models import YamlModel, read_form
+from ace_bench.report.yaml_models import YamlModel, read_yaml
 
 CLAIM = "claim"
-"""Where a table's name stands in a reference: a number that only the text states."""
+"""Takes the place of the table in a reference to a number that only the text states."""
 
 DATA = files(__package__).joinpath("data")
 
@@ -20,9 +20,9 @@ _WHOLE = ("count", "tokens", "seconds")
 
 
 class Column(YamlModel, frozen=True, kw_only=True):
-    """What a column measures, or how it follows from others: by their (weighted) mean, or one ``per`` another.
+    """What a column measures, or how it is computed from others: as their (weighted) mean, or one ``per`` another.
 
-    The columns of ``per`` are those of the row that a row repeats (``same_as``): table 13 divides what table 12 sums.
+    The columns of ``per`` are in the row named by ``same_as``: table 13 divides the sums of table 12.
     """
 
     unit: str
@@ -41,7 +41,7 @@ class Column(YamlModel, frozen=True, kw_only=True):
 
     @property
     def derived(self) -> bool:
-        """Whether it follows from other columns."""
+        """Whether it is computed from other columns."""
         return bool(self.mean_of or self.per)
 
 
@@ -49,7 +49,7 @@ class Row(YamlModel, frozen=True, kw_only=True):
     """One line: ``values`` and ``changes`` (against the table's reference row) in the order of the columns.
 
     ``gt`` is the paper's "GT labels" mark, ``None`` where the table has none. ``same_as`` names the row, here or in
-    another table, whose columns it repeats; ``sum_of`` the rows it adds up, in ``sum_columns`` or in all.
+    another table, that it repeats; ``sum_of`` the rows it adds up, in ``sum_columns`` or in all.
     """
 
     label: str
@@ -64,7 +64,7 @@ class Row(YamlModel, frozen=True, kw_only=True):
 
 
 class Cell(YamlModel, frozen=True, kw_only=True):
-    """One number with its place (``table/row/column``); ``value`` is ``None`` where the paper leaves it empty."""
+    """One number with its reference (``table/row/column``); ``value`` is ``None`` if the cell is empty."""
 
     ref: str
     value: float | None
@@ -74,7 +74,7 @@ class Cell(YamlModel, frozen=True, kw_only=True):
 
 
 class PaperTable(YamlModel, frozen=True, kw_only=True):
-    """A table, or the numbers of a figure. ``change`` says what its changes are: points, or percent."""
+    """A table, or the numbers of a figure. ``change`` is the unit of changes: points or percent."""
 
     id: str
     title: str
@@ -86,7 +86,7 @@ class PaperTable(YamlModel, frozen=True, kw_only=True):
     change: Literal["points", "percent"] = "points"
 
     def cell(self, row: str, column: str) -> Cell:
-        """Return one cell; raises ``DataError`` where there is none."""
+        """Return one cell; raises ``DataError`` if it does not exist."""
         if row not in self.rows or column not in self.columns:
             raise DataError(f"table {self.id} has no cell {row}/{column}; rows: {_listed(self.rows)}; columns: "
                             f"{_listed(self.columns)}")  # fmt: skip
@@ -109,7 +109,7 @@ class PaperTable(YamlModel, frozen=True, kw_only=True):
 
 
 class Claim(YamlModel, frozen=True, kw_only=True):
-    """A number that only the text states; see ``data/claims.yaml`` for how it follows from cells."""
+    """A number that only the text states; ``data/claims.yaml`` says how it is computed from cells."""
 
     section: str
     value: float
@@ -140,7 +140,7 @@ class Paper(YamlModel, frozen=True, kw_only=True, dict=True):
             case [str(kind), name] if kind == CLAIM and name in self.claims:
                 claim = self.claims[name]
                 return Cell(ref=ref, value=claim.value, change=None, unit=claim.unit, digits=1)
-        raise DataError(f"{ref} names no number of the paper; write table/row/column or {CLAIM}/name")
+        raise DataError(f"{ref} is not a number of the paper; write table/row/column or {CLAIM}/name")
 
     @cached_property
     def refs(self) -> frozenset[str]:
@@ -149,17 +149,17 @@ class Paper(YamlModel, frozen=True, kw_only=True, dict=True):
 
 
 def load_paper(folder: Traversable | None = None) -> Paper:
-    """Read all tables, from the package unless ``folder`` is given; raises ``DataError`` by file."""
+    """Read all tables, by default those of the package; raises ``DataError`` that names the file."""
     folder = folder or DATA
     tables: dict[str, PaperTable] = {}
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if file.name.startswith(("table_", "figure_")):
-            table = read_form(file, PaperTable)
+            table = read_yaml(file, PaperTable)
             if table.id in tables:
-                raise DataError(f"{file}: table {table.id} was read from another file before; give it an id of its own")
+                raise DataError(f"{file}: another file has the same table id {table.id}; give each table its own id")
             _check(table, str(file))
             tables[table.id] = table
-    return Paper(tables=tables, claims=read_form(folder.joinpath("claims.yaml"), dict[str, Claim]))
+    return Paper(tables=tables, claims=read_yaml(folder.joinpath("claims.yaml"), dict[str, Claim]))
 
 
 def _check(table: PaperTable, where: str) -> None:
@@ -181,7 +181,7 @@ def _check(table: PaperTable, where: str) -> None:
 def _known(names: Iterable[str], known: Mapping[str, object], where: str) -> None:
     for name in names:
         if name not in known:
-            raise DataError(f"{where} names {name!r}, which is none of {_listed(known)}")
+            raise DataError(f"{where} names {name!r}, which is not one of {_listed(known)}")
 
 
 def _listed(names: Mapping[str, object]) -> str:

@@ -1,1 +1,1 @@
-"""The paper's tables from finished runs: ours with intervals and paired tests, the paper's beside them."""
+"""The paper's tables from finished runs: our numbers with intervals and paired tests, beside the paper's."""

@@ -1,4 +1,4 @@
-"""A table of the paper, made again from the runs of one variant."""
+"""A table of the paper, reproduced from the runs of one variant."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ace_bench.report.tables.variants import Selection
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """What a row is: its name, when it adapts, what it is told."""
+    """Name, adaptation and labels of a row."""
 
     label: str
     stage: str
@@ -34,7 +34,7 @@ class ResultTable:
 
     @property
     def title(self) -> str:
-        """What it shows and under which conditions."""
+        """Title with the conditions of the runs."""
         variant = self.selection.variant
         warning = setting_warning(self.measured) if variant.comparable else ""
         return f"{self.experiment.title} (table {self.name} of the paper): runs with {variant.label}{warning}"
@@ -46,12 +46,12 @@ class ResultTable:
 
     @property
     def change(self) -> Change:
-        """Whether rows are set against the base in points or in percent."""
+        """Whether changes against the base are in points or in percent."""
         return self.paper.change
 
     @property
     def empty(self) -> bool:
-        """Whether no run of it has finished."""
+        """Whether none of its runs has finished."""
         return not any(cell.runs for cell in self.measured)
 
 
@@ -62,7 +62,7 @@ def build_table(name: str, experiments: Experiments, selection: Selection) -> Re
     cells = {row: builder.row(row) for row in experiment.rows}
     base = cells.get(builder.paper.against)
     if base is not None:
-        cells = {row: line if line is base else builder.against(line, base) for row, line in cells.items()}
+        cells = {row: line if line is base else builder.compared(line, base) for row, line in cells.items()}
     return ResultTable(
         name=name,
         experiment=experiment,
@@ -88,7 +88,7 @@ class _Builder:
         return self.experiments.paper.table(self.experiment.paper)
 
     def row(self, row: str) -> dict[str, Measured]:
-        """Measure the columns that runs measure, then those that follow from them, in the paper's order."""
+        """Return the cells of a row in the paper's order; derived columns are computed from measured ones."""
         columns = self.paper.columns
         found = {
             column: self.measured(self.place(row, column), self.name, row, column) for column in self.experiment.columns
@@ -104,17 +104,17 @@ class _Builder:
         return Place(row=row, column=column, unit=self.paper.columns[column].unit, paper=paper)
 
     def measured(self, place: Place, name: str, row: str, column: str) -> Measured:
-        """Measure a cell of this experiment, or of the one whose sums this one divides."""
+        """Measure a cell of this experiment, or of another one that a ratio is computed from."""
         experiment = self.experiments.by_name[name]
         planned = self.experiments.run(name, row, column)
         metric = experiment.columns[column].metric.format(who=experiment.rows[row].who)
         cell = self.selection.measures.cell(place, planned, metric)
-        return replace(cell, departures=self.selection.departures(planned, self.paper.model))
+        return replace(cell, deviations=self.selection.deviations(planned, self.paper.model))
 
-    def against(self, line: Mapping[str, Measured], base: Mapping[str, Measured]) -> dict[str, Measured]:
-        """Set a row against the base row."""
-        against = self.selection.measures.against
-        return {column: against(cell, base[column], self.paper.change) for column, cell in line.items()}
+    def compared(self, line: Mapping[str, Measured], base: Mapping[str, Measured]) -> dict[str, Measured]:
+        """Compare a row with the base row."""
+        compared = self.selection.measures.compared
+        return {column: compared(cell, base[column], self.paper.change) for column, cell in line.items()}
 
     def derived(self, place: Place, spec: Column, found: Mapping[str, Measured]) -> Measured:
         if spec.per is None:
@@ -125,7 +125,7 @@ class _Builder:
         return derive(place, parts, lambda values: values[0] / values[1] if values[1] else None)
 
     def line(self, row: str) -> Line:
-        """Name a row: the paper's rows of equal names differ by their settings."""
+        """Describe a row; the settings distinguish rows with the same name in the paper."""
         plan = self.experiment.rows[row]
         if plan.ours:
             label = plan.label
@@ -134,6 +134,6 @@ class _Builder:
             settings = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in printed.settings.items())
             label = f"{printed.label} ({settings})" if settings else printed.label
         overrides = dict(override.split("=", 1) for override in (*self.experiment.common, *plan.overrides))
-        # Without adaptation nobody is told anything.
+        # Labels only matter for adaptation.
         labels = overrides.get("labels", "gold") if plan.adapts else ""
         return Line(label=label, stage=plan.adapts or "", labels=labels)

@@ -1,4 +1,4 @@
-"""What runs measured for a cell of a table: the mean over seeds, its interval, and the change against the base row."""
+"""Cells of a table: the mean over seeds, its interval, and the change against the base row."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ class Measured:
     """One cell over the seeds in ``runs``; ``value`` is ``None`` where it is unknown or there are no runs.
 
     ``interval`` holds bootstrap bounds of a score; of anything else, the smallest and largest value over seeds.
-    ``points`` are the scores of each run, where the value is a mean of scores.
-    ``change`` is against the base row, in percentage points or percent. ``state`` says why there is no finished run.
-    ``departures`` are settings of its runs that are not the paper's.
+    ``points`` are the scores of each run, if the value is a mean of scores.
+    ``change`` is against the base row, in percentage points or percent. ``state`` is
+    that of the runs if none has finished.
+    ``deviations`` are settings of its runs that are not the paper's.
     """
 
     place: Place
@@ -48,25 +49,25 @@ class Measured:
     change: float | None = None
     comparison: Comparison | None = None
     notes: tuple[str, ...] = ()
-    departures: tuple[str, ...] = ()
+    deviations: tuple[str, ...] = ()
     points: tuple[Points, ...] = field(default=(), repr=False)
 
     @property
     def difference(self) -> float | None:
-        """Ours less the paper's, in the unit of the cell."""
+        """Our number minus the paper's, in the unit of the cell."""
         paper = self.place.paper
         return None if paper is None or paper.value is None or self.value is None else self.value - paper.value
 
     @property
     def samples(self) -> int | None:
-        """Samples that each run tested; of a score, the samples or scenarios it is the mean of."""
+        """Number of samples that each run tested; for a mean of scores, the number of samples or scenarios."""
         if self.points:
             return len(self.points[0])
         return int(self.runs[0].value("n") or 0) if self.runs else None
 
     @property
     def faults(self) -> int | None:
-        """Failed rollouts behind a score, over all seeds; of costs, all failures in the runs."""
+        """Failed rollouts over all seeds: for a score those of the tested split, for costs all."""
         if not self.runs:
             return None
         if self.place.unit == "percent":
@@ -75,17 +76,17 @@ class Measured:
 
 
 def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequence[RunSummary]) -> Measured:
-    """Measure a cell from the runs of its plan; without a finished run, ``state`` says how far they are."""
+    """Measure a cell from the runs of its plan; without a finished run, ``state`` says why."""
     done = tuple(run for run in runs if run.finished)
     if not done:
         state = ", ".join(sorted({run.state for run in runs})) or "missing"
         return Measured(place=place, planned=planned, metric=metric, state=state)
-    attempt = _Attempts()
-    value = attempt(lambda: mean_of([run.value(metric) for run in done]))
+    collect = _ErrorCollector()
+    value = collect(lambda: mean_of([run.value(metric) for run in done]))
     interval = None
-    scores = (attempt(lambda: _points(done, metric)) or ()) if place.unit == "percent" else ()
+    scores = (collect(lambda: _points(done, metric)) or ()) if place.unit == "percent" else ()
     if scores:
-        interval = attempt(lambda: score_interval(scores))
+        interval = collect(lambda: score_interval(scores))
     elif value is not None and len(done) > 1:
         values = [run.value(metric) or 0.0 for run in done]
         interval = Interval(low=min(values), high=max(values))
@@ -96,13 +97,13 @@ def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequenc
         metric=metric,
         value=value,
         interval=interval,
-        notes=tuple(attempt.errors),
+        notes=tuple(collect.errors),
         points=scores,
     )
 
 
 class Measures:
-    """Caches cells and comparisons that several tables show."""
+    """Measures and compares cells, with a cache, since several tables show the same ones."""
 
     def __init__(self, find: Callable[[PlannedRun], Sequence[RunSummary]]) -> None:
         """``find`` returns the runs of a plan, finished or not."""
@@ -111,20 +112,20 @@ class Measures:
         self._compared: dict[tuple[PlannedRun | None, PlannedRun | None, str], tuple[Comparison | None, str]] = {}
 
     def cell(self, place: Place, planned: PlannedRun, metric: str) -> Measured:
-        """Measure a metric of a planned run for a place in a table."""
+        """Measure a metric of a planned run for a cell of a table."""
         key = (planned, metric)
         if key not in self._cells:
             self._cells[key] = measure(place, planned, metric, self._find(planned))
         return replace(self._cells[key], place=place)
 
-    def against(self, ours: Measured, base: Measured, kind: Change) -> Measured:
-        """Set a cell against the base row's, with a paired test where both rest on scores."""
+    def compared(self, ours: Measured, base: Measured, kind: Change) -> Measured:
+        """Compare a cell with the base row's, by a paired test if both are means of scores."""
         key = (ours.planned, base.planned, ours.metric)
         if key not in self._compared:
-            attempt = _Attempts()
+            collect = _ErrorCollector()
             tested = ours.points and base.points
-            found = attempt(lambda: compare(ours.points, base.points)) if tested else None
-            self._compared[key] = (found, "; ".join(attempt.errors))
+            found = collect(lambda: compare(ours.points, base.points)) if tested else None
+            self._compared[key] = (found, "; ".join(collect.errors))
         comparison, note = self._compared[key]
         notes_of_both = tuple(dict.fromkeys(filter(None, (*ours.notes, *base.notes, note))))
         change = _change(ours.value, base.value, kind)
@@ -132,24 +133,24 @@ class Measures:
 
 
 def derive(place: Place, parts: Sequence[Measured], formula: Callable[[list[float]], float | None]) -> Measured:
-    """Compute a cell from others, such as an average; it has no interval of its own."""
+    """Compute a cell from others, such as an average; it has no interval."""
     known = [part.value for part in parts if part.value is not None]
     state = next((part.state for part in parts if part.state), "")
     value = formula(known) if known and len(known) == len(parts) else None
-    departures = tuple(dict.fromkeys(departure for part in parts for departure in part.departures))
-    return Measured(place=place, state=state, value=value, departures=departures)
+    deviations = tuple(dict.fromkeys(deviation for part in parts for deviation in part.deviations))
+    return Measured(place=place, state=state, value=value, deviations=deviations)
 
 
 def setting_warning(cells: Iterable[Measured]) -> str:
     """Return the part of a title that marks cells not measured in the paper's setting; "" where all were."""
-    depart = [bool(cell.departures) for cell in cells if cell.runs]
+    depart = [bool(cell.deviations) for cell in cells if cell.runs]
     if not any(depart):
         return ""
     return " [not the paper's setting]" if all(depart) else " [in part not the paper's setting]"
 
 
-def reach(cell: Measured) -> tuple[float, float]:
-    """Return how far a cell's interval reaches below and above its value; 0 without an interval."""
+def error_bars(cell: Measured) -> tuple[float, float]:
+    """Return the distances from a cell's value to the bounds of its interval; 0 without an interval."""
     if cell.value is None or cell.interval is None:
         return (0.0, 0.0)
     return (max(0.0, cell.value - cell.interval.low), max(0.0, cell.interval.high - cell.value))
@@ -168,19 +169,19 @@ def mean_of(values: Sequence[float | None]) -> float | None:
 
 
 def _points(runs: Sequence[RunSummary], metric: str) -> tuple[Points, ...]:
-    """Return the scores by run; none at all where a run has none."""
+    """Return the scores by run; empty if any run has none."""
     known = tuple(points for run in runs if (points := run.points(metric)) is not None)
     return known if len(known) == len(runs) else ()
 
 
-class _Attempts:
-    """Makes calculations and keeps the errors of those that fail, so that a damaged run spoils its own cells only."""
+class _ErrorCollector:
+    """Runs calculations and collects their errors, so that a damaged run affects only its own cells."""
 
     def __init__(self) -> None:
         self.errors: list[str] = []
 
     def __call__(self, calculate: Callable[[], _T]) -> _T | None:
-        """Return the result, ``None`` where a run folder cannot give it."""
+        """Return the result, ``None`` if a run folder is damaged."""
         try:
             return calculate()
         except (StoreError, DataError) as error:

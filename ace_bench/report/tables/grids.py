@@ -1,4 +1,4 @@
-"""A table's numbers as words in rows and columns: the results, the statistics behind them, and what runs cost."""
+"""A table as text in rows and columns: results, statistics and costs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ace_bench.report.tables.build import Line, ResultTable
 from ace_bench.report.tables.cells import Measured, mean_of
 
 NOT_KNOWN = "n/a"
-_SIGNIFICANT, _OTHERWISE = "*", "†"
+_SIGNIFICANT, _OTHER_SETTING = "*", "†"
 _SPELLING = {"tgc": "TGC", "sgc": "SGC", "finer": "FiNER", "formula": "Formula"}
 _COSTS = {
     "rollouts": "rollouts.{stage}",
@@ -21,31 +21,31 @@ _COSTS = {
     "dollars": "usd.{stage}",
     "latency (s)": "timing.{stage}.wall_without_waiting_s",
 }
-"""Columns of costs and the metric of each. Latency is wall time without what retries waited."""
+"""Columns of costs and their metrics. Latency is wall time without time lost to retries."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PaperShown:
-    """What of the paper stands beside our numbers.
+    """Which numbers of the paper to show.
 
-    Differences to it are those of cells in the paper's setting, or with ``differences`` of all.
+    Differences to the paper are shown for cells in its setting, and with ``differences`` for all.
     """
 
     numbers: bool
     differences: bool = False
 
     def compares(self, cell: Measured) -> bool:
-        """Whether a cell of ours is set against the paper's."""
-        return self.numbers and (self.differences or not cell.departures)
+        """Whether a cell is compared with the paper's."""
+        return self.numbers and (self.differences or not cell.deviations)
 
     def difference(self, cell: Measured) -> float | None:
-        """Ours less the paper's, ``None`` where that is unknown or not to be shown."""
+        """Our number minus the paper's, ``None`` if it is unknown or should not be shown."""
         return cell.difference if self.compares(cell) else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """Words in rows and columns."""
+    """Text in rows and columns."""
 
     title: str
     header: tuple[str, ...]
@@ -68,7 +68,7 @@ def result_grid(table: ResultTable, paper: PaperShown) -> Grid:
 
 
 def statistics_grid(table: ResultTable, paper: PaperShown) -> Grid:
-    """Say what each number rests on, and whether it differs from the base row's by more than chance."""
+    """Give samples, seeds and faults of each number, and the paired test against the base row."""
     base = table.lines[table.paper.against].label if table.paper.against else "base"
     change = f"change against {base} ({'%' if table.change == 'percent' else 'points'})"
     header = ("method", "adaptation", "labels", "column", "n", "seeds", "faults", change, "p", "discordant", "notes")
@@ -82,7 +82,7 @@ def statistics_grid(table: ResultTable, paper: PaperShown) -> Grid:
 
 
 def cost_grid(table: ResultTable) -> Grid:
-    """Say what each run cost by stage, in the mean over its seeds."""
+    """Give the cost of each run by stage, as means over seeds."""
     rows: list[tuple[str, ...]] = []
     for row, line in table.cells.items():
         seen = set()
@@ -95,34 +95,34 @@ def cost_grid(table: ResultTable) -> Grid:
 
 
 def footnotes(table: ResultTable, paper: PaperShown) -> list[str]:
-    """What readers must know besides."""
+    """Notes below a table."""
     notes = [table.experiment.notes] if table.experiment.notes else []
     if not table.empty:
         notes.append(
-            "In brackets: 95% interval of a score (percentile bootstrap over samples, those of a group together, and "
-            "over seeds); for anything else, the least and the most over seeds."
+            "In brackets: 95% interval of a score (percentile bootstrap over samples, groups resampled as a whole, and "
+            "over seeds); for all other numbers, minimum and maximum over seeds."
         )
         if table.paper.against and table.change == "points":
             notes.append(
                 f"{_SIGNIFICANT} differs from {table.lines[table.paper.against].label} with p < 0.05 by a paired test "
-                "over samples (McNemar's exact test, or flips of signs where scores are graded or repeated), not "
+                "over samples (McNemar's exact test, or a sign-flip test if scores are graded or repeated), not "
                 "corrected for the number of comparisons. Averages are not tested."
             )
     notes += _settings(table, paper)
     if paper.numbers:
-        notes += _beside_the_paper(table)
+        notes += _paper_notes(table)
     reasons = table.experiment.not_reproducible
     return notes + [f"{row} is not reproduced: {reason}." for row, reason in reasons.items()]
 
 
 def column_name(column: str, unit: str = "") -> str:
-    """Spell a column's name out, with the unit where it does not go without saying."""
+    """Return a column's name in words, with seconds or dollars as unit."""
     words = " ".join(_SPELLING.get(word, word) for word in column.split("_"))
     return f"{words} ({unit})" if unit in ("seconds", "dollars") else words
 
 
 def number(value: float | None, unit: str = "") -> str:
-    """Write a number as its unit is read: percent to a tenth, the rest to what matters."""
+    """Format a number: percent with one decimal, others with about three significant digits."""
     if value is None:
         return NOT_KNOWN
     if unit in ("percent", "points"):
@@ -143,10 +143,10 @@ def _result(cell: Measured, paper: PaperShown, differences: bool) -> Iterator[st
         spread = f" [{number(bounds.low, unit)}, {number(bounds.high, unit)}]" if bounds else ""
         tested = cell.comparison
         significant = _SIGNIFICANT * (tested is not None and not tested.within_noise())
-        yield number(cell.value, unit) + spread + significant + _OTHERWISE * bool(cell.departures)
+        yield number(cell.value, unit) + spread + significant + _OTHER_SETTING * bool(cell.deviations)
     if paper.numbers:
-        theirs = cell.place.paper
-        yield number(theirs.value, unit) if theirs and theirs.value is not None else "-"
+        published = cell.place.paper
+        yield number(published.value, unit) if published and published.value is not None else "-"
         if differences:
             difference = paper.difference(cell)
             yield "-" if difference is None else _signed(difference, unit)
@@ -165,21 +165,21 @@ def _statistics(cell: Measured, paper: PaperShown) -> Iterator[str]:
 
 
 def remarks(cell: Measured, paper: PaperShown) -> list[str]:
-    """Say where a difference is within noise, what went wrong, and what of the setting is not the paper's."""
+    """List errors, differences within noise, and settings that differ from the paper's."""
     found = list(cell.notes)
     if cell.comparison is not None and cell.comparison.within_noise():
         found.append("within noise of the base")
-    if cell.departures:
-        found.append(f"not the paper's setting: {', '.join(cell.departures)}")
+    if cell.deviations:
+        found.append(f"not the paper's setting: {', '.join(cell.deviations)}")
     printed = cell.place.paper if paper.compares(cell) and cell.place.unit == "percent" else None
-    theirs = printed.value if printed else None
-    if theirs is not None and cell.interval and cell.interval.low <= theirs <= cell.interval.high:
+    published = printed.value if printed else None
+    if published is not None and cell.interval and cell.interval.low <= published <= cell.interval.high:
         found.append("the paper's is within our interval")
     return found
 
 
 def p_value(p: float) -> str:
-    """Write a p-value; none is ever 0."""
+    """Format a p-value; it is never 0."""
     return f"{p:.3f}" if p >= 0.001 else "<0.001"
 
 
@@ -197,23 +197,25 @@ def _costs(runs: Sequence[RunSummary]) -> Iterator[tuple[str, ...]]:
 
 
 def _settings(table: ResultTable, paper: PaperShown) -> list[str]:
-    """Say what of the paper's setting the table does not keep."""
-    depart = [cell.departures for cell in table.measured if cell.runs and cell.departures]
+    """Say which settings differ from the paper's."""
+    depart = [cell.deviations for cell in table.measured if cell.runs and cell.deviations]
     if not depart:
         return []
-    common = [departure for departure in depart[0] if all(departure in other for other in depart)]
-    shown = "are shown as asked for" if paper.differences else "are left out (--differences shows them)"
+    common = [deviation for deviation in depart[0] if all(deviation in other for other in depart)]
+    shown = "are shown, as requested" if paper.differences else "are left out (--differences shows them)"
     return [
-        f"{_OTHERWISE} not the paper's setting{': ' if common else ''}{', '.join(common)}. The notes of each row name "
-        f"all that is otherwise." + f" Differences of these to the paper {shown}." * paper.numbers
+        f"{_OTHER_SETTING} not the paper's setting{': ' if common else ''}{', '.join(common)}. The notes of each "
+        "row name all settings that differ." + f" Differences of these to the paper {shown}." * paper.numbers
     ]
 
 
-def _beside_the_paper(table: ResultTable) -> list[str]:
+def _paper_notes(table: ResultTable) -> list[str]:
     variant = table.selection.variant
     notes = [f"The paper's numbers are those of {table.paper.model or 'its own runs'}, section {table.paper.section}."]
     if not variant.comparable:
-        notes.append(f"They were asked for: runs that are {' and on '.join(variant.marks)} measure something else.")
+        notes.append(
+            f"They are shown on request: runs that are {' and on '.join(variant.marks)} measure something else."
+        )
     cells = {cell.place.paper.ref for line in table.cells.values() for cell in line.values() if cell.place.paper}
     return notes + [
         f"The paper contradicts itself at {place.cell}: it prints {place.printed:g}, its other numbers give "

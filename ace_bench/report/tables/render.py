@@ -17,14 +17,14 @@ _SPECIAL = str.maketrans(
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     | {"<": "$<$", ">": "$>$", "†": r"\dag{}"}
 )
-"""What LaTeX would take for more than itself."""
+"""Characters with a meaning in LaTeX."""
 _WIDE = 7
-"""Columns that a page holds."""
+"""Number of columns that fit on a page."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A table in words, ready to be written."""
+    """The text of a table."""
 
     table: ResultTable
     grids: tuple[Grid, ...]
@@ -33,7 +33,7 @@ class Page:
 
 
 def page_of(table: ResultTable, commands: Sequence[str], paper: PaperShown) -> Page:
-    """Put a table into words: results, what they rest on, costs, notes, and the commands of missing runs."""
+    """Return the text of a table: results, statistics, costs, notes, and the commands of missing runs."""
     grids = (
         result_grid(table, paper),
         statistics_grid(table, paper),
@@ -48,19 +48,19 @@ def page_of(table: ResultTable, commands: Sequence[str], paper: PaperShown) -> P
 
 
 def markdown(page: Page) -> str:
-    """Write a table for reading."""
+    """Format a table as Markdown."""
     parts = [f"## {page.table.title}", *map(_markdown_grid, page.grids)]
     parts.append("\n".join(f"- {note}" for note in page.notes))
     if page.commands:
-        parts.append(f"{len(page.commands)} runs are missing; these commands make them, in this order:")
+        parts.append(f"{len(page.commands)} runs are missing; run these commands in this order:")
         parts.append("```\n" + "\n".join(page.commands) + "\n```")
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def latex(page: Page) -> str:
-    """Write a table for a paper that loads ``booktabs`` and ``graphicx``, its notes as comments.
+    """Format a table for LaTeX with ``booktabs`` and ``graphicx``; notes are comments.
 
-    What has more columns than a page is wide is scaled down to its width.
+    Wide tables are scaled down to the width of the page.
     """
     blocks = []
     for grid in page.grids:
@@ -85,7 +85,7 @@ def latex(page: Page) -> str:
 
 
 def csv(table: ResultTable, paper: PaperShown) -> str:
-    """Write one line a cell, with all figures as numbers; what is unknown is empty."""
+    """Format one line per cell, with numbers in full precision; unknown values are empty."""
     lines = [_record(table, cell, paper) for cell in table.measured]
     text = StringIO()
     writer = DictWriter(text, list(lines[0]), lineterminator="\n")
@@ -138,11 +138,11 @@ def _record(table: ResultTable, cell: Measured, paper: PaperShown) -> dict[str, 
         "discordant": tested.discordant if tested else None,
         "better": tested.better if tested else None,
         "worse": tested.worse if tested else None,
-        "not_the_papers_setting": "; ".join(cell.departures),
+        "not_the_papers_setting": "; ".join(cell.deviations),
         "notes": "; ".join(remarks(cell, paper)),
         "folders": " ".join(str(Path(*run.folder.parts[-4:])) for run in cell.runs),
     }
     if paper.numbers:
-        theirs = cell.place.paper.value if cell.place.paper else None
-        found |= {"paper": theirs, "ours_less_paper": paper.difference(cell)}
+        published = cell.place.paper.value if cell.place.paper else None
+        found |= {"paper": published, "ours_less_paper": paper.difference(cell)}
     return found

@@ -1,4 +1,4 @@
-"""What tables and figures are made from: the runs of a results folder, by conditions, and the experiments they fill."""
+"""The runs of a results folder by their conditions, and the experiments that they belong to."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ace_bench.report.tables.variants import Selection
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Which tables or figures to write, all without ``names``.
+    """Which tables or figures to write; all if ``names`` is empty.
 
-    The paper's numbers stand beside comparable ones, and with ``with_paper`` beside all. Differences to them are those
-    of cells in the paper's setting, and with ``differences`` of all cells.
+    The paper's numbers are shown beside comparable ones, and with ``with_paper`` beside all. Differences to them are
+    shown for cells in the paper's setting, and with ``differences`` for all cells.
     """
 
     names: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ ALL = Wanted()
 
 @dataclass(frozen=True, kw_only=True)
 class ResultsIndex:
-    """All runs under ``results``; ``compose`` plans the experiments' runs, ``extra`` overrides all of them."""
+    """All runs under ``results``; ``compose`` plans the experiments' runs, with ``extra`` overrides for all."""
 
     results: Path
     compose: Compose
@@ -48,16 +48,16 @@ class ResultsIndex:
 
     @cached_property
     def experiments(self) -> Experiments:
-        """What they may be runs of."""
+        """All experiments of the paper."""
         return load_experiments(load_paper())
 
     @cached_property
     def selections(self) -> list[Selection]:
-        """The runs by conditions; raises ``ConfigError`` where ``extra`` does not fit."""
+        """The runs by conditions; raises ``ConfigError`` if ``extra`` fits no run."""
         return self._selector.selections(self.found.runs)
 
-    def nothing(self, backbone: str) -> Selection:
-        """What would be the runs of a backbone that has none."""
+    def empty_selection(self, backbone: str) -> Selection:
+        """The conditions of a backbone without runs."""
         return Selection(self._selector.planned(backbone), Runs((), self.compose), self.compose, ())
 
     @cached_property
@@ -67,7 +67,7 @@ class ResultsIndex:
 
     @cached_property
     def _checked(self) -> tuple[str, ...]:
-        """``extra``, if each of it fits some run: what fits none is a mistake."""
+        """``extra``; raises ``ConfigError`` if a setting fits no run."""
         for setting in map(read_setting, self.extra):
             chosen = [f"method={setting.method}"] if setting.method else []
             try:

@@ -1,4 +1,4 @@
-"""Sorting runs by the conditions they were made under, and naming those."""
+"""Group runs by their conditions, and name the conditions."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import default_embedder, identity_settings
 from ace_bench.report.experiments import PlannedRun
-from ace_bench.report.matching import Runs, completed
+from ace_bench.report.matching import Runs, settings_with_defaults
 from ace_bench.report.overrides import (
     Compose,
     Setting,
     fits,
     key_of,
     method_of,
+    override_value,
     read_setting,
     run_overrides,
-    written,
 )
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.variants import Selection, Variant, kind_of
 
 _SAMPLE = "task.source=sample"
 _NAMED = (("backbone",), ("backbone", "model"))
-"""What the name of the conditions tells."""
-_NOTHING = object()
+"""Settings that the name of the conditions already contains."""
+_MISSING = object()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Selector:
-    """Sorts runs by their conditions: backbone, limit, prompt set, embedder, real or sample data, simulated or not.
+    """Groups runs by their conditions: backbone, limit, prompt set, embedder, real or sample data, simulated or not.
 
-    ``extra`` settings choose the runs that were made with them. ``plans`` are runs of all kinds, by which is found
-    which settings can change an answer: only those are named.
+    ``extra`` settings select the runs made with them. ``plans`` are runs of all kinds, to find out which settings can
+    change an answer: only those are named.
     """
 
     compose: Compose
@@ -47,7 +47,7 @@ class Selector:
         kinds: dict[tuple[bool, str], list[RunSummary]] = {}
         members: dict[str, list[RunSummary]] = {}
         for run in runs:
-            settings = completed(run, self.compose)
+            settings = settings_with_defaults(run, self.compose)
             if self._chosen(run, settings):
                 members.setdefault(_conditions(run, settings), []).append(run)
                 kinds.setdefault((run.simulated, run.source), []).append(run)
@@ -58,7 +58,7 @@ class Selector:
         ]
 
     def planned(self, backbone: str) -> Variant:
-        """Return the conditions of a backbone, if ``extra`` names no other, that nobody has run with yet."""
+        """Return the conditions of runs with a backbone, or with the one that ``extra`` names."""
         chosen = self._backbone_settings()
         option = next((text.partition("=")[2] for text in chosen if key_of(text) == "backbone"), backbone)
         dotted = [text for text in chosen if key_of(text) != "backbone"]
@@ -67,24 +67,24 @@ class Selector:
         return self._with_extra(Variant(backbone=option, name=name, overrides=(f"backbone={option}",)))
 
     def _chosen(self, run: RunSummary, settings: Mapping[str, Any]) -> bool:
-        """Whether a run was made with those ``extra`` settings that it has."""
+        """Whether a run was made with the ``extra`` settings; those that do not exist in it are ignored."""
         if {"sample": "task.source=real", "real": _SAMPLE}[run.source] in self.extra:
             return False
         for setting in map(read_setting, self.extra):
             if setting.path == ("backbone",):
-                if run.backbone != setting.value and not self._answers_alike(settings):
+                if run.backbone != setting.value and not self._same_backbone(settings):
                     return False
                 continue
-            own = _at(settings, setting.path)
-            if setting.method in ("", run.method) and own is not _NOTHING and not _within(setting.value, own):
+            own = _lookup(settings, setting.path)
+            if setting.method in ("", run.method) and own is not _MISSING and not _has_value(setting.value, own):
                 return False
         return True
 
     def _backbone_settings(self) -> list[str]:
         return [setting.override for setting in map(read_setting, self.extra) if setting.path[0] == "backbone"]
 
-    def _answers_alike(self, settings: Mapping[str, Any]) -> bool:
-        """Whether a run's backbone is the chosen one reached in another way."""
+    def _same_backbone(self, settings: Mapping[str, Any]) -> bool:
+        """Whether a run's backbone equals the chosen one, except for address and limits."""
         chosen = identity_settings(self.compose(self._backbone_settings()))
         return bool(chosen["backbone"] == settings["backbone"])
 
@@ -95,7 +95,7 @@ class Selector:
         overrides = [
             f"backbone={run.backbone}",
             *_changes("backbone", settings["backbone"], usual),
-            *(f"{key}={written(run.identity[key])}" for key, value in top.items() if run.identity[key] != value),
+            *(f"{key}={override_value(run.identity[key])}" for key, value in top.items() if run.identity[key] != value),
             *([_SAMPLE] if run.source == "sample" else []),
         ]
         return self._with_extra(
@@ -109,20 +109,22 @@ class Selector:
         )
 
     def _name(self, option: str, settings: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
-        """Return the model's name, which is the option's where that has a model of its own."""
+        """Return the model's name, or the option's name if the model is its default."""
         model = settings.get("model")
         if model is None or model == usual.get("model"):
             return option
-        # A served reader has the name of the one that is built in.
-        return f"{model} over {option}" if fits(self.compose, [f"backbone={written(model)}"]) else str(model)
+        # The embedded reader has the same model name when it is served.
+        return f"{model} over {option}" if fits(self.compose, [f"backbone={override_value(model)}"]) else str(model)
 
     def _usual_backbone(self, run: RunSummary, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a backbone's settings as its option has them, for a run of the same seed, pace and place."""
-        same = [f"{key}={written(settings[key])}" for key in ("seed", "concurrency", "results") if key in settings]
+        """Return the default settings of a backbone option for a run's seed, concurrency and results folder."""
+        same = [
+            f"{key}={override_value(settings[key])}" for key in ("seed", "concurrency", "results") if key in settings
+        ]
         try:
             found: Mapping[str, Any] = self.compose([f"backbone={run.backbone}", *same])["backbone"]
         except ConfigError:
-            return {}  # an option that is no longer there
+            return {}  # the option no longer exists
         return found
 
     def _with_extra(self, variant: Variant) -> Variant:
@@ -134,7 +136,7 @@ class Selector:
         return replace(found, changes=tuple(self._changes(found)))
 
     def _changes(self, variant: Variant) -> Iterator[str]:
-        """Yield those overrides of a variant that can change an answer, in words."""
+        """Yield those overrides of a variant that can change an answer, for titles."""
         settings = [setting for setting in map(read_setting, variant.overrides) if setting.path not in _NAMED]
         found: set[Setting] = set()
         usual = [f"backbone={variant.backbone}", f"embedder={default_embedder(simulated=variant.simulated)}"]
@@ -146,7 +148,8 @@ class Selector:
             found |= {
                 setting
                 for setting in settings
-                if setting.method in ("", method_of(plan)) and _at(full, setting.path) != _at(bare, setting.path)
+                if setting.method in ("", method_of(plan))
+                and _lookup(full, setting.path) != _lookup(bare, setting.path)
             }
         yield from (
             str(setting).removeprefix("+").removeprefix("backbone.") for setting in settings if setting in found
@@ -159,28 +162,28 @@ def _conditions(run: RunSummary, settings: Mapping[str, Any]) -> str:
 
 
 def _changes(prefix: str, found: Mapping[str, Any], usual: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the overrides that make ``found`` of ``usual``."""
+    """Yield the overrides that change ``usual`` into ``found``."""
     for key, value in found.items():
         name, other = f"{prefix}.{key}", usual.get(key)
         if isinstance(value, Mapping) and isinstance(other, Mapping):
             yield from _changes(name, value, other)
         elif key != "_target_" and value != other:
-            yield f"{name}={written(value)}" if key in usual else f"+{name}={written(value)}"
+            yield f"{name}={override_value(value)}" if key in usual else f"+{name}={override_value(value)}"
 
 
-def _at(config: Mapping[str, Any], path: Sequence[str]) -> Any:
+def _lookup(config: Mapping[str, Any], path: Sequence[str]) -> Any:
     found: Any = config
     for key in path:
         if not isinstance(found, Mapping) or key not in found:
-            return _NOTHING
+            return _MISSING
         found = found[key]
     return found
 
 
-def _within(given: Any, found: Any) -> bool:
-    """Whether a value is what a setting says; which option was chosen for a group its settings do not tell."""
+def _has_value(given: Any, found: Any) -> bool:
+    """Whether a value agrees with a setting; true for the choice of an option, which cannot be checked."""
     if isinstance(found, Mapping) and isinstance(given, Mapping):
-        return all(_within(value, found.get(key)) for key, value in given.items())
+        return all(_has_value(value, found.get(key)) for key, value in given.items())
     return bool(given == found) or (isinstance(found, Mapping) and isinstance(given, str))
 
 

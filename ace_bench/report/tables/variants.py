@@ -1,4 +1,4 @@
-"""Under which conditions runs were made. Runs of different conditions never meet in one table or figure."""
+"""The conditions of runs. A table or figure never mixes runs of different conditions."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from typing import Any
 from ace_bench.core.digest import digest_of
 from ace_bench.core.identity import identity_settings
 from ace_bench.core.program import command_line
-from ace_bench.report.departures import departures
+from ace_bench.report.deviations import deviations
 from ace_bench.report.experiments import PlannedRun
-from ace_bench.report.matching import Runs, completed
+from ace_bench.report.matching import Runs, settings_with_defaults
 from ace_bench.report.overrides import Compose, run_overrides
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import Measures
 
 _PATH, _OTHER = re.compile(r"(?:\w+\.)+(?=\w+=)"), re.compile(r"[^\w.-]+")
 _LONGEST = 180
-"""Characters of a file name that tell its conditions."""
+"""Maximum length of the conditions in a file name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """Conditions that runs share: what stands beside their plan (``overrides``), and whether they are the real thing.
+    """Conditions that runs share: overrides added to their plan, and whether they are simulated or use sample data.
 
-    ``name`` is the model's; ``changes`` are those overrides that can change an answer, as titles and file names have
-    them. ``source`` is ``real`` or ``sample``, or "" where no run tells.
+    ``name`` is the model's; ``changes`` are those overrides that can change an answer, as shown in titles and file
+    names. ``source`` is ``real`` or ``sample``, or "" without runs.
     """
 
     backbone: str
@@ -42,24 +42,24 @@ class Variant:
 
     @property
     def comparable(self) -> bool:
-        """Whether its numbers may stand beside published ones."""
+        """Whether its numbers are comparable with published ones."""
         return not self.simulated and self.source != "sample"
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Why its numbers may not."""
+        """Why its numbers are not comparable with published ones."""
         reasons = {"simulated": self.simulated, "sample data": self.source == "sample"}
         return tuple(mark for mark, holds in reasons.items() if holds)
 
     @property
     def label(self) -> str:
-        """The words for readers, such as ``embedded, limit=40 [simulated, sample data: ...]``."""
+        """The text for titles, such as ``embedded, limit=40 [simulated, sample data: ...]``."""
         warning = f" [{', '.join(self.marks)}: not comparable with published numbers]" if self.marks else ""
         return ", ".join((self.name, *self.changes)) + warning
 
     @property
     def slug(self) -> str:
-        """Its part of a file name, in which settings go by the last part of their keys."""
+        """The text for file names, with the last part of each setting's key."""
         changes = (_PATH.sub("", part) for part in self.changes)
         whole = "-".join(_OTHER.sub("_", part).strip("_") for part in (self.name, *changes, *self.marks))
         return whole if len(whole) <= _LONGEST else f"{whole[:_LONGEST]}-{digest_of(whole)[:8]}"
@@ -69,7 +69,7 @@ class Selection:
     """The runs of one variant, by plan."""
 
     def __init__(self, variant: Variant, runs: Runs, compose: Compose, members: Sequence[RunSummary]) -> None:
-        """``runs`` may know of other variants' runs; ``members`` are those of this one."""
+        """``runs`` may include other variants' runs; ``members`` are those of this one."""
         self.variant = variant
         self.members = members
         self.seeds = sorted({run.seed for run in members}) or [0]
@@ -80,25 +80,25 @@ class Selection:
         self._departures: dict[tuple[PlannedRun, str], tuple[str, ...]] = {}
 
     def find(self, planned: PlannedRun) -> list[RunSummary]:
-        """Return the planned run by seed, finished or not, of the seeds there are."""
-        # Composing a configuration takes a fifth of a second, so it is not done for what nobody has run.
+        """Return the planned run for each seed of the variant, finished or not."""
+        # Composing a configuration takes 0.2 s, so skip kinds of runs that do not exist.
         if kind_of(planned) not in self._kinds:
             return []
         found = (self._runs.find(planned, seed=seed, extra=self.variant.overrides) for seed in self.seeds)
         return [run for run in found if run is not None]
 
     def finished(self, planned: PlannedRun) -> list[RunSummary]:
-        """Return those that have a result."""
+        """Return the planned run for each seed that has finished."""
         return [run for run in self.find(planned) if run.finished]
 
-    def departures(self, planned: PlannedRun, model: str) -> tuple[str, ...]:
-        """Say what of the runs of a plan, made or not, is not the paper's, whose backbone is ``model``."""
+    def deviations(self, planned: PlannedRun, model: str) -> tuple[str, ...]:
+        """Return the settings of a plan's runs that differ from the paper's, whose backbone is ``model``."""
         key = (planned, model)
         if key not in self._departures:
             paper = self._planned(planned, [f"backbone={model}"])
-            made = [completed(run, self._compose) for run in self.finished(planned)]
+            made = [settings_with_defaults(run, self._compose) for run in self.finished(planned)]
             made = made or [self._planned(planned, self.variant.overrides)]
-            found = (departures(settings, paper, self.variant.source) for settings in made)
+            found = (deviations(settings, paper, self.variant.source) for settings in made)
             self._departures[key] = tuple(dict.fromkeys(chain.from_iterable(found)))
         return self._departures[key]
 
@@ -106,7 +106,7 @@ class Selection:
         return identity_settings(self._compose(run_overrides(planned, extra, self._compose)))
 
     def missing(self, planned: PlannedRun, results: Path) -> Iterator[str]:
-        """Commands that make what is missing of a planned run, by seed."""
+        """Yield the commands for the missing seeds of a planned run."""
         done = {run.seed for run in self.finished(planned)}
         settings = self.variant.overrides
         for seed in self.seeds:
