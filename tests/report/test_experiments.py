@@ -263,7 +263,7 @@ def edited(tmp_path):
         ("starts_from: 1/ace_offline", "starts_from: 99/ace", "no experiment 99"),
         ("adapts: offline", "adapts: never", "Invalid enum value 'never'"),
         ("metric: sgc", "metrics: sgc", "unknown field `metrics`"),
-        ("  react: {", "  react: {label: Mine, ", "needs a label if it is ours"),
+        ("  react: {", "  react: {label: Mine, ", "needs both ours and label, or neither"),
         ('paper: "1"', "paper: figure_9", "no table figure_9"),
     ],
 )

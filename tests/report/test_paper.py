@@ -42,7 +42,7 @@ def test_cells_are_found_by_reference(ref, value, change):
 
 @pytest.mark.parametrize("ref", ["1/react", "1/react/accuracy", "22/react/average", "1/nobody/average", "claim/x", ""])
 def test_a_reference_to_nothing_is_an_error(ref):
-    with pytest.raises(DataError, match=r"no (number|cell|table)"):
+    with pytest.raises(DataError, match=r"(not a number of the paper|no (cell|table))"):
         PAPER.cell(ref)
 
 
@@ -91,7 +91,7 @@ def test_a_slip_in_any_kind_of_number_is_noticed(name, old, new, slip, copied):
         ("mean_of: [finer, formula]", "mean_of: [finer, formulas]", "'formulas', which is not one of finer"),
         ("label: ICL", "lable: ICL", "unknown field `lable`"),
         ("label: ICL", "label: [", "table_02.yaml is damaged"),
-        ('id: "2"', 'id: "1"', "table 1 was read from another file before"),
+        ('id: "2"', 'id: "1"', "another file has the same table id 1"),
     ],
 )
 def test_a_broken_file_is_named_with_what_is_wrong(old, new, message, copied):

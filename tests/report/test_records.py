@@ -86,7 +86,7 @@ def test_spending_by_role_adds_up_to_the_metrics(results):
     assert run.value("spent.adapt.all.all.samples") == 6
     assert run.value("spent.adapt.all.val.calls") == 0
     assert run.value("spent.adapt.all.not_train.calls") == 0
-    with pytest.raises(ConfigError, match="none of in, out, calls, samples"):
+    with pytest.raises(ConfigError, match="names the unknown 'dollars'; use in, out, calls, samples"):
         run.value("spent.adapt.all.all.dollars")
 
 
@@ -128,7 +128,8 @@ def test_contexts_are_made_again_step_by_step(results):
     assert len(contexts) == 1 + run.metrics["steps"] == 7
     assert contexts[0].size == 0
     assert contexts[-1].digest == run.metrics["context"]["digest"]
-    assert contexts[-1].dump() == json.loads((run.folder / "contexts" / "final.json").read_text())
+    final = json.loads((run.folder / "contexts" / "final.json").read_text())
+    assert json.loads(json.dumps(contexts[-1].dump())) == final
 
 
 @pytest.mark.parametrize(("name", "content"), [("initial.json", '{"kind": "tablet"}'), ("initial.json", "{")])

@@ -341,7 +341,7 @@ def test_a_table_that_is_not_in_the_papers_setting_says_so_and_leaves_difference
     asked, text = made(tmp_path, "2", extra=extra, differences=True)
     assert asked[next(iter(tables))].loc["base", "finer"].ours_less_paper == pytest.approx(25.0 - 70.7)
     assert "ours - paper" in header(text)
-    assert "are shown as asked for" in text
+    assert "are shown, as requested" in text
 
 
 def test_only_the_rows_that_are_not_in_the_papers_setting_are_marked(real):
