@@ -30,7 +30,7 @@ from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.embed import make_embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.rerank import CrossEncoderReranker, Reranker
-from ace_bench.contexts.playbook.retrieve import Retriever, Ways
+from ace_bench.contexts.playbook.retrieve import RetrievalMode, Retriever
 from ace_bench.core.errors import AceBenchError, ConfigError, DataError
 from ace_bench.core.tokens import estimate_tokens
 
@@ -150,7 +150,7 @@ def evaluate(options: argparse.Namespace) -> list[Measured]:
     if not queries:
         raise ConfigError("there is no query to measure with")
     embedder = make_embedder(options.embedder)
-    ways: list[Ways] = [way for way in get_args(Ways) if way != "off"]
+    ways: list[RetrievalMode] = [way for way in get_args(RetrievalMode) if way != "off"]
     return [
         measure(
             Retriever(

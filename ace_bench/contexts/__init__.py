@@ -1,4 +1,4 @@
-"""What methods evolve: playbooks and the other kinds of context, all immutable values."""
+"""Contexts: playbooks and the other kinds, all immutable values."""
 
 from ace_bench.contexts.export import load, system_prompt
 

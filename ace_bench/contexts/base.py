@@ -1,4 +1,4 @@
-"""How a context is saved and compared, derived from the fields of a frozen value.
+"""Base class of contexts: saving, restoring and comparing follow from the fields of a frozen value.
 
 A new kind of context is a frozen dataclass: its ``kind``, its fields and ``render``.
 """
@@ -22,7 +22,7 @@ from ace_bench.core.types import Record, Sample
 _NO_SAMPLE = Sample(id="", split="", inputs={"background": "", "question": ""})
 
 _Edit = tuple[int, int, list[Any]]
-"""Items from the first number up to the second are replaced by others; the numbers count the earlier items."""
+"""Start, end and new items: replaces items ``start`` to ``end`` (exclusive) of the earlier sequence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,11 +35,11 @@ class ContextValue:
     """
 
     kind: ClassVar[str]
-    """Names the class in files; each kind has one class."""
+    """Name of the class in saved contexts; each kind has one class."""
 
     @classmethod
     def load(cls, record: Record) -> Self:
-        """Restore what ``dump`` gave, exactly; raises ``DataError``."""
+        """Restore a context from its ``dump``, exactly; raises ``DataError``."""
         names = {field.name for field in fields(cls)}
         try:
             if record.get("kind") != cls.kind:
@@ -58,7 +58,7 @@ class ContextValue:
 
     @property
     def tokens(self) -> int:
-        """Size in a prompt; by default an estimate of what ``render`` shows to a sample without text."""
+        """Size in a prompt, in tokens; by default an estimate for what ``render`` returns for a sample without text."""
         return sum(estimate_tokens(text) for text in self.render(_NO_SAMPLE).values())
 
     @property
@@ -68,7 +68,7 @@ class ContextValue:
         return sum(len(value) for value in values if isinstance(value, tuple))
 
     def render(self, sample: Sample) -> Mapping[str, Any]:
-        """Return the prompt fields this context fills for a sample."""
+        """Return the prompt fields that this context fills for a sample."""
         raise NotImplementedError
 
     def dump(self) -> Record:
@@ -84,7 +84,7 @@ class ContextValue:
         return {name: _change(before[name], value) for name, value in after.items() if value != before[name]}
 
     def patched(self, patch: Record) -> Self:
-        """Apply a patch made against this value; raises ``DataError`` where it was made against another one."""
+        """Apply a patch made against this value; raises ``DataError`` for a patch made against another one."""
         return self.load(apply_patch(self.dump(), patch))
 
 

@@ -1,4 +1,4 @@
-"""A cheatsheet as a context: one text that Dynamic Cheatsheet rewrites as a whole (paper, section 4.2 and C.2)."""
+"""A cheatsheet as a context: one text that Dynamic Cheatsheet rewrites completely (paper, sections 4.2 and C.2)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EMPTY = "(empty)"
 
 
 class PastRollout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A rollout to be retrieved later: its question, what came of it, and as much of the truth as was shown."""
+    """A rollout for later retrieval: its question, its output, and the feedback that ``labels`` allowed."""
 
     question: str
     output: str
@@ -32,7 +32,7 @@ class PastRollout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Cheatsheet(ContextValue):
-    """The text, its length in tokens and, where a method looks up earlier rollouts (DC-RS), these in their order."""
+    """The text, its length in tokens and, for retrieval (DC-RS), the earlier rollouts in their order."""
 
     text: str = ""
     text_tokens: int = 0
@@ -42,7 +42,7 @@ class Cheatsheet(ContextValue):
 
     @property
     def tokens(self) -> int:
-        """Length of the text: earlier rollouts are not part of the generator's prompt."""
+        """Length of the text; earlier rollouts are not part of the generator's prompt."""
         return self.text_tokens
 
     @property
@@ -51,11 +51,11 @@ class Cheatsheet(ContextValue):
         return sum(1 for line in self.text.splitlines() if line.strip())
 
     def rewritten(self, text: str, *, count: TokenCounter) -> Cheatsheet:
-        """Return it with another text."""
+        """Return the cheatsheet with another text."""
         return replace(self, text=text, text_tokens=count(text))
 
-    def remembering(self, rollout: PastRollout) -> Cheatsheet:
-        """Return it with one more rollout."""
+    def with_rollout(self, rollout: PastRollout) -> Cheatsheet:
+        """Return the cheatsheet with one more rollout."""
         return replace(self, episodes=(*self.episodes, rollout))
 
     def render(self, sample: Sample) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ _SEPARATOR = "\n\n"
 
 
 class Demonstration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A question with its answer and, where it was seen, the reasoning between them; ``tokens`` is its length."""
+    """A question with its answer and, if known, the reasoning; ``tokens`` is its length in a prompt."""
 
     question: str
     answer: str
@@ -25,7 +25,7 @@ class Demonstration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     @classmethod
     def measured(cls, *, question: str, answer: str, count: TokenCounter, reasoning: str = "") -> Demonstration:
-        """Build one with its length in tokens, the blank line after it included."""
+        """Build one with its length in tokens, including the blank line after it."""
         text = _text(question, reasoning, answer)
         return cls(question=question, answer=answer, reasoning=reasoning, tokens=count(text + _SEPARATOR))
 
@@ -45,8 +45,8 @@ def shown(demonstrations: Iterable[Demonstration]) -> str:
     return _SEPARATOR.join(one.text for one in demonstrations) or NO_DEMONSTRATIONS
 
 
-def fewer(demonstrations: Sequence[Demonstration]) -> tuple[Demonstration, ...] | None:
-    """Return examples without the last quarter, so that the front of the prompt stays; ``None`` where none are left."""
+def without_last_quarter(demonstrations: Sequence[Demonstration]) -> tuple[Demonstration, ...] | None:
+    """Return the examples without the last quarter, which keeps the front of the prompt; ``None`` if there are none."""
     return tuple(demonstrations[: len(demonstrations) * 3 // 4]) if demonstrations else None
 
 
@@ -69,5 +69,5 @@ class Demonstrations(ContextValue):
 
     def shrink(self) -> Demonstrations | None:
         """Return a version without the last quarter."""
-        items = fewer(self.items)
+        items = without_last_quarter(self.items)
         return None if items is None else Demonstrations(items=items)

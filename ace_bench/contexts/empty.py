@@ -1,4 +1,4 @@
-"""No context at all: what the base method evaluates and every other method is compared with."""
+"""The empty context, which the base method evaluates."""
 
 from __future__ import annotations
 

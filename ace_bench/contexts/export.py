@@ -1,4 +1,4 @@
-"""Saved contexts as text for the system prompt of any other program."""
+"""Saved contexts as text for system prompts of other programs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _NO_SAMPLE = Sample(id="", split="", inputs={"question": ""})
 def load(path: str | Path) -> Context:
     """Load a saved context: a file in ``contexts/`` of a run, or a playbook in the official text format.
 
-    Raises ``DataError`` that names the file and, where it can, the line.
+    Raises ``DataError`` that names the file and, if known, the line.
     """
     return load_context(path, sections=(), count=estimate_tokens)
 
 
 def system_prompt(context: Context) -> str:
-    """Return a context as a part of a system prompt, between tags of its kind; "" where it is empty.
+    """Return a context as part of a system prompt, between tags of its kind; "" if it is empty.
 
-    A playbook comes by sections and without counters.
+    A playbook is written by sections and without counters.
     """
     if not context.size:
         return ""

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ace_bench.contexts.base import ContextValue
-from ace_bench.contexts.demonstrations import Demonstration, fewer, shown
+from ace_bench.contexts.demonstrations import Demonstration, shown, without_last_quarter
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.types import Sample
 
 
 @dataclass(frozen=True, kw_only=True)
 class Instruction(ContextValue):
-    """The text a model is to follow, its length in tokens, and examples shown with it (none for GEPA)."""
+    """The instruction, its length in tokens, and the examples shown with it (none for GEPA)."""
 
     text: str
     text_tokens: int = 0
@@ -41,6 +41,6 @@ class Instruction(ContextValue):
         return {"instruction": self.text, "demonstrations": shown(self.demonstrations)}
 
     def shrink(self) -> Instruction | None:
-        """Return a version without the last quarter of the examples: the text is never cut."""
-        examples = fewer(self.demonstrations)
+        """Return a version without the last quarter of the examples; the text is never cut."""
+        examples = without_last_quarter(self.demonstrations)
         return None if examples is None else replace(self, demonstrations=examples)

@@ -1,4 +1,4 @@
-"""Contexts from files and records, by their kind."""
+"""Loads contexts from files and records, by kind."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from ace_bench.store.checksums import read_checked
 _LOG = logging.getLogger(__name__)
 
 KINDS: tuple[type[Context], ...] = (NoContext, Cheatsheet, Demonstrations, Instruction, Playbook)
-"""The kinds of context this package knows; a method that brings its own passes it as ``also``."""
+"""The kinds of this package; a method with its own kind passes it as ``also``."""
 KINDS_OF_OTHERS = "ace_bench.contexts"
-"""The group of entry points by which packages make a kind known to everything that loads contexts: kind = class."""
+"""The group of entry points by which other packages register their kinds: kind = class."""
 
 
 def restore(record: Record, *also: type[Context]) -> Context:
@@ -49,7 +49,7 @@ def restore(record: Record, *also: type[Context]) -> Context:
 
 
 def kind_of(path: Path) -> str:
-    """Tell what kind of context a file holds without loading it; raises ``DataError``."""
+    """Return the kind of the context in a file without loading it; raises ``DataError``."""
     text = _read(path)
     try:
         return str(_record(text).get("kind")) if _is_json(text) else Playbook.kind
@@ -60,9 +60,9 @@ def kind_of(path: Path) -> str:
 def load_context(path: str | Path, *also: type[Context], sections: Iterable[str], count: TokenCounter) -> Context:
     """Load a context to start from: a JSON dump of any kind, or a playbook in the official text format.
 
-    A playbook is fitted to the run: ``sections`` (the task's) come first and its own extend them, and its bullets
-    are measured anew, since another tokenizer may have counted them. What of a text did not go in as it stood is
-    logged as warnings. Raises ``DataError`` that names the file and, where it can, the line.
+    A playbook is adapted to the run: the task's ``sections`` come before its own, and its tokens are counted again,
+    since the tokenizer may differ. Every change that reading a text needed is logged as a warning. Raises ``DataError``
+    that names the file and, if known, the line.
     """
     path = Path(path)
     text = _read(path)
@@ -81,7 +81,7 @@ def load_context(path: str | Path, *also: type[Context], sections: Iterable[str]
 def load_kind(kind: type[C], path: str, *, arena: Arena, reader: str) -> C:
     """Load the context that a method starts from; ``reader`` names the method in the error.
 
-    Raises ``DataError`` where the file is damaged, ``ConfigError`` where it holds a context of another kind.
+    Raises ``DataError`` if the file is damaged, ``ConfigError`` if it holds a context of another kind.
     """
     loaded = load_context(path, kind, sections=arena.sections, count=arena.counter("generator"))
     if not isinstance(loaded, kind):
@@ -89,7 +89,7 @@ def load_kind(kind: type[C], path: str, *, arena: Arena, reader: str) -> C:
     return loaded
 
 
-@cache  # a run reads its file before its folder is made, and again when it begins
+@cache  # a run reads the file when it is planned and again when it begins
 def _warn(path: Path, note: str) -> None:
     _LOG.warning("%s, %s", path, note)
 
@@ -120,7 +120,7 @@ def _read(path: Path) -> str:
 
 def _record(text: str) -> Record:
     try:
-        json.loads(text)  # only for the line of an error
+        json.loads(text)  # for the line number in errors
         record: dict[str, Any] = msgspec.json.decode(text, type=dict[str, Any])
     except json.JSONDecodeError as error:
         raise DataError(f"line {error.lineno}: broken JSON: {error.msg}") from error

@@ -1,1 +1,1 @@
-"""ACE's context: bullets with counters, typed deltas on them, grow-and-refine, and the text they are shown as."""
+"""ACE's context: bullets with counters, typed deltas, grow-and-refine, and the text format."""

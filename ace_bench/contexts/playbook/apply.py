@@ -1,7 +1,7 @@
-"""The one place where operations become a new playbook: deterministic, without a model (paper, section 3.1).
+"""Applies operations to a playbook: deterministic, without a model (paper, section 3.1).
 
-Operations are carried out one after the other, each on what the ones before it left. One that cannot be carried
-out is rejected with its reason and changes nothing; the rest goes on. Nothing is dropped without a word.
+Operations are applied in order. One that cannot be applied changes nothing and is rejected with a reason; the others
+are still applied. Every operation is reported.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from ace_bench.core.types import Record
 UnknownSection = Literal["reject", "others"]
 
 _CHARS_PER_TOKEN = 64
-"""No tokenizer packs more: a text longer than this many times the limit need not be counted to be too long."""
+"""More than any tokenizer packs: a text longer than this many times the limit is too long without counting."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """What a delta may do.
 
-    ``kinds`` are the operation types enabled; ``bullet_tokens`` is the most one bullet may take up;
-    ``unknown_section`` says whether an ADD to a section that is not there is rejected or goes to ``others`` with a
-    note (the official code does that, without the note).
+    ``kinds`` are the enabled operation types and ``bullet_tokens`` the most tokens of one bullet. ``unknown_section``
+    says whether an ADD to an unknown section is rejected or goes to ``others`` with a note (the official code does so
+    without a note).
     """
 
     kinds: Sequence[Kind] = KINDS
@@ -51,14 +51,14 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Accepted:
-    """An operation that was carried out, and the bullet it made, changed or removed."""
+    """An applied operation, and the bullet that it added, changed or removed."""
 
     operation: Operation
     bullet: str
     note: str = ""
 
     def record(self) -> Record:
-        """Return an event for the journal; contents are not repeated, they are in the patch."""
+        """Return an event for the journal, without contents: those are in the patch."""
         event: dict[str, object] = {"event": "accepted", "type": self.operation.kind, "bullet": self.bullet}
         if isinstance(self.operation, Merge):
             event["merged"] = [other for other in dict.fromkeys(self.operation.ids) if other != self.bullet]
@@ -71,7 +71,7 @@ class Accepted:
 
 @dataclass(frozen=True, kw_only=True)
 class Applied:
-    """The outcome of a delta: every operation is either accepted or rejected."""
+    """The result of a delta: every operation is either accepted or rejected."""
 
     playbook: Playbook
     accepted: tuple[Accepted, ...]
@@ -79,12 +79,12 @@ class Applied:
 
     @property
     def touched(self) -> tuple[str, ...]:
-        """Ids of bullets whose content is new or changed and that are still there: what refinement looks at."""
+        """Ids of the remaining bullets with new or changed content, for refinement."""
         worded = (done.bullet for done in self.accepted if isinstance(done.operation, Add | Update | Merge))
         return tuple(bullet_id for bullet_id in dict.fromkeys(worded) if bullet_id in self.playbook.index)
 
     def events(self) -> tuple[Record, ...]:
-        """Everything that happened as JSON objects, the accepted operations first."""
+        """All operations as events, the accepted ones first."""
         return (*(done.record() for done in self.accepted), *(refused.record() for refused in self.rejected))
 
 
@@ -97,18 +97,17 @@ def apply(  # noqa: PLR0913 - all but the two operands are keyword-only
     limits: Limits,
     count: TokenCounter,
 ) -> Applied:
-    """Carry out a delta and return the new playbook, which is the old one if nothing was accepted.
+    """Apply a delta and return the new playbook, which is the old one if nothing was accepted.
 
-    ``step`` is noted as the bullets' ``created`` / ``changed`` and ``source`` (a sample's id, or empty) among
-    their sources; ``count`` measures new contents. The same arguments always give the same result. Deltas of a
-    batch are applied one after the other in the order of their samples.
+    ``step`` becomes the bullets' ``created`` or ``changed``, and ``source`` (a sample's id, or empty) is added to their
+    sources; ``count`` counts the tokens of new contents. The same arguments always give the same result.
     """
     draft = _Draft(playbook, step=step, source=source, limits=limits, count=count)
     accepted: list[Accepted] = []
     rejected: list[Rejection] = []
     for operation in operations:
         try:
-            accepted.append(draft.carry_out(operation))
+            accepted.append(draft.apply_operation(operation))
         except _Refused as refusal:
             rejected.append(Rejection(operation=echo(operation), reason=str(refusal)))
     result = draft.playbook() if accepted else playbook
@@ -116,16 +115,16 @@ def apply(  # noqa: PLR0913 - all but the two operands are keyword-only
 
 
 class _Refused(Exception):
-    """Why an operation cannot be carried out; raised before it changed anything."""
+    """An operation cannot be applied; raised before it changes anything."""
 
 
 class _Draft:
-    """A playbook under change; lives only inside ``apply``."""
+    """A mutable copy of a playbook, used only by ``apply``."""
 
     def __init__(self, playbook: Playbook, *, step: int, source: str, limits: Limits, count: TokenCounter):
         self._origin = playbook
         self._bullets = playbook.bullets_by_id()
-        self._said: dict[str, str] | None = None
+        self._id_by_content: dict[str, str] | None = None
         self._only_votes = True
         self._sections = playbook.sections
         self._next_number = playbook.next_number
@@ -136,7 +135,7 @@ class _Draft:
 
     def playbook(self) -> Playbook:
         if self._only_votes:
-            return self._origin.voted(tuple(self._bullets.values()))
+            return self._origin.with_votes(tuple(self._bullets.values()))
         return replace(
             self._origin,
             sections=self._sections,
@@ -144,7 +143,7 @@ class _Draft:
             next_number=self._next_number,
         )
 
-    def carry_out(self, operation: Operation) -> Accepted:
+    def apply_operation(self, operation: Operation) -> Accepted:
         if operation.kind not in self._limits.kinds:
             raise _Refused(f"{operation.kind} is not enabled")
         self._only_votes = self._only_votes and isinstance(operation, Tag)
@@ -232,7 +231,7 @@ class _Draft:
         raise _Refused(f"{problem}; there are {', '.join(self._sections)}")
 
     def _content(self, text: str, replacing: Collection[str] = ()) -> str:
-        """Check a content before it is set; ``replacing`` are the bullets whose own contents do not count."""
+        """Check a new content; ``replacing`` are the bullets whose contents it may repeat."""
         if len(text) > self._limits.bullet_tokens * _CHARS_PER_TOKEN:
             raise _Refused(f"the content is longer than {self._limits.bullet_tokens} tokens")
         content = clean(text)
@@ -263,27 +262,27 @@ class _Draft:
         return sources if not self._source or self._source in sources else (*sources, self._source)
 
     def _contents(self) -> dict[str, str]:
-        """Who says what, by comparable content; built when first needed, since votes need none of it."""
-        if self._said is None:
-            self._said = {bullet.comparable: bullet.id for bullet in self._bullets.values()}
-        return self._said
+        """Bullet ids by comparable content; built on first use, since votes do not need it."""
+        if self._id_by_content is None:
+            self._id_by_content = {bullet.comparable: bullet.id for bullet in self._bullets.values()}
+        return self._id_by_content
 
     def _put(self, bullet: Bullet) -> None:
         before = self._bullets.get(bullet.id)
         if before is not None and before.content != bullet.content:
-            self._forget(before)
+            self._unindex(before)
         self._bullets[bullet.id] = bullet
-        if self._said is not None:
-            self._said.setdefault(bullet.comparable, bullet.id)
+        if self._id_by_content is not None:
+            self._id_by_content.setdefault(bullet.comparable, bullet.id)
 
     def _drop(self, bullet: Bullet) -> None:
-        self._forget(bullet)
+        self._unindex(bullet)
         del self._bullets[bullet.id]
 
-    def _forget(self, bullet: Bullet) -> None:
-        if self._said is None:
+    def _unindex(self, bullet: Bullet) -> None:
+        if self._id_by_content is None:
             return
-        if len(self._said) < len(self._bullets):
-            self._said = None  # an imported playbook may say the same twice: look again who still does
-        elif self._said.get(bullet.comparable) == bullet.id:
-            del self._said[bullet.comparable]
+        if len(self._id_by_content) < len(self._bullets):
+            self._id_by_content = None  # an imported playbook may contain duplicates, so build the index again
+        elif self._id_by_content.get(bullet.comparable) == bullet.id:
+            del self._id_by_content[bullet.comparable]

@@ -24,11 +24,11 @@ _ID = re.compile(r"[^\s\[\]]*[^\s\[\]0-9]([0-9]{1,18})")
 
 @dataclass(frozen=True, kw_only=True)
 class Bullet:
-    """One lesson. ``content`` is clean text (see ``wording.clean``) and may run over several lines.
+    """One lesson. ``content`` is clean text (see ``wording.clean``) and may have several lines.
 
-    ``created`` is the step that added the bullet and ``changed`` the last one that touched content or counters;
-    ``sources`` are the samples whose lessons made the content. ``tokens`` is the size of ``line`` with its line
-    break, counted once when the content was set (``measured``).
+    ``created`` is the step that added the bullet and ``changed`` the last step that changed content or counters;
+    ``sources`` are the samples that led to the content. ``tokens`` is the size of ``line`` with its line break, counted
+    when the content is set (``measured``).
     """
 
     id: str
@@ -44,7 +44,7 @@ class Bullet:
 
     @cached_property
     def number(self) -> int:
-        """The running number in the id: bullets are ordered by it, the oldest first."""
+        """The number in the id, which orders bullets from old to new."""
         number = number_of(self.id)
         if number is None:
             raise ValueError(f"bullet id {self.id!r} does not end in a number")
@@ -54,8 +54,8 @@ class Bullet:
     def line(self) -> str:
         """The bullet as prompts show it: ``[id] (section) content``, without counters (they change too often).
 
-        Further lines of the content are indented, so that only real bullets start in the first column: a content
-        can forge neither a bullet nor a line that closes the playbook's place in a prompt.
+        Further lines of the content are indented, so that a content cannot imitate a bullet or the tag that closes the
+        playbook in a prompt.
         """
         return f"[{self.id}] ({self.section}) {indented(self.content)}"
 
@@ -71,7 +71,7 @@ class Bullet:
 
     @property
     def utility(self) -> int:
-        """What pruning goes by: helpful minus harmful votes."""
+        """Helpful minus harmful votes; pruning removes the lowest first."""
         return self.helpful - self.harmful
 
     @cached_property
@@ -81,7 +81,7 @@ class Bullet:
 
     @cached_property
     def fingerprint(self) -> bytes:
-        """SHA-256 over all fields; kept, because most bullets are shared by many versions of a playbook."""
+        """SHA-256 of all fields; cached, because versions of a playbook share most bullets."""
         return hashlib.sha256(msgspec.json.encode(list(self.record().values()))).digest()
 
     def record(self) -> Record:
@@ -101,7 +101,7 @@ class Bullet:
 
 
 def number_of(bullet_id: str) -> int | None:
-    """Read the running number at the end of an id; ``None`` if there is none."""
+    """Return the number at the end of an id; ``None`` if there is none."""
     match = _ID.fullmatch(bullet_id)
     return int(match[1]) if match else None
 
@@ -112,7 +112,7 @@ def indented(content: str) -> str:
 
 
 def measured(bullet: Bullet, count: TokenCounter) -> Bullet:
-    """Return the bullet with its tokens counted: needed whenever a content is set."""
+    """Return the bullet with its tokens counted; call it whenever a content is set."""
     return replace(bullet, tokens=count(f"{bullet.line}\n"))
 
 

@@ -1,14 +1,14 @@
-"""Typed operations on a playbook, and the one place where a model's raw operations become typed.
+"""Typed operations on a playbook, and their parser.
 
-The five kinds are those of the richer ACE descriptions: ADD, UPDATE, TAG, REMOVE, and MERGE from the paper's
-merging of bullets (section 3.2); the official code carries out ADD only and drops the others without a word. What
-is not exactly an operation is forgiven by these rules alone, everything else is a rejection with its reason:
+ADD, UPDATE, TAG and REMOVE come from richer descriptions of ACE, MERGE from the paper's merging of bullets (section
+3.2); the official code applies ADD only and ignores the others silently. The parser accepts these deviations and
+rejects all others with a reason:
 
 - the type and a tag may be in any case;
 - ``bullet_id`` is read where there is no ``id``;
-- counters may stand in ``metadata`` (``{"helpful": 1}``) instead of beside the other fields;
-- a TAG may say ``"tag": "helpful"``, which counts one;
-- fields that an operation does not know are ignored.
+- counters may be in ``metadata`` (``{"helpful": 1}``) instead of with the other fields;
+- a TAG may have ``"tag": "helpful"``, which is one vote;
+- unknown fields are ignored.
 
 Counters in an operation are always votes to be added, never new totals.
 """
@@ -31,7 +31,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 """All operation types, in the order prompts list them."""
 
 MAX_VOTES = 100
-"""Most votes one operation may add to one counter: a model cannot vote a bullet up or down for good."""
+"""Most votes that one operation may add to a counter, so that one reply cannot decide over a bullet for good."""
 
 _LONGEST_ECHO = 200
 
@@ -102,7 +102,7 @@ Operation = Add | Update | Merge | Remove | Tag
 
 @dataclass(frozen=True, kw_only=True)
 class Rejection:
-    """An operation that was not carried out, as it came (long texts cut), and why."""
+    """An operation that was not applied (long texts cut), and why."""
 
     operation: Record
     reason: str
@@ -125,7 +125,7 @@ def parse_operations(raw: Sequence[Any]) -> tuple[tuple[Operation, ...], tuple[R
 
 
 def echo(item: Any) -> Record:
-    """Return an operation as an event may hold it: a flat JSON object with long texts cut."""
+    """Return an operation for an event: a flat JSON object with long texts cut."""
     if isinstance(item, msgspec.Struct):
         item = msgspec.to_builtins(item)
     if not isinstance(item, Mapping):

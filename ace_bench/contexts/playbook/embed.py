@@ -1,4 +1,4 @@
-"""Embedders: texts to unit vectors, whose products are cosine similarities."""
+"""Embedders map texts to unit vectors, whose dot products are cosine similarities."""
 
 from __future__ import annotations
 
@@ -30,18 +30,17 @@ class Embedder(Protocol):
     """Turns texts into vectors."""
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return one row of length 1 a text: shape (len(texts), dimensions). Rows do not depend on the other texts."""
+        """Return a unit vector per text: shape (len(texts), dimensions). Rows do not depend on the other texts."""
         ...
 
 
 class HashingEmbedder:
-    """Hashed words, pairs of words and character 4-grams: near-duplicates by wording, without a model.
+    """Hashes words, pairs of words and character 4-grams, to find near-duplicates by wording without a model.
 
-    Each feature falls into one of ``dim`` places with a sign, both from a hash that is the same on every machine.
-    A word weighs the more the longer it is (a stand-in for rarity that needs no corpus), a pair as much as the
-    mean of its words: pairs keep "choose A, not B" apart from "choose B, not A". A place counts by the square root
-    of its sum. All is whole numbers up to the last division, so that rows are equal to the bit everywhere. It
-    knows no synonyms: two wordings of one idea stay apart, which a sentence model would see.
+    A hash that is the same on every machine gives each feature one of ``dim`` places and a sign. Longer words weigh
+    more (an approximation of rarity without a corpus); a pair weighs the mean of its words. Pairs distinguish "choose
+    A, not B" from "choose B, not A". A place counts by the square root of its sum. Everything is whole numbers up to
+    the last division, so rows are equal to the bit on all machines. Synonyms are not recognised; a sentence model does.
     """
 
     def __init__(self, dim: Count = 512):
@@ -67,7 +66,7 @@ class HashingEmbedder:
 
 
 def _features(tokens: Sequence[bytes]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float64]]:
-    """Hash all features of a text; one that occurs twice is there twice."""
+    """Hash all features of a text; repeated features are repeated."""
     n = len(tokens)
     words = np.fromiter(map(zlib.crc32, tokens), np.uint32, n)
     word_weights = 2 * np.minimum(np.fromiter(map(len, tokens), np.float64, n), _LONGEST_WORD)
@@ -81,7 +80,7 @@ def _features(tokens: Sequence[bytes]) -> tuple[npt.NDArray[np.uint32], npt.NDAr
 
 
 def _mixed(keys: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """Let every bit of a key reach every bit of its hash (multiply and shift, twice)."""
+    """Mix the bits of each key (multiply and shift, twice)."""
     keys = np.multiply(keys, np.uint32(0x9E3779B1))
     keys ^= np.right_shift(keys, np.uint32(15))
     keys *= np.uint32(0x85EBCA6B)
@@ -92,7 +91,7 @@ def _mixed(keys: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
 class SentenceTransformerEmbedder:
     """A sentence-transformers model by name or path (the official code uses ``all-mpnet-base-v2``).
 
-    The model loads with the first call of ``embed``, even an empty one: call it once before anything is paid for.
+    The first call of ``embed`` loads the model, even without texts.
     """
 
     def __init__(self, model: str, *, device: str | None = None, batch_size: int = 32):

@@ -1,4 +1,4 @@
-"""Words in common: BM25 over bullets, and which queries have too few telling words for it."""
+"""BM25 over bullets, and a check for queries that it cannot rank."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def words_of(text: str) -> tuple[str, ...]:
 
 
 def is_conversational(query: str, vocabulary: Collection[str]) -> bool:
-    """Whether a query is small talk to a lexical index: mostly fillers, hardly a word of the vocabulary, no code.
+    """Return whether a query is mostly filler words, with hardly a word of the vocabulary and no code.
 
-    BM25 then ranks by chance matches; meaning alone ranks better ("is this wired up and working in production").
+    BM25 would rank it by chance matches; embeddings do better ("is this wired up and working in production").
     """
     words = _WORD.findall(query.casefold())
     if not words or _CODE.search(query):
@@ -66,7 +66,7 @@ class LexicalIndex:
         return self._index.vocab_dict if self._index is not None else ()
 
     def scores(self, query: str) -> Scores:
-        """Return one score a text; 0 where it shares no word with the query."""
+        """Return a score per text; 0 if it shares no word with the query."""
         known = [word for word in words_of(query) if word in self.vocabulary]
         if not known:
             return np.zeros(self._size, dtype=np.float32)
@@ -75,6 +75,6 @@ class LexicalIndex:
 
 
 def require_bm25() -> None:
-    """Raise ``ConfigError`` where the library is missing."""
+    """Raise ``ConfigError`` if the library is missing."""
     if find_spec("bm25s") is None:
         raise ConfigError("retrieval by BM25 needs an extra that is not installed: pip install 'ace-bench[retrieval]'")

@@ -1,4 +1,4 @@
-"""The playbook as an immutable value: what ACE adapts instead of weights (paper, section 3)."""
+"""The playbook, an immutable value that ACE adapts (paper, section 3)."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class Excerpt(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Playbook(ContextValue):
-    """Bullets in order of creation, the sections new ones may go to, and the number the next one gets.
+    """Bullets in order of creation, the sections for new ones, and the number of the next bullet.
 
-    Order of creation is the order of the ids' running numbers: there is one counter for all sections and no number
-    is given twice, even after its bullet is gone. Build one with ``start``, ``of`` or ``load``, change one with
-    ``apply`` and ``Refiner.refine``. Versions share the bullets that did not change, and with them their rendered
-    lines and fingerprints, so that a new version costs little more than what changed in it.
+    Order of creation is the order of the numbers in the ids. All sections share one counter, and no number is used
+    twice, even after its bullet is removed. Build a playbook with ``start``, ``of`` or ``load``; change it with
+    ``apply`` and ``Refiner.refine``. Versions share unchanged bullets with their rendered lines and fingerprints, so
+    the cost of a new version follows the size of the change.
 
-    ``recent`` are the latest reflections, the oldest first, where a method looks back on them; prompts of the Generator
-    do not show them.
+    ``recent`` are the latest reflections, the oldest first, for methods that show them to the Curator; the Generator's
+    prompts do not show them.
     """
 
     sections: tuple[str, ...]
@@ -87,7 +87,7 @@ class Playbook(ContextValue):
 
     @classmethod
     def load(cls, record: Record) -> Playbook:
-        """Restore what ``dump`` gave, exactly. Raises ``DataError`` with the place of the first wrong field."""
+        """Restore a playbook from its ``dump``, exactly. Raises ``DataError`` that names the first wrong field."""
         stored = super().load(record)
         book = cls.of(stored.bullets, sections=stored.sections, next_number=stored.next_number)
         return replace(book, recent=stored.recent)
@@ -99,7 +99,7 @@ class Playbook(ContextValue):
 
     @cached_property
     def tokens(self) -> int:
-        """Sum of the bullets' own counts; counters stand beside the playbook in a prompt and are not in it."""
+        """Sum over the bullets, without the counters: prompts show those separately."""
         return sum([bullet.tokens for bullet in self.bullets])
 
     @cached_property
@@ -109,7 +109,7 @@ class Playbook(ContextValue):
 
     @cached_property
     def _by_id(self) -> dict[str, Bullet]:
-        # Plain for the work inside: looking up in and copying a proxy takes several times as long.
+        # A plain dictionary: lookups and copies of a proxy take several times as long.
         return {bullet.id: bullet for bullet in self.bullets}
 
     def bullets_by_id(self) -> dict[str, Bullet]:
@@ -125,15 +125,15 @@ class Playbook(ContextValue):
     def render(self, sample: Sample) -> Mapping[str, Any]:
         """Return the fields ``playbook`` (bullets without counters), ``counters`` and ``official_playbook()``.
 
-        Bullets stand in order of creation and counters apart from them, so that a new bullet or a vote changes nothing
-        before it in the prompt (design rule 7). The official layout, for imported prompts, puts sections together and
-        counters inline.
+        Bullets are in order of creation and separate from counters, so that a new bullet or a vote leaves the prompt
+        before it unchanged, for the prefix cache. The official layout, for imported prompts, groups bullets by section
+        and shows counters inline.
         """
         return self._fields
 
     @cached_property
     def _fields(self) -> Mapping[str, Any]:
-        # Called by the templates that want it: no other prompt should pay for a layout it does not show.
+        # A function, so that only templates that show the official layout spend time on it.
         official = cache(partial(write_bullets, self.sections, self.bullets, counters=True))
         return MappingProxyType({"playbook": self._text, "counters": self._counters, "official_playbook": official})
 
@@ -161,24 +161,24 @@ class Playbook(ContextValue):
         return replace(self, bullets=tuple(bullets))
 
     def shrink(self) -> Playbook | None:
-        """Return the playbook without its least useful quarter, of equally useful bullets the oldest."""
+        """Return the playbook without its least useful quarter; of equally useful bullets the oldest go first."""
         if not self.bullets:
             return None
         ranked = sorted(self.bullets, key=lambda bullet: (bullet.utility, bullet.changed, bullet.number))
         gone = {bullet.id for bullet in ranked[: max(1, len(ranked) // 4)]}
         return self.with_bullets([bullet for bullet in self.bullets if bullet.id not in gone])
 
-    def voted(self, bullets: Sequence[Bullet]) -> Playbook:
-        """Return a version whose bullets differ in their counters alone: it shares the text, which has none."""
+    def with_votes(self, bullets: Sequence[Bullet]) -> Playbook:
+        """Return a version whose bullets differ only in counters; it reuses the rendered text, which shows none."""
         changed = self.with_bullets(bullets)
         vars(changed)["_text"] = self._text
         return changed
 
     def patch(self, earlier: Playbook) -> Record:
-        """Return what changed since ``earlier``: as large as the change, whatever the size of the playbook.
+        """Return what changed since ``earlier``; its size does not depend on the size of the playbook.
 
-        ``set`` holds new and changed bullets, ``removed`` ids; ``sections`` and ``recent`` are there only if they
-        differ. A bullet's number fixes its place, so the patch need not hold the order. Raises ``TypeError`` for
+        ``set`` holds new and changed bullets, ``removed`` ids; ``sections`` and ``recent`` are present only if they
+        differ. The order follows from the bullets' numbers. Raises ``TypeError`` for
         another kind of context.
         """
         if not isinstance(earlier, Playbook):
@@ -197,7 +197,7 @@ class Playbook(ContextValue):
         return patch
 
     def patched(self, patch: Record) -> Playbook:
-        """Apply a patch made against this value; the result equals the patch's origin in every field."""
+        """Apply a patch made against this value; the result is the playbook that the patch was made from."""
         try:
             change: _Patch = converted(patch, _Patch)
         except msgspec.ValidationError as error:

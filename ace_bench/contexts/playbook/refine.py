@@ -1,7 +1,7 @@
-"""Grow-and-refine (paper, section 3.2): filter what harms, join what repeats, prune to the budget.
+"""Grow-and-refine (paper, section 3.2): filters harmful bullets, merges similar ones, prunes to the token budget.
 
-No model is needed: similarity comes from embeddings, merging adds counters. It may run after each delta
-(``when="delta"``) or only when the playbook has outgrown its budget (``"budget"``), the paper's two ways.
+It needs no model: similarity comes from embeddings, and merging adds counters. It runs after each delta
+(``when="delta"``) or only when the playbook exceeds its budget (``"budget"``), the paper's two variants.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.settings import Count, Similarity
 from ace_bench.core.types import Record
 
-When = Literal["delta", "budget", "never"]
+RefineWhen = Literal["delta", "budget", "never"]
 
-Word = Callable[[Sequence[Bullet]], str]
-"""Words one content for bullets that say the same, the oldest first (the curator role; optional)."""
+MergeWording = Callable[[Sequence[Bullet]], str]
+"""Writes one content for similar bullets, the oldest first (the curator role; optional)."""
 
 Similar = dict[int, list[tuple[float, int]]]
-"""By place of a bullet, the oldest first: similarities and places of the bullets as similar as the threshold."""
+"""For each bullet's index, the oldest first: similarity and index of all bullets at or above the threshold."""
 
 _Changed = tuple[Sequence[Bullet], Sequence[Record]]
-"""Bullets after a part of the refinement, and its events."""
+"""Bullets after one stage of the refinement, and its events."""
 
 _DECIMALS = 5
-"""Similarities are rounded to this, so that equal ones tie whatever the order a machine sums in."""
+"""Similarities are rounded, so that equal ones tie on machines that sum in different orders."""
 _BLOCK = 256
 _FEW = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Refined:
-    """The refined playbook, which is the old one if ``events`` is empty, and every merge and removal."""
+    """The refined playbook, and an event for each merge and removal; without events it is the old playbook."""
 
     playbook: Playbook
     events: tuple[Record, ...]
@@ -49,13 +49,13 @@ class Refined:
 class Refiner:
     """Keeps a playbook compact.
 
-    ``threshold`` is the cosine similarity from which two bullets say the same (paper, table 20: 0.5 to 0.9);
-    ``max_tokens`` the size never exceeded (table 21: 10K to 100K), and once it would be, pruning goes on until the
-    share ``headroom`` of it is free: every removal costs a prompt cache all that follows it, so fewer, larger
-    prunings are cheaper. ``harmful_min`` is the number of harmful votes from which a bullet with more harmful
-    than helpful votes is filtered (appendix A.4); ``None`` switches the filter off.
+    ``threshold`` is the cosine similarity from which two bullets are merged (paper, table 20: 0.5 to 0.9) and
+    ``max_tokens`` the largest size (table 21: 10K to 100K). Pruning frees the share ``headroom`` of it: each removal
+    invalidates a prompt cache from that bullet on, so few large prunings are cheaper. ``harmful_min`` is the number of
+    harmful votes from which a bullet with more harmful than helpful votes is filtered (appendix A.4); ``None`` switches
+    the filter off.
 
-    A refiner remembers embeddings, nothing else: the same playbook is always refined the same way.
+    A refiner caches embeddings and has no other state, so the same playbook is always refined the same way.
     """
 
     def __init__(  # noqa: PLR0913 - settings, all keyword-only
@@ -63,7 +63,7 @@ class Refiner:
         embedder: Embedder,
         *,
         threshold: Similarity = 0.9,
-        when: When = "delta",
+        when: RefineWhen = "delta",
         max_tokens: Count = 80_000,
         headroom: Annotated[float, Meta(ge=0, lt=1)] = 0.0,
         harmful_min: Count | None = 3,
@@ -76,7 +76,7 @@ class Refiner:
         self._harmful_min = harmful_min
 
     def prepare(self) -> None:
-        """Make the embedder ready, so that one that cannot be loaded fails before anything is paid for."""
+        """Load the embedder, so that a failure to load it stops the run before the first call."""
         self._memo.rows([""])
 
     def refine(
@@ -86,22 +86,22 @@ class Refiner:
         *,
         step: int,
         count: TokenCounter,
-        word: Word | None = None,
+        word: MergeWording | None = None,
     ) -> Refined:
-        """Filter, join, prune, in this order; afterwards the playbook fits the budget.
+        """Filter, merge, prune, in this order; afterwards the playbook fits the budget.
 
-        ``touched`` are the ids of bullets with a new or changed content (``Applied.touched``), which ``"delta"``
-        compares with all others; ``"budget"`` compares all with all once the playbook is too large. ``word``
-        words joint contents; without it, or where it fails to give a usable one, the older bullet's stays.
-        ``count`` measures what it words.
+        ``touched`` are the ids of bullets with new or changed content (``Applied.touched``): ``"delta"`` compares them
+        with all others, ``"budget"`` compares all with all once the playbook is too large. ``word`` writes the content
+        of merged bullets; without it, or if its result is unusable, the older content stays. ``count`` counts the
+        tokens of what it writes.
         """
         bullets, events = self._filtered(playbook.bullets)
-        subjects = self._subjects(bullets, touched)
+        subjects = self._to_compare(bullets, touched)
         near = self._similar(bullets, subjects) if subjects else {}
         if near:
             groups, joins = _grouped(bullets, near, threshold=self._threshold)
             bullets, wordings = _merged(groups, step=step, word=word, count=count)
-            bullets, filtered = self._filtered(bullets)  # now that the votes are in one place
+            bullets, filtered = self._filtered(bullets)  # merging has summed the votes
             events = [*events, *joins, *wordings, *filtered]
         bullets, pruned = self._pruned(bullets)
         events = [*events, *pruned]
@@ -117,8 +117,8 @@ class Refiner:
         gone = [b for b in bullets if b.harmful >= least and b.harmful > b.helpful]
         return kept, [_event("filtered", b.id, reason=f"harmful {b.harmful}, helpful {b.helpful}") for b in gone]
 
-    def _subjects(self, bullets: Sequence[Bullet], touched: Collection[str]) -> Sequence[int]:
-        """Places of the bullets to compare with all others, the oldest first."""
+    def _to_compare(self, bullets: Sequence[Bullet], touched: Collection[str]) -> Sequence[int]:
+        """Return the indices of the bullets to compare with all others, the oldest first."""
         if self._when == "delta":
             wanted = frozenset(touched)
             return [place for place, bullet in enumerate(bullets) if bullet.id in wanted]
@@ -143,7 +143,7 @@ class Refiner:
         return near
 
     def _pruned(self, bullets: Sequence[Bullet]) -> _Changed:
-        """Remove the least useful, of equally useful ones those unchanged for longest, until the rest fits."""
+        """Remove the least useful bullets, of equal ones those unchanged for longest, until the rest fits."""
         total = sum([bullet.tokens for bullet in bullets])
         if total <= self.max_tokens:
             return bullets, []
@@ -170,7 +170,7 @@ class Refiner:
 def _products(some: Matrix, all_rows: Matrix) -> Matrix:
     """Multiply every row of ``some`` with every row of ``all_rows``.
 
-    A few rows are not worth BLAS, whose threads wait longer for each other on a busy machine than the work takes.
+    For a few rows, BLAS is slower on a busy machine, because its threads wait for each other.
     """
     if len(some) <= _FEW:
         few: Matrix = np.einsum("ij,kj->ik", some, all_rows)
@@ -181,12 +181,11 @@ def _products(some: Matrix, all_rows: Matrix) -> Matrix:
 def _grouped(
     bullets: Sequence[Bullet], near: Similar, *, threshold: float
 ) -> tuple[Sequence[Sequence[Bullet]], Sequence[Record]]:
-    """Group bullets that say the same, each group led by its oldest; most groups are single bullets.
+    """Group similar bullets; the oldest leads each group, and most groups are single bullets.
 
-    Each subject in turn, the oldest first, is joined with the most similar bullet still there (of equally similar
-    ones the oldest), the younger of the two into the older, until it has gone itself or nothing as similar is left.
-    A group is judged by its leader's embedding alone: a chain of similar bullets is joined only as far as each link is
-    similar to the leader it meets.
+    Each compared bullet, the oldest first, is merged with the most similar remaining one (of equally similar ones the
+    oldest), the younger into the older, until it is gone itself or no similar one remains. Only the leader's embedding
+    represents a group, so a chain of similar bullets is merged only as far as they are similar to the leader.
     """
     groups = {place: [bullet] for place, bullet in enumerate(bullets)}
     events: list[Record] = []
@@ -203,8 +202,10 @@ def _grouped(
     return list(groups.values()), events
 
 
-def _merged(groups: Sequence[Sequence[Bullet]], *, step: int, word: Word | None, count: TokenCounter) -> _Changed:
-    """Make each group one bullet, in order of creation."""
+def _merged(
+    groups: Sequence[Sequence[Bullet]], *, step: int, word: MergeWording | None, count: TokenCounter
+) -> _Changed:
+    """Merge each group into one bullet, in order of creation."""
     result = [_joint(group, step) for group in groups]
     events: list[Record] = []
     if word is None:

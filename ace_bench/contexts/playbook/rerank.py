@@ -1,4 +1,4 @@
-"""Rerankers: how well a text answers a query, judged by reading both together."""
+"""Rerankers score how well a text answers a query by reading both together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Reranker(Protocol):
     """Scores texts for a query."""
 
     def scores(self, query: str, texts: Sequence[str]) -> Scores:
-        """Return one score a text, higher for more relevant; none where there is no text."""
+        """Return a score per text, higher for more relevant."""
         ...
 
 
@@ -36,7 +36,7 @@ class CrossEncoderReranker:
         self._model: CrossEncoder | None = None
 
     def scores(self, query: str, texts: Sequence[str]) -> Scores:
-        """Return the model's scores; raises ``ConfigError`` where it cannot be loaded."""
+        """Return the model's scores; raises ``ConfigError`` if the model cannot be loaded."""
         model = self._loaded()
         if not texts:
             return np.zeros(0, dtype=np.float32)

@@ -1,8 +1,8 @@
-"""Fine-grained retrieval (paper, section 3.1): the bullets of a playbook that matter for a question.
+"""Fine-grained retrieval (paper, section 3.1): selects the bullets of a playbook that are relevant to a question.
 
-Stages: rank by shared words (BM25), by meaning (embeddings) or by both joined by reciprocal rank; let a cross-encoder
-order the best; leave out what says the same as a better one. What is shown then differs from sample to sample, so that
-a server can no longer reuse the playbook's part of the prompt: fewer tokens, but hardly any of them cached.
+It ranks by shared words (BM25), by embeddings, or by both fused by reciprocal rank; a cross-encoder may rerank the
+best; near-duplicates of a better bullet are left out. The selection differs between samples, so a server cannot reuse
+the playbook's part of the prompt: fewer tokens, but hardly any of them cached.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.rerank import CrossEncoderReranker, Reranker
 from ace_bench.core.settings import Count, Similarity, Text
 
-Ways = Literal["off", "bm25", "embeddings", "fused", "reranked"]
+RetrievalMode = Literal["off", "bm25", "embeddings", "fused", "reranked"]
 
 _FETCH = 10
-"""Candidates a ranking brings along for each bullet shown in the end."""
+"""Candidates per ranking for each bullet that is shown."""
 _RANK_CONSTANT = 60
 _DECIMALS = 5
 
 
 class _Prepared(NamedTuple):
-    """A playbook made ready for queries."""
+    """A playbook with its embeddings and index."""
 
     bullets: tuple[Bullet, ...]
     contents: tuple[str, ...]
@@ -38,18 +38,23 @@ class _Prepared(NamedTuple):
 
 
 class Retriever:
-    """Chooses bullets.
+    """Selects at most ``top_k`` bullets for a question.
 
-    ``mode`` says by what, ``top_k`` how many at most (all bullets where there are no more), ``duplicates`` is the
-    cosine similarity from which a bullet says the same as a better one and gives way; ``cross_encoder`` names the model
-    of ``reranked``. A query without telling words is left to the embeddings where there are any.
+    ``mode`` is the ranking, ``duplicates`` the cosine similarity to a better bullet from which one is left out, and ``cross_encoder`` the model of ``reranked``. A query of mostly filler words is ranked by
+    embeddings alone, if the mode has them.
 
-    It remembers embeddings and the index of the latest playbook, nothing else: the same question always gets the same
-    bullets. It may be asked from several threads.
+    It caches embeddings and the index of the latest playbook and has no other state, so the same question always gets
+    the same bullets. It is safe between threads.
     """
 
     def __init__(
-        self, *, mode: Ways, top_k: Count, duplicates: Similarity, embedder: Embedder, cross_encoder: Text | Reranker
+        self,
+        *,
+        mode: RetrievalMode,
+        top_k: Count,
+        duplicates: Similarity,
+        embedder: Embedder,
+        cross_encoder: Text | Reranker,
     ) -> None:
         self.mode = mode
         self._top_k = top_k
@@ -67,14 +72,14 @@ class Retriever:
         self._lock = threading.Lock()
 
     def prepare(self) -> None:
-        """Load the models in use, so that one that cannot be loaded fails before anything is paid for."""
+        """Load the models in use, so that a failure to load one stops the run before the first call."""
         if self.mode != "off":
             self._memo.rows([""])
         if self._reranker is not None:
             self._reranker.scores("", [])
 
     def select(self, playbook: Playbook, query: str) -> Playbook:
-        """Return the playbook with the chosen bullets alone, still in order of creation."""
+        """Return the playbook with only the selected bullets, in order of creation."""
         if self.mode == "off" or playbook.size <= self._top_k:
             return playbook
         return playbook.with_bullets(
@@ -82,10 +87,10 @@ class Retriever:
         )
 
     def ranked(self, playbook: Playbook, query: str) -> Sequence[Bullet]:
-        """Return the chosen bullets, the best first."""
+        """Return the selected bullets, the best first."""
         if not playbook.bullets:
             return ()
-        with self._lock:  # models and the memo are not made for several threads at once
+        with self._lock:  # models and the memo are not thread-safe
             ready = self._latest = self._prepared(playbook.bullets)
             places = self._places(ready, query)
             if self._reranker is not None:
@@ -105,7 +110,7 @@ class Retriever:
         return _Prepared(bullets, contents, vectors, LexicalIndex(contents) if self._lexical else None)
 
     def _places(self, ready: _Prepared, query: str) -> list[int]:
-        """Rank by every way in use; one ranking alone stays as it is, since joining would blur it."""
+        """Return the ranked indices; two rankings are fused, a single one is kept as it is."""
         fetch = _FETCH * self._top_k
         rankings: list[list[int]] = []
         if self._semantic:
@@ -118,7 +123,7 @@ class Retriever:
         return rankings[0] if len(rankings) == 1 else fused(rankings)[:fetch]
 
     def _distinct(self, places: Iterable[int], vectors: Matrix) -> list[int]:
-        """The best of a ranking that do not say the same as one before them."""
+        """Return the best of a ranking without near-duplicates of better ones."""
         kept: list[int] = []
         for place in places:
             if len(kept) == self._top_k:
@@ -129,7 +134,7 @@ class Retriever:
 
 
 def fused(rankings: Sequence[Sequence[int]]) -> list[int]:
-    """Join rankings by the sum of their reciprocal ranks; of equal sums the one that comes first in the playbook."""
+    """Fuse rankings by the sum of reciprocal ranks; equal sums are ordered as in the playbook."""
     sums: dict[int, float] = {}
     for ranking in rankings:
         for rank, place in enumerate(ranking, start=1):
@@ -138,6 +143,6 @@ def fused(rankings: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _best(scores: Scores, most: int) -> list[int]:
-    """Places of the highest scores, best first; of equal ones the one that comes first in the playbook."""
+    """Return the indices of the highest scores, best first; equal ones are ordered as in the playbook."""
     order: list[int] = np.argsort(-scores, kind="stable")[:most].tolist()
     return order

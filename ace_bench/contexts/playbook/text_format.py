@@ -1,15 +1,15 @@
-r"""The official playbook text: how playbooks published by others come in and ours go out.
+r"""Reads and writes playbooks in the official text format.
 
 Two dialects share the form (``## SECTION`` headings, then bullets): ``[id] helpful=X harmful=Y :: content`` of
-the finance code and ``[id] content`` of the AppWorld code. Written and read here are also ``neutral=Z``, where it
-is not zero, and contents over several lines. Reading goes line by line:
+the finance code and ``[id] content`` of the AppWorld code. This module adds ``neutral=Z`` if it is not zero, and
+contents of several lines. Rules of reading:
 
 - A bullet starts at ``[slug-number]`` (four digits or more; no link target after it) or ``[anything] helpful=``;
   it ends at the next bullet or heading. All lines between belong to its content, blank ones included.
 - A heading starts with exactly two ``#`` in the first column; inside a code fence that is closed again before the
   next bullet such a line is content. Bullets before the first heading go to ``others``.
-- A content line that would read as a bullet or heading is written with a backslash before it, which reading takes
-  away again: export and import give back every content as it was.
+- A content line that looks like a bullet or heading is written with a backslash before it, which reading removes:
+  exporting and importing returns every content unchanged.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _FENCE = "```"
 
 
 class Imported(NamedTuple):
-    """A playbook read from text, and what of the text did not go into it as it stood."""
+    """A playbook read from text, and notes on everything that was changed or left out."""
 
     playbook: Playbook
     notes: tuple[str, ...]
@@ -53,11 +53,11 @@ def write_text(playbook: Playbook, *, counters: bool = True) -> str:
 
 
 def read_text(text: str, *, sections: Iterable[str], count: TokenCounter) -> Imported:
-    """Read a playbook, to which ``sections`` and those of the text are open for new bullets.
+    """Read a playbook; its sections are ``sections`` and those of the text.
 
-    Ids stay, counting goes on above the highest. An id used twice (the official counter starts at 1 again after a
-    restart) or without a number is replaced for the later bullet, and noted. Raises ``DataError`` with the line
-    where counters cannot be read, or where the text holds no playbook at all.
+    Ids are kept, and new numbers continue above the highest. A duplicate id (the official counter restarts at 1) or an
+    id without a number is replaced, with a note. Raises ``DataError`` with the line if counters cannot be read or the
+    text holds no playbook.
     """
     reader = _Reader(text)
     reader.read()
@@ -73,7 +73,7 @@ def read_text(text: str, *, sections: Iterable[str], count: TokenCounter) -> Imp
 
 @dataclass
 class _Entry:
-    """A bullet while its lines are gathered."""
+    """A bullet whose lines are being collected."""
 
     line: int
     id: str
@@ -165,7 +165,7 @@ def _head(line: str, number: int) -> _Head | None:
 
 
 def _fences_ahead(lines: Sequence[str]) -> list[bool]:
-    """Say for each line whether a fence mark follows it before the next bullet; one place more than lines."""
+    """Return for each line whether a fence mark follows before the next bullet; one item more than lines."""
     ahead = [False] * (len(lines) + 1)
     for place in range(len(lines) - 1, -1, -1):
         line = lines[place]
@@ -174,5 +174,5 @@ def _fences_ahead(lines: Sequence[str]) -> list[bool]:
 
 
 def _toggles(line: str) -> bool:
-    """Whether a line opens or closes a code fence: marks within a line come in pairs."""
+    """Return whether a line opens or closes a code fence; paired marks within a line do neither."""
     return line.count(_FENCE) % 2 == 1

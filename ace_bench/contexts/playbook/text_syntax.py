@@ -1,6 +1,6 @@
-"""What the official playbook text looks like: headings, heads of bullets, escaped lines; and how it is written.
+"""Syntax of the official playbook text (headings, bullets, escaped lines), and how it is written.
 
-How it is read, and the rules of both, are in ``text_format``.
+The rules and the reader are in ``text_format``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def write_bullets(sections: Iterable[str], bullets: Iterable[Bullet], *, counter
 
 
 def heading(line: str) -> str | None:
-    """Return the section that a line names as a heading; ``None`` for any other line."""
+    """Return the section of a heading; ``None`` for any other line."""
     match = _HEADING.fullmatch(line)
     return section_name(match[1]) or None if match else None
 
@@ -49,7 +49,7 @@ def _escaped(line: str) -> str:
 
 
 def unescaped(line: str) -> str:
-    """Return a line of a content as it was before it was written."""
+    """Undo the escaping of a content line."""
     match = _ESCAPED.fullmatch(line)
     return f"{match[1]}{match[2]}{match[3]}" if match and _special(f"{match[1]}{match[3]}") else line
 
@@ -60,6 +60,6 @@ def _inline_counters(bullet: Bullet) -> str:
 
 
 def _title(section: str) -> str:
-    """Write a section as a heading, in capitals unless they would not read back (there are such letters)."""
+    """Write a section as a heading, in capitals if these can be read back (some letters cannot)."""
     title = section.replace("_", " ").upper()
     return title if section_name(title) == section else section

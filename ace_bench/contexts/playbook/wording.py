@@ -1,4 +1,4 @@
-"""Rules for the words of a playbook: what may stand in a content, and how names of sections are compared."""
+"""Rules for contents and section names of a playbook."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 OTHERS = "others"
-"""The section for what fits nowhere else (official code: OTHERS)."""
+"""The section for bullets that fit no other (official code: OTHERS)."""
 
 _BREAKS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _UNPRINTABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff]")
@@ -20,25 +20,25 @@ def tidy(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Return ``text`` as a bullet may hold it: tidied, without white space around it. Idempotent."""
+    """Return ``text`` as a valid bullet content: tidied and stripped. Idempotent."""
     return tidy(text).strip()
 
 
 def comparable(text: str) -> str:
-    """Fold case and white space away: contents with equal results count as exact duplicates."""
+    """Fold case and white space; contents with equal results are exact duplicates."""
     return " ".join(text.casefold().split())
 
 
 def section_name(name: str) -> str:
-    """Bring a section's name into its one form: ``STRATEGIES & INSIGHTS:`` -> ``strategies_and_insights``.
+    """Normalise a section's name: ``STRATEGIES & INSIGHTS:`` -> ``strategies_and_insights``.
 
-    Case, spaces, hyphens and punctuation do not tell sections apart; ``&`` reads as "and". May come out empty.
+    Case, spaces, hyphens and punctuation are ignored; ``&`` becomes "and". The result may be empty.
     """
     return _NOT_WORD.sub("_", name.casefold().replace("&", " and ")).strip("_")
 
 
 def slug(section: str) -> str:
-    """Return the first part of the ids of a section's bullets: initials, or the word itself if it is only one."""
+    """Return the prefix of the ids of a section's bullets: initials, or the word itself if there is only one."""
     ascii_name = unicodedata.normalize("NFKD", section).encode("ascii", "ignore").decode()
     words = [word for word in ascii_name.split("_") if word]
     letters = words[0][:_LONGEST_WORD_SLUG] if len(words) == 1 else "".join(word[0] for word in words)

@@ -130,7 +130,7 @@ class Retrieval(DynamicCheatsheet):
         for rollout in rollouts:
             done = rollout.fault is None
             if done:
-                cheatsheet = cheatsheet.remembering(_past_rollout(rollout, arena))
+                cheatsheet = cheatsheet.with_rollout(_past_rollout(rollout, arena))
             events.append({"sample": rollout.sample.id, "event": "remembered" if done else "skipped"})
         return ContextUpdate(context=cheatsheet, events=tuple(events))
 

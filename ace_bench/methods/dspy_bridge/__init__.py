@@ -1,4 +1,4 @@
-"""DSPy's optimisers over the arena: every attempt is a rollout and every proposal a call through the counted door.
+"""Runs DSPy's optimisers on the arena: every evaluation is a rollout, and every proposal is a counted call.
 
 The modules here import ``dspy``, which takes a second: methods import them only when they optimise.
 """

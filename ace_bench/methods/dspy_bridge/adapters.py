@@ -1,6 +1,6 @@
-"""How proposals are asked for and read: in DSPy's formats, by the rules that hold for all replies here.
+"""DSPy's prompt formats with this project's parser for replies.
 
-DSPy's own JSON parser repairs any text, and takes minutes for a few thousand open braces.
+DSPy's own JSON parser takes minutes for a text with a few thousand open braces.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class JsonFormat(dspy.JSONAdapter):  # type: ignore[misc]
     """DSPy's JSON format."""
 
     def parse(self, signature: Any, completion: str) -> Mapping[str, str]:
-        """Read the fields of a reply, all of them texts; raises ``AdapterParseError`` where they are not there."""
+        """Read the fields of a reply, all of them texts; raises ``AdapterParseError`` if one is missing."""
         try:
             return msgspec.structs.asdict(parse(completion, _fields(tuple(signature.output_fields))))
         except ValueError as error:
@@ -30,7 +30,7 @@ class JsonFormat(dspy.JSONAdapter):  # type: ignore[misc]
 
 
 class ChatFormat(dspy.ChatAdapter):  # type: ignore[misc]
-    """DSPy's chat format; a reply that does not have it is asked for once more, as JSON."""
+    """DSPy's chat format; if a reply does not follow it, DSPy asks once more, for JSON."""
 
     def _make_json_adapter_fallback(self) -> dspy.Adapter:
         return JsonFormat()

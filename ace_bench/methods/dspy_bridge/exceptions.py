@@ -1,4 +1,4 @@
-"""How a stop gets out of DSPy, which catches every ``Exception`` and goes on with a score of 0."""
+"""Carries exceptions through DSPy, which catches every ``Exception`` and continues with a score of 0."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class _Halt(BaseException):
-    """Carries an exception through code that catches ``Exception``."""
+class _Uncaught(BaseException):
+    """Wraps an exception for code that catches ``Exception``."""
 
     def __init__(self, cause: Exception):
         super().__init__(cause)
@@ -15,18 +15,18 @@ class _Halt(BaseException):
 
 
 @contextmanager
-def passing_through() -> Iterator[None]:
-    """Send exceptions of the harness on their way out: an exhausted budget, an interruption, a mistake."""
+def through_dspy() -> Iterator[None]:
+    """Wrap exceptions, such as an exhausted budget or an interruption, so that DSPy does not catch them."""
     try:
         yield
     except Exception as error:
-        raise _Halt(error) from error
+        raise _Uncaught(error) from error
 
 
 @contextmanager
-def arriving() -> Iterator[None]:
-    """Raise here, as they were, the exceptions that were sent out."""
+def out_of_dspy() -> Iterator[None]:
+    """Unwrap and raise the exceptions that ``through_dspy`` wrapped."""
     try:
         yield
-    except _Halt as halt:
-        raise halt.cause from None
+    except _Uncaught as carrier:
+        raise carrier.cause from None

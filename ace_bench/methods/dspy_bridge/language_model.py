@@ -12,24 +12,24 @@ from dspy.lm15 import Request, Response, TextPart, Usage
 from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Message
-from ace_bench.methods.dspy_bridge.exceptions import passing_through
+from ace_bench.methods.dspy_bridge.exceptions import through_dspy
 
 
 class _Engine:
-    """Sends a request of DSPy through the counted door.
+    """Sends DSPy's requests as counted calls.
 
-    Sampling is the backbone's own: what DSPy asks for (temperature, rollout ids) is not passed on. Usage is not
-    reported back, since the door has counted it.
+    The backbone's own sampling settings apply: DSPy's temperature and rollout ids are not passed on. Usage is not
+    reported to DSPy, because the run has counted it.
     """
 
     def __init__(self, lm: Lm):
         self._lm = lm
 
     def complete(self, request: Request) -> Response:
-        with passing_through():
+        with through_dspy():
             reply = self._ask(request)
         if isinstance(reply, RolloutFault):
-            raise reply  # the optimiser's to bear: a proposal that failed
+            raise reply  # a failed proposal, which the optimiser handles
         message = Part.assistant([TextPart(reply)])
         return Response(id=None, model=request.model, message=message, finish_reason="stop", usage=Usage())
 
@@ -53,5 +53,5 @@ def _messages(request: Request) -> list[Message]:
 
 
 def language_model(role: str, lm: Lm) -> dspy.LM:
-    """Return a role's backbone as a model of DSPy: without DSPy's cache and retries, which the door has already."""
+    """Return a role's backbone as a DSPy model, without DSPy's cache and retries: the run has its own."""
     return dspy.LM(f"ace-bench/{role}", engine=_Engine(lm), cache=False, num_retries=0)

@@ -1,7 +1,7 @@
-"""A task as a DSPy program: one predictor, whose calls are rollouts by the task's own agent.
+"""A task as a DSPy program: one predictor whose calls are rollouts by the task's own agent.
 
-An optimiser changes the predictor's instruction and demonstrations; what it runs is an ``Instruction`` context. So a
-multi-turn agent is a program like any other, and its steps are the reasoning that the optimiser sees.
+An optimiser changes the predictor's instruction and demonstrations, which become an ``Instruction`` context. With a
+multi-turn agent, its steps are the reasoning that the optimiser sees.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ace_bench.contexts.instruction import Instruction
 from ace_bench.core.arena import Arena
 from ace_bench.core.transcript import Transcript
 from ace_bench.core.types import Labels, Rollout, Sample
-from ace_bench.methods.dspy_bridge.exceptions import passing_through
+from ace_bench.methods.dspy_bridge.exceptions import through_dspy
 
 PROPOSER = "proposer"
 NO_ANSWER = "(no answer)"
@@ -26,21 +26,21 @@ _STEPS_SHARE = 5
 """A transcript takes at most a fifth of the proposer's context: GEPA shows three of them."""
 
 
-class Attempts:
-    """The rollouts an optimiser asks for; ``keys`` names those it got, each once however often it was asked for."""
+class ProgramRollouts:
+    """The rollouts that an optimiser asks for; ``keys`` holds the key of each distinct one."""
 
     def __init__(self, arena: Arena):
         self._arena = arena
         self._count = arena.counter("generator")
-        self._measured = lru_cache(maxsize=4)(self._measure)  # a backbone may have to ask a server to count
+        self._measured = lru_cache(maxsize=4)(self._measure)  # counting may need a request to a server
         self.keys: set[str] = set()
 
-    def __deepcopy__(self, memo: object) -> Attempts:
-        """Be shared: optimisers copy programs."""
+    def __deepcopy__(self, memo: object) -> ProgramRollouts:
+        """Return itself: the copies that optimisers make of a program share it."""
         return self
 
     def context(self, predictor: dspy.Predict) -> Instruction:
-        """Return the context that stands for a predictor as an optimiser left it."""
+        """Return the predictor's instruction and demonstrations as a context."""
         shown = tuple((demo["question"], demo["answer"], demo.get("reasoning", "")) for demo in predictor.demos)
         return self._measured(predictor.signature.instructions, shown)
 
@@ -51,18 +51,18 @@ class Attempts:
         )
         return Instruction.measured(text, count=self._count, demonstrations=examples)
 
-    def one(self, sample: Sample, predictor: dspy.Predict) -> Rollout:
-        """Attempt a sample."""
+    def make(self, sample: Sample, predictor: dspy.Predict) -> Rollout:
+        """Make a rollout, or return the recorded one."""
         rollout = self._arena.rollout(sample, self.context(predictor))
         self.keys.add(rollout.key)
         return rollout
 
-    def ahead(self, samples: Sequence[Sample], predictor: dspy.Predict) -> None:
-        """Attempt samples in parallel, for ``one`` to find them recorded."""
+    def prefetch(self, samples: Sequence[Sample], predictor: dspy.Predict) -> None:
+        """Make rollouts in parallel, so that ``make`` finds them recorded."""
         self._arena.rollouts(list({sample.id: sample for sample in samples}.values()), self.context(predictor))
 
     def fields(self, rollout: Rollout) -> Mapping[str, str]:
-        """Return what a rollout did, as the outputs of the predictor."""
+        """Return a rollout as the outputs of the predictor."""
         attempt = rollout.attempt
         reasoning = self._steps(rollout) if attempt.trajectory else attempt.reasoning
         return {"reasoning": reasoning, "answer": NO_ANSWER if attempt.answer is None else attempt.answer}
@@ -79,18 +79,18 @@ class Attempts:
 
 
 class Predict(dspy.Predict):  # type: ignore[misc]
-    """A predictor that attempts samples. Named like its base: MIPROv2 shows its model the code of other classes."""
+    """A predictor whose calls are rollouts. Named like its base: MIPROv2 shows its model the code of other classes."""
 
-    def __init__(self, signature: type[dspy.Signature], attempts: Attempts):
+    def __init__(self, signature: type[dspy.Signature], rollouts: ProgramRollouts):
         super().__init__(signature)
-        self.attempts = attempts
+        self.rollouts = rollouts
 
     def forward(self, sample: Sample, **inputs: str) -> dspy.Prediction:
-        """Attempt a sample; DSPy's trace gets what a model was shown and what came of it."""
-        with passing_through():
-            rollout = self.attempts.one(sample, self)
-            prediction = dspy.Prediction(**self.attempts.fields(rollout))
-        prediction._rollout = rollout  # for the metric; no field, so that no prompt shows it
+        """Make a rollout and add its inputs and outputs to DSPy's trace."""
+        with through_dspy():
+            rollout = self.rollouts.make(sample, self)
+            prediction = dspy.Prediction(**self.rollouts.fields(rollout))
+        prediction._rollout = rollout  # for the metric; not a field, so that no prompt shows it
         if dspy.settings.trace is not None:
             dspy.settings.trace.append((self, inputs, prediction))
         return prediction
@@ -108,38 +108,38 @@ class AnswerQuestion(dspy.Module):  # type: ignore[misc]
 
 
 class DspyExample(dspy.Example):  # type: ignore[misc]
-    """A sample as an example; the program is given the sample itself besides its fields."""
+    """A sample as an example; the program also gets the sample itself."""
 
     def inputs(self) -> Mapping[str, Any]:
-        """Return what the program is called with."""
+        """Return the arguments of the program."""
         return {"background": self.background, "question": self.question, "sample": self._sample}
 
 
 class PrefetchCallback(BaseCallback):  # type: ignore[misc]
-    """Attempts what an evaluation will ask for, within the run's concurrency.
+    """Makes the rollouts of an evaluation in parallel before DSPy asks for them, within the run's concurrency.
 
-    DSPy's own threads would send an attempt of more than two minutes a second time.
+    DSPy's own threads would repeat a rollout that takes more than two minutes.
     """
 
-    def __init__(self, attempts: Attempts):
-        self._attempts = attempts
+    def __init__(self, rollouts: ProgramRollouts):
+        self._rollouts = rollouts
 
     def on_evaluate_start(self, call_id: str, instance: dspy.Evaluate, inputs: Mapping[str, Any]) -> None:
-        """Attempt all samples of an evaluation that is about to start."""
+        """Make the rollouts of all samples of the evaluation."""
         (predictor,) = inputs["program"].predictors()
-        with passing_through():
+        with through_dspy():
             samples = [example._sample for example in inputs["devset"] or instance.devset]
-            self._attempts.ahead(samples, predictor)
+            self._rollouts.prefetch(samples, predictor)
 
 
-def program(start: Instruction, attempts: Attempts) -> dspy.Module:
-    """Return the program with the instruction to start from."""
+def program(start: Instruction, rollouts: ProgramRollouts) -> dspy.Module:
+    """Return the program with its first instruction."""
     signature = dspy.Signature("background: str, question: str -> reasoning: str, answer: str", start.text)
-    return AnswerQuestion(Predict(signature, attempts))
+    return AnswerQuestion(Predict(signature, rollouts))
 
 
 def examples(arena: Arena, split: str) -> list[dspy.Example]:
-    """Return the samples of a split; those of the training split have their answers where ``labels`` shows them."""
+    """Return the samples of a split; training samples carry their gold answers if ``labels`` shows them."""
     made = []
     for sample in arena.samples(split):
         fields = {name: sample.inputs.get(name, "") for name in ("background", "question")}
@@ -158,7 +158,7 @@ def score(prediction: dspy.Prediction) -> float:
 
 
 def feedback_text(prediction: dspy.Prediction) -> str:
-    """Return what the environment says of a rollout, with the reference answer where ``labels`` shows it."""
+    """Return the feedback on a rollout as text, with the reference answer if ``labels`` shows it."""
     rollout: Rollout = prediction._rollout
     failure = "" if rollout.fault is None else f"The attempt failed: {rollout.fault.kind}: {rollout.fault.message}"
     gold = "" if rollout.feedback.gold is None else f"Reference answer: {rollout.feedback.gold}"

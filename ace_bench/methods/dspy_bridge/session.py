@@ -1,4 +1,4 @@
-"""What both optimisers work with, and the conditions under which they work."""
+"""What both optimisers share: program, proposing model, and DSPy's settings."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from ace_bench.contexts.instruction import Instruction
 from ace_bench.core.arena import Arena
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Completion, Fault, Message, Record
-from ace_bench.methods.dspy_bridge.exceptions import arriving
+from ace_bench.methods.dspy_bridge.exceptions import out_of_dspy
 from ace_bench.methods.dspy_bridge.language_model import language_model
-from ace_bench.methods.dspy_bridge.program import PROPOSER, Attempts, PrefetchCallback, program
+from ace_bench.methods.dspy_bridge.program import PROPOSER, PrefetchCallback, ProgramRollouts, program
 from ace_bench.methods.dspy_bridge.silence import silenced
 
 
 class OptimiserSession:
-    """A task's program, the model that proposes, and a note of every proposal that failed."""
+    """A task's program, the model that proposes, and the faults of its proposals."""
 
     def __init__(self, start: Instruction, arena: Arena, name: str):
-        self.attempts = Attempts(arena)
-        self.program = program(start, self.attempts)
+        self.rollouts = ProgramRollouts(arena)
+        self.program = program(start, self.rollouts)
         self.faults: list[Record] = []
         self._lm = arena.lm(PROPOSER, f"{name}/0")
         self.proposer = language_model(PROPOSER, self._ask)
 
     @contextmanager
     def open(self, **settings: Any) -> Iterator[None]:
-        """Let an optimiser work: in silence, one attempt after the other, and without a trace in DSPy's settings."""
-        with arriving(), silenced(), dspy.context(
-            lm=self.proposer,  # the generator is asked in rollouts alone, but DSPy wants to know of a model
-            callbacks=[PrefetchCallback(self.attempts)],
+        """Run an optimiser: without output, without threads of DSPy, and without lasting changes to DSPy's settings."""
+        with out_of_dspy(), silenced(), dspy.context(
+            lm=self.proposer,  # only rollouts call the generator, but DSPy requires a model
+            callbacks=[PrefetchCallback(self.rollouts)],
             num_threads=1,
             disable_history=True,
             **settings,
@@ -42,7 +42,7 @@ class OptimiserSession:
             yield
 
     def failed(self, error: Exception) -> None:
-        """Note a reply that could not be used; a call that failed is noted already."""
+        """Record an unusable reply as a fault; failed calls are recorded already."""
         if not isinstance(error, LMError):
             self._note(Fault(owner="model", kind="unreadable_reply", message=str(error)))
 

@@ -1,4 +1,4 @@
-"""Silence for libraries that print, log and draw progress bars, without silencing the console of the run."""
+"""Hides what libraries print, log and draw, but not the run's console."""
 
 from __future__ import annotations
 

@@ -59,13 +59,13 @@ def evolve(start: Instruction, arena: Arena, *, budget: MetricBudget, minibatch:
             seed=arena.seed,
         )
         best = optimiser.compile(session.program, trainset=train, valset=validation)
-        context = session.attempts.context(best.predictors()[0])
+        context = session.rollouts.context(best.predictors()[0])
     found = best.detailed_results
     summary = {
         "event": "optimised",
         "metric_calls": found.total_metric_calls,
         "budget": optimiser.max_metric_calls,
-        "rollouts": len(session.attempts.keys),
+        "rollouts": len(session.rollouts.keys),
     }
     return ContextUpdate(context=context, events=(summary, *_candidates(found), *session.faults))
 

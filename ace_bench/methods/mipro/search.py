@@ -83,11 +83,11 @@ def search(
             seed=arena.seed,
         )
         best = optimiser.compile(session.program, trainset=train, valset=validation)
-        context = session.attempts.context(best.predictors()[0])
+        context = session.rollouts.context(best.predictors()[0])
     summary = {
         "event": "optimised",
         "metric_calls": metric.calls,
-        "rollouts": len(session.attempts.keys),
+        "rollouts": len(session.rollouts.keys),
         "trials": len(best.trial_logs),
         "validation": best.score,
     }
