@@ -40,8 +40,9 @@ class _Prepared(NamedTuple):
 class Retriever:
     """Selects at most ``top_k`` bullets for a question.
 
-    ``mode`` is the ranking, ``duplicates`` the cosine similarity to a better bullet from which one is left out, and ``cross_encoder`` the model of ``reranked``. A query of mostly filler words is ranked by
-    embeddings alone, if the mode has them.
+    ``mode`` is the ranking, ``duplicates`` the cosine similarity to a better bullet from which one is left out, and
+    ``cross_encoder`` the model of ``reranked``. A query of mostly filler words is ranked by embeddings alone, if the
+    mode has them.
 
     It caches embeddings and the index of the latest playbook and has no other state, so the same question always gets
     the same bullets. It is safe between threads.
