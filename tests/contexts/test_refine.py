@@ -14,7 +14,7 @@ from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.deltas import Add
 from ace_bench.contexts.playbook.embed import HashingEmbedder, Matrix
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.refine import Refined, Refiner, Word
+from ace_bench.contexts.playbook.refine import MergeWording, Refined, Refiner
 
 from .making import SECTIONS, bullet, contents, count, examples, ids, playbook, playbooks, run
 
@@ -32,7 +32,9 @@ class Angles:
         return np.stack([np.cos(radians), np.sin(radians)], axis=1).astype(np.float32)
 
 
-def refine(refiner: Refiner, book: Playbook, touched: Sequence[str] | None = None, word: Word | None = None) -> Refined:
+def refine(
+    refiner: Refiner, book: Playbook, touched: Sequence[str] | None = None, word: MergeWording | None = None
+) -> Refined:
     return refiner.refine(book, ids(book) if touched is None else touched, step=9, count=count, word=word)
 
 
