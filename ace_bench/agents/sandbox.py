@@ -1,4 +1,4 @@
-"""Runs Python that a model wrote, in a process of its own that can reach nothing (Dynamic Cheatsheet; docs/methods.md).
+"""Runs Python that a model wrote, in a confined process of its own (Dynamic Cheatsheet; docs/methods.md).
 
 The code runs only where it is kept from files and network: on a machine that cannot do that it is refused, and the
 model is shown so. Only the standard library is there, so that an outcome does not depend on what is installed.
@@ -50,7 +50,7 @@ class Sandbox:
         """What confined the code that was run last; ``None`` where none was."""
 
     def start(self, say: Callable[[str], None]) -> None:
-        """Say what there is to say of this machine before anything is spent."""
+        """Report how this machine confines code, before the first call."""
         clear_abandoned(_SCRATCH)
         if self.run("") == REFUSED:
             say(f"Code of the generator is not run: this machine cannot confine it. {_HELP}")

@@ -46,7 +46,7 @@ class SingleTurn:
             prompts.require(["executed"])
 
     def start(self, say: Callable[[str], None]) -> None:
-        """Say where code cannot be run that the method allows."""
+        """Start the sandbox if the method allows code, and report how it confines code."""
         if self._generator.code_runs:
             self._sandbox.start(say)
 

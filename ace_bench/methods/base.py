@@ -1,4 +1,4 @@
-"""What methods have in common: a default for everything but how to ask and where to start."""
+"""Base class of methods, with defaults for all hooks but ``generator`` and ``start``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Base LLM (paper, section 4.2): the task's default prompt, no context, nothing learnt."""
+"""Base LLM (paper, section 4.2): the task's default prompt, without context or learning."""
 
 from __future__ import annotations
 

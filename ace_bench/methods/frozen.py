@@ -1,4 +1,4 @@
-"""A saved context as it stands, whatever method made it: nothing is learnt."""
+"""Evaluates a saved context of any method without learning."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FORMS: Mapping[str, GeneratorSpec] = MappingProxyType(
         Playbook.kind: GeneratorSpec(template="generator", reply="json"),
     }
 )
-"""How the method that makes a kind of context puts samples to the model."""
+"""The generator of the method that makes each kind of context."""
 
 _EMPTY: Mapping[str, Context] = MappingProxyType(
     {

@@ -1,4 +1,4 @@
-"""What GEPA and MIPROv2 have in common before DSPy is loaded: where they start, and what they cannot do without."""
+"""What GEPA and MIPROv2 share before DSPy is loaded: the first instruction and the checks."""
 
 from __future__ import annotations
 

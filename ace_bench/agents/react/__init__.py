@@ -1,1 +1,1 @@
-"""ReAct: an agent that acts by code, step by step (paper, section 4.2), with an optional memory of its own episode."""
+"""ReAct: an agent that acts by code, step by step (paper, section 4.2), with an optional memory of the attempt."""

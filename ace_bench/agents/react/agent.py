@@ -21,7 +21,7 @@ from ace_bench.core.task import Session
 from ace_bench.core.types import Attempt, Completion, GeneratorSpec, Message, Sample, Turn
 
 _MOST_IDLE = 3
-"""Replies without code in a row that end an attempt: a model that has lost the form rarely returns to it."""
+"""Consecutive replies without code that end an attempt: such a model rarely recovers."""
 _LEFT_OUT = "(output left out: the conversation grew too long)"
 
 
@@ -29,7 +29,7 @@ class ReAct:
     """Acts by the first code block of each reply (paper, section 4.2; the official AppWorld agent).
 
     ``max_steps`` is the most replies of an attempt (official ACE code 40, AppWorld's own ReAct 50) and
-    ``history_chars`` the length from which the conversation gives up its oldest outputs. ``demonstrations`` are the
+    ``history_chars`` the length above which the oldest outputs are removed. ``demonstrations`` are the
     worked examples before the task: ``default`` (those of the prompt set), a dialogue file, or ``None``. ``memory`` is
     ``execution`` or ``off``, and ``tools`` says how code calls the tools that the memory is about. A method's form
     gives the template; whether it wants JSON does not matter, since this agent's replies are code.
@@ -62,7 +62,7 @@ class ReAct:
     def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str) -> Attempt:
         """Attempt the sample until the session is finished, the steps are used up or the model stops acting.
 
-        None of these is a fault: the world is graded as it stands. Raises ``RolloutFault`` where the backbone or the
+        None of these is a fault: the final state is graded. Raises ``RolloutFault`` where the backbone or the
         environment fails.
         """
 

@@ -18,7 +18,7 @@ NO_TEXT = "(empty reply)"
 
 @dataclass(frozen=True, kw_only=True)
 class AgentReply:
-    """A reply taken apart. ``shown`` is as much of it as the conversation keeps: all up to the end of the code."""
+    """A parsed reply. ``shown`` is the part that the conversation keeps: all up to the end of the code."""
 
     shown: str
     thought: str

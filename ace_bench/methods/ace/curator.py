@@ -31,7 +31,7 @@ _ENTRY = re.compile(r"^\s*(?:\[[^\]]*\]\s*)?\((?P<section>[^)]*)\)\s*(?P<content
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """What the Curator wants of the playbook; ``events`` hold what could not be read."""
+    """The Curator's operations; ``events`` hold the rejected ones."""
 
     operations: tuple[Operation, ...] = ()
     events: tuple[Record, ...] = ()
@@ -50,7 +50,7 @@ class Curator:
     window: int
 
     def propose(self, reflected: SampleReflection, playbook: Playbook, kinds: Sequence[str]) -> Proposal:
-        """Ask for operations of the given kinds, with its tags already counted."""
+        """Ask for operations of the given kinds; the prompt shows the playbook with the Reflector's tags counted."""
         if not reflected.reflections:
             return NO_PROPOSAL
         tagged = apply(
@@ -77,7 +77,7 @@ class Curator:
         return Proposal(operations=operations, events=(*events, *dropped_event(ROLE, dropped)))
 
     def rewrite(self, reflected: SampleReflection, playbook: Playbook) -> Proposal:
-        """Ask for the whole playbook anew and read its entries, one a line: ``(section) text``.
+        """Ask for a whole new playbook and read its entries, one per line: ``(section) text``.
 
         Lines without a section continue the entry before them; text before the first entry goes to ``others``.
         """

@@ -1,4 +1,4 @@
-"""The Reflector with iterative refinement: reflect, tag, let the Generator try again (paper, sections 3 and 4.6)."""
+"""The Reflector with iterative refinement: reflect, tag, make a new rollout (paper, sections 3 and 4.6)."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def fault_event(role: str, fault: Fault) -> Record:
 
 
 def dropped_event(role: str, items: int) -> tuple[Record, ...]:
-    """Say for the journal how much was left out of a role's prompt to fit it; no event where nothing was."""
+    """Return an event with the number of items left out of a role's prompt; none if nothing was left out."""
     return ({"event": "dropped_from_prompt", "role": role, "items": items},) if items else ()
 
 

@@ -28,7 +28,7 @@ class ReflectorReply(msgspec.Struct, frozen=True, kw_only=True):
     bullet_tags: list[BulletTag] = []
 
     def advice(self) -> str:
-        """Return the reflection as the Generator's next try and the Curator read it."""
+        """Return the reflection as text for the next rollout and the Curator."""
         parts = (
             ("Error", self.error_identification),
             ("Cause", self.root_cause_analysis),
@@ -53,7 +53,7 @@ _OPERATION = {
         _operation("TAG", id=_TEXT, tag={"type": "string", "enum": ["helpful", "harmful", "neutral"]}),
     ]
 }
-"""The shape of one operation, for servers that constrain decoding; replies are read with more patience."""
+"""The shape of one operation, for servers that constrain decoding; the parser of replies accepts more."""
 
 
 class CuratorReply(msgspec.Struct, frozen=True, kw_only=True):

@@ -50,7 +50,7 @@ class AceSettings:
     retrieval: Retriever
 
     def __post_init__(self) -> None:
-        """Raise ``SettingError`` for settings that do not go together and a file that is not there."""
+        """Raise ``SettingError`` for settings that contradict each other and for a missing file."""
         if self.harmful_every is not None and self.reflector == "off":
             raise SettingError(
                 f"harmful_every={self.harmful_every} needs a Reflector: set reflector=on, or this to null"

@@ -1,4 +1,4 @@
-"""The curator of a cheatsheet: it writes all of it anew, between tags."""
+"""The curator of a cheatsheet: it writes a whole new cheatsheet between tags."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rewrite(  # noqa: PLR0913 - who asks whom for what
     shown: Shown,
     fields: Callable[[Shown], Mapping[str, Any]],
 ) -> ContextUpdate[Cheatsheet]:
-    """Ask for the whole cheatsheet; where none comes back, whatever the reason, the old one stays: an event says so.
+    """Ask for a whole new cheatsheet; if there is none in the reply, the old one stays and an event says so.
 
     ``fields`` are the prompt's besides the cheatsheet; where a prompt is too long, they show less of ``shown``.
     """

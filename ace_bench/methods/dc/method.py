@@ -30,7 +30,7 @@ class DynamicCheatsheet(BaseMethod[Cheatsheet]):
     """What both modes share. ``code_runs`` is how often an attempt may have code run (official: 4; 0: never).
 
     ``initial`` is a saved cheatsheet to start from. Agents that act in an environment of their own, as on AppWorld,
-    take no notice of ``code_runs``.
+    ignore ``code_runs``.
     """
 
     def __init__(self, *, code_runs: Whole, initial: Text | None):

@@ -1,4 +1,4 @@
-"""GEPA as an optimiser: settings, budget, and what can be known before anything is spent."""
+"""GEPA as an optimiser: settings, budget, and checks before the first call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MIPROv2 as an optimiser: settings, and what can be known before anything is spent."""
+"""MIPROv2 as an optimiser: settings, and checks before the first call."""
 
 from __future__ import annotations
 

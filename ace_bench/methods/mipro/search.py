@@ -21,7 +21,7 @@ _PROPOSED, _BASIC = "proposed_instruction", "basic_instruction"
 
 
 class _Format(ChatFormat):
-    """DSPy's chat format, where an instruction that could not be had is the basic one again: a fault is no end.
+    """DSPy's chat format, which returns the basic instruction if a proposal fails.
 
     MIPROv2 itself goes on without a summary that failed, but not without an instruction.
     """
