@@ -37,7 +37,7 @@ from ace_bench.runners.progress import Observer
 from ace_bench.runners.signals import EXIT_INTERRUPTED, Ending, stop_on_signals
 from ace_bench.runners.stopping import Stop
 from ace_bench.runners.summary import summary_table, summary_text, title
-from ace_bench.store.checksums import spoilt
+from ace_bench.store.checksums import damaged_files
 from ace_bench.store.environment import describe_environment
 from ace_bench.store.folder import RunFolder, pretty
 from ace_bench.store.responses import Responses
@@ -124,7 +124,7 @@ def _finished(folder: Path, console: Console) -> Record | None:
         if metrics is None:
             return None
         read_status(folder)
-        lost = spoilt(folder)
+        lost = damaged_files(folder)
     except FolderDamaged as error:
         console.print(f"{error}. That is done now, from the journal.", **_PLAIN)
         return None
@@ -153,11 +153,11 @@ def _run_in(folder: RunFolder, plan: RunSpec, outside: _Outside, console: Consol
                 check_estimate(plan, folder.calls.ledger.total, console, stop)
             metrics = _work(folder, plan, outside, console, stop)
     except Stopped as error:
-        folder.leave_status("stopped", error.reason)
+        folder.try_set_status("stopped", error.reason)
         raise
     except BaseException as error:
         own = isinstance(error, AceBenchError)
-        folder.leave_status("failed", str(error) if own else redacted(f"{type(error).__name__}: {error}"))
+        folder.try_set_status("failed", str(error) if own else redacted(f"{type(error).__name__}: {error}"))
         raise
     console.print(summary_table(metrics))
     return metrics
@@ -170,7 +170,7 @@ def _ending(folder: RunFolder, plan: RunSpec, console: Console, parent: int | No
                 backbone.interrupt(grace)
 
     def abandon(error: Interrupted) -> None:
-        folder.leave_status("stopped", error.reason)
+        folder.try_set_status("stopped", error.reason)
         _say_stopped(console, error)
         console.print(str(folder.path), **_PLAIN)
 

@@ -1,4 +1,4 @@
-"""Where things are kept that can be made again at any time, shared by all runs of a user."""
+"""Cache folders shared by all runs of a user; their contents can be made again."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def cache_folder(name: str) -> Path:
     return root / "ace-bench" / name
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Put a file into a cache at once, for other runs may read it at any time; raises ``ConfigError``."""
+def write_cached(path: Path, content: bytes) -> None:
+    """Write a file of a cache atomically, since other runs may read it; raises ``ConfigError``."""
     try:
         replace_files({path: content})
     except OSError as error:

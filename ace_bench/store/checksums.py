@@ -1,4 +1,4 @@
-"""``checksums.jsonl``: what the files of a run folder held that are written whole, to tell damage from content."""
+"""``checksums.jsonl``: checksums of files in a run folder that are written as a whole, to detect damage."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class _Line(msgspec.Struct):
 
 
 class Checksums:
-    """A SHA-256 for each version of a file, added before that is written: a kill in between leaves one that fits.
+    """A SHA-256 for each version of a file. It is added before the file is written, so a kill in between is harmless.
 
-    A file without any, as in the folders of versions that kept none, is taken as it is.
+    A file without checksum, as in folders of older versions, is not checked.
     """
 
     def __init__(self, folder: Path, gate: WriteGate):
         path = folder / FILE
-        self._log = AppendLog(path, _parse, gate=gate, meaning="the files they are about are not checked")
+        self._log = AppendLog(path, _parse, gate=gate, meaning="the files they belong to are not checked")
         self._known = {(line.file, line.sha256) for line in self._log.found.entries}
 
     def add(self, contents: Mapping[str, bytes]) -> None:
-        """Keep the checksums of files that are about to be written."""
+        """Add the checksums of files that will be written next."""
         before = len(self._known)
         for name, content in contents.items():
             line = _Line(file=name, sha256=hashlib.sha256(content).hexdigest())
@@ -57,8 +57,8 @@ def read_checked(folder: Path, name: str) -> bytes:
     return content
 
 
-def spoilt(folder: Path) -> tuple[str, ...]:
-    """Return the files of a run folder that are missing or do not fit their checksums."""
+def damaged_files(folder: Path) -> tuple[str, ...]:
+    """Return the files of a run folder that are missing or do not match their checksums."""
     versions: dict[str, set[str]] = {}
     for line in read_lines(folder / FILE, _parse).entries:
         versions.setdefault(line.file, set()).add(line.sha256)

@@ -1,4 +1,4 @@
-"""What a run ran on: versions that may explain a difference between two records."""
+"""The software environment of a run, which may explain a difference between two runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PACKAGES = ("ace-bench", "httpx2", "hydra-core", "jinja2", "msgspec", "numpy", 
 
 
 def describe_environment() -> dict[str, Any]:
-    """Versions of Python, the platform and the packages that shape results; absent packages are left out."""
+    """Return the versions of Python, the platform and the packages that affect results, if installed."""
     versions = {}
     for name in _PACKAGES:
         try:

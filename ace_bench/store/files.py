@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and what a user reads where a disk does not take them."""
+"""Atomic file writes, and the errors that users see when a write fails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from ace_bench.core.errors import FolderUnwritable
 
 DRAFT = ".part"
-"""How the name of a file ends that is not whole yet."""
+"""Suffix of a file that is not complete yet."""
 
 _SYNCS_AT_ONCE = 8
 _NO_ACCESS = "make it writable, or choose another folder with results="
@@ -29,26 +29,26 @@ _FIXES = {
 
 
 class WriteGate:
-    """Shared by all files of a folder: after the first write that fails, none is tried any more."""
+    """Shared by all files of a folder: after the first failed write, no other is attempted."""
 
     def __init__(self) -> None:
         self._reason: str | None = None
         self.on_failure: Callable[[FolderUnwritable], None] = lambda _: None
-        """Is given the first failure, so that others stop who would pay for what cannot be kept."""
+        """Called with the first failure, so that a run stops before it pays for replies that cannot be saved."""
 
     @property
-    def is_shut(self) -> bool:
+    def has_failed(self) -> bool:
         """Whether a write has failed."""
         return self._reason is not None
 
     def check(self) -> None:
-        """Raise ``FolderUnwritable`` where a write has failed before."""
+        """Raise ``FolderUnwritable`` if a write has failed before."""
         if self._reason is not None:
             raise FolderUnwritable(self._reason)
 
     @contextlib.contextmanager
     def writing(self, path: Path) -> Iterator[None]:
-        """Turn an ``OSError`` inside into ``FolderUnwritable``, and let no later write begin."""
+        """Turn an ``OSError`` inside into ``FolderUnwritable``, and block later writes."""
         self.check()
         try:
             yield
@@ -56,7 +56,7 @@ class WriteGate:
             named = error.filename2 or error.filename
             file = path if named is None or str(named).endswith(DRAFT) else named
             fix = _FIXES.get(error.errno or 0, "check its disk")
-            # Several threads may fail at once: all give the first reason.
+            # If several threads fail at once, all report the first reason.
             self._reason = self._reason or f"{file} cannot be written ({error.strerror or error}); {fix}"
             failure = FolderUnwritable(self._reason)
             self.on_failure(failure)
@@ -64,19 +64,19 @@ class WriteGate:
 
 
 def replace_files(contents: Mapping[Path, bytes]) -> None:
-    """Write files so that each is either the old or the new one, also after a power failure; raises ``OSError``.
+    """Replace files atomically, also in case of a power failure; raises ``OSError``.
 
-    On return they are on the disk itself.
+    On return the files are synced to disk.
     """
     drafts: dict[Path, Path] = {}
     try:
         for path, content in contents.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Caches are written by several processes at once: each needs a draft of its own.
+            # Several processes may write a cache at once: each needs its own draft.
             drafts[path] = path.with_name(f"{path.name}.{secrets.token_hex(4)}{DRAFT}")
             with drafts[path].open("xb") as file:
                 file.write(content)
-        with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:  # file systems commit several at the price of one
+        with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:  # file systems commit several files in one go
             list(pool.map(sync, drafts.values()))
         for path, draft in drafts.items():
             draft.replace(path)
@@ -89,13 +89,13 @@ def replace_files(contents: Mapping[Path, bytes]) -> None:
 
 
 def sync_folders(folders: Iterable[Path]) -> None:
-    """Make the names in some folders safe against a power failure; raises ``OSError``."""
+    """Sync the names in some folders to disk; raises ``OSError``."""
     for folder in dict.fromkeys(folders):
         sync(folder)
 
 
 def sync(path: Path) -> None:
-    """Flush a file or folder to the disk itself; raises ``OSError``."""
+    """Sync a file or folder to disk; raises ``OSError``."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""The run folder: where a run keeps everything, and how a later process finds it again."""
+"""The run folder: all files of a run."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _ATTEMPT = re.compile(r"^seed(?P<seed>\d+)(?:-(?P<attempt>\d+))?$")
 
 
 def choose_folder(parent: Path, seed: int, *, resume: bool) -> Path:
-    """Return the folder of a seed under ``parent``: the latest one to continue, or a new one beside it.
+    """Return the folder of a seed under ``parent``: the latest one to continue, or a new one.
 
     Folders are ``seed0``, then ``seed0-2``, ``seed0-3`` ... for repetitions with ``resume=false``. Raises
-    ``StoreError`` where ``parent`` cannot be read.
+    ``StoreError`` if ``parent`` cannot be read.
     """
     try:
         names = os.listdir(parent)
@@ -46,15 +46,15 @@ def choose_folder(parent: Path, seed: int, *, resume: bool) -> Path:
 
 
 class RunFolder:
-    """One run on disk, held by one process at a time.
+    """One run on disk, locked by one process at a time.
 
     Files: ``config.yaml``, ``identity.json``, ``environment.json``, ``status.json``, ``samples.json``, ``prompts/``,
-    ``journal.jsonl``, ``calls.jsonl``, ``contexts/``, ``metrics.json``, ``summary.txt`` and ``checksums.jsonl``. What
-    writes raises ``FolderUnwritable`` where the disk does not take it, and from then on only the status is written.
+    ``journal.jsonl``, ``calls.jsonl``, ``contexts/``, ``metrics.json``, ``summary.txt`` and ``checksums.jsonl``. All
+    methods that write raise ``FolderUnwritable`` if that fails; from then on only the status is written.
     """
 
     def __init__(self, path: Path):
-        """Open or create the folder and take its lock; raises ``StoreError`` where another process holds it."""
+        """Open or create the folder and lock it; raises ``StoreError`` if another process holds the lock."""
         self.path = path
         self.gate = WriteGate()
         self._lock = FileLock(path / ".lock")
@@ -67,22 +67,22 @@ class RunFolder:
                     f"{path} is in use by another process; wait for it or stop it, or pass resume=false for a new one"
                 ) from error
             opened.callback(self._lock.release)
-            for draft in path.rglob(f"*{DRAFT}"):  # of a process that was killed
+            for draft in path.rglob(f"*{DRAFT}"):  # left by a killed process
                 draft.unlink()
             self._checksums = opened.enter_context(contextlib.closing(Checksums(path, self.gate)))
             self.calls = opened.enter_context(contextlib.closing(CallLog(path / CALLS, self.gate)))
             self.journal = Journal(path / "journal.jsonl", self.calls, self.gate)
             opened.enter_context(contextlib.closing(self.journal))
-            self.calls.settle()  # only now: while numbers are missing there, it is known what may rest on them
+            self.calls.settle()  # after the journal, which needs to know the missing lines
             sync(path)
             self._opened = opened.pop_all()
 
     def write_json(self, name: str, value: Record) -> None:
-        """Write a JSON file whole or not at all."""
+        """Write a JSON file atomically."""
         self.write({name: pretty(value)})
 
     def write(self, contents: Mapping[str, str]) -> None:
-        """Write text files, each whole or not at all, and keep their checksums; on return they are on the disk."""
+        """Write text files atomically and add their checksums; on return they are synced to disk."""
         encoded = {name: text.encode() for name, text in contents.items()}
         self._checksums.add({name: content for name, content in encoded.items() if name != STATUS})
         with self.gate.writing(self.path):
@@ -96,24 +96,27 @@ class RunFolder:
             return False
 
     def set_status(self, state: str, reason: str = "") -> None:
-        """Note how the run stands: ``running`` or ``finished``."""
+        """Write the state of the run: ``running`` or ``finished``."""
         self.write({STATUS: _status(state, reason)})
 
-    def leave_status(self, state: str, reason: str) -> None:
-        """Note why the run ends early, ``stopped`` or ``failed``, wherever the disk takes it; never raises."""
+    def try_set_status(self, state: str, reason: str) -> None:
+        """Write why the run ended early, ``stopped`` or ``failed``, if the disk allows it; never raises."""
         path, text = self.path / STATUS, _status(state, reason).encode()
         try:
             replace_files({path: text})
         except OSError:
-            with contextlib.suppress(OSError), path.open("r+b") as file:  # a full disk lets a small file change
+            with (
+                contextlib.suppress(OSError),
+                path.open("r+b") as file,
+            ):  # works on a full disk
                 file.write(text)
                 file.truncate()
 
     def close(self) -> None:
-        """Sync everything and let the folder go; what the disk does not take any more is logged."""
+        """Sync everything and unlock the folder; a failed write is logged."""
         with self._opened:
             try:
-                if not self.gate.is_shut:
+                if not self.gate.has_failed:
                     self.journal.end()
             except FolderUnwritable as error:
                 _log.warning("%s", error)
@@ -129,7 +132,7 @@ def _status(state: str, reason: str) -> str:
 
 
 def _make_folder(path: Path) -> None:
-    """Make a folder whose name is safe against a power failure."""
+    """Make a folder and sync its name to disk."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
     sync_folders(folder.parent for folder in missing)

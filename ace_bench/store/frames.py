@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Frames:
-    """One row a rollout, a context step and a call; nested values are flattened with dots (``grade.score``)."""
+    """One row per rollout, adaptation step and call; nested values are flattened with dots (``grade.score``)."""
 
     rollouts: pd.DataFrame
     steps: pd.DataFrame
@@ -30,17 +30,17 @@ class Frames:
 
 
 def load_frames(folder: str | Path, *, prompts: bool = False) -> Frames:
-    """Load a run folder, running or finished; needs no lock and changes nothing.
+    """Load a run folder, also of an active run; takes no lock and changes nothing.
 
     With ``prompts`` the frame of the calls also has ``messages`` (a list of role and content), ``schema`` and
-    ``settings``: exactly what was sent. In long runs they need much memory; ``read_calls`` goes through them one by
+    ``settings``: exactly what was sent. This needs much memory for long runs; ``read_calls`` yields calls one by
     one. Damaged lines are left out with a warning. Raises ``StoreError``.
     """
     import pandas as pd
 
     root = Path(folder)
     if not (root / "journal.jsonl").exists():
-        raise StoreError(f"{root} is no run folder: it holds no journal.jsonl; give the folder a run printed last")
+        raise StoreError(f"{root} is not a run folder (no journal.jsonl); give the folder that the run printed")
     journal = read_lines(root / "journal.jsonl", parse_journal)
     calls = stored_calls(root)
     for found in (journal, calls):
@@ -50,9 +50,9 @@ def load_frames(folder: str | Path, *, prompts: bool = False) -> Frames:
     flat = {kind: [row for row in rows if row["kind"] == kind] for kind in ("rollout", "step")}
     frame = pd.json_normalize([_row(line) for line in calls.lines], max_level=1)
     if prompts:
-        asked = [_request(call.request) for call in restored(calls.entries)]
+        requests = [_request(call.request) for call in restored(calls.entries)]
         for name in ("messages", "schema", "settings"):
-            frame[name] = pd.Series([request.get(name) for request in asked], dtype=object)
+            frame[name] = pd.Series([request.get(name) for request in requests], dtype=object)
     return Frames(
         rollouts=pd.json_normalize(flat["rollout"], max_level=1),
         steps=pd.json_normalize(flat["step"], max_level=1),

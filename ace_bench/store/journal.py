@@ -1,4 +1,4 @@
-"""The journal of a run: every graded rollout and every context step, in the order they were completed."""
+"""The journal of a run: every graded rollout and every adaptation step, in order of completion."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ace_bench.store.lines import AppendLog
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutRecord:
-    """A rollout with the whole truth about it: what the journal keeps and metrics are computed from.
+    """A rollout with its grade, from which metrics are computed.
 
-    ``restarts`` counts tries that broken environments cost, ``judge_fault`` says why a judge gave no verdict.
+    ``restarts`` counts attempts lost to broken environments; ``judge_fault`` says why a judge gave no verdict.
     """
 
     key: str
@@ -41,9 +41,9 @@ class RolloutRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class StepRecord:
-    """A finished adaptation step: the patch that leads from the context before to the one after it.
+    """A finished adaptation step: the patch that turns the previous context into the next one.
 
-    ``digest`` is that of the context after the step; ``context_tokens`` and ``context_size`` describe it too.
+    ``digest``, ``context_tokens`` and ``context_size`` describe the context after the step.
     ``events`` say what was proposed, applied, rejected, merged and pruned.
     """
 
@@ -59,7 +59,7 @@ class StepRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class CacheRecord:
-    """What a server's prefix cache did in a stretch of a stage, by its own counters, in tokens."""
+    """Use of a server's prefix cache during a part of a stage, from the server's counters, in tokens."""
 
     server: str
     stage: Stage
@@ -69,7 +69,7 @@ class CacheRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerRecord:
-    """Tokens that a server had looked up in its cache before this run's first call: 0 is a cold start."""
+    """Tokens that a server had looked up in its cache before this run's first call; 0 means a cold start."""
 
     server: str
     asked_before: int
@@ -77,7 +77,7 @@ class ServerRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class ClockRecord:
-    """Nothing but the clock that every line has."""
+    """A line with only the clock, which every line has."""
 
 
 _KINDS: Mapping[str, type] = {
@@ -89,8 +89,8 @@ _KINDS: Mapping[str, type] = {
 }
 
 
-class _About(msgspec.Struct):
-    """What every line of the journal says: its kind, and how things stood when it was written."""
+class _LineHeader(msgspec.Struct):
+    """The fields of every line: its kind, and clock and number of calls when it was written."""
 
     kind: str
     process: Annotated[str, msgspec.Meta(pattern="^[0-9]+$")]
@@ -112,7 +112,7 @@ class JournalLine:
 
 def parse_journal(line: bytes) -> JournalLine:
     """Read a line of ``journal.jsonl``; raises ``ValueError``."""
-    about: _About = decoder_of(_About).decode(line)
+    about: _LineHeader = decoder_of(_LineHeader).decode(line)
     if about.kind not in _KINDS:
         raise ValueError(f"unknown kind {about.kind!r}")
     return JournalLine(
@@ -125,34 +125,34 @@ def parse_journal(line: bytes) -> JournalLine:
 
 
 class Journal:
-    """``journal.jsonl``. Wall time is kept across processes: each line says how long its stage has run so far.
+    """``journal.jsonl``. Each line holds how long its stage has run so far, so wall time adds up over processes.
 
-    Each line also says how many calls were recorded when it was written. Where a power failure or damage took calls
-    that a line may rest on, the journal counts only up to that line: what follows is done again, with the calls that
-    are left replayed, and the ledger never lacks a call that a rollout needed.
+    Each line also holds how many calls were recorded when it was written. If calls before a line were lost to a power
+    failure or damage, that line and all later ones are ignored. Their rollouts are repeated, replaying the remaining
+    calls, so the ledger contains every call that a rollout needed.
     """
 
     def __init__(self, path: Path, calls: CallLog, gate: WriteGate | None = None):
-        """Read the journal and put its file in order; raises ``StoreError`` and ``FolderUnwritable``."""
+        """Read the journal and repair its file; raises ``StoreError`` and ``FolderUnwritable``."""
         self._log = AppendLog(
             path,
             parse_journal,
             gate=gate,
-            meaning="what was recorded in lines that are gone is done again from the recorded calls",
+            meaning="rollouts and steps of the lost lines are repeated from the recorded calls",
         )
         self._calls = calls
         self.rollouts: dict[str, RolloutRecord] = {}
         self.steps: list[StepRecord] = []
         self.caches: list[CacheRecord] = []
         self.asked_before: dict[str, int] = {}
-        """Tokens that each server had looked up in its cache before this run's first call: 0 is a cold start."""
+        """Tokens that each server had looked up in its cache before this run's first call; 0 means a cold start."""
         self._walls: dict[tuple[str, Stage], float] = {}
         lines = self._log.found.entries
         gap = min(self._log.found.lost, default=len(lines) + 1)
         kept = {
             place
-            for place, line in enumerate(lines[: _resting(lines, calls)])
-            if self._enter(line, follows_gap=place + 1 >= gap)
+            for place, line in enumerate(lines[: _first_without_calls(lines, calls)])
+            if self._load(line, follows_gap=place + 1 >= gap)
         }
         self._log.settle(kept)
         self._process = str(1 + max((int(p) for p, _ in self._walls), default=0))
@@ -160,14 +160,14 @@ class Journal:
         self._stage_start = 0.0
 
     def begin(self, stage: Stage) -> None:
-        """Start the clock of a stage; the time of earlier stretches of the same stage is kept."""
-        self._close_stretch()
+        """Start the clock of a stage; time already spent in the stage is kept."""
+        self._record_time()
         spent = self._walls.get((self._process, stage), 0.0)
         self._stage, self._stage_start = stage, time.monotonic() - spent
 
     def end(self) -> None:
-        """Stop the clock and write down where it stood."""
-        self._close_stretch()
+        """Stop the clock and record its time."""
+        self._record_time()
         self._stage = None
         self._sync()
 
@@ -182,24 +182,24 @@ class Journal:
         return before + running
 
     def add_rollout(self, record: RolloutRecord) -> None:
-        """Keep a graded rollout."""
+        """Add a graded rollout."""
         self._append({"kind": "rollout", **msgspec.to_builtins(record)})
         self.rollouts[record.key] = record
 
     def add_step(self, record: StepRecord) -> None:
-        """Keep a finished step; on return it is on the disk."""
+        """Add a finished step; on return it is synced to disk."""
         self._append({"kind": "step", **msgspec.to_builtins(record)})
         self._sync()
         self.steps.append(record)
 
     def add_server(self, server: str, asked_before: int) -> None:
-        """Keep how much a server's cache had been used when the run first met it."""
+        """Add how much a server's cache had been used before the run's first call to it."""
         if server not in self.asked_before:
             self._append({"kind": "server", "server": server, "asked_before": asked_before})
             self.asked_before[server] = asked_before
 
     def add_cache(self, server: str, queries: int, hits: int) -> None:
-        """Keep what a server's cache counters say of the current stretch."""
+        """Add the change of a server's cache counters during the current part of a stage."""
         if self._stage is not None:
             record = CacheRecord(server=server, stage=self._stage, queries=queries, hits=hits)
             self._append({"kind": "cache", **msgspec.to_builtins(record)})
@@ -222,19 +222,19 @@ class Journal:
         )
 
     def _sync(self) -> None:
-        self._calls.sync()  # first what the journal's lines rest on
+        self._calls.sync()  # first the calls, which the journal's lines refer to
         self._log.sync()
 
     def _elapsed(self) -> float:
         return time.monotonic() - self._stage_start if self._stage else 0.0
 
-    def _close_stretch(self) -> None:
+    def _record_time(self) -> None:
         if self._stage is not None:
             self._walls[self._process, self._stage] = self._elapsed()
             self._append({"kind": "clock"})
 
-    def _enter(self, line: JournalLine, *, follows_gap: bool) -> bool:
-        """Take a line in; false for a step after a gap: it is taken again, and so is what the gap held of it."""
+    def _load(self, line: JournalLine, *, follows_gap: bool) -> bool:
+        """Load a line; return false for a step after a gap, which must be repeated with the lines lost in the gap."""
         record = line.record
         if isinstance(record, StepRecord) and (follows_gap or record.index != len(self.steps)):
             return False
@@ -251,7 +251,7 @@ class Journal:
         return True
 
 
-def _resting(lines: Sequence[JournalLine], calls: CallLog) -> int:
-    """Return the place of the first line that may rest on a call that is gone."""
+def _first_without_calls(lines: Sequence[JournalLine], calls: CallLog) -> int:
+    """Return the index of the first line written after a call that is lost."""
     gone = min(calls.lost, default=calls.made + 1)
     return next((place for place, line in enumerate(lines) if line.calls_made >= gone), len(lines))

@@ -1,4 +1,4 @@
-"""Sums over calls by stage and role: what adaptation and evaluation cost."""
+"""Sums over calls by stage and role: the cost of adaptation and evaluation."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from ace_bench.core.types import NO_USAGE, Completion, Stage, Usage
 class Account:
     """Sums over some calls.
 
-    ``calls`` are those that were answered. ``seconds`` is model time, ``waited`` time lost to the ``retries``, those of
-    unanswered calls included. ``replayed`` calls came from the response cache: they are in ``calls`` and in no other
-    sum. ``exact_usd`` lets ``usage.usd`` be rounded only once, so that the order of the calls, which threads decide,
-    leaves no trace in it.
+    ``calls`` counts answered calls. ``seconds`` is model time, ``waited`` time lost to ``retries``, including
+    those of unanswered calls. ``replayed`` calls came from the response cache: they count in ``calls`` and in no other
+    sum. ``exact_usd`` makes ``usage.usd`` independent of the order of calls, which depends on threads.
     """
 
     calls: int = 0
@@ -60,7 +59,7 @@ class Ledger:
         self._lock = threading.Lock()
 
     def add(self, stage: Stage, role: str, completion: Completion, *, answered: bool = True) -> None:
-        """Enter one call; of one that was not answered only what it cost."""
+        """Add one call; an unanswered one adds only its cost."""
         entry = Account(
             calls=int(answered),
             replayed=int(completion.replayed),

@@ -1,11 +1,11 @@
-"""Append-only JSON Lines files with a checksum a line: they survive kills, full disks and damage.
+"""Append-only JSON Lines files with a checksum per line, to survive kills, full disks and damage.
 
 A line is a JSON object that ends in its number, counted from 1, and its checksum::
 
     {"id":"...","text":"...","line":17,"crc32":"0a1b2c3d"}
 
-``crc32`` is zlib's over all bytes of the line before ``,"crc32"``. Numbers show lines that are missing, come twice or
-changed places. Files of versions that wrote neither are read as they are, until a run continues them.
+``crc32`` is zlib's over all bytes of the line before ``,"crc32"``. Numbers reveal missing, repeated and
+reordered lines. Files of older versions have neither; they are read unchecked, until a run continues them.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from ace_bench.store.files import WriteGate, replace_files, sync
 T = TypeVar("T")
 
 DAMAGED = ".damaged"
-"""How the name of a file ends that holds lines taken out of another one, byte by byte as they were."""
+"""Suffix of the file with the damaged lines removed from another file, unchanged."""
 
 SEAL = ("line", "crc32")
 """The fields at the end of each line that are not content."""
 
 _SYNC_EVERY_S = 1.0
 _SEALED = re.compile(rb',"line":(\d+),"crc32":"([0-9a-f]{8})"\}$')
-_LONGEST_SEAL, _CHECKSUM = 60, len(b',"crc32":"00000000"}')
+_MAX_SEAL, _CHECKSUM = 60, len(b',"crc32":"00000000"}')
 _SHOWN = 3
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lines(Generic[T]):
-    """What a file holds: ``entries`` in the order of their numbers, and the bytes ``lines`` that they came from.
+    """The contents of a file: ``entries`` in the order of their numbers, and the ``lines`` they were parsed from.
 
-    ``problems`` says in words what is wrong, ``damaged`` are the lines left out for it, ``lost`` the numbers known to
-    be gone. ``whole`` counts the bytes up to the end of the last line: what follows was never finished. ``sealed`` is
+    ``problems`` describes what is wrong, ``damaged`` are the lines left out, ``lost`` the missing numbers. ``whole``
+    counts the bytes up to the end of the last complete line. ``sealed`` is
     false for a file without checksums.
     """
 
@@ -69,17 +69,16 @@ class Lines(Generic[T]):
         return f"{self.path}: {', '.join(self.problems[:_SHOWN])}" + (f" and {more} more" if more > 0 else "")
 
     def check(self) -> Lines[T]:
-        """Return itself; raises ``StoreError`` where anything is wrong: no sum over the lines would be right."""
+        """Return itself; raises ``StoreError`` if anything is wrong, since sums over the lines would be wrong."""
         if self.problems:
             raise StoreError(f"{self.summary}; restore the file, or repeat the run")
         return self
 
 
 def read_lines(path: Path, parse: Callable[[bytes], T]) -> Lines[T]:
-    """Read a file; one that is not there is empty. ``parse`` raises ``ValueError`` for a line of the wrong shape.
+    """Read a file; a missing file is empty. ``parse`` raises ``ValueError`` for a line of the wrong shape.
 
-    What follows the last line end is being written, or never was. Raises ``StoreError`` where the file as a whole
-    cannot be read.
+    An unfinished last line is ignored. Raises ``StoreError`` if the file cannot be read.
     """
     try:
         data = path.read_bytes()
@@ -102,7 +101,7 @@ def read_lines(path: Path, parse: Callable[[bytes], T]) -> Lines[T]:
 
 
 class _Reading(Generic[T]):
-    """Goes through the lines of a file and tells the good ones from the others."""
+    """Parses the lines of a file and collects the damaged ones."""
 
     def __init__(self, lines: list[bytes], parse: Callable[[bytes], T]):
         numbers = [_number(line) for line in lines]
@@ -142,13 +141,13 @@ class _Reading(Generic[T]):
 class AppendLog(Generic[T]):
     """A file of lines that one process writes.
 
-    Each ``append`` is handed to the operating system at once, so that a killed process loses nothing it wrote, and at
-    least every second one of them waits until the disk itself has it. An append that fails is cut back, and none
-    follows it: the file ends in a whole line.
+    Each ``append`` is passed to the operating system at once, so that a killed process loses nothing it wrote. The file
+    is synced to disk by the first append more than a second after the last sync. A failed append is cut off and no
+    other follows, so the file ends in a complete line.
     """
 
     def __init__(self, path: Path, parse: Callable[[bytes], T], *, gate: WriteGate | None = None, meaning: str = ""):
-        """Read ``path``. ``meaning`` completes the warning about lines that cannot be used: what follows from it."""
+        """Read ``path``. ``meaning`` ends the warning about damaged lines with their consequence."""
         self.path = path
         self.found = read_lines(path, parse)
         self.gate = gate or WriteGate()
@@ -167,14 +166,14 @@ class AppendLog(Generic[T]):
         return self._count
 
     def settle(self, keep: Collection[int] | None = None) -> None:
-        """Leave in the file only the entries that can be used, or those of ``keep``, by place; before any ``append``.
+        """Repair the file before any ``append``: keep only valid entries, or those with an index in ``keep``.
 
-        Damaged lines go to a file beside it. Raises ``FolderUnwritable``.
+        Damaged lines are moved to another file. Raises ``FolderUnwritable``.
         """
         found = self.found
         kept = [line for place, line in enumerate(found.lines) if keep is None or place in keep]
         if found.problems:
-            kept_in = f"; what was there is kept in {self.path.name}{DAMAGED}" if found.damaged else ""
+            kept_in = f"; the damaged lines were moved to {self.path.name}{DAMAGED}" if found.damaged else ""
             _log.warning("%s%s; %s", found.summary, kept_in, self._meaning)
         with self.gate.writing(self.path):
             if found.damaged:
@@ -188,11 +187,11 @@ class AppendLog(Generic[T]):
                 self._size = len(data)
             else:
                 self._size = found.whole
-            torn = self.path.stat().st_size - self._size if self.path.exists() else 0
-            if torn:
+            unfinished = self.path.stat().st_size - self._size if self.path.exists() else 0
+            if unfinished:
                 os.truncate(self.path, self._size)
                 _log.warning(
-                    "%s ended in %d bytes of a line that was never finished; they were cut off", self.path, torn
+                    "%s ended in %d bytes of a line that was never finished; they were cut off", self.path, unfinished
                 )
             self._file = self.path.open("ab", buffering=0)
         self._count = len(kept)
@@ -208,7 +207,7 @@ class AppendLog(Generic[T]):
             try:
                 _write(file, line)
             except OSError:
-                with contextlib.suppress(OSError):  # a line without an end is cut off on the next opening
+                with contextlib.suppress(OSError):  # an unfinished line is cut off on the next opening
                     file.truncate(self._size)
                 raise
             self._count += 1
@@ -217,12 +216,12 @@ class AppendLog(Generic[T]):
                 self._sync(file)
 
     def sync(self) -> None:
-        """Flush to the disk itself; raises ``FolderUnwritable``."""
+        """Sync to disk; raises ``FolderUnwritable``."""
         with self._lock, self.gate.writing(self.path):
             self._sync(self._opened())
 
     def close(self) -> None:
-        """Close the file as it is."""
+        """Close the file without syncing."""
         with self._lock:
             if self._file is not None:
                 self._file.close()
@@ -242,19 +241,19 @@ class AppendLog(Generic[T]):
 
 def _write(file: FileIO, line: bytes) -> None:
     written = 0
-    while written < len(line):  # a disk that fills takes a part of a line before it fails
+    while written < len(line):  # a full disk may accept part of a line before it fails
         written += file.write(line[written:])
 
 
 def _sealed(text: bytes, number: int) -> bytes:
-    """Return a JSON object as the line of that number."""
+    """Return a JSON object as a line with number and checksum."""
     head = b'%b,"line":%d' % (text[:-1], number)
     return b'%b,"crc32":"%08x"}\n' % (head, zlib.crc32(head))
 
 
 def _number(line: bytes) -> int | None:
-    """Return the number of a line whose checksum fits, else ``None``."""
-    seal = _SEALED.search(line, max(0, len(line) - _LONGEST_SEAL))
+    """Return the number of a line, ``None`` if its checksum does not match."""
+    seal = _SEALED.search(line, max(0, len(line) - _MAX_SEAL))
     if seal is None or int(seal[2], 16) != zlib.crc32(line[:-_CHECKSUM]):
         return None
     return int(seal[1])
@@ -262,5 +261,5 @@ def _number(line: bytes) -> int | None:
 
 def _text(line: bytes) -> bytes:
     """Return the JSON of a line without number and checksum."""
-    seal = _SEALED.search(line, max(0, len(line) - _LONGEST_SEAL))
+    seal = _SEALED.search(line, max(0, len(line) - _MAX_SEAL))
     return line.strip() if seal is None else line[: seal.start()] + b"}"

@@ -1,4 +1,4 @@
-"""What tokens cost: a price card and its arithmetic (paper, section 4.7 and appendix A.3)."""
+"""The price of tokens (paper, section 4.7 and appendix A.3)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class PriceCard:
     output: NotNegative | None = None
 
     def dollars(self, usage: Usage) -> float | None:
-        """Return the price of a call; ``None`` where a price or a token count that it needs is unknown."""
+        """Return the price of a call; ``None`` if a price or token count is unknown."""
         parts = (self.input_dollars(usage.prompt, usage.cached), _cost(usage.completion, self.output))
         return None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
 
     def input_dollars(self, prompt: int | None, cached: int | None) -> float | None:
-        """Return the price of the input, of which ``cached`` tokens are billed at their own price."""
+        """Return the price of the input; ``cached`` tokens have their own price."""
         if prompt is None or self.input is None:
             return None
         if self.cached_input == self.input:

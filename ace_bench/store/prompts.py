@@ -24,15 +24,15 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Message
 
 _BLOCKS = ("system", "user")
-_BROKEN = (TemplateError, UnicodeDecodeError, OSError, TypeError, ValueError, ArithmeticError, LookupError)
-"""What reading and rendering a template raises that somebody else wrote."""
+_TEMPLATE_ERRORS = (TemplateError, UnicodeDecodeError, OSError, TypeError, ValueError, ArithmeticError, LookupError)
+"""Errors from reading and rendering a template."""
 _COMMON = "common"
 
 
 class PromptSet:
     """The templates of one set of one task: its own folder first, then its prompt group, then ``common``.
 
-    A set may lie in several folders: a package with another task adds that task's templates to the set ``default``.
+    A set may be spread over several folders: a package with another task adds its templates to the set ``default``.
 
     Files whose names begin with ``_`` are parts that other templates include.
     A template has the blocks ``system`` (optional) and ``user``; each becomes one message. Within a block the
@@ -50,7 +50,7 @@ class PromptSet:
             raise ConfigError(f"prompt set {set_of} has neither a folder {task}/ nor {prompt_group}/; check prompts=")
         self._folders = [*own, *common]
         self._loader = FileSystemLoader(self._folders)
-        # Templates may be somebody else's: the sandbox keeps them from running code.
+        # Templates may come from other packages: the sandbox keeps them from running code.
         self._environment = ImmutableSandboxedEnvironment(
             loader=self._loader,
             undefined=StrictUndefined,
@@ -70,39 +70,41 @@ class PromptSet:
                 for block in _BLOCKS
                 if block in template.blocks
             )
-        except _BROKEN as error:
-            raise self._broken(role, error) from error
+        except _TEMPLATE_ERRORS as error:
+            raise self._template_error(role, error) from error
 
     def require(self, roles: Iterable[str]) -> None:
-        """Load templates ahead, so that a missing or broken one fails before anything is spent."""
+        """Load templates early, so that a missing or broken one fails before anything is paid for."""
         for role in roles:
             self._load(role)
 
     def check(self, role: str, fields: Collection[str]) -> None:
-        """Raise ``ConfigError`` where a template, or one that it includes, asks for another field than ``fields``."""
+        """Raise ``ConfigError`` if a template, or one that it includes, uses a field that is not in ``fields``."""
         try:
-            unknown = sorted(self._asked(f"{role}.j2") - set(fields))
-        except _BROKEN as error:
-            raise self._broken(role, error) from error
+            unknown = sorted(self._required_fields(f"{role}.j2") - set(fields))
+        except _TEMPLATE_ERRORS as error:
+            raise self._template_error(role, error) from error
         if unknown:
             raise ConfigError(
                 f"prompt template {role}.j2 in {self._folders[0]} asks for {', '.join(unknown)}, and its fields are "
                 f"{', '.join(sorted(fields)) or 'none'}: correct the template"
             )
 
-    def _asked(self, name: str) -> set[str]:
-        """Return the fields that a template cannot do without, those of what it includes among them."""
+    def _required_fields(self, name: str) -> set[str]:
+        """Return the fields that a template and its includes require."""
         source, *_ = self._loader.get_source(self._environment, name)
         tree = self._environment.parse(source)
         probed = [*tree.find_all(nodes.Test), *tree.find_all(nodes.Filter)]
-        spared = {
+        optional = {
             one.node.name
             for one in probed
             if one.name in ("defined", "undefined", "default", "d") and isinstance(one.node, nodes.Name)
         }
         set_here = {one.name for one in tree.find_all(nodes.Name) if one.ctx == "store"}
-        included = (self._asked(other) for other in meta.find_referenced_templates(tree) if other not in (None, name))
-        return (meta.find_undeclared_variables(tree) | set[str]().union(*included) - set_here) - spared
+        included = (
+            self._required_fields(other) for other in meta.find_referenced_templates(tree) if other not in (None, name)
+        )
+        return (meta.find_undeclared_variables(tree) | set[str]().union(*included) - set_here) - optional
 
     def _load(self, role: str) -> Template:
         try:
@@ -110,16 +112,16 @@ class PromptSet:
         except TemplateNotFound as error:
             places = " or ".join(str(folder) for folder in self._folders)
             raise ConfigError(f"there is no prompt template {role}.j2 in {places}; add it") from error
-        except _BROKEN as error:
-            raise self._broken(role, error) from error
+        except _TEMPLATE_ERRORS as error:
+            raise self._template_error(role, error) from error
         if "user" not in template.blocks:
-            raise self._broken(
+            raise self._template_error(
                 role, "it has no block user: put what is asked between {% block user %} and {% endblock %}"
             )
         self._templates[role] = template
         return template
 
-    def _broken(self, role: str, problem: object) -> ConfigError:
+    def _template_error(self, role: str, problem: object) -> ConfigError:
         if isinstance(problem, UnicodeDecodeError):
             problem = f"it is not UTF-8 (byte {problem.start + 1})"
         line = f", line {problem.lineno}" if isinstance(problem, TemplateSyntaxError) else ""
@@ -135,7 +137,7 @@ class PromptSet:
                     name = f"{folder.name}/{path.name}"
                     found[name] = found.get(name) or path.read_text(encoding="utf-8")
                 except (OSError, UnicodeDecodeError) as error:
-                    raise self._broken(path.stem, error) from error
+                    raise self._template_error(path.stem, error) from error
         return found
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The response cache: replies shared between runs, by everything that decides them (optional)."""
+"""The response cache: replies shared between runs, by model, settings and prompt (optional)."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from ace_bench.core.types import NO_USAGE, Completion, Message, Record
 _log = logging.getLogger(__name__)
 
 _TABLE = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, model TEXT NOT NULL, text TEXT NOT NULL)"
-_CHECKED = "ALTER TABLE replies ADD COLUMN checksum INTEGER"  # caches of earlier versions have none
+_ADD_CHECKSUM = "ALTER TABLE replies ADD COLUMN checksum INTEGER"  # caches of earlier versions have none
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _LOCKED_S = 5.0
-"""How long another program may keep the file locked before a run goes on without the cache."""
-_LOOK_S, _PATIENCE_S = 0.5, 600.0
-"""How often a call that waits for another run's reply looks for a stop, and when it pays for one itself."""
+"""How long another program may keep the file locked before a run continues without the cache."""
+_POLL_S, _MAX_WAIT_S = 0.5, 600.0
+"""How often a call that waits for another run's reply checks for a stop, and how long it waits at most."""
 
 
 class Responses:
-    """A SQLite file in a folder of the user's choosing; several runs may use it at once.
+    """A SQLite file in a folder that the user chooses; several runs may use it at once.
 
-    A reply taken from it costs nothing, so it carries no usage and no latency and is marked ``replayed``. Nothing
-    that happens to the file stops a run: a damaged one is set aside, and where it cannot be used any more the run goes
-    on without it; a warning says so.
+    A cached reply costs nothing, so it has no usage and no latency and is marked ``replayed``. A problem with the file
+    never stops a run: a damaged file is renamed, and if the cache cannot be used the run continues without it. A
+    warning says so.
     """
 
     def __init__(self, folder: Path):
-        """Open or create the cache; raises ``StoreError`` where the folder cannot hold one."""
+        """Open or create the cache; raises ``StoreError`` if the folder cannot be used."""
         self._path = folder / "responses.sqlite"
         self._claims = folder / "under_way"
         self._lock = threading.Lock()
@@ -50,35 +50,35 @@ class Responses:
         except (OSError, sqlite3.Error) as error:
             if not _is(error, _BUSY):
                 raise StoreError(f"response_cache={folder} cannot be used ({error}); choose another folder") from error
-            self._go_without(error)
+            self._disable(error)
 
     @contextmanager
     def claimed(self, key: str, check: Callable[[], None]) -> Iterator[None]:
-        """Be the only one, of all runs and threads, to look for a reply and pay for it where there is none.
+        """Lock a key over all runs and threads, so that only one of them looks it up and pays for a missing reply.
 
-        The claim ends with its process, however that ends. ``check`` is called now and then while others hold it.
+        The lock ends with its process. ``check`` is called from time to time while waiting.
         """
         lock = FileLock(self._claims / key)
-        until = time.monotonic() + _PATIENCE_S
+        until = time.monotonic() + _MAX_WAIT_S
         try:
             while self._connection is not None and not lock.is_locked and time.monotonic() < until:
                 try:
-                    lock.acquire(timeout=_LOOK_S)
+                    lock.acquire(timeout=_POLL_S)
                 except Timeout:
                     check()
         except OSError as error:
             with self._lock:
-                self._go_without(error)
+                self._disable(error)
         try:
             yield
         finally:
             if lock.is_locked:
-                with suppress(OSError):  # whoever waits for it finds that it is gone, and makes another
+                with suppress(OSError):  # waiting processes notice that it is gone and create it again
                     Path(lock.lock_file).unlink()
                 lock.release()
 
     def find(self, key: str) -> Completion | None:
-        """Return the reply of a key, if any run has paid for it."""
+        """Return the reply of a key, ``None`` if there is none."""
         row = self._execute("SELECT model, text, checksum FROM replies WHERE key = ?", (key,))
         if row is None:
             return None
@@ -90,7 +90,7 @@ class Responses:
         return Completion(text=text, usage=NO_USAGE, seconds=0.0, model=model, replayed=True)
 
     def add(self, key: str, completion: Completion) -> None:
-        """Keep a reply; the first one of a key stays."""
+        """Store a reply, unless the key has one."""
         values = (key, completion.model, completion.text, _checksum(completion.model, completion.text))
         self._execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values)
 
@@ -100,7 +100,7 @@ class Responses:
             self._close()
 
     def _execute(self, statement: str, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """Run a statement and return its first row; a second time, with an empty file, where the file is damaged."""
+        """Run a statement and return its first row; if the file is damaged, retry with an empty one."""
         with self._lock:
             for _ in range(2):
                 if self._connection is None:
@@ -110,7 +110,7 @@ class Responses:
                     return row
                 except sqlite3.Error as error:
                     if not _is(error, _DAMAGED) or not self._renewed(error):
-                        self._go_without(error)
+                        self._disable(error)
         return None
 
     def _open(self) -> None:
@@ -126,13 +126,13 @@ class Responses:
 
     def _connected(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, check_same_thread=False, timeout=_LOCKED_S, isolation_level=None)
-        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")  # a checksum tells what is damaged
+        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")  # damaged text fails its checksum
         try:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
             connection.execute(_TABLE)
             if len(connection.execute("PRAGMA table_info(replies)").fetchall()) == 3:
-                connection.execute(_CHECKED)
+                connection.execute(_ADD_CHECKSUM)
         except BaseException:
             connection.close()
             raise
@@ -143,12 +143,12 @@ class Responses:
         try:
             self._set_aside(error)
             self._open()
-        except (OSError, sqlite3.Error):  # a lock that is not to be had is an OSError, too
+        except (OSError, sqlite3.Error):  # a timeout of the lock is an OSError, too
             return False
         return True
 
     def _set_aside(self, error: sqlite3.Error) -> None:
-        """Rename the damaged file, unless another run that saw the damage has done so already."""
+        """Rename the damaged file, unless another run has already done so."""
         with FileLock(self._path.with_suffix(".lock"), timeout=_LOCKED_S):
             if _inode(self._path) != self._file:
                 return
@@ -160,7 +160,7 @@ class Responses:
             "%s is damaged (%s); it was set aside as %s and replies are paid for anew", self._path, error, aside
         )
 
-    def _go_without(self, error: Exception) -> None:
+    def _disable(self, error: Exception) -> None:
         _log.warning("%s cannot be used (%s); this run goes on without the response cache", self._path, error)
         self._close()
 
@@ -186,7 +186,7 @@ def _checksum(model: str, text: str) -> int:
 def response_key(
     identity: Record, messages: Sequence[Message], *, schema: Record | None, seed: int, repetition: int
 ) -> str:
-    """Content address of a reply: model and sampling, prompt, schema, seed, and how often this was asked before."""
+    """Return the key of a reply: a hash of model, sampling, prompt, schema, seed and repetition."""
     return digest_of(
         {
             "identity": identity,

@@ -42,7 +42,7 @@ class _Context(msgspec.Struct):
 
 
 class _About(msgspec.Struct):
-    """What names a run, in ``environment.json`` and ``metrics.json``."""
+    """The fields that describe a run, in ``environment.json`` and ``metrics.json``."""
 
     task: str
     method: str
@@ -101,7 +101,7 @@ class _Settings(msgspec.Struct):
 
 
 def read_metrics(folder: Path) -> dict[str, Any] | None:
-    """Return the metrics of a finished run, ``None`` of another; raises ``StoreError``."""
+    """Return the metrics of a finished run, ``None`` if it has not finished; raises ``StoreError``."""
     try:
         (folder / METRICS).stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -115,17 +115,17 @@ def read_metrics(folder: Path) -> dict[str, Any] | None:
 
 
 def read_about(folder: Path) -> dict[str, Any]:
-    """Return what ``environment.json`` says of a run; raises ``StoreError``."""
+    """Return the description of a run in ``environment.json``; raises ``StoreError``."""
     return read_object(folder, "environment.json", _About)
 
 
 def read_status(folder: Path) -> dict[str, Any]:
-    """Return how a run stands; raises ``StoreError``."""
+    """Return the state of a run; raises ``StoreError``."""
     return read_object(folder, "status.json", _Status)
 
 
 def read_identity(folder: Path) -> dict[str, Any]:
-    """Return what tells a run from others, as ``RunIdentity.dump`` wrote it; raises ``StoreError``."""
+    """Return the identity of a run, as written by ``RunIdentity.dump``; raises ``StoreError``."""
     return read_object(folder, IDENTITY, _Identity)
 
 

@@ -1,4 +1,4 @@
-"""What the samples of a run ask, kept in its folder: with the templates, all that prompts are made again from."""
+"""The samples of a run in its folder, without reference answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _File(msgspec.Struct):
 
 
 def packed(samples: Iterable[Sample]) -> Record:
-    """Return samples as a JSON object in which each text stands once: many samples share a long background."""
+    """Return samples as a JSON object in which each text is stored once, since samples often share long texts."""
     texts: dict[str, int] = {}
     stored = {
         sample.id: {

@@ -123,5 +123,5 @@ def test_frames_hold_a_row_a_rollout_step_and_call(tmp_path):
     assert with_prompts.loc[0, "messages"] == [{"role": "user", "content": "Why?"}]
     assert with_prompts.loc[0, "schema"] == {"type": "object"}
     assert with_prompts.loc[0, "settings"] == {"model": "m"}
-    with pytest.raises(StoreError, match="no run folder"):
+    with pytest.raises(StoreError, match="not a run folder"):
         load_frames(tmp_path / "contexts")

@@ -181,7 +181,7 @@ def test_a_payer_that_was_killed_leaves_its_call_to_the_next(folder):
 
 
 def test_a_stop_ends_the_wait_for_another_runs_reply(folder, monkeypatch):
-    monkeypatch.setattr(responses, "_LOOK_S", 0.05)
+    monkeypatch.setattr(responses, "_POLL_S", 0.05)
 
     def stopped():
         raise Interrupted("interrupted by the user")

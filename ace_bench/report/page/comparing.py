@@ -14,8 +14,8 @@ from ace_bench.report.statistics import Points, compare
 
 
 def comparison(runs: Sequence[RunSummary]) -> Record:
-    """Return scores by run and sample, and for every two runs the paired test, or why there is none."""
-    points = [_points(run) for run in runs]  # in a damaged run, why there are none
+    """Return scores by run and sample, and the paired test of each pair of runs, or why there is none."""
+    points = [_points(run) for run in runs]  # the error for a damaged run
     pairs = [
         {"ours": ours, "base": base, **_pair(points[ours], points[base])}
         for base, ours in combinations(range(len(runs)), 2)
@@ -41,7 +41,7 @@ def _pair(ours: Points | str | None, base: Points | str | None) -> Record:
     assert not isinstance(ours, str)
     assert not isinstance(base, str)
     if ours is None or base is None:
-        return {"problem": "one of the two runs has no scores by sample: it is not finished, or its metric is no mean"}
+        return {"problem": "a run has no scores by sample: it is not finished, or its metric is not a mean"}
     try:
         found = compare([ours], [base])
     except DataError as error:

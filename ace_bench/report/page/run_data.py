@@ -29,7 +29,7 @@ from ace_bench.store.samples import SAMPLES, packed, unpacked
 _FIRST = ("initial.json", "tested.json")
 """Files with the first context: a run without adaptation has only the one that it tested."""
 _NO_SAMPLE = Sample(id="", split="", inputs={})
-"""Contexts look the same to every sample."""
+"""Renders a context without a particular sample."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class _Journal:
 
 @dataclass(frozen=True, kw_only=True)
 class _Contexts:
-    """The first context with its kind, and after how many steps each context first stood, by digest."""
+    """The kind and bullets of the first context, and the number of steps before each context, by digest."""
 
     kind: str
     bullets: Sequence[Record]
@@ -51,9 +51,9 @@ class _Contexts:
 def run_data(run: RunSummary) -> Record:
     """Read a run folder, finished or not; raises ``StoreError``.
 
-    A playbook is given as its first bullets and what each step changed of them, any other context as text. Prompts and
-    those texts are packed (``texts``): ``at`` of a call's prompt is its place among the prompts of its role, ``heads``
-    are the role and the number of lines of each message. ``notes`` say what the folder does not hold.
+    A playbook is given as its first bullets and the changes of each step, any other context as text. Prompts and those
+    texts are in ``texts``: ``at`` of a call's prompt is its index among the prompts of its role, ``heads`` are the role
+    and the number of lines of each message. ``notes`` say what is missing in the folder.
     """
     journal = _journal(run.folder)
     samples = _samples(run.folder)
@@ -88,7 +88,7 @@ def _journal(folder: Path) -> _Journal:
 
 
 def _samples(folder: Path) -> Mapping[str, Sample]:
-    """Return the samples by id; none for folders of versions that did not keep them."""
+    """Return the samples by id; empty for folders of older versions, which have none."""
     try:
         return unpacked(read_object(folder, SAMPLES)) if (folder / SAMPLES).exists() else {}
     except DataError as error:
@@ -103,14 +103,14 @@ def _calls(folder: Path, texts: Texts, notes: list[str]) -> list[Record]:
     unknown = sum(call["prompt"] is None for call in calls)
     if unknown:
         notes.append(
-            f"The prompts of {unknown} of {len(calls)} calls are not shown: they rest on damaged lines, or an older "
-            "version of ace-bench made the run, which kept no prompts."
+            f"The prompts of {unknown} of {len(calls)} calls are not shown: they depend on damaged lines, or the run "
+            "was made by an older version of ace-bench, which stored no prompts."
         )
     return calls
 
 
 def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: list[str]) -> _Contexts:
-    """Go through the contexts of a run and put their texts into ``texts``, but for playbooks."""
+    """Add the contexts of a run to ``texts``, except playbooks."""
     name = next((name for name in _FIRST if (folder / "contexts" / name).exists()), None)
     if name is None or (name != _FIRST[0] and steps):
         notes.append("The folder holds no context yet.")
@@ -129,7 +129,7 @@ def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: li
             if not isinstance(context, Playbook):
                 texts.add("context", [_text(context)])
     except StoreError as error:
-        notes.append(f"The context cannot be followed to the end: {error}.")
+        notes.append(f"The contexts are shown only up to an error: {error}.")
     bullets = first.get("bullets", ()) if kind == Playbook.kind else ()
     return _Contexts(kind=kind, bullets=bullets, places=places)
 

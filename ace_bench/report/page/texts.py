@@ -1,18 +1,18 @@
-"""Texts that mostly repeat the one before them, such as prompts with a growing playbook, packed line by line."""
+"""Texts that mostly repeat the previous one, such as prompts with a growing playbook, stored as line edits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 _BLOCK = 64
-"""Lines that are compared at once."""
+"""Number of lines that are compared at once."""
 
 
 class Texts:
-    """Distinct lines, and chains of texts of which each is told by what it keeps of the one before.
+    """Distinct lines, and chains of texts, each stored as an edit of the previous one.
 
-    An edit is a flat list of whole numbers: ``start, count`` copies lines of the text before, ``-1 - n`` is line
-    number ``n`` of all lines.
+    An edit is a flat list of integers: ``start, count`` copies lines of the previous text, ``-1 - n`` is line number
+    ``n`` of all lines.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ def _edit(before: list[int], after: list[int]) -> list[int]:
     where: dict[int, int] | None = None
     at, expected, size, end = 0, 0, len(before), len(after)
     while at < end:
-        # A line may occur often: where the text runs on as before, its next occurrence is meant.
+        # A line may occur often: prefer the occurrence that continues the previous match.
         runs_on = expected < size and before[expected] == after[at]
         if where is None and not runs_on:
             where = {line: place for place, line in enumerate(before)}
@@ -50,7 +50,7 @@ def _edit(before: list[int], after: list[int]) -> list[int]:
             at, expected = at + 1, expected + 1
             continue
         count = 1
-        # Most texts repeat thousands of lines: they are compared in blocks as long as that goes.
+        # Most texts repeat thousands of lines: compare them in blocks while possible.
         while (
             len(block := after[at + count : at + count + _BLOCK]) == _BLOCK
             and block == (before[start + count : start + count + _BLOCK])

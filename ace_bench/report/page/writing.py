@@ -1,4 +1,4 @@
-"""The page itself: markup, style, script and data in one file, guarded by a content security policy."""
+"""The page: markup, style, script and data in one file, with a content security policy."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ace_bench.report.page.run_data import run_data
 from ace_bench.report.records import Damaged, RunSummary
 
 _SCRIPTS = ("dom", "data", "charts", "lists", "summary", "context", "rollouts", "compare", "main")
-"""In the order in which they need each other."""
+"""In the order of their dependencies."""
 
 
 def report_page(runs: Sequence[RunSummary], damaged: Sequence[Damaged] = ()) -> str:
-    """Return the report of one or several runs as HTML; a run that cannot be read costs one row of its table.
+    """Return the report of one or several runs as HTML; runs that cannot be read are listed with the reason.
 
-    Raises ``StoreError`` where none of them can be read.
+    Raises ``StoreError`` if none can be read.
 
-    Data is deflated and written in base64, so nothing that a model wrote can end its block or reach the parser; the
-    page's script puts it in place as text. The policy lets only this script and this style through, and no request.
+    Data is compressed and base64-encoded, so text from a model can neither end its block nor reach the HTML parser; the
+    script inserts it as text. The policy allows only this script and this style, and no requests.
     """
     style = _asset("page.css")
     script = '"use strict";\n(() => {\n' + "\n".join(_asset(f"{name}.js") for name in _SCRIPTS) + "})();\n"
@@ -41,7 +41,7 @@ def report_page(runs: Sequence[RunSummary], damaged: Sequence[Damaged] = ()) -> 
     parts = {"policy": policy, "title": html.escape(names), "style": style, "data": data, "script": script}
     page = _asset("page.html")
     for name, text in parts.items():
-        before, after = page.split(f"<!-- {name} -->")  # one by one: no part may fill the place of another
+        before, after = page.split(f"<!-- {name} -->")  # one by one: a part must not be inserted into another
         page = before + text + after
     return page
 
@@ -49,7 +49,7 @@ def report_page(runs: Sequence[RunSummary], damaged: Sequence[Damaged] = ()) -> 
 def _read(
     runs: Sequence[RunSummary], damaged: Sequence[Damaged]
 ) -> tuple[list[tuple[RunSummary, Record]], list[Damaged]]:
-    """Return the runs that can be read with their data, and the others."""
+    """Return the readable runs with their data, and the unreadable ones."""
     shown, unreadable = [], [*damaged]
     for run in runs:
         try:
@@ -62,7 +62,7 @@ def _read(
 
 
 def _values(shown: Sequence[tuple[RunSummary, Record]], unreadable: Sequence[Damaged]) -> Mapping[str, Record]:
-    """Return what the page's blocks of data hold, by their ids."""
+    """Return the contents of the page's data blocks by id."""
     several = len(shown) + len(unreadable) > 1
     head = {
         "comparison": comparison([run for run, _ in shown]) if several else None,

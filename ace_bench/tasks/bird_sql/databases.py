@@ -13,7 +13,7 @@ from urllib.parse import quote
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault
 from ace_bench.core.program import command_line
-from ace_bench.store.caching import write_whole
+from ace_bench.store.caching import write_cached
 from ace_bench.tasks.bird_sql.outcomes import Limits
 from ace_bench.tasks.bird_sql.pool import Workers
 from ace_bench.tasks.data import sha256_of
@@ -44,8 +44,8 @@ class Builder:
         path = (folder / f"{name}-{digest_of([_FORM, self._clock, text])[:16]}.sqlite").resolve()
         if not _whole(path):
             database = self._build(script, text)
-            write_whole(path, database)
-            write_whole(_noted(path), hashlib.sha256(database).hexdigest().encode())
+            write_cached(path, database)
+            write_cached(_noted(path), hashlib.sha256(database).hexdigest().encode())
         return path
 
     def _build(self, script: Path, text: str) -> bytes:
@@ -114,7 +114,7 @@ def _checksum(file: Path, folder: Path) -> str:
         if _SHA256.fullmatch(known):
             return known
     checksum = sha256_of(file)
-    write_whole(note, checksum.encode())
+    write_cached(note, checksum.encode())
     return checksum
 
 

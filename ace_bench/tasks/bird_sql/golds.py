@@ -11,7 +11,7 @@ import msgspec
 
 from ace_bench.core.digest import digest_of
 from ace_bench.core.typed import decoder_of
-from ace_bench.store.caching import write_whole
+from ace_bench.store.caching import write_cached
 from ace_bench.tasks.bird_sql.databases import Database
 from ace_bench.tasks.bird_sql.outcomes import ExecutionResult
 from ace_bench.tasks.bird_sql.pool import Workers
@@ -50,7 +50,7 @@ class Golds:
     def _compute(self, path: Path, database: Database, sql: str) -> ExecutionResult:
         outcome = self._workers.run(database.path, sql)
         if outcome.ran:
-            write_whole(path, msgspec.json.encode(outcome))
+            write_cached(path, msgspec.json.encode(outcome))
         else:
             reason = outcome.message or outcome.kind
             _LOG.warning(

@@ -125,7 +125,7 @@ def test_the_slider_shows_what_each_step_changed(ace, opened):
     playwright.expect(page.locator("li.bullet")).to_have_count(0)
     slider.fill("1")
     playwright.expect(page.locator("li.bullet.new")).to_have_count(steps[0]["context_size"])
-    expect_text(page.locator(".told"), steps[0]["samples"][0])
+    expect_text(page.locator(".changes"), steps[0]["samples"][0])
     page.get_by_role("button", name="Step on").click()
     expect_text(page.locator("output"), "step 2 of 16")
     playwright.expect(page.locator("li.bullet")).to_have_count(steps[1]["context_size"])
@@ -136,9 +136,9 @@ def test_the_slider_shows_what_each_step_changed(ace, opened):
 def test_a_bullet_tells_its_life_and_leads_to_the_sample_it_came_from(ace, opened):
     page = opened(ace, view="context")
     first = page.locator("li.bullet").first
-    first.get_by_text("Life of this bullet").click()
+    first.get_by_text("History of this bullet").click()
     (bullet, *_) = json.loads((ace / "contexts" / "final.json").read_text())["bullets"]
-    expect_text(first, f"Born at step {bullet['created'] + 1} from {bullet['sources'][0]}")
+    expect_text(first, f"Added at step {bullet['created'] + 1} from {bullet['sources'][0]}")
     expect_text(first, "ADD")
     expect_text(first, "+1 ")
     first.get_by_role("link", name=bullet["sources"][0]).first.click()
@@ -225,9 +225,9 @@ def test_hostile_text_stays_text(ace, opened, tmp_path):
     page = opened(folder, view="rollouts")
     expect_text(page.locator("article"), "<img src=x onerror")
     go(page, "context", "Playbook")
-    page.get_by_text("Everything that happened in this step").click()
-    page.locator("li.bullet").first.get_by_text("Life of this bullet").click()
-    expect_text(page.locator(".told"), "<img src=x onerror")
+    page.get_by_text("All events of this step").click()
+    page.locator("li.bullet").first.get_by_text("History of this bullet").click()
+    expect_text(page.locator(".changes"), "<img src=x onerror")
     assert page.locator("img").count() == 0
     assert "owned" not in page.title()
 

@@ -35,7 +35,7 @@ class CompareView {
       }), ...this.unreadable.map(({ folder, reason }) => el("tr", {}, el("th", { scope: "row" }, folder), el("td", {}, el("span.tag.mark", {}, "unreadable")), el("td.reason", { colspan: heads.length - 2 }, reason)))]));
   }
 
-  /** The test of run ours against run base, turned round where it was made the other way. */
+  /** The test of run ours against run base, with signs swapped if it was made the other way round. */
   pair() {
     const found = this.pairs.find(({ ours, base }) => (ours === this.ours && base === this.base) || (ours === this.base && base === this.ours));
     if (!found || found.problem || found.ours === this.ours) return found;

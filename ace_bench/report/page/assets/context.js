@@ -1,16 +1,16 @@
-/** The context step by step: a slider, what the step changed, and a playbook's bullets with their lives. */
+/** The context step by step: a slider, what the step changed, and a playbook's bullets with their history. */
 class ContextView {
   constructor(run) {
     this.run = run;
     this.last = run.isPlaybook || run.steps.length ? run.steps.length : 0;
     this.choice = { query: "", section: "", counters: "", changes: false, order: "created" };
-    this.slider = el("input", { type: "range", min: 0, max: this.last, value: this.last, "aria-label": "Step", oninput: calm(() => this.go(+this.slider.value), 15) });
+    this.slider = el("input", { type: "range", min: 0, max: this.last, value: this.last, "aria-label": "Step", oninput: debounced(() => this.go(+this.slider.value), 15) });
     this.where = el("output");
-    this.told = el("div.told");
+    this.changes = el("div.changes");
     this.body = el("div");
     const jump = (by) => () => this.go(this.at + by);
     const steps = el("div.slider", {}, el("button", { type: "button", "aria-label": "Step back", onclick: jump(-1) }, "◀"), this.slider, el("button", { type: "button", "aria-label": "Step on", onclick: jump(1) }, "▶"), this.where);
-    this.root = el("div", {}, this.last > 0 && steps, this.told, run.isPlaybook && this.controls(), this.body);
+    this.root = el("div", {}, this.last > 0 && steps, this.changes, run.isPlaybook && this.controls(), this.body);
     this.list = new LazyList((row) => this.row(row), { empty: "No bullet matches." });
     if (run.isPlaybook) this.body.append(this.list.root);
     this.go(this.last);
@@ -22,7 +22,7 @@ class ContextView {
       this.show();
     };
     const sections = [...new Set([...this.run.initial, ...this.run.steps.flatMap((step) => step.set)].map(({ section }) => section))].sort();
-    this.search = el("input", { type: "search", placeholder: "words or an id", oninput: calm(() => set("query")(this.search.value)) });
+    this.search = el("input", { type: "search", placeholder: "words or an id", oninput: debounced(() => set("query")(this.search.value)) });
     this.count = el("p.note", { role: "status" });
     const only = el("input", { type: "checkbox", onchange: () => set("changes")(only.checked) });
     return el("div.controls", {},
@@ -40,15 +40,15 @@ class ContextView {
     const record = this.run.steps[this.at - 1];
     this.where.textContent = record ? `step ${this.at} of ${this.last}, epoch ${record.epoch + 1}: ${plural(record.context_size, "item")}, ${plural(record.context_tokens, "token")}` : `before the first step`;
     if (!this.last) this.where.textContent = "";
-    this.told.replaceChildren(...(record ? this.tell(record) : []));
+    this.changes.replaceChildren(...(record ? this.describe(record) : []));
     this.show();
   }
 
-  tell({ samples, events }) {
+  describe({ samples, events }) {
     const counts = [...grouped(events, eventName)].map(([name, all]) => `${all.length} ${name}`).join(", ");
     const from = samples.map((sample) => [el("a", { href: link(this.run, "rollouts", { sample }) }, sample), " "]);
     const list = () => el("ul.events", {}, events.map((event) => el("li", {}, this.event(event))));
-    return [el("p", {}, samples.length ? ["Learnt from ", from] : "Made in one piece. ", counts && `— ${counts}.`), events.length ? lazy("Everything that happened in this step", list) : null].filter(Boolean);
+    return [el("p", {}, samples.length ? ["Learnt from ", from] : "Made in one step. ", counts && `— ${counts}.`), events.length ? lazy("All events of this step", list) : null].filter(Boolean);
   }
 
   event(event) {
@@ -83,7 +83,7 @@ class ContextView {
       return { bullet, old, mark: !old ? "new" : old !== bullet ? "changed" : "" };
     });
     const found = [...rows, ...gone].filter(({ bullet, mark }) =>
-      (!changes || mark) && (!section || bullet.section === section) && (!counters || counters === standing(bullet)) &&
+      (!changes || mark) && (!section || bullet.section === section) && (!counters || counters === voteBalance(bullet)) &&
       words.every((word) => bullet.id.toLowerCase().includes(word) || bullet.content.toLowerCase().includes(word)));
     const by = { created: ({ bullet }) => sequence(bullet), changed: ({ bullet }) => -bullet.changed, helpful: ({ bullet }) => -bullet.helpful, harmful: ({ bullet }) => -bullet.harmful }[order];
     found.sort((a, b) => by(a) - by(b) || sequence(a.bullet) - sequence(b.bullet));
@@ -100,17 +100,17 @@ class ContextView {
       el("p.meta", {}, el("code", {}, id), el("span.tag", {}, section), mark && el(`span.tag.${mark}`, {}, mark), vote("helpful", helpful, old && old.helpful), vote("harmful", harmful, old && old.harmful), vote("neutral", neutral, old && old.neutral), el("span.note", {}, plural(tokens, "token"))),
       rewritten && el("p.content", {}, el("del", {}, old.content)),
       el("p.content", {}, mark === "removed" ? el("del", {}, content) : rewritten ? el("ins", {}, content) : content),
-      lazy("Life of this bullet", () => this.life(bullet)));
+      lazy("History of this bullet", () => this.history(bullet)));
   }
 
-  life({ id, created, sources }) {
+  history({ id, created, sources }) {
     const cited = this.run.rollouts.filter((rollout) => rollout.attempt.cited.includes(id));
     const right = cited.filter(({ grade }) => grade.correct).length;
     const links = (names) => names.map((sample) => [el("a", { href: link(this.run, "rollouts", { sample }) }, sample), " "]);
-    const events = this.run.lives.get(id) || [];
-    return el("div.life", {},
-      el("p", {}, created < 0 ? "In the context from the start. " : ["Born at step ", this.step(created + 1), sources.length ? [" from ", links(sources)] : ". "]),
-      el("p", {}, cited.length ? `Used by ${plural(cited.length, "rollout")}, ${right} of them right.` : "No rollout says that it used it."),
+    const events = this.run.bulletEvents.get(id) || [];
+    return el("div.history", {},
+      el("p", {}, created < 0 ? "In the context from the start. " : ["Added at step ", this.step(created + 1), sources.length ? [" from ", links(sources)] : ". "]),
+      el("p", {}, cited.length ? `Used by ${plural(cited.length, "rollout")}, ${right} of them right.` : "No rollout cited it."),
       events.length > 0 && el("ol.events", {}, events.map(({ step, event }) => el("li", {}, "step ", this.step(step), ": ", this.event(event)))));
   }
 
@@ -118,7 +118,7 @@ class ContextView {
     return el("button.link", { type: "button", onclick: () => this.go(number) }, String(number));
   }
 
-  /** A context that is no playbook: its text, with the lines this step took and gave. */
+  /** A context other than a playbook: its text, with the lines that this step added and removed. */
   document() {
     const { texts } = this.run;
     const now = texts.length("context") ? texts.numbers("context", this.at) : [];
@@ -128,10 +128,10 @@ class ContextView {
     const has = new Set(now);
     const lines = now.map((line) => el(had.has(line) ? "span" : "ins", {}, `${texts.lines[line]}\n`));
     const gone = before.filter((line) => !has.has(line)).map((line) => el("del", {}, `${texts.lines[line]}\n`));
-    return this.body.replaceChildren(el("pre.whole", {}, lines), ...(gone.length ? [el("h3", {}, "Lines that this step took away"), el("pre.whole", {}, gone)] : []));
+    return this.body.replaceChildren(el("pre.whole", {}, lines), ...(gone.length ? [el("h3", {}, "Lines that this step removed"), el("pre.whole", {}, gone)] : []));
   }
 
-  /** Open at what a link names. */
+  /** Open what a link names. */
   open({ step, bullet }) {
     if (step !== undefined) this.go(+step);
     if (bullet && this.search) {
@@ -144,7 +144,7 @@ function eventName({ event, type, into }) {
   return into ? "merged" : event === "accepted" ? type : event;
 }
 
-function standing({ helpful, harmful, neutral }) {
+function voteBalance({ helpful, harmful, neutral }) {
   if (!(helpful || harmful || neutral)) return "none";
   return helpful > harmful ? "helpful" : "harmful";
 }

@@ -7,7 +7,7 @@ async function unpack(id) {
 
 const SNAPSHOT = 64;
 
-/** Chains of texts, each told by its edits of the one before (see texts.py). */
+/** Chains of texts, each stored as edits of the one before (see texts.py). */
 class Texts {
   constructor({ lines, chains }) {
     this.lines = lines;
@@ -19,7 +19,7 @@ class Texts {
     return (this.chains[chain] || []).length;
   }
 
-  /** Line numbers of a text; every so often one is kept to start from. */
+  /** Line numbers of a text; every SNAPSHOT-th text is cached. */
   numbers(chain, at) {
     let from = at;
     while (from >= 0 && !this.kept.has(`${chain}/${from}`)) from -= 1;
@@ -92,12 +92,12 @@ class Run {
     return bullets;
   }
 
-  /** What happened to each bullet: the events that name it, with the number of the step they belong to. */
-  get lives() {
-    const lives = new Map();
+  /** The events of each bullet, with the number of their step. */
+  get bulletEvents() {
+    const found = new Map();
     const note = (id, step, event) => {
-      if (!lives.has(id)) lives.set(id, []);
-      lives.get(id).push({ step, event });
+      if (!found.has(id)) found.set(id, []);
+      found.get(id).push({ step, event });
     };
     this.steps.forEach(({ events }, index) => {
       for (const event of events) {
@@ -106,11 +106,11 @@ class Run {
         for (const other of event.merged || []) note(other, index + 1, { ...event, into: event.bullet });
       }
     });
-    Object.defineProperty(this, "lives", { value: lives });
-    return lives;
+    Object.defineProperty(this, "bulletEvents", { value: found });
+    return found;
   }
 
-  /** First tries in the order in which the run learnt from their samples. */
+  /** First rollouts in the order in which the run learnt from their samples. */
   get firstTries() {
     const found = [];
     const tries = this.rollouts.filter((rollout) => rollout.stage === "adapt" && rollout.trial === 0);

@@ -35,7 +35,7 @@ function lazy(summary, make, { open = false, classes = "" } = {}) {
 }
 
 function field(label, control) {
-  control.setAttribute("aria-label", label); // what a label says would hold all options of a select
+  control.setAttribute("aria-label", label); // a label's text would include all options of a select
   return el("label.field", {}, el("span", {}, label), control);
 }
 
@@ -45,8 +45,8 @@ function select(options, chosen, onchange) {
   return node;
 }
 
-/** Call at most once a frame or so: typing in a search field must stay smooth. */
-function calm(act, wait = 80) {
+/** Call only after a pause, so that typing in a search field stays smooth. */
+function debounced(act, wait = 80) {
   let timer = 0;
   return () => {
     clearTimeout(timer);

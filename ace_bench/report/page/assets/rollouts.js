@@ -3,7 +3,7 @@ class RolloutsView {
   constructor(run) {
     this.run = run;
     this.choice = { query: "", outcome: "", stage: "" };
-    this.search = el("input", { type: "search", placeholder: "sample, question, answer", oninput: calm(() => this.set("query", this.search.value)) });
+    this.search = el("input", { type: "search", placeholder: "sample, question, answer", oninput: debounced(() => this.set("query", this.search.value)) });
     this.count = el("p.note", { role: "status" });
     this.outcome = select([["", "all"], ["fault", "faults"], ["wrong", "wrong"], ["right", "right"]], "", (value) => this.set("outcome", value));
     const stages = [["", "all"], ["adapt", "adapt"], ["evaluate", "evaluate"]];
@@ -66,9 +66,9 @@ class RolloutsView {
       el("div.pair", {}, part("Answer", attempt.answer === null ? "(none)" : attempt.answer), part("Reference", grade.gold)),
       el("p", {}, `Score ${+grade.score.toFixed(4)}`, Object.entries(grade.detail).map(([name, value]) => ` · ${name} ${+value.toFixed(4)}`), grade.group && ` · group ${grade.group}`),
       grade.observed && part("Shown by the environment", grade.observed),
-      grade.report && lazy("Report of the graders", () => el("pre.text", {}, grade.report)),
+      grade.report && lazy("Report of the grader", () => el("pre.text", {}, grade.report)),
       attempt.reasoning && !attempt.trajectory.length && lazy("Reasoning", () => el("pre.text", {}, attempt.reasoning), { open: true }),
-      cited.length > 0 && el("p", {}, "Says that it used ", cited),
+      cited.length > 0 && el("p", {}, "Cites ", cited),
       attempt.trajectory.length > 0 && this.trajectory(attempt.trajectory),
       el("h3", {}, "Calls"),
       own.length ? own.map((call) => this.call(call)) : el("p.note", {}, "No call is recorded under this rollout."),
@@ -86,7 +86,7 @@ class RolloutsView {
     const cost = [`${shown(usage.prompt)} in`, `${shown(usage.cached)} cached`, `${shown(usage.completion)} out`, `${seconds.toFixed(2)} s`, retries ? plural(retries, "retry").replace("retrys", "retries") : "", replayed ? "replayed" : ""];
     return el("section.call", {}, el("h4", {}, role, " ", el("span.note", {}, cost.filter(Boolean).join(" · "))),
       fault && el("p.warning", {}, `Could not be used: ${fault.kind}. ${fault.message}`),
-      prompt ? lazy("Prompt", () => this.prompt(call)) : el("p.note", {}, "The prompt is not kept."),
+      prompt ? lazy("Prompt", () => this.prompt(call)) : el("p.note", {}, "The prompt was not stored."),
       lazy("Reply", () => el("pre.text", {}, tidyJson(reply)), { open: false }));
   }
 

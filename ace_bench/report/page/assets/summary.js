@@ -1,4 +1,4 @@
-/** What the run came to: figures, learning curve, cost and cache, faults. */
+/** The result of the run: metrics, learning curve, cost and cache, faults. */
 function summaryView(run) {
   return el("div", {}, tiles(run), run.about.reason && el("p.warning", {}, `${run.about.state}: ${run.about.reason}`), run.notes.map((note) => el("p.warning", {}, note)), el("div.charts", {}, learning(run), sizes(run)), faults(run), costs(run));
 }
@@ -41,7 +41,7 @@ function learning(run) {
   const flat = (value) => (typeof value === "number" && last ? [[0, value], [last, value]] : []);
   return lineChart({
     title: "Learning curve",
-    note: online ? "Score of the predictions so far, in percent." : `First tries while adapting, mean over ${SMOOTH} samples, in percent.`,
+    note: online ? "Running mean score of the predictions, in percent." : `First rollouts during adaptation, mean over ${SMOOTH} samples, in percent.`,
     series: [
       { name: online ? "predictions so far" : "first tries", points },
       { name: "validation", points: (validation || []).map(({ step, score }) => [step, score]), dots: true },
