@@ -1,4 +1,4 @@
-"""Adaptation as a sequence of journaled steps that can be cut anywhere and continued."""
+"""Adaptation as a sequence of journaled steps that can be interrupted anywhere and continued."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def take_step(  # noqa: PLR0913 - all that a step is
     *,
     ready: ContextUpdate[Context] | None = None,
 ) -> Context:
-    """Learn from a batch of samples, or repeat what the journal says of this step.
+    """Learn from a batch of samples, or return the recorded context if the journal holds this step.
 
-    ``ready`` is what ``prepare`` made of the context, where that was done already.
-    A step cut short left its rollouts and calls behind; they are replayed, so nothing is paid for twice. Raises
-    ``CallLost`` where a backbone left a call unanswered: then nothing was learnt, and the step is to be repeated.
+    ``ready`` is the result of ``prepare``, if it was called already. The rollouts and calls of an interrupted step
+    are replayed, so nothing is paid for twice. Raises ``CallLost`` if a backbone left a call unanswered: nothing was
+    learnt, and the caller must repeat the step.
     """
     recorded = _replayed(experiment, context, samples, step)
     if recorded is None:
@@ -45,7 +45,7 @@ def take_step(  # noqa: PLR0913 - all that a step is
 
 
 def fit(experiment: Experiment, context: Context) -> Context:
-    """Optimise in one piece; a fit cut short is repeated over its recorded calls and rollouts."""
+    """Optimise in one step; an interrupted fit is repeated with its recorded calls and rollouts."""
     experiment.progress.begin("adapt", 1)
     step = Step(index=0, total=1, epoch=0)
     recorded = _replayed(experiment, context, (), step)
@@ -66,8 +66,8 @@ def _replayed(experiment: Experiment, context: Context, samples: Sequence[Sample
     after = context.patched(record.patch)
     if record.samples != tuple(sample.id for sample in samples) or after.digest != record.digest:
         raise StoreError(
-            f"step {step.index} in {experiment.folder.path} does not fit this command: the folder was changed, or "
-            "written by another version; start anew with resume=false"
+            f"step {step.index} in {experiment.folder.path} does not match this command: the folder was changed, or "
+            "written by another version; start again with resume=false"
         )
     return after
 
@@ -75,7 +75,7 @@ def _replayed(experiment: Experiment, context: Context, samples: Sequence[Sample
 def _record(
     experiment: Experiment, before: Context, samples: Sequence[Sample], step: Step, update: ContextUpdate[Context]
 ) -> None:
-    if step.index == 0:  # a run that stops has a history, too
+    if step.index == 0:  # now and not at the end, so that a stopped run has it, too
         experiment.folder.write_json("contexts/initial.json", before.dump())
     experiment.folder.journal.add_step(
         StepRecord(

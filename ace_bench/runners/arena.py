@@ -1,4 +1,4 @@
-"""The arena: model and environment as methods see them, counted, recorded and replayed."""
+"""The arena: a method's access to the model and the environment, counted, recorded and replayed."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ R = TypeVar("R")
 GENERATOR = "generator"
 _REVEALED = ("train", "val")
 JUDGE = "judge"
-_TRIES = 2
-"""How often a rollout is started where the environment fails; errors of the agent are not retried."""
+_ATTEMPTS = 2
+"""Attempts allowed when the environment fails; errors of the agent are not retried."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunArena:
     """Implements the ``Arena`` protocol for one stage of one run.
 
-    A rollout is known by stage, scope, sample, context and trial: asked for again, it is the recorded one.
-    ``scope`` sets apart rollouts that must not be shared, such as those of different epochs; ``select`` is the
-    method's: it returns the part of a context that the agent is given for a sample.
+    Stage, scope, sample, context and trial identify a rollout; one that is recorded is replayed. ``scope`` separates
+    rollouts that must not be shared, such as those of different epochs. ``select`` comes from the method and returns
+    the part of a context that the agent gets for a sample.
     """
 
     task: Task
@@ -69,18 +69,18 @@ class RunArena:
         return samples[: self.limits.get(split)]
 
     def reference(self, sample: Sample) -> str:
-        """Return a reference answer without an attempt; only of splits to learn from, and only with labels=gold."""
+        """Return a reference answer without an attempt; only for training and validation, and only with labels=gold."""
         if self.labels is not Labels.GOLD or sample.split not in _REVEALED:
             raise ConfigError(
-                f"the reference answer of {sample.id} is not to be seen with labels={self.labels.value}: only "
-                f"labels=gold shows those of {' and '.join(_REVEALED)}"
+                f"the reference answer of {sample.id} is hidden with labels={self.labels.value}: only labels=gold "
+                f"reveals those of {' and '.join(_REVEALED)}"
             )
         return self.task.forfeit(sample).gold
 
     def rollout(self, sample: Sample, context: Context, *, trial: int = 0, reflection: str = "") -> Rollout:
         """Attempt, grade and record; the method gets what ``labels`` reveals of the grade.
 
-        Raises ``CallLost`` where a backbone left a call unanswered: nothing is recorded then but the other calls.
+        Raises ``CallLost`` if a backbone left a call unanswered: then only the other calls are recorded.
         """
         key = self._key(sample, context, trial)
         record = self._recorded(key)
@@ -91,7 +91,7 @@ class RunArena:
                 self.gateway.replay(key)
                 raise
             self.journal.add_rollout(record)
-        self.progress.saw(record)
+        self.progress.count_rollout(record)
         return Rollout(
             key=key,
             sample=sample,
@@ -104,16 +104,16 @@ class RunArena:
             seconds=record.seconds,
         )
 
-    def known(self, sample: Sample, context: Context) -> bool:
-        """Whether the first try of a sample is recorded already."""
+    def is_recorded(self, sample: Sample, context: Context) -> bool:
+        """Whether the first rollout of a sample is already recorded."""
         return self._recorded(self._key(sample, context, 0)) is not None
 
     def rollouts(self, samples: Sequence[Sample], context: Context) -> Sequence[Rollout]:
-        """First-try rollouts in parallel, in the order of ``samples``."""
+        """First rollouts in parallel, in the order of ``samples``."""
         return self.map(lambda sample: self.rollout(sample, context), samples)
 
     def records(self, rollouts: Iterable[Rollout]) -> list[RolloutRecord]:
-        """Return the graded records behind rollouts: for metrics only, out of reach of methods."""
+        """Return the graded records of rollouts, for metrics only; methods cannot call this."""
         return [self.journal.rollouts[rollout.key] for rollout in rollouts]
 
     def lm(self, role: str, session: str) -> Lm:
@@ -129,7 +129,7 @@ class RunArena:
         return self.backbone(role).context_length
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-        """Apply in parallel; on an exception what has not started is dropped and the exception raised."""
+        """Apply in parallel; on an exception, drop the items that have not started and raise it."""
         todo = list(items)
         if len(todo) <= 1 or self.concurrency == 1:
             return [function(item) for item in todo]
@@ -137,7 +137,7 @@ class RunArena:
             return list(pool.map(function, todo))
 
     def _recorded(self, key: str) -> RolloutRecord | None:
-        """Return the recorded rollout, unless it rests on a call that is to be asked again."""
+        """Return the recorded rollout, unless it needs a call that must be repeated."""
         record = self.journal.rollouts.get(key)
         answers = self.gateway.faults.is_answer
         done = record is not None and answers(record.fault) and answers(record.judge_fault)
@@ -156,7 +156,7 @@ class RunArena:
 
     def _attempt(self, key: str, sample: Sample, context: Context, trial: int, reflection: str) -> RolloutRecord:
         started = time.monotonic()
-        for restarts in range(_TRIES):
+        for restarts in range(_ATTEMPTS):
             if restarts:
                 self.gateway.replay(key)
             lm = self._bind(GENERATOR, key)

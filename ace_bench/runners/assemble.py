@@ -1,8 +1,9 @@
-"""From a resolved configuration to the parts of a run; every mistake is found here, before anything is spent."""
+"""Builds the parts of a run from its configuration and reports every mistake before anything is spent."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -39,7 +40,7 @@ _NAMED = ("task", "method", "backbone", "mode")
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec(Settings):
-    """Everything a run needs, checked; ``about`` opens ``metrics.json``, ``config`` is the resolved YAML.
+    """Everything a run needs, validated; ``about`` opens ``metrics.json``, ``config`` is the resolved YAML.
 
     ``rehearsal`` is the backbone that stands in for the real ones when the cost is estimated.
     """
@@ -60,16 +61,19 @@ class RunSpec(Settings):
 
 
 def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
-    """Build the parts. ``choices`` are Hydra's (task, method, backbone, mode).
+    """Build the parts and check that they fit together; ``config`` stays unchanged.
 
-    Raises ``ConfigError`` or ``DataError`` with the fix.
+    ``choices`` are Hydra's (task, method, backbone, mode). Raises ``ConfigError`` or ``DataError`` with the fix.
     """
+    # Backbones come first: the default embedder and the use of sample data depend on whether they are simulated.
     resolved = _resolved(config)
     settings = read_settings(_top(resolved))
     backbones = _backbones(resolved)
     simulated = any(backbone.simulated for backbone in backbones.values())
+    config = deepcopy(config)
     settle_embedder(config)
     resolved = _resolved(config)
+
     mode: Mode = _build(resolved, "mode")
     method: Method[Any] = _build(resolved, "method")
     mode.check(method)
@@ -79,11 +83,10 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
     if JUDGE in templates and JUDGE not in backbones and not simulated:
         backbones[JUDGE] = build(resolved["default_roles"][JUDGE], f"default_roles.{JUDGE}")
     _check_prices(settings.budget, backbones)
-    for split in mode.reads(method):
-        task.samples(split)
-    prompts = PromptSet(*_prompt_roots(config.prompts), task=task.name, prompt_group=task.prompt_group)
-    prompts.require(chain.from_iterable(templates.values()))
+    _check_data(task, mode.reads(method))
+    prompts = _prompts(config.prompts, task, templates)
     agent: Agent = _build(resolved, "agent", prompts=prompts, generator=method.generator)
+
     identity = RunIdentity(settings=identity_settings(resolved), contents=_contents(task, prompts, backbones))
     about = {
         **_names(choices),
@@ -115,7 +118,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
 
 
 def check_backbones(resolved: Record) -> None:
-    """Check the settings at the top and the backbones; raises ``ConfigError``."""
+    """Check the top-level settings and the backbones; raises ``ConfigError``."""
     settings = read_settings(_top(resolved))
     backbones = _backbones(resolved)
     _check_prices(settings.budget, backbones)
@@ -135,7 +138,7 @@ def _names(choices: Mapping[str, str]) -> dict[str, str]:
 
 
 def place_of(role: str) -> str:
-    """Return where in the configuration the backbone of a role stands."""
+    """Return the configuration key of a role's backbone."""
     return "backbone" if role == GENERATOR else f"roles.{role}"
 
 
@@ -168,7 +171,8 @@ def _folder(config: DictConfig, about: Record, settings: Settings) -> Path:
 def _resolved(config: DictConfig) -> dict[str, Any]:
     """Return the configuration as plain values.
 
-    Raises ``ConfigError`` where one refers to what is not there, or holds a secret, which must not be written down.
+    Raises ``ConfigError`` for an interpolation that cannot be resolved, and for a secret, because the configuration
+    is written to files.
     """
     try:
         resolved = cast(dict[str, Any], OmegaConf.to_container(config, resolve=True, throw_on_missing=True))
@@ -182,13 +186,13 @@ def _resolved(config: DictConfig) -> dict[str, Any]:
 def _build(resolved: Record, group: str, **parts: Any) -> Any:
     if resolved.get(group) is None:
         raise ConfigError(
-            f"{group}=null leaves nothing to run: choose one; `{command_line('run')} --help` lists what there is"
+            f"{group}=null leaves nothing to run: choose one; `{command_line('run')} --help` lists the options"
         )
     return build(resolved[group], group, **parts)
 
 
 def _check_prices(budget: Budget, backbones: Mapping[str, Backbone]) -> None:
-    """Refuse a limit in dollars that nobody could keep to."""
+    """Reject a limit in dollars if a backbone has no prices."""
     if budget.usd is None:
         return
     for role, backbone in backbones.items():
@@ -201,7 +205,7 @@ def _check_prices(budget: Budget, backbones: Mapping[str, Backbone]) -> None:
 
 
 def _templates(method: Method[Any], task: Task) -> Mapping[str, tuple[str, ...]]:
-    """Return the roles that this run asks, and the templates each is asked with."""
+    """Return the roles that this run calls, each with its templates."""
     templates = {GENERATOR: (method.generator.template,), **method.roles}
     if isinstance(task, Judged) and task.judge_template is not None:
         templates[JUDGE] = (task.judge_template,)
@@ -211,11 +215,24 @@ def _templates(method: Method[Any], task: Task) -> Mapping[str, tuple[str, ...]]
 def _check_roles(configured: Iterable[str], known: Iterable[str]) -> None:
     for role in configured:
         if role not in known:
-            raise ConfigError(f"no role {role} is asked in this run; roles are {', '.join(known)}")
+            raise ConfigError(f"this run has no role {role}; roles are {', '.join(known)}")
+
+
+def _check_data(task: Task, splits: Iterable[str]) -> None:
+    """Read the splits once; raises ``DataError`` where one is missing or broken."""
+    for split in splits:
+        task.samples(split)
+
+
+def _prompts(name: str, task: Task, templates: Mapping[str, tuple[str, ...]]) -> PromptSet:
+    """Return the prompt set; raises ``ConfigError`` where it lacks a template."""
+    prompts = PromptSet(*_prompt_roots(name), task=task.name, prompt_group=task.prompt_group)
+    prompts.require(chain.from_iterable(templates.values()))
+    return prompts
 
 
 def _prompt_roots(name: str) -> list[Path]:
-    """Return the folders of a prompt set: ours and those that other packages add to it, or the folder it names."""
+    """Return the folders of a prompt set: this project's and other packages', or the folder that it names."""
     folders = prompt_folders()
     found = [folder / name for folder in folders if (folder / name).is_dir()]
     if not found and Path(name).is_dir():
@@ -227,7 +244,7 @@ def _prompt_roots(name: str) -> list[Path]:
 
 
 def _contents(task: Task, prompts: PromptSet, backbones: Mapping[str, Backbone]) -> Record:
-    """Return what decides a run's result and is not in its settings."""
+    """Return what affects a run's result besides its settings."""
     return {
         "source": task.source,
         "data": dict(task.checksums),

@@ -12,9 +12,8 @@ from ace_bench.store.ledger import Account
 class Budget:
     """Limits over the whole run, earlier processes included; ``None`` is no limit.
 
-    ``calls`` is exact and counts those a backbone answers. ``tokens`` (prompt + completion) and ``usd`` are known
-    only after a call, so a run may pass them by the calls that were under way. ``seconds`` is wall time of
-    adaptation and evaluation.
+    ``calls`` is exact and counts answered calls. ``tokens`` (prompt + completion) and ``usd`` are known only after a
+    call, so a run may exceed them by the calls in flight. ``seconds`` is wall time of adaptation and evaluation.
     """
 
     calls: Count | None = None
@@ -23,7 +22,8 @@ class Budget:
     seconds: Positive | None = None
 
     def exceeded(self, spent: Account, under_way: int, wall: float) -> str | None:
-        """Say which limit forbids one more call, ``None`` if none does. A limit nobody can check forbids too."""
+        """Return the reason why one more call is forbidden, ``None`` if it is allowed. A limit that cannot be checked
+        forbids it."""
         if self.calls is not None and spent.paid + under_way >= self.calls:
             return f"budget.calls={self.calls} is used up"
         if self.seconds is not None and wall >= self.seconds:

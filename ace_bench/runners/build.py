@@ -1,4 +1,4 @@
-"""From a plan and a folder to a experiment: gateway, meter and arena joined up."""
+"""Builds an experiment from a run's specification and folder: gateway, progress counter and arena."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def build_experiment(
     observers: tuple[Observer, ...],
     responses: Responses | None = None,
 ) -> Experiment:
-    """Join the parts of one run; all its calls go through one door into one folder."""
+    """Connect the parts of one run; all its calls pass one gateway and are recorded in one folder."""
     journal, calls = folder.journal, folder.calls
     folder.gate.on_failure = stop.request
     progress = ProgressCounter(spent=lambda: calls.ledger.total, observers=observers)

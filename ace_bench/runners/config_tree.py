@@ -13,7 +13,7 @@ from ace_bench.runners.assemble import RunSpec
 
 
 def show_config(plan: RunSpec, console: Console) -> None:
-    """Print what a run's ``config.yaml`` will hold. Secrets cannot be among it: ``assemble`` refuses them."""
+    """Print the contents of a run's ``config.yaml``. It cannot hold secrets, because ``assemble`` rejects them."""
     settings = msgspec.yaml.decode(plan.config)
     tree = Tree(f"configuration of {plan.folder}", guide_style="dim")
     single = {name: value for name, value in settings.items() if not isinstance(value, Mapping)}

@@ -34,7 +34,7 @@ class Evaluate:
         return {Stage.ADAPT: self.split, Stage.EVALUATE: self.split}
 
     def check(self, method: Method[Any]) -> None:
-        """Raise ``ConfigError`` where the file is not named or not there."""
+        """Raise ``ConfigError`` where the file is not named or does not exist."""
         if self.context is None:
             raise ConfigError(
                 f"mode=evaluate needs a context for {type(method).__name__}: pass mode.context=<file>, for instance "
@@ -48,7 +48,7 @@ class Evaluate:
             )
 
     def begin(self, experiment: Experiment) -> Context:
-        """Return the context to compare with, after a look at the file."""
+        """Check the file and return the context to compare with."""
         start: Context = experiment.method.baseline(experiment.arena)
         self._load(experiment, start)
         return start
@@ -63,7 +63,7 @@ class Evaluate:
         return RunOutcome(split=self.split, context=context, after=after, before=before)
 
     def _load(self, experiment: Experiment, start: Context) -> Context:
-        assert self.context is not None  # check() saw to it
+        assert self.context is not None  # guaranteed by check()
         context = load_context(
             Path(self.context),
             type(start),

@@ -1,4 +1,4 @@
-"""What a mode works with, and what it brings back."""
+"""The input and the outcome of a mode."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Experiment:
 
     @contextmanager
     def clock(self, stage: Stage) -> Iterator[RunArena]:
-        """Time a stretch of a stage, and note what the servers' prefix caches did in it; yields the stage's arena."""
+        """Record the time and the prefix-cache counters of a stage; yields the stage's arena."""
         journal = self.folder.journal
         journal.begin(stage)
         before = self._counters()
@@ -54,13 +54,13 @@ class Experiment:
 
     @property
     def adapts(self) -> bool:
-        """Whether the method has anything to learn."""
+        """Whether the method changes its context."""
         return self.method.adaptation != "none"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOutcome:
-    """What a mode found out: the context it stands for, and graded rollouts by split."""
+    """The outcome of a mode: the tested context, and graded rollouts by split."""
 
     split: str
     context: Context
@@ -74,7 +74,7 @@ class Mode(Protocol):
     """Offline, online or evaluate."""
 
     def reads(self, method: Method[Any]) -> tuple[str, ...]:
-        """All splits a run of the method may read: they are checked before anything is spent."""
+        """All splits that a run of the method may read; they are checked before anything is spent."""
         ...
 
     @property
@@ -87,7 +87,7 @@ class Mode(Protocol):
         ...
 
     def begin(self, experiment: Experiment) -> Context:
-        """Return the context that the method starts from, without any call.
+        """Return the method's initial context, without any call.
 
         Raises ``ConfigError`` or ``DataError`` where a file to start from cannot be used, or the method cannot work
         with the samples and labels.
@@ -102,14 +102,14 @@ class Mode(Protocol):
 def evaluate(experiment: Experiment, samples: Sequence[Sample], context: Context, phase: str) -> list[RolloutRecord]:
     """Roll out every sample once under a context, in parallel; records in the order of ``samples``.
 
-    Rollouts of the same context on the same sample are shared with earlier evaluations of the run. Samples that the
-    backbone left unanswered are asked again after all others, until they are answered or the run stops.
+    Rollouts of the same context on the same sample are shared with earlier evaluations of the run. Unanswered samples
+    are repeated after all others, until they are answered or the run stops.
     """
     experiment.progress.begin(phase, len(samples))
     with experiment.clock(Stage.EVALUATE) as arena:
 
         def one(sample: Sample) -> RolloutRecord | None:
-            replayed = arena.known(sample, context)
+            replayed = arena.is_recorded(sample, context)
             try:
                 (record,) = arena.records([arena.rollout(sample, context)])
             except CallLost:

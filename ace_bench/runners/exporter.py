@@ -22,7 +22,7 @@ class Exporter:
             raise ConfigError(f"metrics_port={port} cannot be served ({error}); choose another port") from error
 
     def update(self, progress: Progress) -> None:
-        """Take a snapshot; unknown figures are left at not-a-number."""
+        """Take a snapshot; unknown figures are NaN."""
         usage = progress.spent.usage
         values = {
             "done": progress.done,

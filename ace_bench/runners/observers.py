@@ -1,4 +1,4 @@
-"""Watching a run: the console's progress display, plain lines where there is no terminal, and trackers."""
+"""Observers of a run: the terminal's progress display, plain log lines, and trackers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Tracker(Observer, Protocol):
     """An observer that also gets the final metrics, such as Weights & Biases. It returns at once and never raises."""
 
     def begin(self, folder: Path, about: Record, config: str) -> None:
-        """Take what is known of a run before it starts or goes on: its folder, what it is, its resolved YAML."""
+        """Take a run's folder, description and resolved YAML before it starts or continues."""
         ...
 
     def finish(self, metrics: Record) -> None:
@@ -84,7 +84,7 @@ class PlainDisplay:
 
 
 class Watching:
-    """Context manager that closes a display whatever happens."""
+    """Context manager that always closes a display."""
 
     def __init__(self, console: Console):
         self.display: Observer = TerminalDisplay(console) if console.is_terminal else PlainDisplay(console)
@@ -99,7 +99,7 @@ class Watching:
 
 
 def describe(progress: Progress) -> str:
-    """Say a snapshot in one line; what is unknown is n/a."""
+    """Describe a snapshot in one line; unknown figures are n/a."""
     spent = progress.spent
     prompt, completion = spent.usage.prompt, spent.usage.completion
     tokens = None if prompt is None or completion is None else prompt + completion
@@ -121,7 +121,7 @@ def describe(progress: Progress) -> str:
 
 
 def compact(number: float) -> str:
-    """Write a count in three digits or so: 950, 12.3k, 4.5M."""
+    """Format a count in about three digits: 950, 12.3k, 4.5M."""
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= limit:
             return f"{number / limit:.1f}{unit}"
@@ -129,7 +129,7 @@ def compact(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a duration: 42s, 3m05s, 2h10m."""
+    """Format a duration: 42s, 3m05s, 2h10m."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

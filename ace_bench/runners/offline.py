@@ -27,8 +27,8 @@ _Planned = tuple[Step, Sequence[Sample]]
 class Offline:
     """``epochs`` passes over the training samples in seeded order, ``batch_size`` samples a step.
 
-    ``select`` says which context is tested: the ``final`` one (the paper names no selection), or the ``best`` on
-    the validation split, looked at every ``eval_every`` steps and after each epoch (the official code's rule).
+    ``select`` is the context to test: the ``final`` one (the paper names no selection), or the ``best`` on the
+    validation split, which is evaluated every ``eval_every`` steps and after each epoch (the official code's rule).
     ``before`` also tests the context before adaptation.
     """
 
@@ -40,7 +40,7 @@ class Offline:
     before: bool
 
     def reads(self, method: Method[Any]) -> tuple[str, ...]:
-        """All splits a run may read; optimisers choose by the validation split themselves."""
+        """All splits that a run may read; optimisers use the validation split themselves."""
         validates = self.select == "best" or method.adaptation == "fit"
         return (TRAIN, VALIDATION, TEST) if validates else (TRAIN, TEST)
 
@@ -50,10 +50,10 @@ class Offline:
         return {Stage.ADAPT: TRAIN, Stage.EVALUATE: TEST}
 
     def check(self, method: Method[Any]) -> None:
-        """Every method has an offline mode; one that does not learn is just evaluated."""
+        """Accept every method; one that does not learn is only evaluated."""
 
     def begin(self, experiment: Experiment) -> Context:
-        """Return the context before adaptation, after the method's look at its samples and labels."""
+        """Return the context before adaptation; the method checks its samples and labels."""
         experiment.method.check(experiment.arena)
         start: Context = experiment.method.start(experiment.arena)
         return start
@@ -69,7 +69,7 @@ class Offline:
         contexts = {"initial": start, "final": final}
         chosen = final
         if validation:
-            chosen = max(validation, key=lambda seen: (seen.score, -seen.step)).context
+            chosen = max(validation, key=lambda one: (one.score, -one.step)).context
             contexts["best"] = chosen
         after = evaluate(experiment, test, chosen, "evaluate test, after")
         return RunOutcome(
@@ -78,24 +78,24 @@ class Offline:
             after=after,
             before=before,
             contexts=contexts,
-            validation=[seen.record() for seen in validation],
+            validation=[one.record() for one in validation],
         )
 
-    def _adapt(self, experiment: Experiment, context: Context) -> tuple[Context, list[_Seen]]:
+    def _adapt(self, experiment: Experiment, context: Context) -> tuple[Context, list[_Validation]]:
         if experiment.method.adaptation == "fit":
             return fit(experiment, context), []
         plan = self._plan(experiment.arena.samples(TRAIN), experiment.seed)
-        seen: list[_Seen] = []
-        for stretch in self._stretches(plan):
-            experiment.progress.begin("adapt", len(plan), done=stretch[0][0].index)
+        validations: list[_Validation] = []
+        for segment in self._segments(plan):
+            experiment.progress.begin("adapt", len(plan), done=segment[0][0].index)
             with experiment.clock(Stage.ADAPT) as arena:
-                for step, samples in stretch:
+                for step, samples in segment:
                     epoch = arena.at(Stage.ADAPT, f"epoch{step.epoch}")
                     take = partial(take_step, experiment, epoch, context, samples, step)
                     context = until_answered(take, arena.gateway.replay_all)
             if self.select == "best":
-                seen.append(self._look(experiment, context, stretch[-1][0]))
-        return context, seen
+                validations.append(self._validate(experiment, context, segment[-1][0]))
+        return context, validations
 
     def _plan(self, samples: Sequence[Sample], seed: int) -> list[_Planned]:
         batches = []
@@ -108,8 +108,8 @@ class Offline:
             (Step(index=index, total=len(batches), epoch=epoch), batch) for index, (epoch, batch) in enumerate(batches)
         ]
 
-    def _stretches(self, plan: Sequence[_Planned]) -> list[Sequence[_Planned]]:
-        """Cut the plan where the validation split is looked at; in one piece where it never is."""
+    def _segments(self, plan: Sequence[_Planned]) -> list[Sequence[_Planned]]:
+        """Split the plan where the validation split is evaluated; one piece if it never is."""
         if self.select == "final":
             return [plan]
         done = [step.index + 1 for step, _ in plan]
@@ -118,17 +118,17 @@ class Offline:
         ]
         return [plan[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
-    def _look(self, experiment: Experiment, context: Context, step: Step) -> _Seen:
+    def _validate(self, experiment: Experiment, context: Context, step: Step) -> _Validation:
         records = evaluate(
             experiment, experiment.arena.samples(VALIDATION), context, f"validate after step {step.index + 1}"
         )
         task = experiment.arena.task
         score = task.score([record.grade for record in records])[task.headline]
-        return _Seen(step=step.index + 1, score=score, context=context)
+        return _Validation(step=step.index + 1, score=score, context=context)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Seen:
+class _Validation:
     step: int
     score: float
     context: Context

@@ -26,9 +26,9 @@ TEST = "test"
 class Online:
     """One pass over the test split in seeded order, the same for all methods.
 
-    ``window`` samples are predicted under the context so far before any of them is learnt from: 1 is the paper's
-    text, 15 the official script. A sample whose context has changed since its prediction is rolled out anew for
-    learning, as in the official code; only the prediction is scored.
+    ``window`` samples are predicted under the current context before any of them is learnt from: 1 is the paper's text,
+    15 the official script. A sample whose context has changed since its prediction is rolled out again for learning, as
+    in the official code; only the prediction is scored.
     """
 
     epochs: Count
@@ -50,7 +50,7 @@ class Online:
         return {Stage.ADAPT: TEST, Stage.EVALUATE: TEST}
 
     def check(self, method: Method[Any]) -> None:
-        """Refuse offline optimisers."""
+        """Reject offline optimisers."""
         if method.adaptation == "fit":
             raise ConfigError(f"{type(method).__name__} optimises on a training split; use mode=offline")
 
@@ -81,7 +81,7 @@ class Online:
     def _predict_and_learn(
         self, experiment: Experiment, arena: RunArena, context: Context, order: Sequence[Sample], index: int
     ) -> tuple[Context, Sequence[RolloutRecord]]:
-        """Learn from one sample, after predicting its window where it is the first of one; return the predictions."""
+        """Learn from one sample; the first sample of a window predicts the window before. Return the predictions."""
         step = Step(index=index, total=len(order), epoch=0)
         ready, records = ContextUpdate(context=context), list[RolloutRecord]()
         if index % self.window == 0:

@@ -1,4 +1,4 @@
-"""One sentence where Hydra refuses an override: what the user most likely meant."""
+"""Replaces Hydra's errors about overrides by one sentence with the likely fix."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from ace_bench.core.resources import options
 
 _FAILED, _MISTAKE = 1, 2
 _FEW = 12
-"""Most names that a message lists."""
+"""The maximum number of names that a message lists."""
 _TAKING = ("--config-name", "-cn", "--config-path", "-cp", "--package", "-p")
 """Options of Hydra that take the next argument."""
 _MERGING = "Error merging override "
 _FULL_ERROR = "HYDRA_FULL_ERROR"
 _LAUNCHERS = {"joblib": "joblib", "ray": "ray", "slurm": "submitit"}
-"""The package that each launcher comes with."""
+"""The package that each launcher needs."""
 _RESULT = re.compile(r"\+?(?:experiment=)?(table|figure)[_=]0*(\w+)")
 
 
 @contextmanager
 def explain_overrides(folders: Sequence[Path], arguments: Sequence[str]) -> Iterator[None]:
-    """Replace Hydra's errors by one sentence with the closest key or option, and refuse arguments that hold a secret.
+    """Replace Hydra's errors by one sentence with the closest key or option, and reject arguments that hold a secret.
 
-    ``folders`` hold the config groups. ``table=2`` and the like, which take several runs, are answered with the command
-    that makes them.
+    ``folders`` hold the config groups. For ``table=2`` and the like, which need several runs, the message names the
+    command that makes them.
     """
     if any("=" in argument for argument in arguments):
         _refuse_secrets(arguments)
     results = list(filter(None, map(_RESULT.fullmatch, arguments)))
     if results:
-        asked = f"{results[0][1]}={results[0][2]}"
+        requested = f"{results[0][1]}={results[0][2]}"
         sys.stderr.write(
             f"error: `{command_line('run')}` makes one run; all runs of a result of the paper, and its table or "
-            f"figure, are made by `{command_line('reproduce')} {asked}`.\n"
+            f"figure, are made by `{command_line('reproduce')} {requested}`.\n"
         )
         sys.exit(_MISTAKE)
     own = os.environ.get(_FULL_ERROR)
@@ -52,13 +52,13 @@ def explain_overrides(folders: Sequence[Path], arguments: Sequence[str]) -> Iter
     try:
         yield
     except (HydraException, OmegaConfBaseException, ValueError) as error:
-        if type(error) is CompactHydraException:  # of a sweep: its runs have said what is wrong
+        if type(error) is CompactHydraException:  # of a sweep: its runs have already printed their errors
             sys.stderr.write(f"{error}\n")
             sys.exit(_FAILED)
         found = suggestions(folders, arguments)
         if own is not None or (isinstance(error, ValueError) and not found):  # Hydra's for task=null, or anybody's
             raise
-        sys.stderr.write(f"error: {found[0] if found else _in_one_line(error)}\n")
+        sys.stderr.write(f"error: {found[0] if found else _short_message(error)}\n")
         sys.exit(_MISTAKE)
     finally:
         if own is None:
@@ -66,8 +66,8 @@ def explain_overrides(folders: Sequence[Path], arguments: Sequence[str]) -> Iter
 
 
 def _refuse_secrets(arguments: Sequence[str]) -> None:
-    """Refuse arguments that hold a secret: Hydra keeps those of a sweep in a file."""
-    from ace_bench.core.errors import ConfigError  # these take a tenth of a second, and --help needs none of it
+    """Reject arguments that hold a secret, because Hydra writes those of a sweep to a file."""
+    from ace_bench.core.errors import ConfigError  # slow to import (0.1 s), and --help does not need them
     from ace_bench.core.secrets import refuse_secret_arguments
 
     try:
@@ -77,8 +77,8 @@ def _refuse_secrets(arguments: Sequence[str]) -> None:
         sys.exit(_MISTAKE)
 
 
-def _in_one_line(error: Exception) -> str:
-    """Say what Hydra says of an override that names a known key."""
+def _short_message(error: Exception) -> str:
+    """Shorten Hydra's message about an override of a known key."""
     message = " ".join(str(error).split())
     if isinstance(error, OverrideParseException):
         return (
@@ -91,14 +91,14 @@ def _in_one_line(error: Exception) -> str:
         override = message.removeprefix(_MERGING)
         return f"{override} must be a group of settings: write {override.partition('=')[0]}.NAME=VALUE"
     if "is already at" in message:
-        return f"{quoted} is there already: write {quoted}=... without the +"
-    return f"{message.partition(' To append')[0].rstrip('.')}; `{command_line('run')} --help` lists what there is"
+        return f"{quoted} exists already: write {quoted}=... without the +"
+    return f"{message.partition(' To append')[0].rstrip('.')}; `{command_line('run')} --help` lists the options"
 
 
 def suggestions(folders: Sequence[Path], arguments: Sequence[str]) -> list[str]:
     """Return one line for each override that names no known group option or key, or one that is not installed.
 
-    Wrong options come first: the keys that there are depend on them.
+    Wrong options come first, because the valid keys depend on them.
     """
     names = {
         group.relative_to(folder).as_posix() for folder in folders for group in folder.rglob("*") if group.is_dir()
@@ -137,12 +137,12 @@ def _closest(word: str, known: Sequence[str]) -> str:
     if matches and word != "null":
         return f"did you mean {matches[0]}?"
     return (
-        f"there are {', '.join(known)}" if len(known) <= _FEW else f"`{command_line('run')} --help` lists what there is"
+        f"there are {', '.join(known)}" if len(known) <= _FEW else f"`{command_line('run')} --help` lists the options"
     )
 
 
 def _places(top: DictConfig) -> list[str]:
-    """Return where a second option of a group may go: the roles."""
+    """Return the places for a second option of a group: the roles."""
     keys = (str(key) for entry in top.defaults if isinstance(entry, DictConfig) for key in entry)
     return [key.partition("@")[2] for key in keys if "@" in key]
 
@@ -159,7 +159,7 @@ def _keys(top: DictConfig, groups: Mapping[str, Mapping[str, Path]], chosen: Map
 
 
 def _option_keys(group: Mapping[str, Path], option: str) -> list[str]:
-    """Keys of an option and of the options beside it that it builds on."""
+    """Return the keys of an option and of the options of its group that it inherits from."""
     if option not in group:
         return []
     node = OmegaConf.load(group[option])

@@ -31,7 +31,7 @@ _HYDRA = "hydra"
 
 
 class Composer:
-    """Composes configurations with one set of parsed files, and without Hydra's own settings.
+    """Composes configurations from files that are parsed once, without Hydra's own settings.
 
     ``hydra.compose`` parses all files again for every configuration, which takes five times as long for the paper's
     80 plans. Each configuration is composed once; do not change what is returned.
@@ -40,7 +40,7 @@ class Composer:
     def __init__(self, folders: Sequence[Path]) -> None:
         """``folders`` are searched in order; the first one holds ``config.yaml``."""
         version.setbase("1.3")
-        Plugins.instance()  # registers what reads ``file://``
+        Plugins.instance()  # registers the reader of ``file://``
         path = ConfigSearchPathImpl()
         for folder in folders:
             path.append("ace_bench", f"file://{folder.resolve()}")
@@ -63,7 +63,7 @@ class Composer:
             self._loader._apply_overrides_to_config(settings, config)
             settle_embedder(config)
             return cast(dict[str, Any], OmegaConf.to_container(config, resolve=True))
-        except (HydraException, OmegaConfBaseException, ValueError) as error:  # Hydra refuses task=null by the last
+        except (HydraException, OmegaConfBaseException, ValueError) as error:  # ValueError: Hydra's for task=null
             raise ConfigError(f"{' '.join(overrides)} cannot be composed: {error}") from error
 
     def _is_choice(self, override: Override) -> bool:
@@ -108,7 +108,7 @@ def _is_hydras(choice: GroupDefault) -> bool:
 
 
 def settle_embedder(config: DictConfig) -> None:
-    """Put the embedder's name where ``embedder=auto`` stands; raises ``ConfigError``."""
+    """Replace ``embedder=auto`` by the embedder's name; raises ``ConfigError``."""
     if config.get("embedder") == "auto":
         roles = config.get("roles")
         nodes = [config.get("backbone"), *(roles.values() if isinstance(roles, DictConfig) else ())]
@@ -117,11 +117,11 @@ def settle_embedder(config: DictConfig) -> None:
 
 
 def _is_simulated(backbone: DictConfig) -> bool:
-    """Whether a backbone is no language model: by its setting, or by its class."""
+    """Whether a backbone is simulated, by its setting or its class."""
     if "simulated" in backbone:
         return bool(backbone.simulated)
     if "_target_" not in backbone:
-        return False  # building it says what is missing
+        return False  # building it raises the error
     try:
         return bool(getattr(get_class(backbone._target_), "simulated", False))
     except Exception as error:

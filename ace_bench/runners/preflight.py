@@ -1,4 +1,4 @@
-"""Before the first call that counts: servers and environments made ready, backbones probed, the cost estimated."""
+"""Steps before the first counted call: start servers and environments, probe backbones, estimate the cost."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from ace_bench.store.ledger import Account
 
 
 def check_beginning(plan: RunSpec) -> None:
-    """Let the run begin in a folder of its own that goes away: contexts are read, and templates against a sample.
+    """Begin the run in a temporary folder, to check its contexts, and its templates with a sample.
 
-    Nothing is sent and nothing started. Raises ``ConfigError`` or ``DataError``.
+    Nothing is sent or started. Raises ``ConfigError`` or ``DataError``.
     """
     with tempfile.TemporaryDirectory() as scratch:
         folder = RunFolder(Path(scratch))
@@ -50,7 +50,7 @@ def check_beginning(plan: RunSpec) -> None:
 
 
 def check_keys(plan: RunSpec) -> None:
-    """Look for the keys and programs that the backbones need; raises ``ConfigError``. A dry run needs none."""
+    """Check the keys and programs that the backbones need; raises ``ConfigError``. A dry run needs none."""
     for place, backbone in _distinct(plan).items():
         if isinstance(backbone, Keyed):
             with settings_of(place):
@@ -59,13 +59,13 @@ def check_keys(plan: RunSpec) -> None:
 
 @contextmanager
 def parts_ready(plan: RunSpec, journal: Journal, console: Console, stop: Stop) -> Iterator[None]:
-    """Start what has to be started and probe what can be; put everything away at the end, whatever happens.
+    """Start and probe the parts of a run; always close them at the end.
 
-    A probe is one tiny call a backbone; it belongs to no stage and is not in the ledger.
+    A probe is one tiny call per backbone; it belongs to no stage and is not in the ledger.
     """
 
     def say(line: str) -> None:
-        stop.check()  # a server may take minutes to start: do not make a user wait for it
+        stop.check()  # lets a user interrupt the start of a server, which may take minutes
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     with ExitStack() as stack:
@@ -88,16 +88,16 @@ def parts_ready(plan: RunSpec, journal: Journal, console: Console, stop: Stop) -
 
 
 def with_confinement(plan: RunSpec) -> RunSpec:
-    """Note what confines code of models, once the parts that run it are ready."""
+    """Record the confinement of model-written code, once the parts that run it are ready."""
     parts = (part.confinement for part in (plan.task, plan.agent) if isinstance(part, Confining))
     layers = next((layers for layers in parts if layers is not None), None)
     return plan if layers is None else replace(plan, about={**plan.about, "confinement": [*layers]})
 
 
 def check_estimate(plan: RunSpec, spent: Account, console: Console, stop: Stop) -> None:
-    """Estimate what a run on real backbones takes; raise ``BudgetExhausted`` where that is more than its budget.
+    """Estimate the cost of a run on real backbones; raise ``BudgetExhausted`` if it exceeds the budget.
 
-    ``spent`` is what earlier processes of the run paid: a run that is continued is not estimated again.
+    ``spent`` is the cost of earlier processes of the run: a continued run is not estimated again.
     """
     if plan.simulated or spent.calls:
         return
@@ -107,13 +107,13 @@ def check_estimate(plan: RunSpec, spent: Account, console: Console, stop: Stop) 
     reason = plan.budget.exceeded(needed, under_way=0, wall=0.0)
     if reason is not None and estimate.calls:
         raise BudgetExhausted(
-            f"the estimate passes the budget ({reason} before the end); raise it, lower limit=, or pass "
+            f"the estimate exceeds the budget ({reason} before the end); raise it, lower limit=, or pass "
             "estimate=false to spend the budget anyway"
         )
 
 
 def describe(estimate: Rehearsed) -> str:
-    """Say an estimate in one line."""
+    """Describe an estimate in one line."""
     prompt, completion, usd = estimate.usage.prompt, estimate.usage.completion, estimate.usage.usd
     tokens = "tokens n/a" if prompt is None or completion is None else f"{compact(prompt)} prompt tokens"
     out = "" if completion is None else f", {compact(completion)} completion tokens"
@@ -137,6 +137,6 @@ def show_dry_run(plan: RunSpec, console: Console) -> None:
 
 
 def _distinct(plan: RunSpec) -> dict[str, Backbone]:
-    """Return each backbone once, by where it stands in the configuration."""
+    """Return each backbone once, by its configuration key."""
     roles = {id(backbone): role for role, backbone in reversed([*plan.backbones.items()])}
     return {place_of(role): plan.backbones[role] for role in reversed([*roles.values()])}

@@ -1,4 +1,4 @@
-"""What a run is doing right now: read by the console and by trackers, written by the arena and the runners."""
+"""The current progress of a run: updated by the arena and the runners, read by the console and trackers."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Observer(Protocol):
         ...
 
     def close(self) -> None:
-        """Finish what is under way."""
+        """Finish pending output."""
         ...
 
 
 class ProgressCounter:
-    """Counts the current phase and tells the observers."""
+    """Counts the progress of the current phase and notifies the observers."""
 
     def __init__(self, *, spent: Callable[[], Account], observers: tuple[Observer, ...] = ()):
         self._spent = spent
@@ -51,14 +51,14 @@ class ProgressCounter:
         self._context_size = self._context_tokens = 0
 
     def begin(self, phase: str, total: int, done: int = 0) -> None:
-        """Start a phase of ``total`` units (samples or steps), ``done`` of them in an earlier stretch."""
+        """Start a phase of ``total`` units (samples or steps), of which ``done`` were finished before."""
         with self._lock:
             self._phase, self._total, self._done = phase, total, done
             self._points, self._graded, self._faults = 0.0, 0, 0
             self._started, self._worked = time.monotonic(), 0
 
-    def saw(self, record: RolloutRecord) -> None:
-        """Count a rollout; first tries make the running score."""
+    def count_rollout(self, record: RolloutRecord) -> None:
+        """Count a rollout; the running score uses first rollouts only."""
         with self._lock:
             if record.trial == 0:
                 self._points += record.grade.score
@@ -66,7 +66,7 @@ class ProgressCounter:
             self._faults += record.fault is not None
 
     def advance(self, context: Context | None = None, *, replayed: bool = False) -> None:
-        """Finish one unit; a replayed one took no time and does not enter the estimate of the time left."""
+        """Finish one unit; a replayed one does not count for the estimate of the time left."""
         with self._lock:
             self._done += 1
             if replayed:

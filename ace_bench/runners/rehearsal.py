@@ -1,4 +1,4 @@
-"""A rehearsal before the run: a few samples with a stand-in backbone, to estimate calls and to show prompts."""
+"""A rehearsal before the run: a few samples with a stand-in backbone, to estimate the cost and show prompts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REHEARSED = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Rehearsed:
-    """What the whole run would take if it went like the rehearsal, and the first prompt of each role.
+    """The projected cost of the whole run, and the first prompt of each role.
 
     Prompts grow with the context, so ``usage.prompt`` and dollars are lower bounds.
     """
@@ -60,7 +60,7 @@ def rehearse(plan: RunSpec, stop: Stop | None = None) -> Rehearsed:
 def _factor(plan: RunSpec, experiment: Experiment, stage: Stage) -> float:
     """How many times more samples the run has than the rehearsal, for the split that a stage works on.
 
-    Optimisers have a budget of rollouts instead, and in a rehearsal most of them are the same rollouts again.
+    Optimisers have a budget of rollouts instead, most of which repeat in a rehearsal.
     """
     if stage is Stage.ADAPT:
         expected = plan.method.expected_rollouts(replace(experiment.arena, limits=plan.limits))
@@ -84,7 +84,7 @@ def _scaled(account: Account, factor: float) -> Usage:
 
 
 class _StandIn:
-    """Answers in place of a real backbone; counts tokens and dollars as the real one would."""
+    """Replies in place of a real backbone, with the real one's token counts and prices."""
 
     simulated = True
 

@@ -57,7 +57,7 @@ def run(
 ) -> int:
     """Run or continue one experiment and return the exit status; it stops where the process ``parent`` ends.
 
-    0: finished (now or before). 2: a mistake that the message explains. 3: stopped, by the budget, because a backbone
+    0: finished (now or before). 2: an error that the message explains. 3: stopped, by the budget, because a backbone
     cannot be reached or gives no answers, or because the run folder cannot be written. 130: interrupted. After 3 and
     130 the same command continues. ``on_metrics`` gets the metrics of a finished run.
     """
@@ -76,10 +76,10 @@ def run(
             on_metrics(metrics)
             return 0
         check_keys(plan)
-        with _outside(plan) as outside:
+        with _open_resources(plan) as resources:
             folder = plan.folder
             with closing(RunFolder(folder)) as opened:
-                on_metrics(_run_in(opened, plan, outside, console, parent))
+                on_metrics(_run_in(opened, plan, resources, console, parent))
         return 0
     except Stopped as error:
         _say_stopped(console, error)
@@ -93,20 +93,20 @@ def run(
 
 
 def _say_stopped(console: Console, error: Stopped) -> None:
-    reason = error.reason.rstrip(".")  # it may end in the words of a server
+    reason = error.reason.rstrip(".")  # it may end with a server's message
     console.print(f"Stopped: {reason}. Run the same command to continue.", **_PLAIN)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Outside:
-    """What a run uses outside its folder: it is opened before the folder is made."""
+class _Resources:
+    """The resources of a run outside its folder; they are opened before the folder is created."""
 
     responses: Responses | None
     exporter: Exporter | None
 
 
 @contextmanager
-def _outside(plan: RunSpec) -> Iterator[_Outside]:
+def _open_resources(plan: RunSpec) -> Iterator[_Resources]:
     with ExitStack() as stack:
         responses = None if plan.response_cache is None else Responses(plan.response_cache)
         if responses is not None:
@@ -114,11 +114,11 @@ def _outside(plan: RunSpec) -> Iterator[_Outside]:
         exporter = None if plan.metrics_port is None else Exporter(plan.metrics_port)
         if exporter is not None:
             stack.callback(exporter.close)
-        yield _Outside(responses=responses, exporter=exporter)
+        yield _Resources(responses=responses, exporter=exporter)
 
 
 def _finished(folder: Path, console: Console) -> Record | None:
-    """Show and return the metrics of a finished run. One that has lost files is not finished: they are made again."""
+    """Show and return the metrics of a finished run; ``None`` if files are missing or damaged and must be rebuilt."""
     try:
         metrics = read_metrics(folder)
         if metrics is None:
@@ -126,17 +126,17 @@ def _finished(folder: Path, console: Console) -> Record | None:
         read_status(folder)
         lost = damaged_files(folder)
     except FolderDamaged as error:
-        console.print(f"{error}. That is done now, from the journal.", **_PLAIN)
+        console.print(f"{error}. This is done now, from the journal.", **_PLAIN)
         return None
     if lost:
-        console.print(f"{folder}: {', '.join(lost)} missing or damaged; made again from the journal.", **_PLAIN)
+        console.print(f"{folder}: {', '.join(lost)} missing or damaged; rebuilding from the journal.", **_PLAIN)
         return None
     console.print("This run is finished; resume=false starts a new one.", highlight=False)
     console.print(summary_table(metrics))
     return metrics
 
 
-def _run_in(folder: RunFolder, plan: RunSpec, outside: _Outside, console: Console, parent: int | None) -> Record:
+def _run_in(folder: RunFolder, plan: RunSpec, resources: _Resources, console: Console, parent: int | None) -> Record:
     try:
         if _save_questions(folder, plan) and (finished := _finished(folder.path, console)):
             return finished
@@ -151,7 +151,7 @@ def _run_in(folder: RunFolder, plan: RunSpec, outside: _Outside, console: Consol
             folder.write({"environment.json": pretty({**describe_environment(), **plan.about})})
             if plan.estimate:
                 check_estimate(plan, folder.calls.ledger.total, console, stop)
-            metrics = _work(folder, plan, outside, console, stop)
+            metrics = _work(folder, plan, resources, console, stop)
     except Stopped as error:
         folder.try_set_status("stopped", error.reason)
         raise
@@ -177,9 +177,9 @@ def _ending(folder: RunFolder, plan: RunSpec, console: Console, parent: int | No
     return Ending(interrupt=interrupt, abandon=abandon, parent=parent)
 
 
-def _work(folder: RunFolder, plan: RunSpec, outside: _Outside, console: Console, stop: Stop) -> Record:
-    with _observers(plan, outside.exporter, console) as observers:
-        experiment = build_experiment(folder, plan, stop, observers, outside.responses)
+def _work(folder: RunFolder, plan: RunSpec, resources: _Resources, console: Console, stop: Stop) -> Record:
+    with _observers(plan, resources.exporter, console) as observers:
+        experiment = build_experiment(folder, plan, stop, observers, resources.responses)
         outcome = plan.mode.run(experiment)
         metrics = run_metrics(experiment, outcome, plan.about)
         folder.write({**_contexts(outcome), "summary.txt": summary_text(metrics)})
@@ -201,9 +201,9 @@ def _observers(plan: RunSpec, exporter: Exporter | None, console: Console) -> It
 
 
 def _save_questions(folder: RunFolder, plan: RunSpec) -> bool:
-    """Keep what prompts are made from, and make again what is lost of it; return whether anything was written.
+    """Save the templates and samples that are missing in the folder; return whether anything was written.
 
-    A continued run has the same templates and samples, as its digest says.
+    A continued run has the same templates and samples, because its digest covers them.
     """
     contents = {f"prompts/{name}": text for name, text in plan.prompts.files.items()}
     lost = {name: text for name, text in contents.items() if not folder.holds(name, text)}

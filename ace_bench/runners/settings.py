@@ -1,4 +1,4 @@
-"""The settings at the top of the configuration: what they may be."""
+"""The top-level settings of the configuration and their valid values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Word = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The checked values; ``limits`` are samples by split, ``None`` for all."""
+    """The validated values; ``limits`` are samples by split, ``None`` for all."""
 
     labels: Labels
     limits: Mapping[str, int | None]
@@ -68,7 +68,7 @@ class _Top:
 
 
 def read_settings(top: Mapping[str, Any]) -> Settings:
-    """Read the settings beside the groups; raises ``ConfigError`` by the setting's name."""
+    """Read the top-level settings; raises ``ConfigError`` with the setting's name."""
     given: _Top = make_part(_Top, top, "")
     limit = given.limit
     by_split = limit if isinstance(limit, _BySplit) else _BySplit(train=limit, val=limit, test=limit)

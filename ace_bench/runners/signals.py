@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and the end of the parent process as a clean stop within seconds."""
+"""Turns Ctrl-C, SIGTERM and the end of the parent process into a clean stop within seconds."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _PARENT = "ACE_BENCH_PARENT"
 _FOLLOWER = "ends with its parent"
 
 _GRACE_S, _LIMIT_S = 2.0, 4.5
-"""How long replies under way may still arrive, and how long an interrupted run may take to end."""
+"""Seconds for pending replies to arrive, and seconds for an interrupted run to end."""
 _PATIENCE_S = 60.0
-"""How long replies may still arrive where nobody waits for the end."""
+"""Seconds for pending replies to arrive when the parent process has ended."""
 _LOOK_S = 1.0
 
 
 def end_with_this_process(environment: MutableMapping[str, str]) -> None:
-    """Have runs that are started with this environment by this process stop when it ends, however that happens."""
+    """Make child runs of this process stop when it ends, even by ``kill -9``."""
     environment[_PARENT] = str(os.getpid())
 
 
 def parent_process() -> int | None:
-    """Return the process that this one is to end with, ``None`` where it stands for itself."""
+    """Return the process whose end must end this one, ``None`` if there is none."""
     parent = int(os.environ.get(_PARENT, "0"))
     return None if parent in (0, os.getpid()) else parent
 
@@ -41,7 +41,7 @@ def parent_process() -> int | None:
 def end_after(parent: int) -> None:
     """End this process once its parent has ended and runs had time to stop.
 
-    A sweep's worker would wait for further work for ever.
+    A sweep's worker would otherwise wait for work forever.
     """
     if all(thread.name != _FOLLOWER for thread in threading.enumerate()):
         threading.Thread(target=_follow, args=[parent], name=_FOLLOWER, daemon=True).start()
@@ -56,10 +56,10 @@ def _follow(parent: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Ending:
-    """How a run comes to its end from outside.
+    """How signals end a run.
 
-    ``interrupt`` ends calls under way, after some seconds of grace; ``abandon`` writes down that the run stopped, where
-    it did not end by itself and the process ends instead. ``parent`` is the process whose end ends the run.
+    ``interrupt`` ends pending calls after some seconds of grace; ``abandon`` records that the run stopped, before the
+    process is ended because the run did not stop in time. ``parent`` is the process whose end ends the run.
     """
 
     interrupt: Callable[[float], None]
@@ -69,10 +69,9 @@ class Ending:
 
 @contextmanager
 def stop_on_signals(console: Console, ending: Ending) -> Iterator[Stop]:
-    """Ask for a stop at the first SIGINT or SIGTERM; a second one ends the process at once.
+    """Request a stop at the first SIGINT or SIGTERM; a second one ends the process at once.
 
-    The run ends within five seconds. Nothing is lost however it ends: every finished call and rollout is in the folder
-    already.
+    The run ends within five seconds. Nothing is lost, because every finished call and rollout is already in the folder.
     """
     watch = _Watch(console=console, ending=ending)
     watch.look_for_parent()
@@ -81,7 +80,7 @@ def stop_on_signals(console: Console, ending: Ending) -> Iterator[Stop]:
     before = {number: signal.signal(number, watch.on_signal) for number in handled}
     try:
         yield watch.stop
-    except Interrupted:  # a backbone does not know why it was interrupted
+    except Interrupted:  # an interrupted backbone does not know the reason
         watch.stop.check()
         raise
     finally:
@@ -92,7 +91,7 @@ def stop_on_signals(console: Console, ending: Ending) -> Iterator[Stop]:
 
 @dataclass(kw_only=True)
 class _Watch:
-    """Waits for requests to stop in a thread of its own: a signal handler may hardly do anything."""
+    """A thread that waits for stop requests, because a signal handler may do very little."""
 
     console: Console
     ending: Ending
@@ -108,7 +107,7 @@ class _Watch:
         self.stop.request(Interrupted("interrupted by the user"))
 
     def look_for_parent(self) -> None:
-        """Ask for a stop where the parent has ended: this process has another one then."""
+        """Request a stop if the parent has ended: this process has a new parent then."""
         if self.ending.parent not in (None, os.getppid()):
             self.stop.request(Interrupted("the process that started the run has ended"))
 
@@ -126,7 +125,7 @@ class _Watch:
     def _end_within_limit(self, reason: Interrupted) -> None:
         try:
             self.console.print("Stopping, within five seconds; once more to stop at once.", highlight=False)
-        finally:  # nobody may be there any more to read it
+        finally:  # the terminal may be closed
             if not self.over.wait(_LIMIT_S):
                 try:
                     self.ending.abandon(reason)

@@ -15,7 +15,7 @@ from ace_bench.runners.observers import compact, duration
 
 
 def title(about: Mapping[str, Any]) -> str:
-    """Name a run in one line, saying what kind of number it gives (design rule 9)."""
+    """Name a run in one line, marking simulated runs and sample data."""
     name = f"{about['task']} · {about['method']} · {about['backbone']} · {about['mode']}"
     marks = {"simulated": about["simulated"], "sample data": about["source"] == "sample"}
     kinds = [mark for mark, applies in marks.items() if applies]
@@ -24,7 +24,7 @@ def title(about: Mapping[str, Any]) -> str:
 
 
 def summary_table(metrics: Mapping[str, Any]) -> Table:
-    """Tell a run's result in a table of two columns."""
+    """Return a run's result as a table of two columns."""
     headline = metrics["headline"]
     table = Table(title=Text(title(metrics)), title_justify="left", show_header=False, title_style="bold")
     table.add_column(style="dim")

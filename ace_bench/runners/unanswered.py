@@ -1,4 +1,4 @@
-"""What a run makes of calls that a backbone leaves unanswered: it asks again, and stops when too many are in a row."""
+"""Handles unanswered calls: they are repeated, and too many in a row stop the run."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class FaultRule:
     stop_after: int = 5
 
     def is_answer(self, fault: Fault | None) -> bool:
-        """Whether a call or rollout that ended so is done with."""
+        """Whether a call or rollout that ended with ``fault`` counts as finished."""
         return fault is None or self.accept or not fault.unanswered
 
 
 class Outage:
-    """Counts the calls in a row that each backbone left unanswered, and asks for the stop."""
+    """Counts consecutive unanswered calls per backbone, and requests the stop."""
 
     def __init__(self, rule: FaultRule, stop: Stop):
         self._rule = rule
@@ -38,13 +38,13 @@ class Outage:
         self._lock = threading.Lock()
 
     def answered(self, backbone: Backbone) -> None:
-        """Note a call that was answered."""
+        """Record an answered call."""
         if self._in_a_row[id(backbone)]:  # seldom; most calls need not take the lock
             with self._lock:
                 self._in_a_row[id(backbone)] = 0
 
     def unanswered(self, backbone: Backbone, fault: Fault) -> None:
-        """Note a call that was not."""
+        """Record an unanswered call."""
         with self._lock:
             self._in_a_row[id(backbone)] += 1
             number = self._in_a_row[id(backbone)]
@@ -52,17 +52,17 @@ class Outage:
             calls = "a call" if number == 1 else f"{number} calls in a row"
             self._stop.request(
                 BackboneUnavailable(
-                    f"{backbone.name} left {calls} unanswered ({fault.kind}: {fault.message}); a continued run asks "
-                    "them again, and with accept_faults=true they count as wrong"
+                    f"{backbone.name} left {calls} unanswered ({fault.kind}: {fault.message}); a continued run repeats "
+                    "them, and with accept_faults=true they count as wrong"
                 )
             )
 
 
 def until_answered(work: Callable[[], T], start_over: Callable[[], None]) -> T:
-    """Do a piece of work whose calls are recorded; after a lost call ``start_over`` and do it again.
+    """Do work whose calls are recorded; after a lost call, ``start_over`` and repeat it.
 
-    What was answered is replayed then, so that only lost calls are made anew: either one more of them is answered,
-    or their number in a row grows until the run stops.
+    Answered calls are replayed, so only lost calls are made again: either one more of them is answered, or the count
+    of unanswered calls grows until the run stops.
     """
     while True:
         try:

@@ -109,4 +109,4 @@ def test_reference_answers_are_shown_with_gold_labels_and_never_those_of_the_tes
     launch(tmp_path, *settings, task=lambda _: Toy(), plan=lambda plan: replace(plan, method=method))
     shown = [split for split, said in method.told.items() if said == gold(f"toy-{split}-0")]
     assert shown == (["train", "val"] if labels == "gold" else [])
-    assert "is not to be seen" in method.told["test"]
+    assert "is hidden with labels=" in method.told["test"]

@@ -188,10 +188,8 @@ WRONG = {
     f"{HTTP} backbone.prices={{input: 1, cached_input: 1, output: 1}} {ROLE}": {
         "budget.usd=5": "set roles.reflector.prices.input",
     },
-    "backbone@roles.judge=embedded": {
-        "": "no role judge is asked in this run; roles are generator, reflector, curator"
-    },
-    "backbone@roles.judge=embedded task=bird_sql": {"": "no role judge is asked in this run"},
+    "backbone@roles.judge=embedded": {"": "this run has no role judge; roles are generator, reflector, curator"},
+    "backbone@roles.judge=embedded task=bird_sql": {"": "this run has no role judge"},
     "method=ace": {
         "method.max_reflection_rounds=0": "method.max_reflection_rounds=0 must be a whole number, 1 or more",
         "method.max_reflection_rounds=1.5": "method.max_reflection_rounds=1.5 must be a whole number",

@@ -1,4 +1,4 @@
-"""Points of a run's curves: what all trackers show of its progress, and how often."""
+"""Points of a run's curves: the figures that all trackers show, and how often."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ace_bench.runners.progress import Progress
 
 
 class Points:
-    """Turns snapshots of progress into points, at most one in ``every`` seconds and always one at a phase's end."""
+    """Turns progress snapshots into points: at most one in ``every`` seconds, and always one at the end of a phase."""
 
     def __init__(self, every: float) -> None:
         self._every = every
@@ -19,7 +19,7 @@ class Points:
         self._calls: int | None = None
 
     def take(self, progress: Progress) -> dict[str, float] | None:
-        """Return the figures to show now; ``None`` where none are due, or where work is only replayed."""
+        """Return the figures to show now; ``None`` if none are due or work is only replayed."""
         with self._lock:
             new, self._calls = self._calls is not None and progress.spent.calls > self._calls, progress.spent.calls
             now = time.monotonic()
@@ -31,7 +31,7 @@ class Points:
 
 
 def _figures(progress: Progress) -> dict[str, float]:
-    """Return a snapshot's known figures, those of its phase under the phase's name."""
+    """Return a snapshot's known figures, with the phase's name for those of the phase."""
     phase = re.sub(r"\W+", "_", progress.phase)
     usage = progress.spent.usage
     figures = {

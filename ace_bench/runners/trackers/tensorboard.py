@@ -1,6 +1,6 @@
 """TensorBoard: curves and final figures as event files in the run folder.
 
-``tensorboardX`` writes them without TensorBoard itself, in a thread of its own.
+``tensorboardX`` writes them in a background thread, without TensorBoard itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tensorboardX import SummaryWriter
 
 FOLDER = "tensorboard"
-"""In the run folder. A run that was stopped and continued has several event files in it, which TensorBoard joins."""
+"""In the run folder. A continued run has several event files, which TensorBoard joins."""
 
 _FINAL = ("headline", "splits")
 
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class TensorBoard:
-    """A tracker. The steps of its curves are numbers of calls; ``every`` is the least seconds between two points.
+    """A tracker. The steps of its curves are numbers of calls; ``every`` is the minimum seconds between two points.
 
     Raises ``ConfigError`` where tensorboardX is not installed.
     """
@@ -43,7 +43,7 @@ class TensorBoard:
         self._calls = 0
 
     def begin(self, folder: Path, about: Record, config: str) -> None:
-        """Open an event file and keep in it what the run is."""
+        """Open an event file and write the run's digest and configuration to it."""
         from tensorboardX import SummaryWriter
 
         self._writer: SummaryWriter = SummaryWriter(str(folder / FOLDER))
@@ -62,7 +62,7 @@ class TensorBoard:
         self._add({f"final/{name}": value for part in _FINAL for name, value in _numbers(metrics[part], part)})
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write pending events."""
         try:
             self._writer.close()
         except OSError as error:

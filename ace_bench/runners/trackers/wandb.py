@@ -1,8 +1,8 @@
 """Weights & Biases: live progress, final figures, and the tested context as an artifact.
 
-The service's client works in a process of its own (``wandb_worker``). Everything sent to it is put on a queue, so that
-a service that is slow, down or broken neither stops a run nor holds it up. What leaves the machine is chosen here:
-progress, metrics, the settings named in ``_SETTINGS`` and the context; no prompts, samples, answers, places or keys.
+The service's client runs in a separate process (``wandb_worker``) behind a queue, so that a slow or broken service
+neither stops nor delays a run. This module chooses what leaves the machine: progress, metrics, the settings named in
+``_SETTINGS`` and the context; no prompts, samples, answers, paths or keys.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _SETTINGS = ("task", "method", "mode", "labels", "limit", "seed", "concurrency")
 _PLACES = ("data_dir", "initial", "context")
 _MODEL = ("name", "model", "sampling")
 _WAITING = 1000
-"""Messages that may wait for a slow service; further progress is dropped."""
+"""The maximum number of queued messages for a slow service; further progress is dropped."""
 
 _log = logging.getLogger(__name__)
 
 
 class Wandb:
-    """A tracker. ``every`` is the least number of seconds between two points of a phase's curve.
+    """A tracker. ``every`` is the minimum number of seconds between two points of a phase's curve.
 
     ``patience`` is how many seconds the end of a run waits for the service. ``project``, ``entity`` and ``mode`` are
-    its own settings; it finds its key in ``WANDB_API_KEY`` or where ``wandb login`` put it. Raises
-    ``ConfigError`` where wandb is not installed.
+    wandb's own settings; its key comes from ``WANDB_API_KEY`` or ``wandb login``. Raises ``ConfigError`` where wandb is
+    not installed.
     """
 
     def __init__(self, *, project: Text, entity: Text | None, mode: Mode, every: Seconds, patience: Seconds) -> None:
@@ -59,7 +59,7 @@ class Wandb:
         self._process: subprocess.Popen[str] | None = None
 
     def begin(self, folder: Path, about: Record, config: str) -> None:
-        """Start, or go on with, the tracker's run for a run folder: its id is kept there."""
+        """Start or continue the tracker's run for a run folder, which holds its id."""
         self._folder = folder
         name = "-".join(str(about[key]) for key in ("task", "method", "backbone", "mode", "labels"))
         self._waiting.put(
@@ -117,7 +117,7 @@ class Wandb:
             _log.warning("wandb takes no more messages; the rest of this run is not sent")
 
     def _send(self) -> None:
-        """Write messages to the worker, in a thread of its own that ends with the worker."""
+        """Write messages to the worker; runs in a thread that ends with the worker."""
         self._dir.mkdir(exist_ok=True)
         with (self._dir / "worker.log").open("a", encoding="utf-8") as log:
             self._process = subprocess.Popen(
@@ -126,9 +126,9 @@ class Wandb:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 text=True,
-                # Files that wait to be sent stay with the run, too.
+                # Files that wait to be sent are kept in the run folder, too.
                 env={"WANDB_DATA_DIR": str(self._dir.resolve()), **os.environ},
-                start_new_session=True,  # Ctrl-C is for the run, which then closes its tracker
+                start_new_session=True,  # Ctrl-C must reach only the run, which then closes its tracker
             )
         assert self._process.stdin is not None
         try:
@@ -150,7 +150,7 @@ def _id(folder: Path) -> str:
 
 
 def _public(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings that say what was run, without paths and addresses."""
+    """Return the settings that describe the run, without paths and addresses."""
     found: dict[str, Any] = {}
     for name in _SETTINGS:
         value = settings[name]

@@ -1,7 +1,7 @@
-"""The process that speaks to Weights & Biases: reads messages as JSON lines and hands them on (see ``wandb``).
+"""The process that sends messages to Weights & Biases; it reads them as JSON lines (see ``wandb``).
 
-The first opens the tracker's run, ``log`` adds a point, ``finish`` brings the final figures. A stream that ends without
-``finish`` is a run that was cut: the tracker's run ends as failed and is taken up again when the run is.
+The first message opens the tracker's run, ``log`` adds a point, ``finish`` holds the final figures. If the stream ends
+without ``finish``, the tracker's run ends as failed and resumes when the run is continued.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PRIVATE: dict[str, Any] = {
     "x_disable_stats": True,
     "x_save_requirements": False,
 }
-"""Nothing of the machine, the code or the environment leaves by itself."""
+"""Switches off wandb's own reports about the machine, the code and the environment."""
 
 _TABLES = {
     "scores": ("headline.", "splits."),
