@@ -1,9 +1,9 @@
-"""Set up AppWorld's engine in an environment of its own: ``make appworld``.
+"""Set up AppWorld's engine in a separate environment: ``make appworld``.
 
     ace-bench appworld           .appworld/, the mini-world, and a health check
     ace-bench appworld --data    the official data into data/appworld, too (network needed)
 
-It can be interrupted and started again: what exists is kept. About 300 MB; packages come from wherever pip looks.
+It can be interrupted and started again; finished parts are kept. About 300 MB; packages come from pip's index.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ace_bench.tasks.data import download_folder
 _DESCRIBE = "import json, appworld, appworld.apps as a; print(json.dumps([appworld.__version__, a.APP_TO_DESCRIPTION]))"
 _HIDDEN = ("admin",)
 _WAY_OUT = ("http_proxy", "https_proxy", "no_proxy", "all_proxy", "ssl_cert_file", "requests_ca_bundle")
-"""Variables that say how a network is reached, in small or capital letters."""
+"""Environment variables of proxies and certificates, in lower or upper case."""
 
 
 def install(folder: Path, console: Console) -> None:
@@ -53,9 +53,9 @@ def install(folder: Path, console: Console) -> None:
 
 
 def download(folder: Path, target: Path, console: Console) -> None:
-    """Download the official data into ``target/data``; what was there before stays unless all of it came."""
+    """Download the official data into ``target/data``; existing data is replaced only by a complete download."""
     if (target / "data" / "datasets").is_dir():
-        console.print(f"the official data is in {target} already; move it away to download it again", highlight=False)
+        console.print(f"the official data is already in {target}; move it away to download it again", highlight=False)
         return
     console.print(f"downloading the official data into {target}", highlight=False)
     check_path(target)
@@ -65,7 +65,7 @@ def download(folder: Path, target: Path, console: Console) -> None:
     try:
         way_out = {name: value for name, value in os.environ.items() if name.lower() in _WAY_OUT}
         said = _appworld(folder, "download", "data", "--root", str(part), cwd=part, more=way_out)
-        if not (part / "data" / "datasets").is_dir():  # if the publisher refuses, it still exits with 0
+        if not (part / "data" / "datasets").is_dir():  # it exits with 0 even if the download is refused
             raise ConfigError("".join(said.strip().splitlines()[-1:]) or "nothing came")
         part.rename(target)
     except ConfigError as error:
@@ -78,7 +78,7 @@ def download(folder: Path, target: Path, console: Console) -> None:
 
 
 def check(task: AppWorld, console: Console) -> float:
-    """Play one reference solution of the mini-world and grade it; return the seconds an episode took."""
+    """Run and grade one reference solution of the mini-world; return the seconds it took."""
     try:
         task.start(lambda line: console.print(line, highlight=False, markup=False))
         sample = task.samples("train")[0]
@@ -122,7 +122,7 @@ def main(arguments: Sequence[str]) -> int:
         install(engine_folder(), console)
     task: Any = make_task("appworld", source="sample", sample_allowed=True)
     console.print(f"mini-world: {len(task.samples('train'))} tasks to learn from, in {task.root}", highlight=False)
-    console.print(f"health check passed: an episode took {check(task, console):.2f} s", highlight=False)
+    console.print(f"health check passed: a rollout took {check(task, console):.2f} s", highlight=False)
     if options.data:
         download(engine_folder(), download_folder("appworld"), console)
     return 0

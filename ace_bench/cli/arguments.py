@@ -11,12 +11,12 @@ from typing import NoReturn
 from ace_bench.core.program import command_line
 
 _MISTAKE = 2
-DIFFERENCES = "set all numbers against the paper's, also those that were not measured in its setting"
+DIFFERENCES = "compare all numbers with the paper's, even those measured in another setting"
 """Help of an option that several commands have."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Shows the description as it is written; a mistake is one sentence, with the closest option where there is one."""
+    """Prints the description unchanged; an error is one sentence, with the closest option if there is one."""
 
     def __init__(self, command: str, description: str | None) -> None:
         super().__init__(

@@ -1,11 +1,11 @@
-"""Check a task's data: counts, checksums, fields, and that its gold answers are graded as right.
+"""Check a task's data: counts, checksums, fields, and the grades of its gold answers.
 
-A reference solution of AppWorld is run in a world of its own first; samples without one are left out.
+A reference solution of AppWorld is first run in a fresh world; samples without one are left out.
 
     ace-bench check finer --data-dir data/finer
     ace-bench check bird_sql --set metric=execution_corrected
 
-The exit code is 1 where a gold answer is graded as wrong, and 2 where a file is bad or a setting wrong.
+The exit code is 1 if a gold answer is graded as wrong, and 2 for a bad file or setting.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from ace_bench.tasks.catalog import make_task, task_names
 from ace_bench.tasks.data import SOURCES, RemoteFile, difference
 
 _ACTS = "agent"
-"""The prompt group of tasks that are solved by acting: their reference is code that defines a function."""
+"""The prompt group of agentic tasks, whose reference answer is code that defines a function."""
 _RUN = "\nsolution(apis, requester)"
 
 
 def grade_golds(task: Task, samples: Sequence[Sample]) -> list[tuple[Sample, Grade]]:
-    """Grade each sample's own reference answer; those that have none, as on AppWorld's test splits, are left out."""
+    """Grade each sample's reference answer; samples without one, as on AppWorld's test splits, are left out."""
     grades = []
     for sample in samples:
         gold = task.forfeit(sample).gold
@@ -57,7 +57,7 @@ def golds_graded(task: Task, graded: Sequence[tuple[Sample, Grade]], total: int)
 
 
 def published(task: Task, name: str) -> str:
-    """Say how a file relates to the published one of its name."""
+    """Describe how a file compares with the published one of the same name."""
     if task.source == "sample":
         return "sample set"
     downloads: Sequence[RemoteFile] = getattr(task, "downloads", ())
@@ -114,7 +114,7 @@ def check(task: Task, console: Console) -> int:
 
 
 def notes(task: Task) -> str:
-    """Return what the task's module says of its grader, one line a paragraph or list item."""
+    """Return the notes on grading in the docstring of the task's module, one line per paragraph or list item."""
     module = inspect.getmodule(type(task))
     text = (module.__doc__ or "") if module else ""
     return re.sub(r"(?<!\n)\n(?![\n*])", " ", text).strip()

@@ -5,11 +5,9 @@
     ace-bench data ddxplus
     ace-bench data ddxplus --release FOLDER
 
-Data comes as files with known checksums, as a data set of the Hugging Face hub at a fixed revision, or out of a
-publisher's original release that is already on this machine; the last two are turned into the files of the task.
-
-An interrupted download is resumed by the next call. A file gets its final name after its checksum matched; a file that
-is already complete is left alone.
+Data comes as files with known checksums, as a data set of the Hugging Face hub at a fixed revision, or from a
+publisher's original release on this machine; the last two are converted into the files of the task. The next call
+resumes an interrupted download. A file gets its final name after its checksum matched; complete files are skipped.
 """
 
 from __future__ import annotations
@@ -38,17 +36,17 @@ from ace_bench.tasks.hub import HubDataset, hub_rows
 
 CHUNK = 1 << 16
 TIMEOUT = 60.0
-"""Seconds without a byte after which a connection counts as cut."""
+"""Seconds without data after which a connection counts as lost."""
 
 RELEASE_ROWS = 2_000
-"""Rows a split is drawn down to from an original release, which may hold a million."""
+"""The number of rows sampled for a split from an original release, which may hold a million."""
 
 Made = Iterable[tuple[str, Sequence[Mapping[str, str]]]]
 """Files of a task by name, each with its rows."""
 
 
 class Archive(Protocol):
-    """An archive of which a task needs a part; ``unpack`` takes the archive and the folder to complete."""
+    """An archive that a task needs in part; ``unpack`` takes the archive and the target folder."""
 
     file: RemoteFile
 
@@ -61,7 +59,7 @@ Report = Callable[[int, int | None], None]
 
 
 def files_of(task: str) -> Sequence[RemoteFile]:
-    """Return what a task's class lists under ``downloads``."""
+    """Return the ``downloads`` of a task's class."""
     files: Sequence[RemoteFile] = getattr(task_class(task), "downloads", ())
     if not files:
         elsewhere = f"; use `{command_line('appworld')} --data`" if task == "appworld" else ""
@@ -72,15 +70,14 @@ def files_of(task: str) -> Sequence[RemoteFile]:
 def fetch(file: RemoteFile, folder: Path, url: str, report: Report) -> bool:
     """Download one file into ``folder``; return False if it was already there and complete.
 
-    Raises ``DataError`` with one sentence for every failure. What arrived before the connection was cut stays in
-    ``<name>.part``.
+    Raises ``DataError`` with one sentence for every failure. A partial download stays in ``<name>.part``.
     """
     final, part = folder / file.name, folder / f"{file.name}.part"
     try:
         if final.is_file():
             if not difference(final, file):
                 return False
-            raise DataError(f"{final} is not the published file; move it away to download that one")
+            raise DataError(f"{final} is not the published file; move it away to download the published one")
         folder.mkdir(parents=True, exist_ok=True)
         _transfer(url, part, report)
         problem = difference(part, file)
@@ -105,7 +102,7 @@ def _transfer(url: str, part: Path, report: Report) -> None:
     try:
         response = urllib.request.urlopen(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
-        # 416: nothing is left to send; the checksum says whether what is here is the whole file.
+        # 416: nothing is left to send; the checksum shows whether the file is complete.
         if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and have:
             return
         raise
@@ -121,13 +118,13 @@ def _transfer(url: str, part: Path, report: Report) -> None:
                 have += len(chunk)
                 report(have, total)
     if total is not None and have < total:
-        raise ConnectionError(f"{have} of {total} bytes came")
+        raise ConnectionError(f"received {have} of {total} bytes")
 
 
 def convert(options: argparse.Namespace) -> Made | None:
-    """Return the files to be made of a data set or a release; ``None`` where the files are to be fetched as they are.
+    """Return the files to make from a data set or a release; ``None`` if the files are downloaded unchanged.
 
-    Raises ``ConfigError`` for options that a task has no use for.
+    Raises ``ConfigError`` for options that do not apply to the task.
     """
     kind = task_class(options.task)
     from_release: Callable[[Path, int], Made] | None = getattr(kind, "release_rows", None)
@@ -137,12 +134,12 @@ def convert(options: argparse.Namespace) -> Made | None:
         return from_release(options.release, options.rows)
     hub: HubDataset | None = getattr(kind, "hub", None)
     if hub is None and options.revision is not None:
-        raise ConfigError(f"task {options.task} is no data set of the hub; drop --revision")
+        raise ConfigError(f"task {options.task} does not come from the hub; drop --revision")
     return None if hub is None else hub_rows(replace(hub, revision=options.revision or hub.revision))
 
 
 def write(made: Made, folder: Path, console: Console) -> None:
-    """Write files of rows; one that is there with another content is left alone and an error."""
+    """Write files of rows; an existing file with other contents is not touched and is an error."""
     # All rows are read before the first file is written, so that a bad one leaves nothing half done.
     for name, rows in list(made):
         final, part = folder / name, folder / f"{name}.part"
@@ -150,7 +147,7 @@ def write(made: Made, folder: Path, console: Console) -> None:
         try:
             there = final.is_file()
             if there and final.read_bytes() != content:
-                raise DataError(f"{final} is there and differs; move it away to have it made anew")
+                raise DataError(f"{final} exists and differs; move it away to make it again")
             if not there:
                 folder.mkdir(parents=True, exist_ok=True)
                 part.write_bytes(content)
@@ -189,9 +186,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def add_archive(archive: Archive, folder: Path, base_url: str | None, console: Console) -> None:
-    """Fetch an archive, unpack what the folder lacks of it, and remove it again."""
+    """Download an archive, unpack the files that are missing in the folder, and remove it."""
     if not archive.lacking(folder):
-        console.print(f"{archive.file.name}: nothing of it is lacking", highlight=False)
+        console.print(f"{archive.file.name}: all its files exist", highlight=False)
         return
     _fetch_with_progress(archive.file, folder, base_url, console)
     try:

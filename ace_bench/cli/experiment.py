@@ -25,7 +25,7 @@ def experiment(config: DictConfig) -> float | None:
 
     hydra_config = HydraConfig.get()
     sweeps = hydra_config.mode is RunMode.MULTIRUN
-    # Ray and Slurm look after their jobs themselves, and a Slurm job may outlive the process that submitted it.
+    # Ray and Slurm manage their jobs themselves, and a Slurm job may outlive the process that submitted it.
     parent = None if sweeps and "joblib" not in hydra_config.launcher._target_ else parent_process()
     if parent is not None:
         end_after(parent)
@@ -33,7 +33,7 @@ def experiment(config: DictConfig) -> float | None:
     choices = hydra_config.runtime.choices
     status = run(config, choices, parent=parent, on_metrics=lambda metrics: scores.append(objective(metrics)))
     if status and status != EXIT_INTERRUPTED and sweeps:
-        # An exception, unlike an exit, leaves the other runs of a sweep going.
+        # With an exception, unlike an exit, the other runs of a sweep continue.
         raise CompactHydraException(
             f"This run ended with status {status}, others of the sweep perhaps, too: see above."
         )

@@ -2,8 +2,8 @@
 
     ace-bench leaderboard RUN_FOLDER --name ace_deepseek --method "ACE" --llm "DeepSeek-V3.1" --url ..
 
-A run keeps what its agents did, not the databases they left. So every tested attempt is played again, code by code, in
-a fresh world, and what shows differently from the record is counted. The folder (``--into``) then has the layout that
+A run records the actions of its agents, not the final databases. So every test rollout is replayed, action by action,
+in a fresh world, and outputs that differ from the record are counted. The folder (``--into``) then has the layout that
 the engine's own ``appworld evaluate`` and ``appworld pack`` read, which are run on it, and a JSON file with the figures
 of the leaderboard's table. The leaderboard wants one run on test_normal and one on test_challenge.
 """
@@ -51,14 +51,14 @@ class _Line(msgspec.Struct):
 
 @dataclass(frozen=True, kw_only=True)
 class Tested:
-    """A finished run: its settings of the task and what its agents did on the test split, by sample id."""
+    """A finished run: its task settings and the agents' actions on the test split, by sample id."""
 
     settings: dict[str, Any]
     turns: dict[str, tuple[Turn, ...]]
 
 
 def read_tested(folder: Path) -> Tested:
-    """Read the attempts that a run's test figures are about; raises ``DataError``."""
+    """Read the rollouts behind a run's test figures; raises ``DataError``."""
     try:
         metrics = json.loads((folder / "metrics.json").read_text())
         config = msgspec.yaml.decode((folder / "config.yaml").read_bytes())
@@ -81,9 +81,9 @@ def read_tested(folder: Path) -> Tested:
 
 
 def replay(task: AppWorld, sample: Sample, turns: Sequence[Turn], target: Path) -> tuple[Grade, int]:
-    """Play an attempt again and keep what it leaves; return its grade and how many outputs differ from the record."""
+    """Replay a rollout and save its final state; return its grade and how many outputs differ from the record."""
     with task.open(sample) as session:
-        # What an agent remembered instead of running it only reads, so running it now changes nothing.
+        # Actions that the agent answered from memory only read data, so running them now changes nothing.
         shown = [(turn.observation, session.step(turn.action)) for turn in turns if turn.action]
         session.keep(target)
         return session.grade(""), sum(before != now for before, now in shown)
@@ -119,7 +119,7 @@ def pack(options: argparse.Namespace, console: Console) -> None:
     tested = read_tested(options.run)
     split = tested.settings["test_split"]
     if not _NAME.fullmatch(options.name):
-        raise ConfigError(f"--name {options.name} may hold small letters, digits, - and _ only")
+        raise ConfigError(f"--name {options.name} may contain only lower-case letters, digits, - and _")
     experiment = f"{options.name}_{split}"
     into: Path = (options.into or options.run / "leaderboard").resolve()
     outputs = into / "experiments" / "outputs" / experiment
@@ -149,10 +149,10 @@ def pack(options: argparse.Namespace, console: Console) -> None:
 
 
 def replay_all(task: AppWorld, tested: Tested, target: Path, console: Console) -> tuple[list[Grade], int]:
-    """Play all attempts again; return the grades and how many outputs differ. Raises ``ConfigError`` for part runs."""
+    """Replay all rollouts; return the grades and how many outputs differ. Raises ``ConfigError`` for partial runs."""
     samples = task.samples("test")
     if len(tested.turns) < len(samples):
-        raise ConfigError(f"the run tested {len(tested.turns)} of {len(samples)} tasks; the leaderboard wants all")
+        raise ConfigError(f"the run tested {len(tested.turns)} of {len(samples)} tasks; the leaderboard requires all")
     grades, different = [], 0
     for sample in track(samples, description="playing again", console=console):
         key = sample.id.removeprefix("appworld-test-")

@@ -1,4 +1,4 @@
-"""``ace-bench COMMAND``: finds the command and starts it. Nothing is imported that the command does not need."""
+"""``ace-bench COMMAND``: starts a command and imports only what the command needs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COMMANDS: Mapping[str, Command] = {
     "prompts": Command("ace_bench.cli.prompts", "make a prompt set from a checkout of the authors' code"),
     "leaderboard": Command("ace_bench.cli.leaderboard", "prepare a run for AppWorld's leaderboard"),
     "benchmark": Command("ace_bench.cli.benchmark", "measure the harness itself"),
-    # A name and no import: this package does not depend on the stand-ins.
+    # A name instead of an import: this package does not depend on ``ace_rehearsal``.
     "serve": Command("ace_rehearsal.reader.serve", "serve the embedded backbone over HTTP"),
 }
 
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def start(command: str, arguments: Sequence[str]) -> int:
     """Run one command with its own arguments; return the exit status.
 
-    What ``.env`` in the current folder sets is set first, and ``--config-dir DIR`` adds a folder of configs.
+    First loads ``.env`` of the current folder; ``--config-dir DIR`` adds a folder of configs.
     """
     from ace_bench.core.errors import AceBenchError
 
@@ -71,7 +71,7 @@ def start(command: str, arguments: Sequence[str]) -> int:
 
 
 def _read_env_file() -> None:
-    """Read ``.env`` of the current folder; what the environment sets already stays."""
+    """Read ``.env`` of the current folder; variables that are already set keep their values."""
     if Path(".env").is_file():
         from dotenv import load_dotenv
 

@@ -8,7 +8,7 @@
 
 The set is a copy of prompts/default in which the prompts of Generator, Reflector and Curator are theirs, in their
 order: one user message each, the playbook by sections (on finance tasks with counters inline). On AppWorld the files
-are recognised by the placeholders in them; where several fit, name one. Their prompts are read, never run.
+are recognised by the placeholders in them; where several fit, name one. Their code is read, never run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ace_bench.core.resources import prompts_folder
 
 
 def templates(checkout: Path, given: Mapping[str, Path | None], console: Console) -> Mapping[str, str]:
-    """Return template texts by file of the set, and tell which file was taken for which role."""
+    """Return template texts by file of the set, and print which file is used for which role."""
     if not (checkout / appworld.FOLDER).is_dir():
         named = next((option for option, path in given.items() if path is not None), None)
         if named is not None:
@@ -40,19 +40,19 @@ def templates(checkout: Path, given: Mapping[str, Path | None], console: Console
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the set; the exit code is not zero where the checkout does not fit or the folder is taken."""
+    """Write the set; the exit code is not zero if the checkout does not fit or the folder exists."""
     parser = Parser("prompts", __doc__)
     parser.add_argument(
         "checkout", type=Path, help="folder of your checkout of ace-agent/ace or ace-agent/ace-appworld"
     )
-    parser.add_argument("out", type=Path, help="folder to make; keep it outside of this repository")
+    parser.add_argument("out", type=Path, help="folder to create; keep it outside this repository")
     for role in appworld.ROLES:
         parser.add_argument(f"--{role.option}", type=Path, metavar="FILE", help=f"AppWorld: the {role.what}")
     options = parser.parse_args(arguments)
     given = {role.option: getattr(options, role.option.replace("-", "_")) for role in appworld.ROLES}
     console = Console()
     if options.out.exists():
-        raise DataError(f"{options.out} is there already; name a new folder")
+        raise DataError(f"{options.out} exists already; name a new folder")
     made = templates(options.checkout, given, console)
     shutil.copytree(prompts_folder() / "default", options.out)
     for name, text in made.items():

@@ -1,10 +1,10 @@
-"""Write the report of one or several runs as one HTML page that needs nothing else.
+"""Write the report of one or several runs as one self-contained HTML page.
 
     ace-bench report results/main/finer-ace-embedded-offline/9bcd0c5d6f9b/seed0
     ace-bench report RUN RUN --out comparison.html
 
-A folder above run folders stands for all of them. Without --out, the page of one run is report.html in its folder, and
-that of several is results/report.html.
+A folder that contains run folders selects all of them. Without --out, the page of one run is report.html in its folder,
+and that of several is results/report.html.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Find the runs, write the page, and say where it is."""
+    """Find the runs, write the page, and print its path."""
     parser = Parser("report", __doc__)
     parser.add_argument("folder", type=Path, nargs="+", help="run folder, or a folder above some")
     parser.add_argument("--out", type=Path, help="file to write")
     options = parser.parse_args(arguments)
-    from ace_bench.report.page.writing import report_page  # slow to import, and --help needs none of it
+    from ace_bench.report.page.writing import report_page  # slow to import, and --help does not need it
 
     console = Console(stderr=True)
     found = [_found(folder, console) for folder in options.folder]

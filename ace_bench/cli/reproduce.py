@@ -1,13 +1,13 @@
-"""Reproduce a result of the paper: run what is missing of it, then make its table.
+"""Reproduce a result of the paper: make the missing runs, then its table.
 
     ace-bench reproduce --list                             the results, and how many runs each needs
-    ace-bench reproduce table=2 --estimate                 what it takes, by the paper's own counts
+    ace-bench reproduce table=2 --estimate                 its cost, by the paper's own counts
     ace-bench reproduce table=2 backbone=embedded          rehearse it for free, on sample data
     ace-bench reproduce table=2 seed=0,1,2 budget.usd=20   run it, with the paper's model, in three seeds
     ace-bench reproduce table=all backbone=vllm backbone.url=http://localhost:8000 backbone.model=NAME
 
 Settings are those of `ace-bench run` and go to every run; METHOD:SETTING goes to the runs of a method, such as
-gepa:method.max_metric_calls=20. Finished runs are skipped and begun ones continued: the same command again completes
+gepa:method.max_metric_calls=20. Finished runs are skipped and interrupted ones continued: re-running completes
 what is missing. If one run fails, the others go on; the exit status is then 1, and 130 after Ctrl-C.
 """
 
@@ -34,6 +34,6 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--jobs", type=int, help="runs at a time (default: 1; with the embedded backbone all cores)")
     options = parser.parse_intermixed_args(arguments)
 
-    from ace_bench.cli.reproducing.session import reproduce  # slow to import, and --help needs none of it
+    from ace_bench.cli.reproducing.session import reproduce  # slow to import, and --help does not need it
 
     return reproduce(options)

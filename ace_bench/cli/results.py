@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Write(Protocol):
-    """Writes what is named (all, if nothing is) to a folder; returns the files."""
+    """Writes the named tables or figures (all, if none is named) to a folder; returns the files."""
 
     def __call__(self, index: ResultsIndex, out: Path, wanted: Wanted, /) -> Sequence[Path]:
         """Write them."""
@@ -25,7 +25,7 @@ class Write(Protocol):
 
 
 def make(what: str, write: Write, description: str, arguments: Sequence[str]) -> int:
-    """Write all that is asked of one kind, ``what`` ("table" or "figure"); return the exit status."""
+    """Write the requested tables or figures (``what``: "table" or "figure"); return the exit status."""
     parser = Parser(f"{what}s", description)
     parser.add_argument("overrides", nargs="*", help=f"{what}=NAME, and what the runs were made with (backbone=...)")
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of runs (default: results)")
@@ -53,7 +53,7 @@ def make(what: str, write: Write, description: str, arguments: Sequence[str]) ->
 
 
 def _sorted(what: str, overrides: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Split ``table=2,3 backbone=...`` into what is wanted and what the runs were made with."""
+    """Split ``table=2,3 backbone=...`` into the requested names and the settings of the runs."""
     which: list[str] = []
     extra: list[str] = []
     for override in overrides:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 _SEARCH = "hparams_search="
 _PLUS = re.compile(rf"^\+(?=(experiment|debug|{_SEARCH[:-1]})=)")
-"""Presets are in the defaults list, where Hydra takes no ``+``; users of other projects write it."""
+"""Presets are in the defaults list, where Hydra does not accept ``+``, but many users type it."""
 
 
 def main(arguments: Sequence[str]) -> int:

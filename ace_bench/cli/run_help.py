@@ -1,4 +1,5 @@
-"""The help of ``ace-bench run``: Hydra would import every launcher and compose a configuration first, for a second."""
+"""The help of ``ace-bench run``, without Hydra, which would take a second to import launchers and compose a
+configuration."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from ace_bench.core.resources import config_folders, configs_folder, options
 
 _GROUPS = "$APP_CONFIG_GROUPS"
 _WRITTEN = "python run.py"
-"""How the template in ``config.yaml`` writes the command."""
+"""The command's placeholder in the template of ``config.yaml``."""
 
 
 def help_text() -> str:

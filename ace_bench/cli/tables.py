@@ -4,8 +4,8 @@
     ace-bench tables table=2,4 --with-paper           some, with the paper's numbers in any case
     ace-bench tables table=2 backbone=embedded limit=40
 
-Settings choose the runs that were made with them; METHOD:SETTING is one of a method's runs only. Runs with another
-model, limit or prompt set, and real and sample data, are never in one table.
+Settings choose runs that were made with them; METHOD:SETTING applies to the runs of one method. A table never mixes
+models, limits, prompt sets, or real and sample data.
 """
 
 from __future__ import annotations
@@ -23,6 +23,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _write(*arguments: Any, **options: Any) -> Sequence[Path]:
-    from ace_bench.report.tables.write import write_tables  # slow to import, and --help needs none of it
+    from ace_bench.report.tables.write import write_tables  # slow to import, and --help does not need it
 
     return write_tables(*arguments, **options)

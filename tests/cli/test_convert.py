@@ -76,7 +76,7 @@ def test_files_that_differ_are_left_alone(script, hub, tmp_path, capsys):
     hub()
     (tmp_path / "val.jsonl").write_text("my own\n")
     assert start("data", ["ddxplus", "--dir", str(tmp_path)]) == 2
-    assert "val.jsonl is there and differs; move it away" in " ".join(capsys.readouterr().err.split())
+    assert "val.jsonl exists and differs; move it away" in " ".join(capsys.readouterr().err.split())
     assert (tmp_path / "val.jsonl").read_text() == "my own\n"
     assert not list(tmp_path.glob("*.part"))
 

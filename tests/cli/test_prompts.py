@@ -79,12 +79,12 @@ def test_a_run_uses_the_set(script, checkout, tmp_path):
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
-        ("generator", "GENERATOR_PROMPT = '{} {} {}'", "generator.py: GENERATOR_PROMPT: fewer than 4 places"),
-        ("generator", "GENERATOR_PROMPT = '{} {} {} {} {}'", "place to fill that is not known"),
-        ("generator", "GENERATOR_PROMPT = '{'", "no format string"),
+        ("generator", "GENERATOR_PROMPT = '{} {} {}'", "generator.py: GENERATOR_PROMPT: fewer than 4 placeholders"),
+        ("generator", "GENERATOR_PROMPT = '{} {} {} {} {}'", "unknown placeholder"),
+        ("generator", "GENERATOR_PROMPT = '{'", "not a format string"),
         ("generator", "GENERATOR_PROMPT = make()", "assigns no text to GENERATOR_PROMPT"),
-        ("curator", CURATOR.replace("{playbook_stats}", "{other}"), "not known: {other}"),
-        ("reflector", "def (", "line 1: no Python"),
+        ("curator", CURATOR.replace("{playbook_stats}", "{other}"), "unknown placeholder: {other}"),
+        ("reflector", "def (", "line 1: not valid Python"),
     ],
 )
 def test_a_checkout_of_another_form_is_told_and_nothing_is_written(
@@ -100,7 +100,7 @@ def test_no_checkout_and_a_taken_folder_are_told(script, checkout, tmp_path, cap
     assert start("prompts", [str(tmp_path), str(tmp_path / "out")]) == 2
     assert "is it a checkout" in capsys.readouterr().err
     assert start("prompts", [str(checkout), str(tmp_path)]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "exists already" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("style", [("**", ":**"), ("## ", ""), ("", ":")])
@@ -175,10 +175,10 @@ def test_a_dialogue_of_one_turn_keeps_our_examples(script, apps, tmp_path):
             lambda folder: (folder / "second.txt").write_text((folder / "study.txt").read_text()),
             "2 files could be the Reflector with ground truth: experiments/prompts/second.txt, experiments/prompts/",
         ),
-        (lambda folder: _swap(folder / "study.txt", "{{test_report}}", "{{other}}"), "not known: {{other}}"),
-        (lambda folder: _swap(folder / "look_after.txt", "{guidebook}", "{other}"), "not known: {other}"),
+        (lambda folder: _swap(folder / "study.txt", "{{test_report}}", "{{other}}"), "unknown placeholder: {{other}}"),
+        (lambda folder: _swap(folder / "look_after.txt", "{guidebook}", "{other}"), "unknown placeholder: {other}"),
         (lambda folder: _swap(folder / "with_playbook.txt", "I look.", "{{ playbook }}"), "a worked example holds"),
-        (lambda folder: _swap(folder / "with_playbook.txt", "The apps:", "{% if x %}"), "more than places to fill"),
+        (lambda folder: _swap(folder / "with_playbook.txt", "The apps:", "{% if x %}"), "not a placeholder"),
         (lambda folder: _swap(folder / "with_playbook.txt", "Now for", "ASSISTANT:\nNow for"), "ends with a turn USER"),
     ],
 )

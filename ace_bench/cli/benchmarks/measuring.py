@@ -1,4 +1,4 @@
-"""What the benchmark cases share: where they run, how they start runs, what they report."""
+"""Shared parts of the benchmark cases: their settings, how they start runs, their tables."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _SHOWN_LINES = 6
 
 
 class RunFailedError(AceBenchError):
-    """A run of a benchmark ended badly; the message holds its last words."""
+    """A run of a benchmark failed; the message holds the end of its output."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One measured figure beside what the project aims at."""
+    """One measured figure with the project's target."""
 
     name: str
     measured: str
@@ -31,7 +31,7 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """A table of texts; ``rules`` are the rows that a line follows, ``notes`` what has to be known to read it."""
+    """A table of texts; a line follows the rows in ``rules``, ``notes`` explain the table."""
 
     title: str
     headings: tuple[str, ...]
@@ -65,8 +65,8 @@ def _silent(said: str) -> None:
 class Setting:
     """Where a case runs: a folder for its runs and, optionally, real data.
 
-    ``sizes`` are samples by split, ``say`` tells how far a long case is, ``prices`` names the backbone configuration
-    whose price card counted tokens are set against, ``only`` the methods to run.
+    ``sizes`` are samples by split, ``say`` reports the progress of a long case, ``prices`` names the backbone
+    configuration whose prices apply to the counted tokens, ``only`` are the methods to run.
     """
 
     scratch: Path
@@ -85,7 +85,7 @@ class Setting:
         return [sys.executable, "-m", "ace_bench", "run", f"results={self.scratch}", *overrides]
 
     def run(self, *overrides: str) -> Path:
-        """Run to the end, or go on with what was begun, and return the run folder; raises ``RunFailedError``."""
+        """Run or continue to the end and return the run folder; raises ``RunFailedError``."""
         done = subprocess.run(self.command(*overrides), capture_output=True, text=True, check=False, timeout=3600)
         if done.returncode:
             last = "\n".join((done.stdout + done.stderr).splitlines()[-_SHOWN_LINES:])

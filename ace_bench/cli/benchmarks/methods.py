@@ -1,4 +1,4 @@
-"""All methods on FiNER and Formula: what they reach and what they cost, each run as ``ace-bench run`` makes it."""
+"""All methods on FiNER and Formula: accuracy and cost of runs made by ``ace-bench run``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ace_bench.store.prices import PriceCard
 
 TASKS = ("finer", "formula")
 SIZES: Mapping[str, int] = {"train": 100, "val": 50, "test": 100}
-"""Samples of real data, unless others are asked for; of sample data all."""
+"""The default number of samples of real data; sample data is used whole."""
 
 _HEADINGS = (
     "task", "method", "before", "after", "stage", "rollouts", "calls", "tokens in", "tokens out", "cached", "list $",
@@ -28,7 +28,7 @@ _HEADINGS = (
 
 @dataclass(frozen=True, kw_only=True)
 class _Entry:
-    """A method as the table names it, and the overrides that run it."""
+    """A method's name in the table, and its overrides."""
 
     label: str
     overrides: tuple[str, ...]
@@ -50,7 +50,7 @@ METHODS = tuple(_ENTRIES)
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What one stage of a run took; ``None`` is unknown. ``reused_usd`` bills cached input at a tenth."""
+    """The cost of one stage of a run; ``None`` is unknown. ``reused_usd`` bills cached input at a tenth."""
 
     rollouts: int
     calls: int
@@ -70,7 +70,7 @@ class Ran:
 
 @dataclass(frozen=True, kw_only=True)
 class _Ratio:
-    """A figure of ACE set against another method's, and the cell of the paper that counts the same elsewhere."""
+    """A figure of ACE compared with another method's, and the paper's cell for the same comparison."""
 
     name: str
     value: Callable[[Cost], float | None]
@@ -107,7 +107,7 @@ def _ran(setting: Setting, task: str, name: str, card: PriceCard) -> Ran:
     sizes = _sizes(setting)
     limit = [f"limit={{{', '.join(f'{split}: {size}' for split, size in sizes.items())}}}"] if sizes else []
     started = time.monotonic()
-    # The base run is everybody's "before": an evaluation of one's own would be counted among one's costs.
+    # All methods use the base run as "before"; a separate evaluation would count as cost of the method.
     overrides = (
         f"task={task}",
         setting.source(task),

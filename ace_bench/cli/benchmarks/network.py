@@ -1,4 +1,4 @@
-"""Calls over HTTP: how close a run's gateway and client come to what a server's latency allows."""
+"""Calls over HTTP: time and CPU of a run's gateway and client compared with the ideal for a server's latency."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _server(delay_s: float) -> Iterator[str]:
 
 
 def _measured(call: Callable[[int], object]) -> tuple[float, float]:
-    """Wall and CPU seconds, the best of three: other work on the machine only ever adds."""
+    """Wall and CPU seconds, the best of three, because other work on the machine only adds time."""
     best = []
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(call, range(-THREADS, 0)))  # opens the connections

@@ -14,7 +14,7 @@ from ace_bench.core.types import NO_USAGE, Completion, Message, Record, Sample
 
 
 class InstantModel:
-    """Answers every role at once and always wrong, so that each step goes through all its reflection rounds."""
+    """Replies to every role at once, always wrongly, so that each step takes all reflection rounds."""
 
     name = "instant"
     simulated = True
@@ -73,7 +73,7 @@ def large_playbook(size: int) -> Record:
 
 
 class ShuffledGolds:
-    """A task whose training feedback tells the gold of another training sample; evaluation stays true."""
+    """A task whose training feedback shows the gold of another training sample; evaluation is correct."""
 
     def __init__(self, task: Task, train: int):
         self._task = task

@@ -1,4 +1,4 @@
-"""How fast predictions are executed: BIRD-SQL's answers are graded by running them."""
+"""The speed of executing predictions: BIRD-SQL grades answers by running them."""
 
 from __future__ import annotations
 

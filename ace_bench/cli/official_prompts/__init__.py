@@ -1,1 +1,1 @@
-"""The authors' prompts as prompt sets of ours: one module a repository."""
+"""Converts the authors' prompts into prompt sets: one module per repository."""

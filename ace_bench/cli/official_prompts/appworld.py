@@ -1,4 +1,4 @@
-"""The AppWorld repository (ace-agent/ace-appworld): prompts are text files, told apart by the places they fill."""
+"""The AppWorld repository (ace-agent/ace-appworld): prompts are text files, recognised by their placeholders."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _AGAIN = """{% if reflection != "(none)" %}
 
 Reflection on an earlier attempt at this task:
 {{ reflection }}{% endif %}"""
-"""The official code adds a reflection to the conversation of the next attempt; its place is the end of the task."""
+"""The official code appends a reflection to the next attempt's conversation; here it follows the task."""
 
 _STEPS = "Task: {{ question }}\n\n{{ trajectory }}"
 _REFLECTOR = {
@@ -49,7 +49,7 @@ _REFLECTOR = {
 _TRUTH = frozenset({"ground_truth_code", "test_report"})
 _REFLECTOR_BLIND = {
     **{name: field for name, field in _REFLECTOR.items() if name not in _TRUTH},
-    "execution_error": "{{ feedback }}",  # all that the environment itself says, and with labels=correctness a verdict
+    "execution_error": "{{ feedback }}",  # the environment's own output, and with labels=correctness a verdict
 }
 _CURATOR = {
     "question_context": "{{ question }}",
@@ -58,12 +58,12 @@ _CURATOR = {
     "guidebook": "{{ reflection }}",
 }
 _EXAMPLES = "Worked examples follow."
-"""The first user turn of the examples, where the official first turn ends with a place to fill."""
+"""The first user turn of the examples, if the official first turn ends with a placeholder."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Role:
-    """A prompt that is looked for: ``option`` names it, ``fits`` tells it by its text."""
+    """A prompt to find: ``option`` names it, ``fits`` recognises its text."""
 
     option: str
     what: str
@@ -95,7 +95,7 @@ ROLES = (
 
 
 def find(checkout: Path, given: Mapping[str, Path | None]) -> Mapping[str, Path]:
-    """Return the file of each role: the one that is given, else the only one that fits; raises ``DataError``."""
+    """Return the file of each role: the given one, else the only one that fits; raises ``DataError``."""
     texts = dict(_texts(checkout / FOLDER))
     found: dict[str, Path] = {}
     for role in ROLES:
@@ -138,7 +138,7 @@ def templates(files: Mapping[str, Path]) -> Mapping[str, str]:
         return {"": made} if isinstance(made, str) else made
 
     reflector = read("reflector", lambda text: doubled(text, _REFLECTOR))[""]
-    # One file may be given for both; it is then shown no more than it may see.
+    # One file may serve both; it then gets only the fields that are allowed for each.
     blind = read(
         "reflector-blind", lambda text: doubled(text, {**dict.fromkeys(_TRUTH, "(unknown)"), **_REFLECTOR_BLIND})
     )
@@ -153,8 +153,8 @@ def templates(files: Mapping[str, Path]) -> Mapping[str, str]:
 def dialogue(text: str) -> Mapping[str, str]:
     """Turn a dialogue into the templates ``generator`` and ``demonstrations``.
 
-    Its last turn asks for the task at hand, the turns before are worked examples. What the first turn says up to its
-    last place to fill becomes the system message, since examples hold no such places.
+    Its last turn holds the current task, the turns before are worked examples. The first turn up to its last
+    placeholder becomes the system message, because examples have no placeholders.
     """
     _, *parts = _TURN.split(text.strip())
     turns = list(zip(parts[::2], (said.strip() for said in parts[1::2]), strict=True))
@@ -168,7 +168,7 @@ def dialogue(text: str) -> Mapping[str, str]:
     inner = next((name for _, said in examples for name in doubled_fields(said)), None)
     if inner is not None:
         raise DataError(
-            f"a worked example holds {{{{{inner}}}}}; only the first and the last turn may hold places to fill"
+            f"a worked example holds {{{{{inner}}}}}; only the first and the last turn may hold placeholders"
         )
     system = f"{{% block system %}}{doubled(head, _GENERATOR)}{{% endblock %}}\n" if head else ""
     shown = "\n".join(f"{speaker}:\n{literal(said)}" for speaker, said in examples)
@@ -176,7 +176,7 @@ def dialogue(text: str) -> Mapping[str, str]:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Split a turn behind the last line with a place to fill."""
+    """Split a turn after the last line with a placeholder."""
     lines = text.split("\n")
     last = max((place for place, line in enumerate(lines) if doubled_fields(line)), default=-1)
     return "\n".join(lines[: last + 1]).strip(), "\n".join(lines[last + 1 :]).strip()

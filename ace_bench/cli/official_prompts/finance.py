@@ -1,4 +1,4 @@
-"""The finance repository (ace-agent/ace): prompts are texts assigned in Python modules, which are never run."""
+"""The finance repository (ace-agent/ace): prompts are string constants of Python modules, which are never run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def constants(path: Path) -> Mapping[str, str]:
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}; is it a checkout of the authors' code?") from error
     except SyntaxError as error:
-        raise DataError(f"{path}: line {error.lineno}: no Python: {error.msg}") from error
+        raise DataError(f"{path}: line {error.lineno}: not valid Python: {error.msg}") from error
     found: dict[str, str] = {}
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):

@@ -1,4 +1,4 @@
-"""Prompts in the forms of others as Jinja templates: places to fill become our fields, all else stays as it is."""
+"""Converts other prompt formats into Jinja templates: placeholders become fields, all other text stays unchanged."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def positional(text: str, fields: Sequence[str]) -> str:
     remaining = iter(fields)
     template = _formatted(text, lambda name: next(remaining, None) if not name else None)
     if next(remaining, None) is not None:
-        raise DataError(f"fewer than {len(fields)} places to fill")
+        raise DataError(f"fewer than {len(fields)} placeholders")
     return template
 
 
 def named(text: str, fields: Mapping[str, str]) -> str:
-    """Turn a format string with named fields into a template; one that is not used there is left out."""
+    """Turn a format string with named fields into a template; unused fields are left out."""
     return _formatted(text, fields.get)
 
 
 def format_fields(text: str) -> frozenset[str]:
-    """Return the names a format string has places for; none where it is no format string."""
+    """Return the field names of a format string; empty if it is not a format string."""
     try:
         return frozenset(name for _, name, _, _ in string.Formatter().parse(text) if name)
     except ValueError:
@@ -35,27 +35,27 @@ def format_fields(text: str) -> frozenset[str]:
 
 
 def doubled(text: str, fields: Mapping[str, str]) -> str:
-    """Turn a text with places such as ``{{name}}`` into a template; other braces stay, as those of example code."""
+    """Turn a text with placeholders such as ``{{name}}`` into a template; other braces, as in example code, stay."""
     statement = _STATEMENT.search(text)
     if statement:
-        raise DataError(f"more than places to fill: {statement[0][:60]}")
+        raise DataError(f"a template statement, not a placeholder: {statement[0][:60]}")
     parts: list[str] = []
     position = 0
     for place in _PLACE.finditer(text):
         if place[1] not in fields:
-            raise DataError(f"a place to fill that is not known: {place[0]}")
+            raise DataError(f"an unknown placeholder: {place[0]}")
         parts += [literal(text[position : place.start()]), fields[place[1]]]
         position = place.end()
     return "".join([*parts, literal(text[position:])])
 
 
 def doubled_fields(text: str) -> frozenset[str]:
-    """Return the names of places such as ``{{name}}``."""
+    """Return the names of placeholders such as ``{{name}}``."""
     return frozenset(_PLACE.findall(text))
 
 
 def literal(text: str) -> str:
-    """Keep text from being read as Jinja: braces that could open something are written as values."""
+    """Escape text for Jinja: braces that could open a tag are written as values."""
     return text.replace("{", "{{ '{' }}")
 
 
@@ -77,8 +77,8 @@ def _formatted(text: str, field: Callable[[str], str | None]) -> str:
             if name is not None:
                 value = field(name)
                 if value is None or spec or conversion:
-                    raise DataError(f"a place to fill that is not known: {{{name}}}")
+                    raise DataError(f"an unknown placeholder: {{{name}}}")
                 parts.append(value)
     except ValueError as error:
-        raise DataError(f"no format string: {error}") from error
+        raise DataError(f"not a format string: {error}") from error
     return "".join(parts)

@@ -1,4 +1,4 @@
-"""Refuses settings that the requested runs cannot take, before any of them starts."""
+"""Rejects settings that do not fit the requested runs, before any of them starts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ace_bench.runners.override_help import suggestions
 def check_settings(jobs: Iterable[Job], compose: Compose) -> None:
     """Compose every run with its settings and build its backbones, which sends nothing.
 
-    A setting must fit all runs, or some of those of the method it names. Raises ``ConfigError`` that names the first
-    one that does not.
+    A setting must fit all runs, or at least one run of the method that it names. Raises ``ConfigError`` for the first
+    setting that does not.
     """
     plans = list(dict.fromkeys((job.planned, job.extra) for job in jobs))
     for extra in dict.fromkeys(extra for _, extra in plans):
@@ -29,7 +29,7 @@ def check_settings(jobs: Iterable[Job], compose: Compose) -> None:
 
 
 def check_methods(jobs: Iterable[Job], compose: Compose) -> None:
-    """Build the method and the mode of every run, whose packages must be there; raises ``ConfigError``."""
+    """Build the method and the mode of every run, which needs their packages; raises ``ConfigError``."""
     for run, extra in dict.fromkeys((job.planned, job.extra) for job in jobs):
         check_method(compose(run_overrides(run, extra, compose)))
 
@@ -77,7 +77,7 @@ class _Check:
         )
 
     def _reason(self, setting: Setting) -> str:
-        """Say why no run takes a setting."""
+        """Return the reason why a setting fits no run."""
         taken = run_overrides(self._runs_for(setting)[0], self.extra, self.compose)
         hints = suggestions(config_folders(), [*taken, setting.override])
         if hints:

@@ -1,7 +1,7 @@
-"""What runs would take, by the paper's own counts: calls, tokens, dollars and hours.
+"""The cost of runs by the paper's own counts: calls, tokens, dollars and hours.
 
 On AppWorld the paper counts tokens and calls by query (tables 12 and 14) and seconds (table 4a); of other tasks it only
-gives the dollars and seconds of online adaptation on FiNER (table 4b). What it does not count is unknown here.
+gives the dollars and seconds of online adaptation on FiNER (table 4b). Everything else is unknown here.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ UNKNOWN = Cost(calls=None, prompt=None, completion=None, usd=None, seconds=None)
 
 
 def together(parts: Iterable[Cost], *, at_least: bool = False) -> Cost:
-    """Sum parts up; ``at_least`` leaves out what is unknown of some, though not where it is of all."""
+    """Sum the parts; ``at_least`` skips unknown values, unless a value is unknown in all parts."""
     parts = list(parts)
     if not at_least:
         return sum(parts, Cost())
@@ -90,7 +90,7 @@ class Estimator:
         return UNKNOWN
 
     def _step(self, task: str, method: str, settings: Mapping[str, Any]) -> Cost:
-        """One sample attempted and learnt from. Reflection in several rounds counts as all of them."""
+        """The cost of one adaptation step; all reflection rounds are counted."""
         rounds = settings["method"].get("max_reflection_rounds", 0)
         if task != _APPWORLD:
             calls = 3.0 if rounds else 2.0
@@ -144,7 +144,7 @@ def _limited(sizes: Mapping[str, int], limit: Any) -> dict[str, int]:
 
 
 def _named(target: str) -> str:
-    """Return the option that a class belongs to: ``ace_bench.tasks.bird_sql.task.BirdSql`` is ``bird_sql``."""
+    """Return the option of a class: ``bird_sql`` for ``ace_bench.tasks.bird_sql.task.BirdSql``."""
     return target.split(".")[2].replace("frozen", "evaluate")
 
 

@@ -28,7 +28,7 @@ class JobResult:
 
 
 class JobRunner:
-    """Runs commands in processes of their own, ``workers`` at a time. With one, its output goes to the console."""
+    """Runs commands as separate processes, ``workers`` at a time. With one worker, output goes to the console."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers

@@ -1,4 +1,4 @@
-"""What can be reproduced, and what it would cost, as tables."""
+"""Tables of the paper's results and their cost."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def listing(experiments: Experiments) -> Table:
 
 
 def estimates(jobs: Sequence[Job], index: ResultsIndex) -> Iterator[Table | str]:
-    """Yield a table of what each run costs by the paper's counts, and how to read it."""
+    """Yield a table of each run's cost by the paper's counts, and notes."""
     if any(f"backbone={EMBEDDED}" in job.extra for job in jobs):
-        raise ConfigError("the embedded backbone costs nothing; leave backbone= out, or name the one to be paid")
+        raise ConfigError("the embedded backbone costs nothing; leave backbone= out, or name a paid one")
     estimator = Estimator(index.experiments.paper)
     costs = {job: estimator.parts(index.compose(run_overrides(job.planned, job.extra, index.compose))) for job in jobs}
     table = Table("run", "calls", "tokens in", "tokens out", "dollars", "hours", box=None)
@@ -47,7 +47,7 @@ def estimates(jobs: Sequence[Job], index: ResultsIndex) -> Iterator[Table | str]
 
 
 def _named(job: Job) -> str:
-    """Name a run shortly: groups by their option alone."""
+    """Return a run's short name: groups by their option alone."""
     words = (override for override in job.planned.overrides if not override.startswith("mode.before"))
     return " ".join([re.sub(r"^(task|method|mode)=", "", word) for word in words] + [f"seed={job.seed}"])
 

@@ -1,4 +1,4 @@
-"""What tables and figures were made from, so that a call that would only make the same ones again does nothing."""
+"""Records the inputs of tables and figures, so that they are made again only if an input has changed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LIBRARIES = ("matplotlib", "numpy")
 
 
 class Manifest:
-    """Knows whether all files of a request were made from the runs that exist, by this version."""
+    """Checks whether all files of a request were made from the current runs by this version."""
 
     def __init__(self, request: ReproduceRequest) -> None:
         self._request = request
@@ -34,14 +34,14 @@ class Manifest:
 
     @property
     def holds(self) -> bool:
-        """Whether all files are there as they were made, and nothing that they were made from has changed."""
+        """Whether all files exist unchanged, and their inputs have not changed."""
         known = self._known().get(self._key)
         if known is None or any(_digest(self._request.results / file) != made for file, made in known["files"].items()):
             return False
         return bool(known["inputs"] == self.inputs())
 
     def keep(self, inputs: str, files: Iterable[Path]) -> None:
-        """Note that ``files`` were made from ``inputs``, all runs being finished."""
+        """Record that ``files`` were made from ``inputs``, with all runs finished."""
         made = {str(file.relative_to(self._request.results)): _digest(file) for file in files}
         kept = {**self._known(), self._key: {"inputs": inputs, "files": made}}
         partial = self._file.with_name(self._file.name + ".part")
@@ -65,7 +65,7 @@ class Manifest:
         try:
             found = msgspec.json.decode(self._file.read_bytes(), type=dict[str, dict[str, Any]])
         except (OSError, msgspec.MsgspecError):
-            return {}  # there is none, or it was spoilt: everything is made again
+            return {}  # missing or damaged: everything is made again
         return {key: entry for key, entry in found.items() if entry.keys() == {"inputs", "files"}}
 
 
@@ -76,7 +76,7 @@ def _program() -> Iterator[Path]:
 
 
 def _stamps(folder: Path) -> Iterator[object]:
-    """Tell a run from what it was before: what is small by its content, the rest by its size and time."""
+    """Detect changes of a run: small files by content, others by size and modification time."""
     for name in _READ:
         yield _digest(folder / name)
     for name in _LARGE:

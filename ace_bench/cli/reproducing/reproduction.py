@@ -1,4 +1,4 @@
-"""The runs of a request, made in an order in which each finds what it needs; then their tables and figures."""
+"""Makes the runs of a request in the order of their dependencies, then their tables and figures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LAST_LINES = 12
 
 
 class Reproduction:
-    """The jobs of one request, and what became of them."""
+    """The jobs of one request, and their results."""
 
     def __init__(
         self,
@@ -74,8 +74,8 @@ class Reproduction:
         return status
 
     def _make(self, jobs: Sequence[Job]) -> None:
-        """Make runs that do not need each other."""
-        self._states = self._read_states()  # includes what earlier calls have made
+        """Make runs that are independent of each other."""
+        self._states = self._read_states()  # includes contexts that earlier jobs have made
         commands: dict[Job, list[str]] = {}
         for job in sorted(jobs, key=_is_quick):
             arguments = self._states.command(job)
@@ -144,5 +144,6 @@ def _depth(planned: PlannedRun) -> int:
 
 
 def _is_quick(job: Job) -> bool:
-    """Return whether a run is not on AppWorld: those take longest, and started last they would leave cores idle."""
+    """Return whether a run is not on AppWorld; AppWorld runs take longest, so they start first to keep all cores
+    busy."""
     return "task=appworld" not in job.planned.overrides

@@ -1,4 +1,4 @@
-"""Which results of the paper a user wants to reproduce, with which backbone, seeds and other settings."""
+"""A user's request: results of the paper to reproduce, with backbone, seeds and other settings."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.report.experiments import Experiments, PlannedRun
 
 EMBEDDED = "embedded"
-"""The backbone of a rehearsal, which is made on sample data and costs nothing."""
+"""The backbone of a rehearsal, which uses sample data and costs nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReproduceRequest:
     """``names`` are experiments, ``backbone`` is "" for that of each table, ``overrides`` are settings for the runs.
 
-    With ``differences`` all numbers are set against the paper's.
+    With ``differences`` all numbers are compared with the paper's.
     """
 
     names: tuple[str, ...]
@@ -28,7 +28,7 @@ class ReproduceRequest:
     differences: bool = False
 
     def extra(self, model: str) -> tuple[str, ...]:
-        """Return what all runs get beside their plan; ``model`` is the paper's for the table."""
+        """Return the overrides that all runs get besides their own; ``model`` is the paper's for the table."""
         backbone = self.backbone or model
         source = ("task.source=sample",) if backbone == EMBEDDED else ()
         return (f"backbone={backbone}", *source, *self.overrides)
@@ -36,7 +36,7 @@ class ReproduceRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One run to be made: its plan, what it gets beside it, and its seed."""
+    """One run to make: its plan, additional overrides, and its seed."""
 
     planned: PlannedRun
     extra: tuple[str, ...]
@@ -64,7 +64,7 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
             case "task" | "method" | "mode" | "labels":
                 raise ConfigError(f"{setting} would make all rows alike: they choose their own {key}, so leave it out")
             case _:
-                overrides.pop(key, None)  # one that is given twice has its last value, as for a single run
+                overrides.pop(key, None)  # of a repeated setting the last value counts, as for a single run
                 overrides[key] = setting
     if not names:
         raise ConfigError("say what to reproduce: table=2, table=1,3, figure=2, table=all; --list shows the choices")
@@ -81,7 +81,7 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
 
 
 def jobs(request: ReproduceRequest, experiments: Experiments) -> list[Job]:
-    """Return all runs of a request, each once and after those it needs."""
+    """Return all runs of a request, each once and after its dependencies."""
     found: dict[Job, None] = {}
     for name in request.names:
         for table, planned in _planned(name, experiments):

@@ -1,4 +1,4 @@
-"""The state of the runs that make a result: finished, begun, or missing."""
+"""The state of the runs of a result: finished, begun, or missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ NAME = "paper"
 
 
 class State(StrEnum):
-    """``waiting``: another run makes a context that it needs. ``needless``: that run made none, as nothing fell."""
+    """``waiting``: it needs a context of an unfinished run. ``needless``: that run never collapsed, so there is no
+    context."""
 
     FINISHED = "finished"
     BEGUN = "begun"
@@ -68,7 +69,7 @@ class RunStates:
 
 
 def as_typed(job: Job, compose: Compose, arguments: Sequence[str] | None = None) -> str:
-    """Return a run's command as a user would type it; what it waits for is a comment while that is not known."""
+    """Return a run's command as a user would type it; a context that does not exist yet is a comment."""
     words = arguments or [*run_overrides(job.planned, job.extra, compose), f"seed={job.seed}"]
     needs = "" if arguments else "".join(f"  # then {need.setting}=..." for need in job.planned.needs)
     return f"{command_line('run')} {shlex.join(words)}{needs}"

@@ -116,7 +116,7 @@ def test_the_command_brings_questions_and_databases(publisher, tmp_path, make, m
     assert start("data", command) == 0
     assert "no checksum is published" in capsys.readouterr().err
     assert start("data", command) == 0
-    assert capsys.readouterr().err.count("nothing of it is lacking") == 2
+    assert capsys.readouterr().err.count("all its files exist") == 2
     assert [path for path, _ in publisher.seen] == ["/dev.zip", "/dev.zip", "/train.zip"]
     assert not list(folder.glob("*.zip*"))
     task = make(data_dir=str(folder), stream_bench={"train": 10, "val": 5, "seed": 42})
