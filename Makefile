@@ -38,7 +38,7 @@ test-thorough: $(FULL) $(APPWORLD_READY)  ## the tests that take minutes each, o
 test-printed: $(FULL) $(APPWORLD_READY)  ## run every command that README and docs print to its end; takes long
 	$(BIN)/python -m pytest -m printed tests/pages $(ARGS)
 
-test-openai2: $(FULL)  ## the tests of HTTP with openai 2.x beside the harness, as litellm and vLLM pin it
+test-openai2: $(FULL)  ## the tests of HTTP and of the reader's server with openai 2.x installed, as litellm and vLLM pin it
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target .openai2 'openai>=2,<3'
 	PYTHONPATH=.openai2 $(BIN)/python -m pytest tests/backbones/openai_compatible tests/rehearsal/reader/test_serve.py $(ARGS)
 

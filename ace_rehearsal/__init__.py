@@ -1,1 +1,1 @@
-"""Stand-ins, so that everything can be tried for free: the embedded reader, sample sets, AppWorld's mini-world."""
+"""Stand-ins for trying everything for free: the embedded reader, sample sets, AppWorld's mini-world."""

@@ -1,4 +1,4 @@
-"""Measure which bullets retrieval brings up: R@1, R@5, P@3 and latency of every way to choose.
+"""Measure the retrieval of bullets: R@1, R@5, P@3 and latency of each retriever.
 
     python scripts/evaluate_retrieval.py                              # the set in scripts/retrieval, hashed words
     python scripts/evaluate_retrieval.py --embedder sentence-transformers/all-MiniLM-L6-v2 \
@@ -6,9 +6,10 @@
     python scripts/evaluate_retrieval.py --playbook final.json --queries questions.txt --judge MODEL
 
 R@k is the share of queries with a relevant bullet among the first k, P@3 the relevant share of the first three places.
-What is relevant is said by labels, or by a cross-encoder that no way under test uses: a retriever's own similarity
-agrees with itself and says nothing. The set that ships is small, one hand wrote both sides of it, and most queries have
-one relevant bullet, so that P@3 cannot pass a third: it tells ways apart, not how good they are on real questions.
+Relevance comes from labels, or from a cross-encoder that no measured retriever uses, because a retriever's own
+similarity would only agree with itself. The included set is small, one author wrote its queries and bullets, and most
+queries have one relevant bullet, so P@3 cannot exceed a third: it compares retrievers, but does not show how good they
+are on real questions.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Label(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Measured(NamedTuple):
-    """One way's results: shares in [0, 1], latency as the median in milliseconds."""
+    """One retriever's results: shares in [0, 1], latency as the median in milliseconds."""
 
     way: str
     recall_1: float
@@ -74,17 +75,17 @@ def read_labels(path: Path, playbook: Playbook) -> Mapping[str, Collection[str]]
 
 
 def labelled(labels: Mapping[str, Collection[str]]) -> Relevant:
-    """Go by labels."""
+    """Return relevance by labels."""
     return lambda query, bullet: bullet.id in labels[query]
 
 
 def judged(judge: Reranker, threshold: float) -> Relevant:
-    """Ask a cross-encoder; ``threshold`` is the score above which a bullet is relevant."""
+    """Return relevance by a cross-encoder; a bullet is relevant above the score ``threshold``."""
     return lambda query, bullet: float(judge.scores(query, [bullet.content])[0]) > threshold
 
 
 def measure(retriever: Retriever, playbook: Playbook, queries: Sequence[str], relevant: Relevant) -> Measured:
-    """Put every query to one way of choosing; the first is asked twice, so that preparation is not timed."""
+    """Run every query with one retriever; the first runs twice, so that preparation is not timed."""
     retriever.prepare()
     retriever.ranked(playbook, queries[0])
     hits: list[list[bool]] = []
@@ -105,7 +106,7 @@ def measure(retriever: Retriever, playbook: Playbook, queries: Sequence[str], re
 
 
 def check_judge(judge: str, *, embedder: str, cross_encoder: str | None) -> None:
-    """Raise ``ConfigError`` where a way would be judged by itself."""
+    """Raise ``ConfigError`` if a retriever would be judged by itself."""
     if judge in ("cosine", "hashing", embedder):
         raise ConfigError(f"--judge {judge} would judge the retriever by its own cosine; use labels or a cross-encoder")
     if judge == cross_encoder:
@@ -113,7 +114,7 @@ def check_judge(judge: str, *, embedder: str, cross_encoder: str | None) -> None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run; the exit code is not zero for a mistake in files or settings."""
+    """Run; the exit code is not zero for an error in files or settings."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--playbook", type=Path, default=_SET / "playbook.txt", help="saved playbook, JSON or text")
     parser.add_argument("--labels", type=Path, help='lines such as {"query": "...", "relevant": ["id"]}')
@@ -133,10 +134,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def evaluate(options: argparse.Namespace) -> list[Measured]:
-    """Measure all ways."""
+    """Measure all retrievers."""
     playbook = load_context(options.playbook, sections=(), count=estimate_tokens)
     if not isinstance(playbook, Playbook):
-        raise ConfigError(f"{options.playbook} holds no playbook")
+        raise ConfigError(f"{options.playbook} does not hold a playbook")
     if options.judge is None:
         labels = read_labels(options.labels or _SET / "labels.jsonl", playbook)
         queries = list(labels)

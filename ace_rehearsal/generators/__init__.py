@@ -1,1 +1,1 @@
-"""Programs that write the sample sets; every wording in them is the project's own."""
+"""Programs that write the sample sets; all their texts are written for this project."""

@@ -1,4 +1,4 @@
-"""Write the sample sets, or check that their files are what the generators write.
+"""Write the sample sets, or check that their files match the generators' output.
 
 python -m ace_rehearsal.generators --check
 """

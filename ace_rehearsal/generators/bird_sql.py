@@ -1,7 +1,7 @@
-"""BIRD-like samples: two small databases and questions about them, whose words have to be learnt.
+"""BIRD-like samples: two small databases and questions with terms that must be learnt.
 
-``bird_sql.txt`` holds the questions: what "active" or "revenue" means stands in no schema, but every query of the
-training split shows it. Test questions use the same terms with other constants and, by half, other wordings.
+``bird_sql.txt`` holds the questions: no schema defines "active" or "revenue", but the queries of the training split
+show their meaning. Test questions use the same terms with other constants and, half of them, other wordings.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CONSTANTS: Mapping[str, Sequence[Any]] = {
     "hours": (0.5, 1, 1.5, 2, 2.5),
     "margin": tuple(range(2, 40)),
 }
-"""What the slots of a question may hold."""
+"""The values that the slots of a question may take."""
 
 _FIRST = ("Ada", "Bo", "Cleo", "Dario", "Edda", "Finn", "Gwen", "Hugo", "Iris", "Jonas", "Kira", "Lars", "Mona", "Nils")
 _LAST = ("Abel", "Brandt", "Costa", "Dahl", "Egger", "Frost", "Galli", "Holm", "Ivens", "Jansen", "Krog", "Lund")
@@ -186,7 +186,7 @@ ROWS: Mapping[str, Mapping[str, tuple[int, Maker]]] = {
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of question: where it belongs, its three wordings and its query."""
+    """A kind of question: its database, its three wordings and its query."""
 
     database: str
     level: str
@@ -227,7 +227,7 @@ def kinds() -> list[Kind]:
 
 @cache
 def _splits() -> dict[str, list[dict[str, str]]]:
-    """Draw all splits, every kind once before any comes up again; no query is asked for twice."""
+    """Draw all splits, every kind once before any repeats; no query occurs twice."""
     taken: set[str] = set()
     splits: dict[str, list[dict[str, str]]] = {}
     for split, size in SIZES.items():
@@ -247,7 +247,7 @@ def rows(split: str) -> list[dict[str, str]]:
 
 
 def _question(kind: Kind, split: str, draw: Draw, taken: set[str]) -> dict[str, str] | None:
-    """Ask with constants that no split has used yet and that find something; ``None`` where none are left."""
+    """Draw a question with unused constants and a non-empty result; ``None`` if none are left."""
     slots = sorted(set(re.findall(r"\{(\w+)\}", kind.sql)))
     wording = kind.wordings[draw.one(WORDINGS[split])]
     for values in draw.shuffled(list(itertools.product(*(CONSTANTS[slot] for slot in slots)))):

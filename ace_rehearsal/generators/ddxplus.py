@@ -1,8 +1,8 @@
 """DDXPlus-like samples: profiles of made-up patients, to be diagnosed.
 
-What a condition looks like is said in ``ddxplus.txt``, in plain words of which few occur in its name, so that it has
-to be learnt from training samples; test samples show other mixtures of findings, half of them in words that
-training never showed.
+``ddxplus.txt`` describes the conditions in plain words that share little with their names, so that the link must be
+learnt from training samples. Test samples show other combinations of findings, half of them in wordings that do not
+occur in training.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SEXES = {"M": "male", "F": "female"}
 
 @dataclass
 class Picture:
-    """What a condition looks like; every finding in its three wordings."""
+    """The findings of a condition, each in three wordings."""
 
     name: str
     ages: tuple[int, int]
@@ -48,7 +48,7 @@ def _picture(block: str) -> Picture:
 
 
 def rows(split: str) -> list[dict[str, str]]:
-    """Return a split's samples in the data's own format; every condition comes up before any comes up again."""
+    """Return a split's samples in the data's own format; every condition occurs before any repeats."""
     draw = Draw(f"ddxplus-{split}")
     known = pictures()
     anyone = known.pop(_ANYONE)

@@ -1,4 +1,4 @@
-"""Random draws that give the same values on every Python version, for files that must be the same everywhere."""
+"""Random draws that are the same on every Python version, for reproducible files."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ T = TypeVar("T")
 SIZES = {"train": 60, "val": 20, "test": 60}
 
 WORDINGS = {"train": (0, 1), "val": (0, 2), "test": (1, 2)}
-"""Which of three wordings a split draws: half of what test shows was never seen in training."""
+"""The wordings that each split draws: half of those in test do not occur in training."""
 
 
 class Draw:
-    """Draws from a seed. Only ``random()`` is used: its values alone are promised not to change."""
+    """Draws from a seed. Only ``random()`` is used, because Python guarantees only its values across versions."""
 
     def __init__(self, seed: str) -> None:
         self._random = random.Random(seed)

@@ -1,7 +1,7 @@
 """FiNER-like samples: four numbers of filing-style sentences, to be tagged.
 
-Which tag a wording stands for is a convention of ``finer.txt``: often the sentence shares no word with its tag, so the
-convention has to be learnt from training samples; test samples hold to it with other companies, numbers and wordings.
+``finer.txt`` assigns tags to wordings. A sentence often shares no word with its tag, so the assignment must be learnt
+from training samples; test samples use it with other companies, numbers and wordings.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _row(questions: list[Question]) -> dict[str, str]:
 
 
 def _questions(split: str, draw: Draw) -> Iterator[Question]:
-    """Yield questions without end; every convention comes up once before any comes up again."""
+    """Yield questions endlessly; every convention occurs once before any repeats."""
     while True:
         for block in draw.shuffled(blocks()):
             yield from _sentence(block[draw.one(WORDINGS[split])], split, draw)

@@ -1,7 +1,7 @@
 """Formula-like samples: word problems whose answers are computed.
 
-As in the real data, margins, returns on assets and rates of change are asked for in percent (15.0), while yields and
-required returns are fractions (0.15); nothing but the formula, which the question hides, says which.
+As in the real data, margins, returns on assets and rates of change are percentages (15.0), while yields and required
+returns are fractions (0.15); only the formula shows which, and the question does not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The formulas of the Formula-like sample set. The formulas are textbook facts; every wording is the project's own."""
+"""The formulas of the Formula-like sample set. The formulas are textbook facts; the wordings are written for this
+project."""
 
 from __future__ import annotations
 

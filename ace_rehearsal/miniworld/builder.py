@@ -103,7 +103,7 @@ def _account(app: str, person: Person) -> Row:
     }
     row |= {"phone_number": person.phone} if app == "phone" else {"email": person.email}
     if app not in ("gmail", "phone"):
-        row["verified"] = True  # or nobody can log in
+        row["verified"] = True  # required for logging in
     if app == "venmo":
         row["venmo_balance"] = 2000.0
     return row
@@ -128,7 +128,7 @@ def _documentation(data: Path) -> Iterator[Table]:
 
 
 def _build_databases(task: Task, folder: Path) -> None:
-    """Save what the task's world has beyond the base databases, as statements; opens no app that gets nothing."""
+    """Save the task's additions to the base databases as statements; opens only the apps that have additions."""
     from appworld.apps import get_all_apps
     from appworld.apps.model_lib import get_db_home_path
     from appworld.collections.models import ModelCollection

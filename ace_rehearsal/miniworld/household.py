@@ -14,7 +14,7 @@ PROJECTS = ("Kitchen refit", "Garden shed", "Camping", "Book club", "Choir trip"
 """Every supervisor's to-do projects, the oldest first; the app shows the newest first, five at a time."""
 
 BILLS = ((("electricity", 129.0), ("internet", 45.0)), (("electricity", 96.0), ("water", 58.5)), (("gas", 187.5),))
-"""For each supervisor, what the bills of April are for and their totals in dollars."""
+"""The subjects and totals in dollars of each supervisor's bills of April."""
 
 _VERBS = ("Measure", "Order", "Paint", "Repair", "Sort", "Return", "Price", "Photograph", "Label", "Clean")
 
@@ -74,7 +74,7 @@ def files(supervisor: int) -> Mapping[str, str]:
 
 
 def notes(supervisor: int) -> Mapping[str, str]:
-    """Return the tags by title of a supervisor's notes: of what is asked for, more than a page shows."""
+    """Return the tags of a supervisor's notes by title; more notes share a tag than fit on one page."""
     pairs = [(title, tag) for titles in zip(*_named(), strict=True) for title, tag in titles]
     return {title: tag for place, (title, tag) in enumerate(pairs) if (place + 2 * supervisor) % (5 + supervisor) != 4}
 
@@ -92,7 +92,7 @@ def packing_list(supervisor: int) -> Sequence[str]:
 def chores(supervisor: int, project: str) -> Sequence[Chore]:
     """Return the to-do tasks of a project in order: in no section, then in two; overdue, done and urgent ones in each.
 
-    Two of the project ``Camping`` are things of the packing list.
+    Two tasks of the project ``Camping`` are also on the packing list.
     """
     place = PROJECTS.index(project)
     titles = [f"{_VERBS[(step + place) % len(_VERBS)]} the {project.lower()} things" for step in range(9)]

@@ -10,7 +10,7 @@ from .people import OPENED, SUPERVISORS, Person, circle, contacts, venmo_friends
 from .tables import Row, Table
 
 _NOTES = ("Rent with my roommates", "Pizza", "Coworkers' lunch", "Concert", "Siblings' present", "Groceries", "Taxi")
-"""What payments are for: the words say nothing about who the people are."""
+"""Descriptions of payments; they do not reveal the relationship of the people."""
 
 _LENGTHS = {3: 31, 4: 30, 5: 17}
 """Days of the months that the base data covers, all of 2023."""
@@ -29,7 +29,7 @@ class Payment:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """Money that somebody asks a supervisor for; ``approved`` ones are paid already."""
+    """A payment request to a supervisor; ``approved`` ones are already paid."""
 
     sender: Person
     receiver: Person
@@ -42,7 +42,7 @@ class Request:
 def payments(supervisor: int, month: int) -> Sequence[Payment]:
     """Return a supervisor's payments of a month: one sent and one received for each contact, twice for the closest.
 
-    The first and the last day of a month have some, so that a window that misses a day shows.
+    There are payments on the first and the last day of a month, so that a window that misses a day gives a wrong sum.
     """
     me, found = SUPERVISORS[supervisor], []
     for place, (person, relation) in enumerate(contacts(supervisor).items()):

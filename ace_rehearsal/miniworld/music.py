@@ -1,4 +1,4 @@
-"""Spotify: songs, artists and what each supervisor keeps, likes and follows."""
+"""Spotify: songs, artists and each supervisor's library, likes and followed artists."""
 
 from __future__ import annotations
 

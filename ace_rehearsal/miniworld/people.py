@@ -10,7 +10,7 @@ NOW = dt.datetime(2023, 5, 18, 12)
 """The moment of most tasks; all base data is older."""
 
 LATER = dt.datetime(2023, 6, 12, 9, 30)
-"""The moment of tasks that must not get by with dates learnt from earlier ones."""
+"""The moment of tasks that must not be solvable with dates learnt from earlier ones."""
 
 OPENED = dt.datetime(2023, 2, 1, 9)
 """When every account was opened."""
@@ -68,7 +68,7 @@ _SIZES = (
     {"roommate": 2, "sibling": 3, "coworker": 7, "friend": 2},
     {"roommate": 4, "sibling": 2, "coworker": 6, "friend": 2},
 )
-"""How many of whom each supervisor knows; more coworkers than the five that a page shows unasked."""
+"""The number of contacts per relationship; more coworkers than the default page of five."""
 
 
 def circle(supervisor: int, relationship: str) -> tuple[Person, ...]:

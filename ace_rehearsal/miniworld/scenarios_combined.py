@@ -1,4 +1,4 @@
-"""Scenarios of the challenge split: two or three apps together, with APIs that no other scenario uses."""
+"""Scenarios of the challenge split: two or three apps combined, with APIs that no other scenario uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenarios of files, notes and to-do lists: what a directory, a tag or a project holds, and how to say it."""
+"""Scenarios of files, notes and to-do lists: contents of a directory, a tag or a project, and the answer's format."""
 
 from __future__ import annotations
 

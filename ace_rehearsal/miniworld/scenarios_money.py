@@ -1,4 +1,4 @@
-"""Scenarios of the phone and Venmo: who somebody is, when something was, and what cannot be undone."""
+"""Scenarios of the phone and Venmo: relationships, dates, and actions that cannot be undone."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ for request in requests:
 """
 
 _ANYBODY = (" in emails", ' != ""')
-"""The slip of an agent who does not ask who the people are."""
+"""The mistake of an agent that does not look up the relationships."""
 
 
 class _Sum(NamedTuple):

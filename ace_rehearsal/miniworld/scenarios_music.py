@@ -1,4 +1,4 @@
-"""Scenarios of Spotify: superlatives over paged lists, liking and following without repeating oneself."""
+"""Scenarios of Spotify: superlatives over paged lists, liking and following only what is new."""
 
 from __future__ import annotations
 

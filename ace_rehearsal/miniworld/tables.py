@@ -1,4 +1,4 @@
-"""Rows on their way into the engine's databases."""
+"""Writes rows into the engine's databases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Table:
 
 
 def insert(table: Table) -> None:
-    """Write rows into the databases that the engine has open, all in one transaction (one each is ten times slower)."""
+    """Write rows into the engine's open databases in one transaction (one per row is ten times slower)."""
     from appworld.common.utils import import_models_module
 
     model = getattr(import_models_module(table.app), table.model)

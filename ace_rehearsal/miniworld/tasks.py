@@ -1,7 +1,7 @@
-"""What a task is, and how its reference solution and its evaluation are put together as text.
+"""A task of the mini-world, and the texts of its reference solution and its evaluation.
 
-Solutions are built of the same commented blocks in the same order (the instruction's own words as constants, paging,
-logging in, the work, completion), so that what one teaches is found again in others.
+Solutions consist of the same commented blocks in the same order (values from the instruction as constants, paging,
+login, the work, completion), so that a lesson from one applies to others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SPLITS = ("train", "dev", "test_normal", "test_challenge")
 
 @dataclass(frozen=True, kw_only=True)
 class Test:
-    """One requirement of a task's evaluation: its sentence, its Python statements, and whether doing nothing passes."""
+    """One requirement of an evaluation: its description, its Python statements, and whether doing nothing passes."""
 
     requirement: str
     code: str
@@ -32,9 +32,9 @@ class Test:
 class Task:
     """One task of a scenario.
 
-    ``number`` runs from 1 within the scenario and names the supervisor; ``answer`` is ``None`` for tasks that ask
-    nothing; ``private`` is what the evaluation compares with; ``slips`` are the replacements that turn the solution
-    into that of an agent who walks into the scenario's trap; ``extra`` holds rows that only this task's world has.
+    ``number`` counts from 1 within the scenario and selects the supervisor; ``answer`` is ``None`` for tasks without a
+    question; ``private`` holds the expected values of the evaluation; ``slips`` are the replacements that turn the
+    solution into one with the scenario's typical mistake; ``extra`` holds rows of this task's world only.
     """
 
     scenario: str
@@ -57,7 +57,7 @@ class Task:
 
     @property
     def supervisor(self) -> Person:
-        """Whose task it is."""
+        """The person who gives the task."""
         return SUPERVISORS[self.number - 1]
 
     @property
@@ -72,7 +72,7 @@ class Task:
 
     @property
     def naive(self) -> str:
-        """The solution of an agent who walks into the trap; a slip that changes nothing is an error."""
+        """The solution with the typical mistake; a slip that changes nothing is an error."""
         code = self.solution
         for right, wrong in self.slips:
             if right not in code:
@@ -98,7 +98,7 @@ def evaluate(test, public_data, private_data, main_user, models, ground_truth_an
 """
 
 FIRST_PAGE = (("page_limit=20, ", ""), ("page_index += 1", "break"))
-"""The slips of an agent who takes the first page of a list for the whole list."""
+"""The mistake of an agent that takes the first page of a list for the whole list."""
 
 PAGES = """
 # A list comes in pages: ask for one after the other until a page is empty.
@@ -128,7 +128,7 @@ def answered(expression: str) -> str:
 
 
 def login(*apps: str) -> str:
-    """Return the block that logs in to apps: ``<app>_token`` is what their APIs want as ``access_token``."""
+    """Return the block that logs in to apps; ``<app>_token`` is the ``access_token`` of their APIs."""
     lines = [
         "# Log in: user name from the profile (the phone app wants the phone number), password from the supervisor.",
         "profile = apis.supervisor.show_profile()",
@@ -151,7 +151,7 @@ def people(relationship: str) -> str:
 
 
 def solution(slots: Mapping[str, object], *blocks: str) -> str:
-    """Return the engine's solution function: the instruction's own words as constants, then the blocks."""
+    """Return the engine's solution function: values from the instruction as constants, then the blocks."""
     words = "\n".join(f"{name} = {json.dumps(value)}" for name, value in slots.items())
     parts = [f"# From the task.\n{words}"] if slots else []
     body = "\n\n".join(parts + [_text(block) for block in blocks])
@@ -182,7 +182,7 @@ def changed(*models: str) -> Test:
 
 
 def added(model: str, requirement: str, fields: str) -> Test:
-    """Return the test that the records added to a model are those of ``private_data.expected``, and none else changed.
+    """Return the test that exactly the records of ``private_data.expected`` were added to a model and none changed.
 
     ``fields`` is an expression over a record ``e``; the expected list holds its values in sorted order.
     """

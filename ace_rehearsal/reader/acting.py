@@ -1,4 +1,4 @@
-"""The reader as an agent on apps: it reads the conversation so far and takes the next step."""
+"""The reader as an agent on apps: takes the next step from the conversation so far."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TASK = re.compile(r"^(?:[\w' ]{0,40}\b)?[Tt]ask(?: is)?:\s*(\S.*)$", re.MULTILI
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """A task under way: ``steps`` are pairs of code and output."""
+    """An unfinished task: ``steps`` are pairs of code and output."""
 
     question: str
     entries: tuple[Entry, ...]
@@ -52,7 +52,7 @@ def _read_scene(messages: Sequence[Message]) -> Scene | None:
 
 
 def _read_dialogue(messages: Sequence[Message]) -> Scene | None:
-    """A conversation without tags: instructions, worked examples, and at last a line that names the task."""
+    """A conversation without tags: instructions, worked examples, and finally a line with the task."""
     asked = [(n, match) for n, m in enumerate(messages) if m.role == "user" and (match := _TASK.search(m.content))]
     if not asked:
         return None

@@ -15,7 +15,7 @@ from ace_rehearsal.reader.proposing import propose
 from ace_rehearsal.reader.roles import reply
 
 READER_VERSION = 4
-"""Goes up with every change that may change an answer: recorded answers of older readers then do not count."""
+"""Increased with every change that may change an answer, so that recorded answers of older versions are not reused."""
 
 
 class EmbeddedBackbone:
@@ -36,7 +36,7 @@ class EmbeddedBackbone:
     def complete(
         self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
     ) -> Completion:
-        """Answer once. ``role``, ``session`` and ``schema`` do not matter: a server would not be told them."""
+        """Return one completion. ``role``, ``session`` and ``schema`` are ignored, as the reader sees only messages."""
         del role, session, schema
         started = time.perf_counter()
         text = propose(messages) or act(messages) or reply(parse_prompt(messages))

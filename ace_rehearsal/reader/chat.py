@@ -19,7 +19,7 @@ class BadRequest(Exception):
 
 
 def read_request(body: bytes, model: str) -> tuple[Message, ...]:
-    """The messages of a request; raises ``BadRequest`` with what is wrong. Sampling settings change nothing."""
+    """The messages of a request; raises ``BadRequest`` with the cause. Sampling settings are ignored."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -91,6 +91,6 @@ def models_body(model: str) -> Mapping[str, Any]:
 
 
 def error_body(status: int, code: str, message: str) -> Mapping[str, Any]:
-    """Build an error reply as OpenAI's clients expect it."""
+    """Build an error reply in OpenAI's format."""
     kind = "server_error" if status >= 500 else "rate_limit_error" if status == 429 else "invalid_request_error"
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}

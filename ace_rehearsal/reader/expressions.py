@@ -1,7 +1,7 @@
-"""Arithmetic expressions: read without ``eval``, and searched for one that gives a known answer.
+"""Arithmetic expressions: evaluation without ``eval``, and a search for one that gives a known answer.
 
-The search knows common shapes of arithmetic (shares, differences, growth, discounting, annuities), not which question
-wants which: that is what a lesson records.
+The search covers common shapes of arithmetic (shares, differences, growth, discounting, annuities). Which question
+needs which shape is recorded in a lesson.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ SHAPES: tuple[str, ...] = (
     "b * (1 - (1 + r) ^ (0 - t)) / r - a", "a * (1 - (1 + r) ^ (0 - t)) / r * (1 + r)", "a + b / (1 + r)",
     "a + b / (1 + r) + c / (1 + r) ^ 2", "a + b / (1 + r) + c / (1 + r) ^ 2 + d / (1 + r) ^ 3", "a / b * 90",
 )  # fmt: skip
-"""Plainest first. Letters say what may stand there: a to f any amount, r and s rates, t times, n how often a year."""
+"""Simplest first. The letters stand for operands: a to f any amount, r and s rates, t times, n periods a year."""
 _ALLOWED = {"r": (PERCENT, PLAIN), "s": (PERCENT, PLAIN), "t": (TIME, PLAIN), "n": (FREQUENCY, PLAIN)}
 _AMOUNT = (MONEY, PERCENT, PLAIN)
-_MOST_TRIES, _MOST_QUANTITIES = 20_000, 8
+_MAX_TRIES, _MAX_QUANTITIES = 20_000, 8
 _UNUSED, _MIXED, _ORDER, _RANK = 2.5, 2.0, 0.15, 0.02
 
 
 class ExpressionError(ValueError):
-    """The text is no expression, or its value is undefined or out of bounds."""
+    """The text is not an expression, or its value is undefined or out of bounds."""
 
 
 def evaluate(text: str, values: Values) -> float:
@@ -113,19 +113,19 @@ def matches(value: float, gold: float) -> bool:
 
 @lru_cache(maxsize=1_024)
 def find_expression(quantities: tuple[Quantity, ...], gold: float) -> str:
-    """The plainest expression over ``n1``, ``n2``, ... that gives ``gold``, or "".
+    """The simplest expression over ``n1``, ``n2``, ... that gives ``gold``, or "".
 
-    ``n1`` is the first quantity. Plain means few operands, of fitting kinds and in the order of the text.
+    ``n1`` is the first quantity. Simple means few operands, of fitting kinds and in the order of the text.
     """
-    quantities = quantities[:_MOST_QUANTITIES]
+    quantities = quantities[:_MAX_QUANTITIES]
     best, best_cost, tries = "", math.inf, 0
     for rank, shape in enumerate(SHAPES):
         if best_cost <= _RANK * rank:
-            break  # later shapes are less plain than what was found
+            break  # later shapes are less simple than the one found
         names = names_in(shape)
         for places in _fillings(names, quantities):
             tries += 1
-            if tries > _MOST_TRIES:
+            if tries > _MAX_TRIES:
                 return best
             try:
                 value = evaluate(

@@ -1,4 +1,4 @@
-"""Faults a test server commits on purpose, with given chances, in a reproducible order."""
+"""Faults that a test server injects with given probabilities, in a reproducible order."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Prompts whose parts stand under headings rather than in tags: the authors' layout, and others like it.
+"""Finds the parts of prompts with headings instead of tags, such as the authors' layout.
 
-The words of a heading decide what it announces, so that no particular wording is needed. Of the heading styles in a
-prompt, only the one that announces most parts counts: lines in another style, such as the section titles of a
-playbook, belong to what is shown.
+Keywords of a heading decide which part it announces, so no fixed wording is needed. Only the heading style that
+announces most parts counts; lines in other styles, such as the section titles of a playbook, belong to the content.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _KINDS = tuple(
         ("", r"^(\w+ )?context$|\b(answers?|outputs?|reply|respond|response|json|task|guidelines|requirements)\b"),
     )
 )
-"""What a heading announces: the first tag whose words it has, "" where it ends what came before."""
+"""The part that a heading announces: the first tag whose keywords match, "" if it only ends the part before."""
 _FEWEST = 2
 _RULES = re.compile(r"\n[ \t]*(?:-{3,}|={3,}|\*{3,})[ \t]*\Z")
 _FENCED = re.compile(r"\A(?:```\w*|\"{3})[ \t]*\n(.*?)\n?(?:```|\"{3})\Z", re.DOTALL)
@@ -44,9 +43,9 @@ _ASKED = re.compile(r"^(?:Task|Question): (\S.*)$", re.MULTILINE)
 
 
 def parts_under_headings(text: str) -> tuple[Mapping[str, str], str]:
-    """Return the parts of a prompt by the tags that our own prompts would put them in, and the rest of the text.
+    """Return the parts of a prompt by the tags of the default prompts, and the rest of the text.
 
-    There are none where fewer than two headings of one style announce a part.
+    There are none if fewer than two headings of one style announce a part.
     """
     best: list[tuple[int, int, str]] = []
     for style in _STYLES:
@@ -90,13 +89,13 @@ def _headings(text: str, style: re.Pattern[str]) -> list[tuple[int, int, str]]:
 
 
 def announced(heading: str) -> str | None:
-    """Return the tag of what a heading announces, "" where it ends what came before, ``None`` for other headings."""
+    """Return the tag that a heading announces, "" if it only ends the part before, ``None`` for other headings."""
     words = " ".join(_ASIDE.sub(" ", heading.lower().replace("_", " ")).split())
     return next((tag for tag, kind in _KINDS if kind.search(words)), None)
 
 
 def _bare(text: str) -> str:
-    """Take off a rule below a part and a fence around it."""
+    """Remove a rule below a part and a fence around it."""
     inner = _RULES.sub("", text.strip()).strip()
     fenced = _FENCED.match(inner)
     return fenced[1] if fenced else inner

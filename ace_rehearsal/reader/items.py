@@ -1,4 +1,4 @@
-"""One thing that a question asks, as every kind of question offers it to the reader's one mechanism."""
+"""One item of a question: the interface between the kinds of questions and the voting mechanism."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ace_rehearsal.reader.lessons import Entry, Lesson
 from ace_rehearsal.reader.retrieval import Index
 
 NUMBER_OF_LESSONS = 12
-"""Lessons that are weighed for one item."""
+"""The maximum number of lessons that vote on one item."""
 LEAST_TRUST = 0.2
-"""An entry below this trust is not used: five harmful verdicts that no helpful one makes up for."""
+"""An entry below this trust is not used; it corresponds to five harmful counts and no helpful one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,9 +23,9 @@ class Item(ABC):
     cue: str
 
     verb: ClassVar[str]
-    """What lessons about such items say to do."""
+    """The verb of lessons about such items."""
     weight: ClassVar[float]
-    """What a lesson that is just like the item counts against what its words alone suggest."""
+    """The weight of an identical lesson relative to the guess from the words alone."""
     least: ClassVar[float] = 0.1
     """Similarity below which a lesson is not used."""
 
@@ -35,30 +35,31 @@ class Item(ABC):
 
     @abstractmethod
     def guesses(self) -> Mapping[str, float]:
-        """Answers that the words suggest without any lesson, with scores in about [0, 1]; at least one."""
+        """Guesses without any lesson, with scores of about [0, 1]; at least one."""
 
     def payload(self, answer: str) -> str:
-        """What a lesson says to get to an answer, "" where nothing does."""
+        """The payload of a lesson that leads to an answer, "" if there is none."""
         return answer
 
     def same(self, one: str, other: str) -> bool:
-        """Whether two answers say the same."""
+        """Whether two answers are equivalent."""
         return " ".join(one.lower().split()) == " ".join(other.lower().split())
 
     def spoiled(self, answer: str) -> str:
-        """Another answer, which is wrong where this one is right."""
+        """A different answer, which is wrong if this one is right."""
         return next((guess for guess in self.guesses() if not self.same(guess, answer)), answer[::-1])
 
     def index(self, entries: Sequence[Entry]) -> Index:
-        """The lessons of a context that may say something about this item."""
+        """The lessons of a context that may apply to this item."""
         return Index([entry.content for entry in entries], self.verb)
 
 
 def choose(item: Item, entries: Sequence[Entry]) -> tuple[str, tuple[str, ...]]:
-    """The reader's one mechanism: the lessons nearest to an item vote for the answers that they give here.
+    """The reader's mechanism: the lessons most similar to an item vote for their answers.
 
-    Returns the best answer and the ids of the entries that speak for it. A vote is worth the square of the similarity,
-    how well the slots fit, and the trust in the entry; a lesson takes a share of it from the answer it calls wrong.
+    Returns the best answer and the ids of the entries that voted for it. A vote's weight is the squared similarity
+    times the fit of the slots times the trust in the entry; part of it counts against the answer that the lesson
+    calls wrong.
     """
     index = item.index(entries)
     scores = dict(item.guesses())

@@ -1,7 +1,7 @@
-"""Lessons: a question paired with the answer, expression, query or code that suits questions like it.
+"""Lessons: a question with the answer, expression, query or code for questions like it.
 
-A lesson is one sentence of a context. All kinds share one wording, so that whoever reads a context can find the lessons
-in a bullet, a cheatsheet entry or an instruction alike.
+A lesson is one sentence of a context. All kinds share one wording, so that lessons can be found in bullets, cheatsheet
+entries and instructions alike.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LESSON = re.compile(
 )
 _MOST_CUE = 1_600
 _ROOM = 6_000
-"""Characters a rewritten context has at most: models asked for a whole text write about this much."""
+"""The maximum length of a rewritten context in characters, about what language models write."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +42,9 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Lesson:
-    """``cue`` is the question or the passage; ``payload`` what to answer, compute, query or run.
+    """``cue`` is the question or the passage; ``payload`` is the answer, expression, query or code.
 
-    ``instead`` is the wrong answer that was given before, "" where there was none.
+    ``instead`` is an earlier wrong answer, "" if there was none.
     """
 
     cue: str
@@ -54,7 +54,7 @@ class Lesson:
 
     @property
     def worded(self) -> str:
-        """The lesson as contexts hold it."""
+        """The lesson as text."""
         cue = one_line(self.cue).replace('"', "'")[:_MOST_CUE]
         if self.verb == RUN:
             return f'When asked "{cue}", run:\n```python\n{self.payload}\n```'
@@ -74,14 +74,14 @@ def find_lessons(text: str) -> tuple[Lesson, ...]:
 
 
 def one_line(text: str) -> str:
-    """A text with its white space reduced to single blanks."""
+    """A text with white space reduced to single spaces."""
     return " ".join(text.split())
 
 
 def condense(entries: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Bring ``(section, content)`` entries down to a modest size, as a rewrite by a language model tends to.
+    """Shorten ``(section, content)`` entries, as a rewrite by a language model tends to.
 
-    What does not fit is dropped from the oldest on.
+    The oldest entries are dropped first.
     """
     kept: list[tuple[str, str]] = []
     room = _ROOM
@@ -94,7 +94,7 @@ def condense(entries: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
 
 
 def merge(contents: Sequence[str]) -> str:
-    """Say once what several contents say: their lessons, or else the texts that no other one contains."""
+    """Merge contents without repetition: their lessons, or else the texts that no other content includes."""
     lessons = dict.fromkeys(lesson for content in contents for lesson in find_lessons(content))
     if lessons:
         return "\n".join(lesson.worded for lesson in lessons)

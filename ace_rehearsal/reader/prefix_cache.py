@@ -1,4 +1,4 @@
-"""A simulated prefix cache: how much of a prompt a server with such a cache would not have read anew."""
+"""A simulated prefix cache: how much of a prompt a server with such a cache would reuse."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from ace_bench.core.types import Message
 BLOCK_TOKENS = 32
 BLOCK_BYTES = BLOCK_TOKENS * BYTES_PER_TOKEN
 _MOST_BLOCKS = 200_000
-"""Blocks remembered at most: 6.4 million tokens, a server's cache in size; the least recently used go first."""
+"""The maximum number of blocks: 6.4 million tokens, as on a typical server; the least recently used are evicted
+first."""
 
 
 class PrefixCache:
-    """Remembers chains of full blocks of 32 tokens, as servers with automatic prefix caching do. Thread-safe."""
+    """Caches chains of full blocks of 32 tokens, as servers with automatic prefix caching do. Thread-safe."""
 
     def __init__(self, *, most_blocks: int = _MOST_BLOCKS):
         self._blocks: OrderedDict[bytes, None] = OrderedDict()
@@ -25,7 +26,7 @@ class PrefixCache:
         self._lock = threading.Lock()
 
     def look_up(self, messages: Sequence[Message]) -> int:
-        """Tokens of the longest known prefix of a prompt; the prompt is known from now on."""
+        """Return the tokens of the longest cached prefix of a prompt, and cache the prompt."""
         keys = _chain(serialise(messages))
         with self._lock:
             known = 0
@@ -33,7 +34,7 @@ class PrefixCache:
                 if key not in self._blocks:
                     break
                 known += 1
-            # Ends first, so that eviction never leaves a block whose start is forgotten.
+            # Ends first, so that eviction never leaves a block whose predecessor is gone.
             for key in reversed(keys):
                 self._blocks[key] = None
                 self._blocks.move_to_end(key)
@@ -43,7 +44,7 @@ class PrefixCache:
 
 
 def serialise(messages: Sequence[Message]) -> bytes:
-    """Roles and contents in order, as a chat template would string them together."""
+    """Roles and contents in order, as a chat template would join them."""
     return "".join(f"<|{message.role}|>\n{message.content}\n" for message in messages).encode(errors="replace")
 
 

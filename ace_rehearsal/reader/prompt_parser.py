@@ -1,4 +1,4 @@
-"""Split a prompt into its parts: the reader knows nothing but the messages, so all it works from is found here."""
+"""Splits a prompt into its parts; the reader has no other input than the messages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FORMS = (
     ("cheatsheet", re.compile(r"</cheatsheet>")),
     ("tagged", re.compile(r"</answer>")),
 )
-"""Fields and tags that mark the form of the reply, and so the role; the first that occurs counts."""
+"""Fields and tags that show the reply form, and thereby the role; the first that occurs counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class PromptParts:
 
     @property
     def question(self) -> str:
-        """The question; a prompt without tags is one as a whole."""
+        """The question; a prompt without tags is a question as a whole."""
         return self.blocks.get("question", self.plain)
 
     @property
@@ -83,7 +83,7 @@ class PromptParts:
 
 
 def parse_prompt(messages: Sequence[Message]) -> PromptParts:
-    """Find the reply form and the tagged parts over all messages but the model's own."""
+    """Find the reply form and the tagged parts in all messages except the model's own."""
     text = "\n".join(message.content for message in messages if message.role != "assistant")
     blocks: dict[str, str] = {}
     outside: list[str] = []
@@ -106,7 +106,7 @@ def parse_prompt(messages: Sequence[Message]) -> PromptParts:
     if not blocks and form is not PLAIN:
         found, rest = parts_under_headings(plain)
         blocks.update(found)
-        if _form(rest) is not PLAIN:  # the reply form may stand in the last part
+        if _form(rest) is not PLAIN:  # the reply form may be in the last part
             form, plain = _form(rest), rest
     return PromptParts(form=form, plain=plain, blocks=blocks)
 
@@ -117,7 +117,7 @@ def _form(plain: str) -> str:
 
 @lru_cache(maxsize=8)
 def read_playbook(playbook: str, counters: str) -> tuple[Entry, ...]:
-    """Bullets of a playbook; counters that stand apart from it replace those beside the bullets."""
+    """Bullets of a playbook; counters in a separate block replace those beside the bullets."""
     counts = {one: (int(helpful), int(harmful)) for one, helpful, harmful in _COUNTER.findall(counters)}
     return tuple(
         replace(bullet, helpful=count[0], harmful=count[1]) if (count := counts.get(bullet.id)) else bullet
@@ -129,7 +129,7 @@ def read_playbook(playbook: str, counters: str) -> tuple[Entry, ...]:
 def read_bullets(text: str) -> tuple[Entry, ...]:
     """Read ``[id] (section) content`` and ``[id] helpful=X harmful=Y :: content`` lines.
 
-    A content runs on to the next such line, or to the title of a section.
+    A content ends before the next such line or section title.
     """
     starts = list(_BULLET.finditer(text))
     ends = [*(start.start() for start in starts), len(text)][1:]
@@ -155,7 +155,7 @@ def read_demonstrations(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def verdict(feedback: str) -> bool | None:
-    """Read what an environment says of an answer; ``None`` where it says nothing about right or wrong."""
+    """Read the verdict of an environment's feedback; ``None`` if it does not say right or wrong."""
     lowered = feedback.lower()
     if "not correct" in lowered or "incorrect" in lowered or "does not match" in lowered:
         return False

@@ -1,8 +1,8 @@
 """Prompts in DSPy's forms, which name the fields of the reply: the reader as proposer of instructions (GEPA, MIPROv2).
 
-Inputs stand under lines such as ``[[ ## question ## ]]``; the reply has the same form, or is a JSON object. A
-proposed instruction is the current one with the lessons that its examples teach. It does not grow beyond what language
-models write when asked for a whole text: the oldest lessons give way.
+Inputs follow lines such as ``[[ ## question ## ]]``; the reply has the same form, or is a JSON object. A proposed
+instruction is the current one plus the lessons of its examples, limited to the length that language models write: the
+oldest lessons are dropped.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _value(name: str, given: Mapping[str, str]) -> str:
 
 
 def _extended(instruction: str, lessons: Iterable[Lesson]) -> str:
-    """An instruction with further lessons, one a line; the oldest lessons go where there is no room."""
+    """An instruction with additional lessons, one per line; the oldest lessons are dropped if it gets too long."""
     known = [lesson.worded for lesson in find_lessons(instruction)]
     own = instruction
     for text in known:
@@ -70,7 +70,7 @@ def _extended(instruction: str, lessons: Iterable[Lesson]) -> str:
 
 
 def _of_attempts(text: str) -> Iterator[Lesson]:
-    """What attempts teach that are shown with feedback (GEPA)."""
+    """The lessons of attempts with feedback (GEPA)."""
     for example in _examples(text):
         inputs, outputs = _mapping(example.get("Inputs")), _mapping(example.get("Generated Outputs"))
         feedback, _, gold = str(example.get("Feedback", "")).partition(_REFERENCE)
@@ -97,6 +97,6 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _of_demonstrations(text: str) -> Iterator[Lesson]:
-    """What right answers teach (MIPROv2)."""
+    """The lessons of right answers (MIPROv2)."""
     for shown in _DEMONSTRATION.finditer(text):
         yield from demonstrated(shown["background"], shown["question"], shown["answer"].strip())

@@ -1,4 +1,4 @@
-"""Numbers in a question: their value, what kind of number they are, and the words beside them."""
+"""Numbers in a question: value, kind, and adjacent words."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Quantity:
 
 @lru_cache(maxsize=1_024)
 def read_quantities(question: str) -> tuple[Quantity, ...]:
-    """All numbers of a question in order, at most a dozen; years of the calendar are left out."""
+    """All numbers of a question in order, at most a dozen; calendar years are left out."""
     matches = [match for match in _NUMBER.finditer(question) if match["word"] or match["digits"]]
     found: list[Quantity] = []
     for place, match in enumerate(matches):
@@ -98,7 +98,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4_096)
 def cues(quantity: Quantity) -> Mapping[str, float]:
-    """Stems beside a number, the closer the heavier."""
+    """Stems of the words near a number; closer words weigh more."""
     found: dict[str, float] = {}
     for words in (reversed(quantity.before), quantity.after):
         for distance, key in enumerate(content_stems(words)):

@@ -1,4 +1,4 @@
-"""Reflection: an attempt is compared with what the prompt shows of the truth, and lessons are worded."""
+"""Reflection: compares an attempt with the truth that the prompt shows, and writes lessons."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RIGHT_ANSWER = re.compile(r"The answer here is `([^`\n]*)`")
 
 @dataclass(frozen=True, kw_only=True)
 class Review:
-    """One attempt as a reflector sees it; ``gold`` and ``correct`` are ``None`` where withheld."""
+    """One attempt in a reflector's prompt; ``gold`` and ``correct`` are ``None`` if hidden."""
 
     background: str
     question: str
@@ -28,7 +28,7 @@ class Review:
 
 @dataclass(frozen=True, kw_only=True)
 class Reflection:
-    """What a reflector finds; ``lessons`` are empty where nothing was learnt."""
+    """A reflector's result; ``lessons`` is empty if nothing was learnt."""
 
     error: str
     cause: str = ""
@@ -38,7 +38,7 @@ class Reflection:
 
 
 def reflect(review: Review) -> Reflection:
-    """Compare item by item where the gold is shown; without it, a right answer is the only thing to learn from."""
+    """Compare item by item if the gold is shown; otherwise learn only from a right answer."""
     items = read_items(review.background, review.question)
     said = split_answer(review.predicted, len(items))
     truth = said if review.correct else None
@@ -70,7 +70,7 @@ def reflect(review: Review) -> Reflection:
 
 
 def _given(item: Item, entries: Sequence[Entry]) -> tuple[tuple[str, str], ...]:
-    """What each lesson of the entries gives for an item: pairs of the entry's id and the answer."""
+    """The answers of the entries' lessons for an item: pairs of entry id and answer."""
     index = item.index(entries)
     filled = (
         (entries[owner].id, item.fill(lesson, index)) for lesson, owner in zip(index.lessons, index.owners, strict=True)
@@ -91,7 +91,7 @@ def _tag(entry: Entry, cases: Sequence[tuple[Item, str, str, Sequence[tuple[str,
 
 
 def misled(review: Review) -> Review:
-    """Take the right answer for a wrong one, and a wrong one for the reference: a harmful reflection rests on this."""
+    """Swap right and wrong: the input of a deliberately harmful reflection."""
     items = read_items(review.background, review.question)
     truth = review.predicted if review.gold is None else review.gold
     parts = split_answer(truth, len(items))
@@ -102,12 +102,12 @@ def misled(review: Review) -> Review:
 
 
 def advised(reflection: str) -> str:
-    """The answer that a reflection on this very question names, "" where it names none."""
+    """The answer that a reflection on this question names, "" if it names none."""
     found = _RIGHT_ANSWER.findall(reflection)
     return found[-1] if found else ""
 
 
 def learnt(lessons: Sequence[Lesson], known: Sequence[str]) -> tuple[Lesson, ...]:
-    """Those lessons that none of the known texts holds yet."""
+    """The lessons that none of the known texts contains."""
     held = {(lesson.cue, lesson.payload) for text in known for lesson in find_lessons(text)}
     return tuple(lesson for lesson in dict.fromkeys(lessons) if (lesson.cue, lesson.payload) not in held)

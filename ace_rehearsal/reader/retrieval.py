@@ -1,4 +1,4 @@
-"""Retrieval: which lessons of a context are most like a question, and how far their counters can be trusted."""
+"""Retrieval: finds the lessons of a context that are most similar to a question, and weighs their counters."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _REACH, _LEAST, _PAIR = 7.0, 0.1, 0.7
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some entries of a context: their lessons of one verb, and an inverted index over the features of these.
+    """Some entries of a context: their lessons of one verb, and an inverted index over their features.
 
-    ``owners`` are the places of the entries that the lessons stand in.
+    ``owners`` are the positions of the lessons' entries.
     """
 
     lessons: tuple[Lesson, ...]
@@ -31,7 +31,7 @@ class Block:
 class Index:
     """The lessons of one verb in a context.
 
-    It is made of blocks that are remembered, so that a context that has grown by an entry needs one new block only.
+    Blocks are cached, so that a context that has grown by one entry needs only one new block.
     """
 
     def __init__(self, contents: Sequence[str], verb: str):
@@ -41,10 +41,10 @@ class Index:
         self.owners = [cut + owner for cut, block in zip(cuts, self.blocks, strict=True) for owner in block.owners]
 
     def nearest(self, cue: str, most: int) -> list[tuple[float, int]]:
-        """The ``most`` lessons that are most like a cue: similarity in about [0, 1] and place, best first.
+        """The ``most`` lessons most similar to a cue: similarity of about [0, 1] and position, best first.
 
-        Shared features weigh more the fewer lessons have them. Features are added up in the order of the question,
-        so that a result never depends on hashes.
+        Rare features weigh more. Features are summed in the order of the question, so that a result never depends on
+        hashes.
         """
         own = text_features(cue)
         total = max(len(self.lessons), _YOUNG) + 1
@@ -81,7 +81,7 @@ def _block(contents: tuple[str, ...], verb: str) -> Block:
 
 
 def merged_features(parts: Sequence[tuple[str, float]]) -> Features:
-    """Each feature with the greatest weight it has."""
+    """Each feature with its greatest weight."""
     found: dict[str, float] = {}
     for feature, weight in parts:
         if weight > found.get(feature, 0.0):
@@ -91,9 +91,9 @@ def merged_features(parts: Sequence[tuple[str, float]]) -> Features:
 
 @lru_cache(maxsize=16_384)
 def text_features(cue: str) -> Features:
-    """Stems of the words that can tell questions apart, and pairs of neighbours.
+    """Stems of the content words, and pairs of adjacent ones.
 
-    Where a part of the cue stands in brackets, words weigh less the farther from it they are.
+    If a part of the cue is in brackets, words farther from it weigh less.
     """
     before, focus, rest = cue.partition("[")
     if not focus:

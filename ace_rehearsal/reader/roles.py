@@ -1,4 +1,4 @@
-"""What the reader replies in each role; every function maps the parts of a prompt to the text of a reply."""
+"""The reader's replies in each role; every function maps the parts of a prompt to the text of a reply."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _SECTIONS = {
     QUERY: ("quer", "sql", "schema", "strateg"),
     RUN: ("snippet", "code", "strateg"),
 }
-"""Words that the name of a fitting playbook section may hold, best first."""
+"""Words in the names of suitable playbook sections, best first."""
 _MISLEAD = re.compile(r"\bWrite a harmful reflection\b")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What the generator says: the answer, the way to it, and the ids of the entries relied on."""
+    """The generator's reply: the answer, the reasoning, and the ids of the entries used."""
 
     text: str
     reasoning: str
@@ -36,12 +36,12 @@ class Answer:
 
 
 def reply(parts: PromptParts) -> str:
-    """Reply in the form the prompt asks for; every prompt gets a reply."""
+    """Reply in the form that the prompt requests; every prompt gets a reply."""
     return _REPLIES[parts.form](parts)
 
 
 def answer_to(parts: PromptParts) -> Answer:
-    """Answer the question of a prompt, as the reflection says where it names the answer."""
+    """Answer the question of a prompt; an answer named in the reflection takes precedence."""
     items, reflection = read_items(parts.get("task"), parts.question), parts.get("reflection")
     named = advised(reflection)
     if named:
@@ -63,7 +63,7 @@ def _tagged(parts: PromptParts) -> str:
 
 
 def review_of(parts: PromptParts) -> Review:
-    """The attempt that a reflector or the curator of a cheatsheet is shown."""
+    """The attempt in the prompt of a reflector or a cheatsheet curator."""
     gold = parts.blocks.get("reference_answer", parts.blocks.get("reference_solution"))
     return Review(
         background=parts.get("task"),
@@ -140,7 +140,7 @@ def _attempt(parts: PromptParts) -> tuple[Review, ...]:
 
 
 def _episodes(parts: PromptParts) -> tuple[Review, ...]:
-    """The earlier attempts that a cheatsheet with retrieval is written from."""
+    """The earlier attempts in the prompt of a cheatsheet with retrieval."""
     return tuple(
         Review(
             background=parts.get("task"),
@@ -169,12 +169,12 @@ def _judge(parts: PromptParts) -> str:
 
 
 def _indented(entry: str) -> str:
-    """An entry whose further lines are indented, which tells them from the next entry."""
+    """An entry with its continuation lines indented, to separate them from the next entry."""
     return entry.replace("\n", "\n  ")
 
 
 def _json(**fields: object) -> str:
-    # Escaped to ASCII, so that a lone surrogate in a prompt cannot make a reply that no one can encode.
+    # Escaped to ASCII, because a reply with a lone surrogate could not be encoded.
     return json.dumps(fields)
 
 

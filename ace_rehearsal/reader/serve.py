@@ -1,8 +1,8 @@
-"""Serve the embedded backbone over HTTP, as any OpenAI-compatible server: for clients and for tests.
+"""Serve the embedded backbone over HTTP as an OpenAI-compatible server, for clients and tests.
 
     ace-bench serve --port 8000
 
-Latency and faults can be added on purpose, to see how a client bears them.
+Latency and faults can be injected to test clients.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
             if len(body) < length:
                 raise BadRequest(400, "short_body", f"The body ended {length - len(body)} bytes too early.")
         except BadRequest:
-            self.close_connection = True  # where the next request would begin is unknown
+            self.close_connection = True  # the start of the next request is unknown
             raise
         return body
 
@@ -189,7 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def stop(signum: int, frame: object) -> None:
         del signum, frame
-        # shutdown() waits for serve_forever(), which this very thread runs.
+        # shutdown() waits for serve_forever(), which runs in this thread.
         threading.Thread(target=server.shutdown).start()
 
     signal.signal(signal.SIGTERM, stop)

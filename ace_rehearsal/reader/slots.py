@@ -1,4 +1,4 @@
-"""Slots of a query or a piece of code: the values in it that its question names, to be filled from another question."""
+"""Slots of a query or code: values that its question names, to be replaced by those of another question."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Candidate(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """A value at ``start`` of a payload, ``place`` is what stands before it there, such as ``city =``."""
+    """A value at ``start`` of a payload; ``place`` is the text before it, such as ``city =``."""
 
     value: str
     start: int
@@ -39,7 +39,7 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Knowledge:
-    """What all lessons of a context say of slots: values by place, and the stems of the words outside of slots."""
+    """Slot statistics of all lessons of a context: values by place, and the stems of the words outside slots."""
 
     values: Mapping[str, Set[str]]
     words: Set[str]
@@ -50,7 +50,7 @@ def find_slots(cue: str, payload: str) -> tuple[Slot, ...]:
     """The literals of a payload that its question names, in the order of the payload."""
     candidates = {one.value.lower(): one for one in reversed(candidates_in(cue))}
     found = []
-    # In code only the constants count that stand on lines of their own: other strings are names of fields.
+    # In code, only constants on separate lines count; other strings are field names.
     literals = _LITERAL if "\n" not in payload else _CONSTANT
     for match in literals.finditer(payload):
         group = next(number for number in (1, 2, 3) if match[number] is not None)
@@ -92,7 +92,7 @@ def _spans(question: str) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=4)
 def knowledge_of(index: Index) -> Knowledge:
-    """What the lessons of an index say of slots."""
+    """Return the slot statistics of an index."""
     values: dict[str, set[str]] = {}
     words: set[str] = set()
     for lesson in index.lessons:
@@ -119,7 +119,7 @@ def fill_slots(cue: str, payload: str, question: str, index: Index) -> tuple[str
             filled[slot.value] = slot.value
             continue
         candidates.remove(best)
-        # In the form that lessons use in this place: "roommate" where the question says "roommates".
+        # In the form that lessons use here: "roommate" for "roommates" in the question.
         taught = _forms(best.value) & knowledge.values[slot.place]
         filled[slot.value] = best.value if best.value.lower() in taught or not taught else min(taught)
     for slot in sorted(slots, key=lambda one: -one.start):

@@ -1,4 +1,4 @@
-"""Words of English prose as the reader sees them: tokens, crude stems, function words."""
+"""Words of English prose for the reader: tokens, crude stems, function words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FUNCTION_WORDS = """
     however including other respectively same based following was whether
 """
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
-"""Words that say nothing about a topic. "not" and "per" are among them: units are read apart from words."""
+"""Words without a topic. "not" and "per" are included, because units are read separately."""
 
 
 def tokens(text: str) -> list[str]:
@@ -40,17 +40,17 @@ def stem(word: str) -> str:
 
 
 def is_cue(token: str) -> bool:
-    """Whether a token is a word that can tell topics apart."""
+    """Whether a token is a content word."""
     return token[0].isalpha() and len(token) > 1 and token.lower() not in FUNCTION_WORDS
 
 
 def content_stems(words: Iterable[str]) -> list[str]:
-    """Stems of the words that can tell topics apart, in order, repeated as they occur."""
+    """Stems of the content words in order, with repetitions."""
     return [stem(word) for word in words if is_cue(word)]
 
 
 @lru_cache(maxsize=8_192)
 def camel_stems(name: str) -> tuple[str, ...]:
-    """Stems of the words a CamelCase name is made of, each once, function words and digits left out."""
+    """Distinct stems of the words in a CamelCase name, without function words and digits."""
     parts = (part for part in _CAMEL.findall(name) if part.isalpha())
     return tuple(dict.fromkeys(stem(part) for part in parts if part.lower() not in FUNCTION_WORDS))

@@ -1,4 +1,4 @@
-"""The kinds of question, and what a prompt offers to learn from for each."""
+"""The kinds of question, and the lessons that a prompt offers for each."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _KINDS: tuple[Callable[[str, str], Sequence[Item]], ...] = (
     read_calculation,
     read_choice,
 )
-"""A new kind is a module and a line here; the last recognises anything."""
+"""In order of recognition; the last kind accepts any text. A new kind is a module and a line here."""
 
 
 def read_items(background: str, question: str) -> Sequence[Item]:
-    """What a question asks, as the first kind that recognises it understands it; at least one item."""
+    """The items of a question, read by the first kind that recognises it; at least one."""
     return next(items for kind in _KINDS if (items := kind(background, question)))
 
 
 def entries_of(parts: PromptParts) -> tuple[Entry, ...]:
-    """Everything a prompt offers to learn from: bullets, other evolved texts, the reflection, worked examples."""
+    """All sources of lessons in a prompt: bullets, other evolved texts, the reflection, worked examples."""
     written = tuple(
         Entry(id="", content=parts.get(tag)) for tag in ("instruction", "cheatsheet", "reflection") if parts.get(tag)
     )
@@ -47,13 +47,13 @@ def _demonstrations(background: str, text: str) -> tuple[Entry, ...]:
 
 
 def demonstrated(background: str, question: str, answer: str) -> tuple[Lesson, ...]:
-    """The lessons that a worked example amounts to."""
+    """The lessons of a worked example."""
     items = read_items(background, question)
     answers = split_answer(answer, len(items))
     return tuple(lesson for item, given in zip(items, answers, strict=True) if (lesson := lesson_of(item, given)))
 
 
 def lesson_of(item: Item, answer: str, instead: str = "") -> Lesson | None:
-    """What an answer that is right teaches about an item, if anything; ``instead`` was answered before."""
+    """The lesson of a right answer to an item, if any; ``instead`` is the earlier wrong answer."""
     payload = item.payload(answer) if answer else ""
     return Lesson(cue=item.cue, verb=item.verb, payload=payload, instead=instead) if payload else None

@@ -73,13 +73,13 @@ def _operands(cue: str, expression: str) -> Mapping[str, Quantity]:
 
 
 def _assign(fits: Sequence[Sequence[float]]) -> tuple[int, ...]:
-    """Give every operand its quantity: the best of the first assignments, which keep to the order of the text."""
+    """Assign a quantity to every operand: the best of the first assignments, which follow the order of the text."""
     assignments = islice(permutations(range(len(fits[0])), len(fits)), _MOST_ASSIGNMENTS)
     return max(assignments, key=lambda places: sum(row[place] for row, place in zip(fits, places, strict=True)))
 
 
 def _fit(operand: Quantity, quantity: Quantity, shift: int) -> float:
-    """How well a number fits where a lesson's own number stood: kind, words beside it, and place."""
+    """How well a number fits in place of a lesson's number: kind, adjacent words, and position."""
     taught, own = cues(operand), cues(quantity)
     shared = sum(min(weight, own.get(key, 0.0)) for key, weight in taught.items())
     whole = min(sum(taught.values()), sum(own.values()))

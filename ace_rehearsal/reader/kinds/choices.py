@@ -1,6 +1,6 @@
 """Kind of question: choose one of listed options by words (DDXPlus), or repeat what a lesson says.
 
-This is also the kind of last resort: any text is such a question, if need be without options.
+This is also the fallback: any text is such a question, possibly without options.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNKNOWN = "unknown"
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceItem(Item):
-    """A question with the options found for it, which may be none; ``text`` is without them."""
+    """A question and its options, which may be empty; ``text`` excludes them."""
 
     verb = ANSWER
     weight = 4.0
@@ -71,14 +71,14 @@ def read_listed_choice(background: str, question: str) -> Sequence[ChoiceItem]:
 def read_choice(background: str, question: str) -> Sequence[ChoiceItem]:
     """Take any text as a question, with the options that it or the background lists."""
     options, rest = _split_options(question)
-    if not background:  # a prompt without tags: what is asked about stands below the last heading "profile:"
+    if not background:  # in a prompt without tags the question is below the last heading "profile:"
         rest = _PROFILE.split(rest)[-1]
     return [ChoiceItem(cue=one_line(rest), options=options or _split_options(background)[0])]
 
 
 @lru_cache(maxsize=64)
 def _split_options(text: str) -> tuple[tuple[str, ...], str]:
-    """Options of a text, and the text without them: their own words must not speak for them."""
+    """Options of a text, and the text without them, so that an option does not match its own words."""
     listed, inline = _NUMBERED.search(text), _INLINE.search(text)
     if listed is not None:
         found = [f"{match[1]}. {match[2]}" for match in _OPTION.finditer(listed[0])]

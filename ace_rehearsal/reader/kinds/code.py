@@ -30,7 +30,7 @@ Steps = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, kw_only=True)
 class CodeItem(Item):
-    """A task on apps; ``apis`` are the names of APIs by app, as far as their descriptions were read."""
+    """A task on apps; ``apis`` are the known names of APIs by app."""
 
     verb = RUN
     weight = 10.0
@@ -46,7 +46,7 @@ class CodeItem(Item):
         return _API.sub(lambda call: self._fitting(call, asked, taught), code), fit
 
     def _fitting(self, call: re.Match[str], asked: set[str], taught: set[str]) -> str:
-        """Exchange an API that the lesson's task named for one that this task names, of those that read a list."""
+        """Replace a list-reading API that the lesson's task named by one that this task names."""
         app, api = call[1], call[2]
         verb, *nouns = api.split("_")
         missing = {stem(noun) for noun in nouns} & taught - asked
@@ -82,7 +82,7 @@ def read_steps(trajectory: str) -> tuple[tuple[str, str], ...]:
 
 
 def read_step(text: str) -> tuple[str, str]:
-    """The code of a reply and the output that follows it, "" for what is not there."""
+    """The code of a reply and the output that follows it, "" if absent."""
     code, _, output = text.partition("Output:\n```\n")
     found = _CODE.search(code)
     return found[1] if found else "", output.rpartition("\n```")[0]

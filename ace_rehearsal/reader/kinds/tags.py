@@ -27,9 +27,9 @@ _REACH = 14.0
 
 @dataclass(frozen=True, kw_only=True)
 class TagItem(Item):
-    """A number in a sentence that gets one of the tags, each of which has the stems of its name with their weights.
+    """A number in a sentence and the tags to choose from, each with the weighted stems of its name.
 
-    The cue holds the words around the number, which stands in brackets.
+    The cue holds the words around the number, which is in brackets.
     """
 
     verb = ANSWER
@@ -41,7 +41,7 @@ class TagItem(Item):
         return (lesson.payload, 1.0) if lesson.payload in self.tags else None
 
     def guesses(self) -> Mapping[str, float]:
-        """Score every tag by the words of its name that stand near the number."""
+        """Score every tag by the words of its name near the number."""
         before, _, rest = self.cue.partition("[")
         closeness: dict[str, float] = {}
         for words in (tokens(before)[::-1], tokens(rest.partition("]")[2])):
@@ -63,7 +63,7 @@ def read_tags(background: str, question: str) -> Sequence[TagItem]:
 
 
 def _quoted(entity: str, sentence: str) -> str:
-    """The words around an entity, which stands in brackets; where it does not occur, it follows the sentence."""
+    """The words around an entity, which is put in brackets; an entity that does not occur follows the sentence."""
     words = tokens(sentence)
     lowered = [word.lower() for word in words]
     wanted = [word.lower() for word in tokens(entity) if word.lower() in lowered]
@@ -74,7 +74,7 @@ def _quoted(entity: str, sentence: str) -> str:
 
 @lru_cache(maxsize=16)
 def _read_list(text: str) -> Mapping[str, Mapping[str, float]]:
-    """The longest list of names between commas, as the stems of each name, rare ones weighing more."""
+    """The longest comma-separated list of names, with the stems of each name; rare stems weigh more."""
     lists = _LIST.findall(text)
     names = tuple(dict.fromkeys(re.split(r"[\s,]+", max(lists, key=len)))) if lists else ()
     if len(names) < _FEWEST_OPTIONS:
