@@ -271,9 +271,9 @@ def test_a_server_whose_monitor_is_killed_is_a_fault_of_the_task_and_ends(task, 
         session.step("print(1)")
         (server,) = processes_in(session._server.folder)
         os.kill(int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1]), signal.SIGKILL)
+        assert settled(lambda: not processes_in(session._server.folder))
         with pytest.raises(RolloutFault, match="was killed"):
             session.step("print(2)")
-        assert settled(lambda: not processes_in(session._server.folder))
 
 
 @pytest.mark.skipif(
