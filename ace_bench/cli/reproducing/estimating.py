@@ -145,7 +145,8 @@ def _limited(sizes: Mapping[str, int], limit: Any) -> dict[str, int]:
 
 def _named(target: str) -> str:
     """Return the option of a class: ``bird_sql`` for ``ace_bench.tasks.bird_sql.task.BirdSql``."""
-    return target.split(".")[2].replace("frozen", "evaluate")
+    module = target.split(".")[2]
+    return {"base_llm": "base"}.get(module, module)
 
 
 def _pairs(a: Cost, b: Cost) -> list[tuple[str, Any, Any]]:
