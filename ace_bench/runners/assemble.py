@@ -207,6 +207,10 @@ def _check_prices(budget: Budget, backbones: Mapping[str, Backbone]) -> None:
 def _templates(method: Method[Any], task: Task) -> Mapping[str, tuple[str, ...]]:
     """Return the roles that this run calls, each with its templates."""
     templates = {GENERATOR: (method.generator.template,), **method.roles}
+    if getattr(task, "judge_template", None) is not None and not isinstance(task, Judged):
+        raise TypeError(
+            f"{type(task).__name__} names a judge's template and needs the methods `judge` and `prompt_fields`"
+        )
     if isinstance(task, Judged) and task.judge_template is not None:
         templates[JUDGE] = (task.judge_template,)
     return templates

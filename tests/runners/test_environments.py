@@ -3,9 +3,13 @@
 import json
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
 
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Fault, Message
+from ace_bench.runners.assemble import _templates
 from tests.runners.scripted import Scripted, Toy, ToySession, gold, play, right, rollouts
 
 BASE = {"method": "base"}
@@ -70,9 +74,18 @@ class JudgedToy(Toy):
 
     judge_template = "judge"
 
+    def prompt_fields(self, inputs, shown):
+        return {}
+
     def judge(self, sample, answer, grade, prompts, lm):
         verdict = lm([Message(role="user", content=f"Is {answer} right for {sample.id}?")]).text
         return replace(grade, correct=verdict == "yes")
+
+
+def test_a_task_with_half_a_judge_is_refused():
+    method = SimpleNamespace(generator=SimpleNamespace(template="generator"), roles={})
+    with pytest.raises(TypeError, match=r"names a judge's template and needs the methods `judge` and `prompt_fields`"):
+        _templates(method, SimpleNamespace(judge_template="judge"))
 
 
 def approving(call):
