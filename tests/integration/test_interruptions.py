@@ -82,7 +82,9 @@ def test_a_run_that_waits_for_its_backbone_stops_within_seconds_and_records_noth
     folder = ROOT / output.splitlines()[-1]
     assert json.loads((folder / "status.json").read_text())["state"] == "stopped"
     calls = [json.loads(line) for line in (folder / "calls.jsonl").read_text().splitlines()]
-    assert [call["fault"] for call in calls] == [None] * (server.answers - 1)
+    assert not any(call["fault"] for call in calls)
+    # The first answer is the probe's. On a busy machine the last one may come too late to be recorded.
+    assert server.answers - 2 <= len(calls) <= server.answers - 1
     with running(ReaderServer(host="127.0.0.1", port=0)) as server:
         continued = launch(tmp_path / "cut", *arguments(server))
         whole = launch(tmp_path / "whole", *arguments(server))

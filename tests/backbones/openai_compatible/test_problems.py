@@ -1,4 +1,4 @@
-"""Error replies as servers really word them, and the mends that users are told."""
+"""Error replies as servers really word them, and the hints that users see."""
 
 import pytest
 
@@ -135,7 +135,7 @@ def test_a_request_that_is_refused_is_a_fault_with_the_servers_words(status, bod
 
 
 @pytest.mark.parametrize(
-    ("said", "mend"),
+    ("said", "hint"),
     [
         ("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", "max_tokens_field"),
         ("Unsupported value: 'temperature' does not support 0.0 with this model.", "sampling.temperature=null"),
@@ -144,8 +144,8 @@ def test_a_request_that_is_refused_is_a_fault_with_the_servers_words(status, bod
         ("Unrecognized request argument supplied: cache_salt", "cache.salt=null"),
     ],
 )
-def test_a_refused_setting_names_its_mend(said, mend):
-    assert mend in from_status(400, {"error": {"message": said}}).message
+def test_a_refused_setting_names_its_fix(said, hint):
+    assert hint in from_status(400, {"error": {"message": said}}).message
 
 
 def test_a_rejected_key_names_its_variable(monkeypatch):

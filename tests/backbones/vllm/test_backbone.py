@@ -148,8 +148,8 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_cannot_work_is_refused(case, make):
-    overrides, mend = WRONG[case]
-    with pytest.raises(ConfigError, match=mend):
+    overrides, hint = WRONG[case]
+    with pytest.raises(ConfigError, match=hint):
         make(*overrides)
 
 
