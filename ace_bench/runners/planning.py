@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from pickle import dumps, loads
 from typing import Any, cast
 
+import hydra
+import omegaconf
 from hydra import version
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository
@@ -24,10 +29,14 @@ from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import default_embedder
+from ace_bench.store.caching import cache_folder, write_cached
 
 _HYDRA = "hydra"
+_SEAL = sha256().digest_size
+"""Bytes of the checksum in front of a cached configuration."""
 
 
 class Composer:
@@ -46,6 +55,7 @@ class Composer:
             path.append("ace_bench", f"file://{folder.resolve()}")
         path.append("schema", "structured://")
         self._loader = _Loader(path)
+        self._cache = cache_folder("plans") / _digest(folders)
         self._parse = cache(OverridesParser.create().parse_override)
         self._choose = cache(self._chosen)
         self._compose = cache(self._composed)
@@ -70,7 +80,23 @@ class Composer:
         return self._loader.repository.group_exists(override.key_or_group) and not isinstance(override.value(), dict)
 
     def _chosen(self, choices: tuple[str, ...]) -> bytes:
-        """Return the configuration of some options of groups, not resolved; pickled, which copies twice as fast."""
+        """Return the configuration of some options of groups, not resolved; pickled, which copies twice as fast.
+
+        It is cached on disk, in a folder that is named by the content of all configuration files.
+        """
+        cached = self._cache / digest_of(choices)
+        try:
+            sealed = cached.read_bytes()
+        except OSError:
+            sealed = b""
+        content = sealed[_SEAL:]
+        if not content or sealed[:_SEAL] != sha256(content).digest():
+            content = self._merged(choices)
+            with suppress(ConfigError):  # without a cache, planning only takes longer
+                write_cached(cached, sha256(content).digest() + content)
+        return content
+
+    def _merged(self, choices: tuple[str, ...]) -> bytes:
         repository, parsed = self._loader.repository, [self._parse(choice) for choice in choices]
         defaults = create_defaults_list(repository, "config", parsed, prepend_hydra=False, skip_missing=False).defaults
         config = self._loader._compose_config_from_defaults_list(defaults, repository)
@@ -106,6 +132,13 @@ class _Parsed(ConfigRepository):
             kept = (one for one in found.defaults_list if not isinstance(one, GroupDefault) or not _is_hydras(one))
             found.defaults_list = list(kept)
         return found
+
+
+def _digest(folders: Sequence[Path]) -> str:
+    """Name the content of configuration folders, and the versions of what reads them."""
+    files = ((folder, path) for folder in folders for path in sorted(folder.rglob("*.yaml")))
+    contents = [(str(path.relative_to(folder)), path.read_bytes()) for folder, path in files]
+    return digest_of([hydra.__version__, omegaconf.__version__, sys.version, contents])
 
 
 def _is_hydras(choice: GroupDefault) -> bool:

@@ -1,0 +1,53 @@
+"""Planning: configurations are cached on disk by the content of their files, and a useless cache changes nothing."""
+
+import shutil
+
+import pytest
+
+from ace_bench.core.errors import ConfigError
+from ace_bench.runners.planning import Composer
+from tests.launching import ROOT
+
+OVERRIDES = ("task=formula", "method=icl", "limit=3")
+
+
+@pytest.fixture
+def configs(tmp_path, monkeypatch):
+    monkeypatch.setenv("ACE_BENCH_CACHE", str(tmp_path / "cache"))
+    return shutil.copytree(ROOT / "configs", tmp_path / "configs")
+
+
+def cached(tmp_path):
+    return [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+
+
+def test_a_second_process_reads_what_the_first_one_composed(configs, tmp_path, monkeypatch):
+    first = Composer([configs])(OVERRIDES)
+    monkeypatch.setattr(Composer, "_merged", None)
+    assert Composer([configs])(OVERRIDES) == first
+    assert len(cached(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage", None])
+def test_a_damaged_cache_is_made_again(damage, configs, tmp_path):
+    first = Composer([configs])(OVERRIDES)
+    (path,) = cached(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] if damage is None else damage)
+    assert Composer([configs])(OVERRIDES) == first
+    assert path.read_bytes() == whole
+
+
+def test_a_changed_file_is_seen(configs):
+    before = Composer([configs])(OVERRIDES)
+    path = configs / "config.yaml"
+    path.write_text(path.read_text().replace("concurrency: 8", "concurrency: 7"))
+    assert (before["concurrency"], Composer([configs])(OVERRIDES)["concurrency"]) == (8, 7)
+
+
+def test_without_a_place_for_the_cache_planning_works_and_mistakes_are_named(configs, tmp_path):
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    compose = Composer([configs])
+    assert compose(OVERRIDES)["task"]["_target_"].endswith("Formula")
+    with pytest.raises(ConfigError, match="task=nothing"):
+        compose(("task=nothing",))
