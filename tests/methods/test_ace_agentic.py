@@ -51,7 +51,7 @@ def play(results, *overrides, script, max_steps=5, memory="off", train=1):
     def acting(plan):
         agent = ReAct(
             prompts=PROMPTS,
-            form=plan.method.generator,
+            generator=plan.method.generator,
             max_steps=max_steps,
             history_chars=400_000,
             demonstrations=None,
