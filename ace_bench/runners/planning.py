@@ -12,6 +12,7 @@ from pickle import dumps, loads
 from typing import Any, cast
 
 import hydra
+import msgspec
 import omegaconf
 from hydra import version
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
@@ -82,27 +83,29 @@ class Composer:
     def _chosen(self, choices: tuple[str, ...]) -> bytes:
         """Return the configuration of some options of groups, not resolved; pickled, which copies twice as fast.
 
-        It is cached on disk, in a folder that is named by the content of all configuration files.
+        It is cached on disk, in a folder that is named by the content of all configuration files. The cache holds
+        plain values and a checksum: others may be able to write to it.
         """
-        cached = self._cache / digest_of(choices)
+        cached = self._cache / f"{digest_of(choices)}.msgpack"
         try:
             sealed = cached.read_bytes()
         except OSError:
             sealed = b""
         content = sealed[_SEAL:]
         if not content or sealed[:_SEAL] != sha256(content).digest():
-            content = self._merged(choices)
+            content = msgspec.msgpack.encode(OmegaConf.to_container(self._merged(choices)))
             with suppress(ConfigError):  # without a cache, planning only takes longer
                 write_cached(cached, sha256(content).digest() + content)
-        return content
+        config = OmegaConf.create(msgspec.msgpack.decode(content))
+        OmegaConf.set_struct(config, True)
+        return dumps(config)
 
-    def _merged(self, choices: tuple[str, ...]) -> bytes:
+    def _merged(self, choices: tuple[str, ...]) -> DictConfig:
         repository, parsed = self._loader.repository, [self._parse(choice) for choice in choices]
         defaults = create_defaults_list(repository, "config", parsed, prepend_hydra=False, skip_missing=False).defaults
         config = self._loader._compose_config_from_defaults_list(defaults, repository)
         config.pop(_HYDRA, None)
-        OmegaConf.set_struct(config, True)
-        return dumps(config)
+        return config
 
 
 class _Loader(ConfigLoaderImpl):

@@ -26,18 +26,13 @@ import msgspec
 from ace_bench.core.digest import digest_of
 from ace_bench.core.replies import without_surrogates
 from ace_bench.core.types import Message, Record
+from ace_bench.store.pieces import Pieces, common_length, join_pieces, split_pieces
 
 _DIGEST_BYTES = 8
 _BLOCK = 4096
 """Characters after which the state of the hash is kept: what a message shares with its base is not hashed again."""
-_STRIDE = 16**4
-"""Characters that are compared at once; where they differ, a sixteenth of them, and so on."""
-_SHORTEST = 20
-"""Characters of a line that is looked up in the base: a reference to a shorter one saves nothing."""
 _KEPT = 1 << 24
 """Characters of requests by session that are kept in memory to refer to."""
-
-_Pieces = list[str | tuple[int, int]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +50,7 @@ class StoredRequest(msgspec.Struct, frozen=True):
     base: str | None
     first: str | None
     head: dict[str, Any] | None
-    messages: list[tuple[str, _Pieces]]
+    messages: list[tuple[str, Pieces]]
 
 
 class _Text:
@@ -136,7 +131,7 @@ class PreparedRequest:
         first, messages = None, []
         for place, message in enumerate(self.messages):
             known = self.base.content(place)
-            pieces = _pieces(known, self.first, message.content, self.shared[place])
+            pieces = split_pieces(known, self.first.content, self.first.start, message.content, self.shared[place])
             messages.append((message.role, pieces))
             if any(not isinstance(piece, str) and piece[0] >= len(known) for piece in pieces):
                 first = self.first.digest
@@ -232,7 +227,7 @@ def restored_request(stored: StoredRequest, base: Request | None, first: Request
         return None
     more = first.messages[-1].content if first is not None and first.messages else ""
     messages = tuple(
-        Message(role=role, content=_joined(pieces, (known[place].content if place < len(known) else "") + more))
+        Message(role=role, content=join_pieces(pieces, (known[place].content if place < len(known) else "") + more))
         for place, (role, pieces) in enumerate(stored.messages)
     )
     try:
@@ -257,68 +252,9 @@ def _hashed(
         text = base.texts[place] if place < len(base.texts) else _NO_TEXT
         common = len(text.content)
         if message.content != text.content:
-            common = _common(text.content, 0, message.content, 0)
+            common = common_length(text.content, 0, message.content, 0)
             text = _Text(message.content, text.states[: common // _BLOCK + 1])
         whole.update(f"{message.role} {text.digest}\n".encode())
         texts.append(text)
         shared.append(common)
     return _Hashed(digest=whole.hexdigest(), head=head, head_digest=head_digest, texts=texts), shared
-
-
-def _joined(pieces: _Pieces, base: str) -> str:
-    return "".join(part if isinstance(part, str) else base[part[0] : part[0] + part[1]] for part in pieces)
-
-
-def _pieces(base: str, first: _LastMessage, text: str, shared: int) -> _Pieces:
-    """Return ``text``, which begins with the same ``shared`` characters as ``base``, in pieces.
-
-    After the shared beginning whole lines are looked up: counters and turns move, but mostly stay as they are.
-    """
-    if shared == len(text):
-        return [(0, shared)] if shared else []
-    places = _places(first.content, first.start, len(base)) | _places(base, shared, 0)
-    line_start = text.rfind("\n", 0, shared) + 1
-    if text[line_start:].partition("\n")[0] in places:  # better than the part of the line that the base shares
-        shared = line_start
-    pieces: _Pieces = [(0, shared)] if shared else []
-    at = new = shared
-    while at < len(text):
-        end = text.find("\n", at)
-        line = text[at:] if end < 0 else text[at:end]
-        place = places.get(line)
-        if place is None:
-            at += len(line) + 1
-            continue
-        if new < at:
-            pieces.append(text[new:at])
-        in_first = place - len(base)
-        count = _common(base, place, text, at) if in_first < 0 else _common(first.content, in_first, text, at)
-        pieces.append((place, count))
-        at = new = at + count
-    if new < len(text):
-        pieces.append(text[new:])
-    return pieces
-
-
-def _places(text: str, start: int, offset: int) -> dict[str, int]:
-    """Return where each line of ``text`` from ``start`` on begins, plus ``offset``; short lines are left out."""
-    places: dict[str, int] = {}
-    at = start + offset
-    for line in text[start:].split("\n"):
-        if len(line) >= _SHORTEST:
-            places[line] = at
-        at += len(line) + 1
-    return places
-
-
-def _common(a: str, a_at: int, b: str, b_at: int) -> int:
-    """Return how many characters are the same in two texts from a place in each."""
-    limit = min(len(a) - a_at, len(b) - b_at)
-    count, step = 0, _STRIDE
-    while step > limit:
-        step //= 16
-    while step:
-        while count < limit and a[a_at + count : a_at + count + step] == b[b_at + count : b_at + count + step]:
-            count += step
-        step //= 16
-    return min(count, limit)

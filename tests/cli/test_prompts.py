@@ -129,14 +129,14 @@ FIELDS = {
 
 def test_files_are_told_by_what_they_fill(script, apps, tmp_path, capsys):
     assert start("prompts", [str(apps), str(tmp_path / "out")]) == 0
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for role, file in (
         ("Generator with a playbook", "with_playbook.txt"),
         ("Reflector with ground truth", "study.txt"),
         ("Reflector without ground truth", "study_blindly.txt"),
         ("Curator", "look_after.txt"),
     ):
-        assert f"{role}: {apps / 'experiments' / 'prompts' / file}\n" in told
+        assert f"{role}: {apps / 'experiments' / 'prompts' / file}\n" in printed
     prompts = PromptSet(tmp_path / "out", task="appworld", prompt_group="agent")
     system, task = prompts.render("generator", FIELDS)
     assert system.content.endswith("The apps:\n- supervisor: you\n\n## Playbook\nPLAYBOOK False")

@@ -263,9 +263,9 @@ def test_the_budget_holds_and_nothing_is_lost_without_an_event(book: Playbook, c
     after = refined.playbook
     assert after.tokens <= config["max_tokens"]
     assert after.next_number == book.next_number
-    told = {event["bullet"] for event in refined.events if event["event"] in ("filtered", "pruned")}
-    told |= {bullet_id for event in refined.events for bullet_id in event.get("merged", ())}
-    assert set(ids(book)) - set(ids(after)) == told
+    named = {event["bullet"] for event in refined.events if event["event"] in ("filtered", "pruned")}
+    named |= {bullet_id for event in refined.events for bullet_id in event.get("merged", ())}
+    assert set(ids(book)) - set(ids(after)) == named
     assert ids(after) == [bullet_id for bullet_id in ids(book) if bullet_id in after.index]
     json.dumps(refined.events)
     assert refine(refiner, after, []).playbook.size == after.size or config["when"] == "budget"

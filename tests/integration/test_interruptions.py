@@ -169,7 +169,7 @@ def test_a_stop_while_the_program_is_still_loading_is_one_sentence(program, tmp_
 
 
 def children(parent):
-    """The processes that a process has started and not put away; none where the system does not show them."""
+    """The processes that a process has started and that still exist; none where the system does not show them."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # others come and go

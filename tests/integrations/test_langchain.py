@@ -29,7 +29,7 @@ class Listening(GenericFakeChatModel):
         return super()._generate(messages, *args, **kwargs)
 
 
-def told(context: Any, system: str | None = None, *, wait: bool = False) -> list[str]:
+def system_texts(context: Any, system: str | None = None, *, wait: bool = False) -> list[str]:
     model = Listening(messages=iter([AIMessage("done"), AIMessage("done")]))
     agent = create_agent(model, middleware=[ContextMiddleware(context)], system_prompt=system)
     question = {"messages": [("user", "Add 2 and 2.")]}
@@ -42,15 +42,15 @@ def told(context: Any, system: str | None = None, *, wait: bool = False) -> list
 def test_the_playbook_follows_the_agents_own_system_message(wait, tmp_path):
     path = tmp_path / "playbook.txt"
     path.write_text(write_text(playbook("carry the one")))
-    (heard,) = told(path, "You add numbers.", wait=wait)
+    (heard,) = system_texts(path, "You add numbers.", wait=wait)
     assert heard.startswith("You add numbers.\n\nLessons from earlier work")
     assert "[others-00001] carry the one\n</playbook>" in heard
-    assert told(playbook("carry the one"), "You add numbers.") == [heard]
+    assert system_texts(playbook("carry the one"), "You add numbers.") == [heard]
 
 
 def test_an_agent_without_a_system_message_gets_one():
-    assert told(playbook("one"))[0].startswith("Lessons from earlier work")
+    assert system_texts(playbook("one"))[0].startswith("Lessons from earlier work")
 
 
 def test_an_empty_context_leaves_the_agent_as_it_is():
-    assert told(NoContext(), "You add numbers.") == ["You add numbers."]
+    assert system_texts(NoContext(), "You add numbers.") == ["You add numbers."]

@@ -87,18 +87,18 @@ def test_examples_teach(tmp_path):
 
 
 class Curious(Icl):
-    """Asks for the reference answers of every split, and keeps what it is told."""
+    """Asks for the reference answers of every split, and keeps the reply to each."""
 
     def __init__(self):
         super().__init__(shots=1, fill=1)
-        self.told = {}
+        self.seen = {}
 
     def check(self, arena):
         for split in ("train", "val", "test"):
             try:
-                self.told[split] = arena.reference(arena.samples(split)[0])
+                self.seen[split] = arena.reference(arena.samples(split)[0])
             except ConfigError as error:
-                self.told[split] = str(error)
+                self.seen[split] = str(error)
         raise ConfigError("enough")
 
 
@@ -107,6 +107,6 @@ def test_reference_answers_are_shown_with_gold_labels_and_never_those_of_the_tes
     method = Curious()
     settings = ("task=formula", "task.source=sample", "method=icl", f"labels={labels}")
     launch(tmp_path, *settings, task=lambda _: Toy(), plan=lambda plan: replace(plan, method=method))
-    shown = [split for split, said in method.told.items() if said == gold(f"toy-{split}-0")]
+    shown = [split for split, said in method.seen.items() if said == gold(f"toy-{split}-0")]
     assert shown == (["train", "val"] if labels == "gold" else [])
-    assert "is hidden with labels=" in method.told["test"]
+    assert "is hidden with labels=" in method.seen["test"]

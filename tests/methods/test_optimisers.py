@@ -1,4 +1,4 @@
-"""GEPA and MIPROv2 over the arena: what they learn, are told, cost, survive and leave behind."""
+"""GEPA and MIPROv2 over the arena: what they learn, see, cost, survive and leave behind."""
 
 import json
 import os

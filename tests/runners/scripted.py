@@ -1,4 +1,4 @@
-"""A toy task and a backbone that says what it is told to, for tests that need exact replies."""
+"""A toy task and a backbone with scripted replies, for tests that need exact replies."""
 
 from __future__ import annotations
 

@@ -32,9 +32,9 @@ class Counting:
             self._slow.wait(0.02)
         if "useless" in messages[-1].content:
             paid = Completion(text="cut off", usage=self._usage, seconds=0.1)
-            raise RolloutFault(Fault(owner="model", kind="length_truncated", message="as told"), paid)
+            raise RolloutFault(Fault(owner="model", kind="length_truncated", message="scripted"), paid)
         if "fail" in messages[-1].content:
-            raise RolloutFault(Fault(owner="backbone", kind="no_reply", message="as told"))
+            raise RolloutFault(Fault(owner="backbone", kind="no_reply", message="scripted"))
         return Completion(text=f"reply {number}", usage=self._usage, seconds=0.1)
 
 

@@ -1,4 +1,4 @@
-"""Lines with checksums: what kills, full disks and damage leave of them, and what is told."""
+"""Lines with checksums: what kills, full disks and damage leave of them, and what is reported."""
 
 import errno
 import json

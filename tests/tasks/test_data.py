@@ -1,4 +1,4 @@
-"""Where data is looked for, and what bad files are told."""
+"""Where data is looked for, and the errors for bad files."""
 
 from __future__ import annotations
 

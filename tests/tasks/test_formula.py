@@ -120,11 +120,11 @@ def test_question_that_is_not_there(context):
 
 def test_formula_is_hidden_unless_asked_for(task):
     hinted = make_task("formula", source="sample", hint=True, sample_allowed=True)
-    for plain, told in zip(task.samples("train"), hinted.samples("train"), strict=True):
-        assert plain.id == told.id
+    for plain, with_hint in zip(task.samples("train"), hinted.samples("train"), strict=True):
+        assert plain.id == with_hint.id
         assert "Formula:" not in plain.inputs["question"]
-        assert "Formula:" in told.inputs["question"]
-        assert plain.inputs["question"] in told.inputs["question"]
+        assert "Formula:" in with_hint.inputs["question"]
+        assert plain.inputs["question"] in with_hint.inputs["question"]
     assert len({sample.inputs["background"] for sample in task.samples("train")}) == 1
     assert task.samples("train")[0].inputs["background"].endswith("\n"), "the question starts on a line of its own"
 

@@ -19,7 +19,7 @@ BODY = b'{"model": "m", "choices": [{"message": {"content": "fine"}, "finish_rea
 
 
 class Raw:
-    """A server that writes given bytes for each request of each connection, then closes it if told so."""
+    """A server that writes given bytes for each request of each connection, then closes it if asked to."""
 
     def __init__(self, *connections, context=None):
         self.socket = socket.create_server(("127.0.0.1", 0))

@@ -166,8 +166,8 @@ def learn(ask: Ask, world: World, reflector: str = "reflector", **shown: Any) ->
     for question, gold in world.train:
         task = {"background": world.background, "question": question, "playbook": "\n".join(lines)}
         answer = ask("generator", **task)["final_answer"]
-        told = {"gold": gold, "feedback": "The answer is correct." if answer == gold else WRONG, **shown}
-        reflection = advice_of(ask(reflector, **task, answer=answer, **told))
+        fields = {"gold": gold, "feedback": "The answer is correct." if answer == gold else WRONG, **shown}
+        reflection = advice_of(ask(reflector, **task, answer=answer, **fields))
         for operation in ask("curator", **task, reflection=reflection)["operations"]:
             lines.append(f"[new-{len(lines) + 1:05d}] ({operation['section']}) {operation['content']}")
     return "\n".join(lines)

@@ -62,8 +62,8 @@ def test_bullets_are_judged_by_what_they_led_to(ask: Ask, world: World) -> None:
 
 def test_a_right_answer_that_nothing_taught_is_kept(ask: Ask) -> None:
     known = {"background": TAGS.background, "question": TAGS.question, "answer": TAGS.gold}
-    told = ask("reflector", **known, feedback="The answer is correct.", labels="correctness")
-    assert "LossCarryforwards" in told["key_insight"]
+    reflection = ask("reflector", **known, feedback="The answer is correct.", labels="correctness")
+    assert "LossCarryforwards" in reflection["key_insight"]
 
 
 def test_values_are_filled_in_where_the_lesson_had_its_own(ask: Ask) -> None:

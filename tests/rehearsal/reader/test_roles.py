@@ -136,14 +136,14 @@ def test_proposers_put_lessons_into_instructions_and_forget_the_oldest() -> None
         fields = {"current_instruction": current, "examples_with_feedback": [shown]}
         return str(proposed(JsonFormat(), ProposeInstruction, **fields)["new_instruction"])
 
-    told = f"{WRONG}\nReference answer: {gold}"
-    first = instructed(told, "Query.")
+    feedback = f"{WRONG}\nReference answer: {gold}"
+    first = instructed(feedback, "Query.")
     assert gold in first
-    assert instructed(told, first) == first
+    assert instructed(feedback, first) == first
     assert instructed(WRONG, "Query.") == "Query."
     current = "Query."
     for number in range(60):
-        current = instructed(told, current, question.replace("senior", f"senior{number} " + "and more " * 9))
+        current = instructed(feedback, current, question.replace("senior", f"senior{number} " + "and more " * 9))
     assert len(current) <= 6_000
     assert "senior59" in current
     assert "senior0 " not in current
