@@ -15,6 +15,10 @@ class Prompts(Protocol):
         """Render a role's messages; an undefined field is an error."""
         ...
 
+    def is_dialogue(self, role: str) -> bool:
+        """Whether a template is a whole conversation, with worked examples of its own."""
+        ...
+
     @property
     def digest(self) -> str:
         """Checksum over all templates of the set."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +25,10 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Message
 
 _BLOCKS = ("system", "user")
+_EXACT = re.compile(r"(system|user|assistant)_exact\w*")
+_DIALOGUE = "dialogue"
+_TURN = re.compile(r"(USER|ASSISTANT|SYSTEM):\n", re.IGNORECASE)
+"""What opens a turn of a dialogue, anywhere in the text: the rule of the official AppWorld agents."""
 _TEMPLATE_ERRORS = (TemplateError, UnicodeDecodeError, OSError, TypeError, ValueError, ArithmeticError, LookupError)
 """Errors from reading and rendering a template."""
 _COMMON = "common"
@@ -37,6 +42,10 @@ class PromptSet:
     Files whose names begin with ``_`` are parts that other templates include.
     A template has the blocks ``system`` (optional) and ``user``; each becomes one message. Within a block the
     text runs from stable to volatile, so that servers can reuse the prefix of earlier prompts (design rule 7).
+
+    Imported prompts must not lose a byte. Blocks such as ``user_exact`` or ``assistant_exact_2`` become messages in
+    their order, with their blank lines. A block ``dialogue`` is a whole conversation, split into messages wherever
+    ``USER:``, ``ASSISTANT:`` or ``SYSTEM:`` ends a line.
     """
 
     def __init__(self, *roots: Path, task: str, prompt_group: str):
@@ -65,13 +74,16 @@ class PromptSet:
         try:
             template = self._templates.get(role) or self._load(role)
             context = template.new_context(dict(fields))
-            return tuple(
-                Message(role=block, content="".join(template.blocks[block](context)).strip())
-                for block in _BLOCKS
-                if block in template.blocks
-            )
+            texts = {block: "".join(template.blocks[block](context)) for block in _message_blocks(template)}
+            if _DIALOGUE in texts:
+                return _turns(texts[_DIALOGUE])
+            return tuple(_message(block, text) for block, text in texts.items())
         except _TEMPLATE_ERRORS as error:
             raise self._template_error(role, error) from error
+
+    def is_dialogue(self, role: str) -> bool:
+        """Whether a template is a whole conversation, with worked examples of its own."""
+        return _DIALOGUE in (self._templates.get(role) or self._load(role)).blocks
 
     def require(self, roles: Iterable[str]) -> None:
         """Load templates early, so that a missing or broken one fails before anything is paid for."""
@@ -114,7 +126,7 @@ class PromptSet:
             raise ConfigError(f"there is no prompt template {role}.j2 in {places}; add it") from error
         except _TEMPLATE_ERRORS as error:
             raise self._template_error(role, error) from error
-        if "user" not in template.blocks:
+        if not {*_message_blocks(template)} - {"system"}:
             raise self._template_error(
                 role, "it has no block user: put what is asked between {% block user %} and {% endblock %}"
             )
@@ -144,3 +156,22 @@ class PromptSet:
     def digest(self) -> str:
         """Checksum over the templates this task can use."""
         return digest_of(dict(self.files))
+
+
+def _message_blocks(template: Template) -> list[str]:
+    """Return the blocks that become messages, in the order of the messages."""
+    if _DIALOGUE in template.blocks:
+        return [_DIALOGUE]
+    return [*(name for name in _BLOCKS if name in template.blocks), *filter(_EXACT.fullmatch, template.blocks)]
+
+
+def _message(block: str, text: str) -> Message:
+    exact = _EXACT.fullmatch(block)
+    return Message(role=exact[1], content=text) if exact else Message(role=block, content=text.strip())
+
+
+def _turns(text: str) -> tuple[Message, ...]:
+    before, *parts = _TURN.split(text)
+    if before or not parts:
+        raise ValueError(f"the dialogue does not begin with USER: on a line of its own, but with {text[:40]!r}")
+    return tuple(Message(role=role.lower(), content=said) for role, said in zip(parts[::2], parts[1::2], strict=True))

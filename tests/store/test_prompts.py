@@ -74,3 +74,34 @@ def test_default_generator_prompts_share_their_prefix_up_to_the_first_change():
     assert two[1].content.startswith(shared)
     order = [two[1].content.index(part) for part in ("TAGS", "first lesson", "<counters>", "<reflection>", "two?")]
     assert order == sorted(order)
+
+
+def test_exact_blocks_keep_every_byte_and_their_order(tmp_path):
+    exact = "".join(
+        f"{{% block {name} %}}\n {{{{ x }}}}\n\n{{% endblock %}}"
+        for name in ("user_exact_1", "assistant_exact_2", "user_exact_3")
+    )
+    (tmp_path / "qa").mkdir()
+    (tmp_path / "qa" / "retry.j2").write_text(exact)
+    shown = PromptSet(tmp_path, task="finer", prompt_group="qa").render("retry", {"x": "USER:\n"})
+    assert [message.role for message in shown] == ["user", "assistant", "user"]
+    assert {message.content for message in shown} == {"\n USER:\n\n\n"}
+
+
+def test_a_dialogue_is_split_after_it_is_filled_and_adjacent_turns_stay_apart(tmp_path):
+    (tmp_path / "qa").mkdir()
+    text = (
+        "{% block dialogue %}USER:\nOne.\n\nUSER: not a turn\n{{ x }}\n\nUSER:\nTwo.\nassistant:\nThree{% endblock %}"
+    )
+    (tmp_path / "qa" / "ask.j2").write_text(text)
+    (tmp_path / "qa" / "bad.j2").write_text("{% block dialogue %}Hello\nUSER:\n{% endblock %}")
+    prompts = PromptSet(tmp_path, task="finer", prompt_group="qa")
+    assert [(message.role, message.content) for message in prompts.render("ask", {"x": "see User:\nnow"})] == [
+        ("user", "One.\n\nUSER: not a turn\nsee "),
+        ("user", "now\n\n"),
+        ("user", "Two.\n"),
+        ("assistant", "Three"),
+    ]
+    assert prompts.is_dialogue("ask")
+    with pytest.raises(ConfigError, match="does not begin with USER:"):
+        prompts.render("bad", {})
