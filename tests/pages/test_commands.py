@@ -52,6 +52,7 @@ NOT_RUN = {
     "make test": SUITE,
     "make test-thorough": SUITE,
     "make test-printed": SUITE,
+    "make test-official OFFICIAL=DIR": SUITE,
     "make test-vllm": SUITE,
     'make test ARGS="tests/tasks -k finer"': SUITE,
     "make lint": SUITE,

@@ -1,0 +1,124 @@
+"""Runs the authors' finance code in a process of its own and writes down what it did.
+
+    python tests/official/authors_finance.py CHECKOUT FOLDER URL [options of their finance/run.py]
+
+CHECKOUT is a checkout of ace-agent/ace, FOLDER holds ``finance/data/sample_config.json`` and the files it names, and
+URL is a server that speaks the chat-completions protocol. ``FOLDER/record.json`` then holds ``calls`` (role, id, prompt
+and reply, in order), ``steps`` (playbook before and after, next number of a bullet), ``evaluations`` (playbook and
+result of each) and ``files`` (what their run wrote, by name). Only the standard library is needed: the packages that
+their code imports are replaced by small stand-ins.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import types
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+_KEPT = ("final_results.json", "train_results.json", "test_results.json", "pre_train_post_train_results.json")
+
+
+def _completion(url: str, parameters: dict[str, Any]) -> Any:
+    request = urllib.request.Request(
+        f"{url}/chat/completions", json.dumps(parameters).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=60) as response:
+        return json.load(response, object_hook=lambda fields: types.SimpleNamespace(**fields))
+
+
+def _stand_ins(url: str) -> dict[str, types.ModuleType]:
+    """Return the modules that are not there or would need the network."""
+
+    class Client:
+        def __init__(self, **_: Any):
+            create = types.SimpleNamespace(create=lambda **parameters: _completion(url, parameters))
+            self.chat = types.SimpleNamespace(completions=create)
+
+    words = types.SimpleNamespace(encode=str.split)
+    contents = {
+        "openai": {"OpenAI": Client},
+        "tiktoken": {"get_encoding": lambda _: words},
+        "dotenv": {"load_dotenv": lambda: None},
+        "numpy": {"ndarray": object},  # only their de-duplication computes with it
+    }
+    modules = {}
+    for name, attributes in contents.items():
+        modules[name] = types.ModuleType(name)
+        vars(modules[name]).update(attributes)
+    return modules
+
+
+class Recorder:
+    """What the authors' code did."""
+
+    def __init__(self) -> None:
+        self.calls: list[dict[str, Any]] = []
+        self.steps: list[dict[str, Any]] = []
+        self.evaluations: list[dict[str, Any]] = []
+
+    def watch_calls(self) -> None:
+        """Note each call; the roles take the function from ``llm``, so it is wrapped before they are imported."""
+        llm = importlib.import_module("llm")
+        inner = llm.timed_llm_call
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            reply, about = inner(*arguments, **options)
+            noted = {"role": options["role"], "id": options["call_id"], "prompt": arguments[3], "reply": reply}
+            self.calls.append(noted)
+            return reply, about
+
+        llm.timed_llm_call = call
+
+    def watch_loop(self) -> None:
+        """Note each step and each evaluation."""
+        loop = importlib.import_module("ace.ace")
+        train, evaluate = loop.ACE._train_single_sample, loop.evaluate_test_set
+
+        def step(system: Any, **options: Any) -> Any:
+            before, first = system.playbook, len(self.calls)
+            answers = train(system, **options)
+            noted = {"epoch": options["epoch"], "step": options["step"], "before": before, "after": system.playbook}
+            self.steps.append({**noted, "next": system.next_global_id, "calls": [first, len(self.calls)]})
+            return answers
+
+        def evaluated(processor: Any, generator: Any, playbook: str, *arguments: Any, **options: Any) -> Any:
+            first = len(self.calls)
+            result, errors = evaluate(processor, generator, playbook, *arguments, **options)
+            noted = {"playbook": playbook, "result": result, "errors": errors}
+            self.evaluations.append({**noted, "calls": [first, len(self.calls)]})
+            return result, errors
+
+        loop.ACE._train_single_sample, loop.evaluate_test_set = step, evaluated
+
+
+def _written(results: Path) -> dict[str, str]:
+    """Return the playbooks and result files of the only run in a folder."""
+    (run,) = results.iterdir()
+    paths = [*(run / name for name in _KEPT), *run.glob("*playbook.txt"), *run.glob("intermediate_playbooks/*")]
+    return {str(path.relative_to(run)): path.read_text(encoding="utf-8") for path in paths if path.exists()}
+
+
+def main() -> None:
+    checkout, folder, url, *options = sys.argv[1:]
+    sys.dont_write_bytecode = True
+    sys.path[0] = checkout  # in place of this file's folder
+    sys.modules.update(_stand_ins(url))
+    os.environ["SAMBANOVA_API_KEY"] = "none"
+    os.chdir(folder)
+    recorder = Recorder()
+    recorder.watch_calls()
+    run = importlib.import_module("finance.run")
+    recorder.watch_loop()
+    sys.argv = ["run.py", *options, "--save_path", "authors"]
+    run.main()
+    record = {"calls": recorder.calls, "steps": recorder.steps, "evaluations": recorder.evaluations}
+    Path("record.json").write_text(json.dumps({**record, "files": _written(Path("authors"))}), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
