@@ -16,6 +16,9 @@ C_co = TypeVar("C_co", bound=Context, covariant=True)
 Adaptation = Literal["none", "steps", "fit"]
 """How a method adapts its context: not at all, step by step from rollouts, or offline in one go."""
 
+AFTER_CURATION = "after_curation"
+"""Kind of an event with the keys of a sample's rollouts before (``first``) and after (``again``) learning from it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ContextUpdate(Generic[C_co]):

@@ -219,11 +219,25 @@ class Rollout:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """The position in adaptation: ``index`` counts the steps of all epochs from 0, ``total`` is their number."""
+    """The position in adaptation: ``index`` counts the steps of all epochs from 0, ``total`` is their number.
+
+    All ``epochs`` have the same number of steps.
+    """
 
     index: int
     total: int
     epoch: int
+    epochs: int = 1
+
+    @property
+    def epoch_total(self) -> int:
+        """The number of steps in an epoch."""
+        return self.total // self.epochs
+
+    @property
+    def epoch_index(self) -> int:
+        """The position within the epoch, from 0."""
+        return self.index % self.epoch_total
 
 
 def reveal(grade: Grade, labels: Labels) -> Feedback:

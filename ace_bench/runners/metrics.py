@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ace_bench.core.backbones import Backbone, Priced
+from ace_bench.core.method import AFTER_CURATION
 from ace_bench.core.statistics import bootstrap_interval
 from ace_bench.core.task import Task
 from ace_bench.core.types import Record, Stage, Usage
@@ -44,6 +45,7 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, about: Record) -> R
         "headline": _headline(experiment.arena.task, outcome),
         "splits": {outcome.split: _split(experiment.arena.task, outcome)},
         "validation": [*outcome.validation],
+        **_learning(experiment.arena.task, journal),
         "context": {
             "kind": outcome.context.kind,
             "items": outcome.context.size,
@@ -100,6 +102,18 @@ def _split(task: Task, outcome: RunOutcome) -> Record:
     return {"before": describe(outcome.before), "after": describe(outcome.after)}
 
 
+def _learning(task: Task, journal: Journal) -> Record:
+    """Return the scores on the learnt samples, before and after curation; nothing where no such rollouts were made."""
+    pairs = [event for step in journal.steps for event in step.events if event["event"] == AFTER_CURATION]
+    if not pairs:
+        return {}
+
+    def score(which: str) -> Record:
+        return _rounded(task.score([journal.rollouts[event[which]].grade for event in pairs]))
+
+    return {"learning": {"n": len(pairs), "before": score("first"), "after_curation": score("again")}}
+
+
 def _rounded(scores: Mapping[str, float]) -> dict[str, float]:
     return {name: round(score, _DIGITS) for name, score in scores.items()}
 
@@ -120,7 +134,7 @@ def _summed(journal: Journal) -> tuple[Mapping[Stage, _StageSums], Mapping[str, 
     for event in (event for step in journal.steps for event in step.events):
         if event["event"] == "fault":
             sums[Stage.ADAPT].faults[f"{event['role']}/{event['owner']}/{event['kind']}"] += 1
-        else:
+        elif event["event"] != AFTER_CURATION:
             operations[event["event"]] += 1
     return sums, operations
 

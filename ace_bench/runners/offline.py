@@ -105,7 +105,8 @@ class Offline:
                 random.Random(f"{seed}/train/{epoch}").shuffle(order)
             batches += [(epoch, order[i : i + self.batch_size]) for i in range(0, len(order), self.batch_size)]
         return [
-            (Step(index=index, total=len(batches), epoch=epoch), batch) for index, (epoch, batch) in enumerate(batches)
+            (Step(index=index, total=len(batches), epoch=epoch, epochs=self.epochs), batch)
+            for index, (epoch, batch) in enumerate(batches)
         ]
 
     def _segments(self, plan: Sequence[_Planned]) -> list[Sequence[_Planned]]:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ace_bench.contexts.playbook.apply import apply
 from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.deltas import Add, Operation, parse_operations
 from ace_bench.contexts.playbook.playbook import Playbook
@@ -16,8 +15,8 @@ from ace_bench.core.errors import RolloutFault
 from ace_bench.core.prompt_limit import PromptParts, send_within_limit
 from ace_bench.core.replies import ask
 from ace_bench.core.transcript import Transcript
-from ace_bench.core.types import Record, Step
-from ace_bench.methods.ace.reflector import TAGS_ONLY, SampleReflection, dropped_event, fault_event, joint
+from ace_bench.core.types import Record
+from ace_bench.methods.ace.reflector import SampleReflection, dropped_event, fault_event, joint
 from ace_bench.methods.ace.replies import CuratorReply, MergerReply, RewriterReply
 
 ROLE = "curator"
@@ -42,34 +41,27 @@ NO_PROPOSAL = Proposal()
 
 @dataclass(frozen=True, kw_only=True)
 class Curator:
-    """The Curator at one step. A fault of the model costs one proposal, not the step."""
+    """The Curator at step ``step`` of ``total``. A fault of the model costs one proposal, not the step."""
 
     arena: Arena
-    step: Step
+    step: int
+    total: int
     token_budget: int
     window: int
 
     def propose(self, reflected: SampleReflection, playbook: Playbook, kinds: Sequence[str]) -> Proposal:
-        """Ask for operations of the given kinds; the prompt shows the playbook with the Reflector's tags counted."""
+        """Ask for operations of the given kinds on a playbook in which the Reflector's tags are counted."""
         if not reflected.reflections:
             return NO_PROPOSAL
-        tagged = apply(
-            playbook,
-            reflected.tags,
-            step=self.step.index,
-            source=reflected.rollout.sample.id,
-            limits=TAGS_ONLY,
-            count=self.arena.counter("generator"),
-        ).playbook
 
         def send(shown: _Shown) -> CuratorReply:
-            fields = {**self._fields(reflected, tagged, shown), "operations": list(kinds)}
+            fields = {**self._fields(reflected, playbook, shown), "operations": list(kinds)}
             return ask(
                 self.arena.lm(ROLE, reflected.rollout.key), self.arena.prompts.render("curator", fields), CuratorReply
             )
 
         try:
-            reply, dropped = send_within_limit(_Shown(Transcript(reflected.studied.trajectory), tagged), send)
+            reply, dropped = send_within_limit(_Shown(Transcript(reflected.studied.trajectory), playbook), send)
         except RolloutFault as error:
             return Proposal(events=(fault_event(ROLE, error.fault),))
         operations, rejections = parse_operations(reply.operations)
@@ -115,8 +107,8 @@ class Curator:
             "trajectory": shown.first.text,
             "labels": self.arena.labels.value,
             "sections": playbook.sections,
-            "step": self.step.index + 1,
-            "total": self.step.total,
+            "step": self.step,
+            "total": self.total,
             "size": playbook.size,
             "tokens": playbook.tokens,
             "token_budget": self.token_budget,

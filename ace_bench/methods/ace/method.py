@@ -7,23 +7,15 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from ace_bench.contexts.load import load_kind
-from ace_bench.contexts.playbook.apply import Limits, apply
-from ace_bench.contexts.playbook.deltas import Operation
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.arena import Arena
-from ace_bench.core.backbones import TokenCounter
-from ace_bench.core.method import ContextUpdate
+from ace_bench.core.method import AFTER_CURATION, ContextUpdate
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
 from ace_bench.methods.ace import curator, reflector
-from ace_bench.methods.ace.curator import Curator, Proposal
-from ace_bench.methods.ace.reflector import (
-    HARMFUL,
-    TAGS_ONLY,
-    ReflectionPlan,
-    SampleReflection,
-    reflect,
-    without_reflector,
-)
+from ace_bench.methods.ace.curator import Curator
+from ace_bench.methods.ace.draft import Draft
+from ace_bench.methods.ace.learning import BatchLearner
+from ace_bench.methods.ace.reflector import HARMFUL, SampleReflection
 from ace_bench.methods.ace.reflector import ROLE as REFLECTOR
 from ace_bench.methods.ace.settings import AceSettings
 from ace_bench.methods.base import BaseMethod
@@ -68,44 +60,34 @@ class Ace(BaseMethod[Playbook]):
     def update(
         self, context: Playbook, rollouts: Sequence[Rollout], step: Step, arena: Arena
     ) -> ContextUpdate[Playbook]:
-        """Reflect on a batch in parallel, apply its deltas in sample order, refine once (paper, 3.1 and 3.2)."""
+        """Learn from a batch and refine the playbook once (paper, 3.1 and 3.2)."""
         settings = self._settings
-        count = arena.counter("generator")
-        batch = arena.map(lambda rollout: self._reflect(context, rollout, step, arena), rollouts)
-        draft = _Draft(context, step=step, count=count)
-        role = Curator(
-            arena=arena, step=step, token_budget=settings.refiner.max_tokens, window=settings.reflection_window
+        number, total = settings.number(step)
+        learner = BatchLearner(
+            settings=settings,
+            draft=Draft(context, step=step, count=arena.counter("generator")),
+            curator=Curator(
+                arena=arena,
+                step=number,
+                total=total,
+                token_budget=settings.refiner.max_tokens,
+                window=settings.reflection_window,
+            ),
+            plan=settings.reflection_plan(step),
+            curates=number % settings.curator_every == 0,
         )
-        if (step.index + 1) % settings.curator_every:
-            for reflected in batch:
-                draft.tag(reflected)
-        elif settings.update == "rewrite":
-            self._rewrite(draft, batch, role)
-        else:
-            self._add_deltas(draft, context, batch, role)
+        batch = learner.learn(rollouts)
+        draft = learner.draft
         refined = settings.refiner.refine(
             draft.playbook,
             draft.touched,
             step=step.index,
-            count=count,
-            word=role.wording(rollouts[0].key) if settings.merge_wording == "curator" else None,
+            count=arena.counter("generator"),
+            word=learner.curator.wording(rollouts[0].key) if settings.merge_wording == "curator" else None,
         )
         playbook = self._with_recent(refined.playbook, batch)
-        return ContextUpdate(context=playbook, events=(*draft.events, *refined.events))
-
-    def _add_deltas(self, draft: _Draft, playbook: Playbook, batch: Sequence[SampleReflection], role: Curator) -> None:
-        """Propose the deltas of a batch in parallel, all against the playbook before the step."""
-        kinds = tuple(self._settings.operations)
-        proposals = role.arena.map(lambda reflected: role.propose(reflected, playbook, kinds), batch)
-        for reflected, proposal in zip(batch, proposals, strict=True):
-            draft.tag(reflected)
-            draft.add(reflected, proposal.operations, self._settings.limits, proposal.events)
-
-    def _rewrite(self, draft: _Draft, batch: Sequence[SampleReflection], role: Curator) -> None:
-        """Rewrite the playbook sample after sample: each rewriting replaces the one before it."""
-        for reflected in batch:
-            draft.tag(reflected)
-            draft.replace(reflected, role.rewrite(reflected, draft.playbook), self._settings.limits)
+        repeated = self._attempt_again(playbook, rollouts, arena) if settings.after_curation else ()
+        return ContextUpdate(context=playbook, events=(*draft.events, *refined.events, *repeated))
 
     def _with_recent(self, playbook: Playbook, batch: Sequence[SampleReflection]) -> Playbook:
         """Keep the reflections of this step that the Curator is shown in later steps."""
@@ -114,45 +96,11 @@ class Ace(BaseMethod[Playbook]):
         recent = recent[max(0, len(recent) - self._settings.reflection_window + 1) :]
         return playbook if recent == playbook.recent else replace(playbook, recent=recent)
 
-    def _reflect(self, playbook: Playbook, rollout: Rollout, step: Step, arena: Arena) -> SampleReflection:
-        settings = self._settings
-        if settings.reflector == "off":
-            return without_reflector(rollout)
-        harmful = settings.harmful_every is not None and (step.index + 1) % settings.harmful_every == 0
-        plan = ReflectionPlan(
-            rounds=settings.max_reflection_rounds,
-            window=settings.reflection_window,
-            template=HARMFUL if harmful else REFLECTOR,
-        )
-        return reflect(playbook, rollout, plan=plan, arena=arena)
-
-
-class _Draft:
-    """The playbook during a step: the operations of a batch are applied to it sample by sample."""
-
-    def __init__(self, playbook: Playbook, *, step: Step, count: TokenCounter):
-        self.playbook = playbook
-        self.touched: list[str] = []
-        self.events: list[Record] = []
-        self._step = step.index
-        self._count = count
-
-    def tag(self, reflected: SampleReflection) -> None:
-        """Count the Reflector's tags of a sample."""
-        self.add(reflected, reflected.tags, TAGS_ONLY, reflected.events)
-
-    def add(
-        self, reflected: SampleReflection, operations: Sequence[Operation], limits: Limits, events: Sequence[Record]
-    ) -> None:
-        """Apply a sample's operations, and note its events before theirs."""
-        source = reflected.rollout.sample.id
-        applied = apply(self.playbook, operations, step=self._step, source=source, limits=limits, count=self._count)
-        self.playbook = applied.playbook
-        self.touched += applied.touched
-        self.events += [{"sample": source, **event} for event in (*events, *applied.events())]
-
-    def replace(self, reflected: SampleReflection, proposal: Proposal, limits: Limits) -> None:
-        """Put a rewritten playbook in place of the old one; an empty rewriting changes nothing."""
-        if proposal.operations:
-            self.playbook = self.playbook.with_bullets(())
-        self.add(reflected, proposal.operations, limits, proposal.events)
+    def _attempt_again(self, playbook: Playbook, rollouts: Sequence[Rollout], arena: Arena) -> Sequence[Record]:
+        """Attempt each sample under the new playbook; metrics look up the grades by the rollouts' keys."""
+        trial = self._settings.max_reflection_rounds + 1  # above those of the step, so that none of them is replayed
+        again = arena.map(lambda rollout: arena.rollout(rollout.sample, playbook, trial=trial), rollouts)
+        return [
+            {"event": AFTER_CURATION, "sample": first.sample.id, "first": first.key, "again": second.key}
+            for first, second in zip(rollouts, again, strict=True)
+        ]

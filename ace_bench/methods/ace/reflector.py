@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ace_bench.contexts.playbook.apply import Limits
@@ -41,6 +41,16 @@ class SampleReflection:
     reflections: tuple[str, ...] = ()
     events: tuple[Record, ...] = ()
 
+    def followed_by(self, later: SampleReflection) -> SampleReflection:
+        """Return both as one."""
+        return SampleReflection(
+            rollout=self.rollout,
+            studied=later.studied,
+            tags=(*self.tags, *later.tags),
+            reflections=(*self.reflections, *later.reflections),
+            events=(*self.events, *later.events),
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReflectionPlan:
@@ -49,6 +59,10 @@ class ReflectionPlan:
     rounds: int
     window: int
     template: str
+
+
+Learn = Callable[[SampleReflection], Playbook]
+"""Learns from one round of reflection; returns the playbook of the next rollout."""
 
 
 def joint(reflections: Sequence[str], window: int) -> str:
@@ -73,41 +87,68 @@ def without_reflector(rollout: Rollout) -> SampleReflection:
     return replace(untouched, reflections=("\n".join(f"{label}: {text}" for label, text in parts if text),))
 
 
-def reflect(playbook: Playbook, rollout: Rollout, *, plan: ReflectionPlan, arena: Arena) -> SampleReflection:
+def reflect(
+    playbook: Playbook,
+    rollout: Rollout,
+    *,
+    plan: ReflectionPlan,
+    arena: Arena,
+    learn: Learn | None = None,
+) -> SampleReflection:
     """Reflect on a rollout as often as ``plan`` says, with a new rollout after each reflection.
 
     A right first answer gets one reflection, for its tags. Otherwise the loop ends when a rollout is right or, where
     ``labels`` hides that, when neither the answer nor, of an agent, the actions change any more. A fault of a role
     ends it too and is an event.
-    All rollouts run under the playbook of the step: tags are counted when it ends, so that the rollouts share a prompt
-    prefix (the official code counts them between rollouts).
+    ``learn`` is called with each round, by itself, and returns the playbook of the next rollout and reflection (as in
+    the official code). Without it all rollouts run under ``playbook`` and share a prompt prefix.
     """
     result = SampleReflection(rollout=rollout, studied=rollout.attempt)
     latest = rollout
     for trial in range(1, plan.rounds + 1):
         if latest.fault is not None:
             break
-        try:
-            reply, dropped = _reflect(playbook, latest, session=rollout.key, arena=arena, template=plan.template)
-        except RolloutFault as error:
-            return replace(result, events=(*result.events, fault_event(ROLE, error.fault)))
-        result = _with_reply(result, reply, latest)
-        result = replace(result, events=(*result.events, *dropped_event(ROLE, dropped)))
-        if latest.feedback.correct:
+        this = _one_round(playbook, result, latest, plan=plan, arena=arena)
+        result = result.followed_by(this)
+        playbook = playbook if learn is None else learn(this)
+        if not this.reflections or latest.feedback.correct:
             break
         previous = latest
         advice = joint(result.reflections, plan.window)
         latest = arena.rollout(rollout.sample, playbook, trial=trial, reflection=advice)
-        if latest.feedback.correct or (
-            latest.feedback.correct is None
-            and _answer_and_actions(latest.attempt) == _answer_and_actions(previous.attempt)
-        ):
+        if is_settled(previous, latest):
             break
     return result
 
 
+def is_settled(previous: Rollout, latest: Rollout) -> bool:
+    """Whether a new rollout is right or, where ``labels`` hides that, repeats the one before."""
+    if latest.feedback.correct is None:
+        return _answer_and_actions(latest.attempt) == _answer_and_actions(previous.attempt)
+    return latest.feedback.correct
+
+
 def _answer_and_actions(attempt: Attempt) -> tuple[str | None, ...]:
     return (attempt.answer, *(turn.action for turn in attempt.trajectory))
+
+
+def _one_round(
+    playbook: Playbook, so_far: SampleReflection, latest: Rollout, *, plan: ReflectionPlan, arena: Arena
+) -> SampleReflection:
+    """Reflect on the latest rollout; where the Reflector fails, the round has an event and no reflection."""
+    this = SampleReflection(rollout=so_far.rollout, studied=so_far.studied)
+    try:
+        reply, dropped = _reflect(playbook, latest, session=this.rollout.key, arena=arena, template=plan.template)
+    except RolloutFault as error:
+        return replace(this, events=(fault_event(ROLE, error.fault),))
+    tags, events = _tags(reply, latest)
+    return replace(
+        this,
+        tags=tags,
+        reflections=(reply.advice(),),
+        studied=latest.attempt,
+        events=(*events, *dropped_event(ROLE, dropped)),
+    )
 
 
 def fault_event(role: str, fault: Fault) -> Record:
@@ -145,7 +186,8 @@ def _reflect(
     return send_within_limit(PromptParts(Transcript(attempt.trajectory), playbook.with_bullets(used)), send)
 
 
-def _with_reply(result: SampleReflection, reply: ReflectorReply, rollout: Rollout) -> SampleReflection:
+def _tags(reply: ReflectorReply, rollout: Rollout) -> tuple[tuple[Operation, ...], tuple[Record, ...]]:
+    """Return the operations of a reply's tags, and events about those that do not count."""
     shown = set(rollout.attempt.cited)
     tags = {tag.id: tag for tag in reversed(reply.bullet_tags) if tag.id in shown}  # the first verdict counts
     stray = [tag for tag in reply.bullet_tags if tag.id not in shown]
@@ -154,13 +196,7 @@ def _with_reply(result: SampleReflection, reply: ReflectorReply, rollout: Rollou
         *(rejection.record() for rejection in malformed),
         *({"event": "rejected", "operation": _as_operation(tag), "reason": "not a bullet used"} for tag in stray),
     )
-    return replace(
-        result,
-        tags=(*result.tags, *operations),
-        reflections=(*result.reflections, reply.advice()),
-        studied=rollout.attempt,
-        events=(*result.events, *events),
-    )
+    return operations, events
 
 
 def _as_operation(tag: BulletTag) -> Record:

@@ -15,7 +15,9 @@ from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.contexts.playbook.retrieve import Retriever
 from ace_bench.core.errors import SettingError
 from ace_bench.core.settings import Count, Text
+from ace_bench.core.types import Step
 from ace_bench.methods.ace import curator, reflector
+from ace_bench.methods.ace.reflector import ReflectionPlan
 
 _OPERATIONS = f"a list of some of {', '.join(KINDS)}, such as [ADD]"
 
@@ -33,6 +35,12 @@ class AceSettings:
     bullet may take. ``initial`` is a playbook file to start from: a saved context or the official text.
     With ``merge_wording=curator`` the curator role words merged bullets; otherwise the older text stays.
     ``retrieval`` chooses the bullets that the Generator is shown for its question (section 3.1).
+
+    How a step goes on: with ``tags=round`` the tags of a reflection are counted before the next rollout, so the samples
+    of a batch are learnt from one after another; then ``curate=attempt`` can ask the Curator after every reflection,
+    not once a step. ``step_number`` is the step that the Curator is shown and ``curator_every`` counts.
+    ``after_curation`` makes one more rollout of each sample under the new playbook, for a metric alone. The official
+    finance code does ``round``, ``step``, ``epoch`` and ``true``.
     """
 
     max_reflection_rounds: Count
@@ -40,6 +48,10 @@ class AceSettings:
     reflector: Literal["on", "off"]
     harmful_every: Count | None
     curator_every: Count
+    tags: Literal["step", "round"]
+    curate: Literal["step", "attempt"]
+    step_number: Literal["run", "epoch"]
+    after_curation: bool
     update: Literal["delta", "rewrite"]
     operations: Annotated[Sequence[Kind], Meta(min_length=1, description=_OPERATIONS)]
     bullet_tokens: Count
@@ -55,8 +67,30 @@ class AceSettings:
             raise SettingError(
                 f"harmful_every={self.harmful_every} needs a Reflector: set reflector=on, or this to null"
             )
+        if self.curate == "attempt" and self.tags != "round":
+            raise SettingError("curate=attempt changes the playbook within a step: set tags=round, too")
         if self.initial is not None and not Path(self.initial).is_file():
             raise SettingError(f"initial={self.initial} is not a file: give a saved playbook, or null")
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether the playbook changes within a step, so that samples are learnt from one after another."""
+        return self.tags == "round"
+
+    def number(self, step: Step) -> tuple[int, int]:
+        """Return the step that the Curator is shown, from 1, and of how many."""
+        if self.step_number == "epoch":
+            return step.epoch_index + 1, step.epoch_total
+        return step.index + 1, step.total
+
+    def reflection_plan(self, step: Step) -> ReflectionPlan:
+        """Return how to reflect at a step."""
+        harmful = self.harmful_every is not None and (step.index + 1) % self.harmful_every == 0
+        return ReflectionPlan(
+            rounds=self.max_reflection_rounds,
+            window=self.reflection_window,
+            template=reflector.HARMFUL if harmful else reflector.ROLE,
+        )
 
     @property
     def roles(self) -> Mapping[str, tuple[str, ...]]:
