@@ -108,11 +108,12 @@ def spent(calls: Iterable[CallCosts], wanted: str) -> float | None:
     """Sum up ``<stage>.<role>.<split>.<what>`` over calls; unknown is ``None``.
 
     Role and split may be ``all``; ``not_val`` excludes the calls for samples of ``val``. ``<what>`` is ``in``, ``out``,
-    ``calls`` or ``samples``. Replayed calls count as calls but cost nothing.
+    ``calls``, ``rollouts`` (of the generator: each has its own session) or ``samples``. Replayed calls count as calls
+    but cost nothing.
     """
     stage, role, split, what = wanted.split(".")
     by_sample = split != "all" or what == "samples"
-    total, samples, count = NO_USAGE, set(), 0
+    total, samples, sessions, count = NO_USAGE, set(), set(), 0
     for call in calls:
         if call.stage != stage or role not in ("all", call.role):
             continue
@@ -121,7 +122,14 @@ def spent(calls: Iterable[CallCosts], wanted: str) -> float | None:
             count += call.fault is None or not call.fault.unanswered
             total += NO_USAGE if call.replayed else call.usage
             samples |= {sample["id"]} if sample else set()
-    figures = {"in": total.prompt, "out": total.completion, "calls": count, "samples": len(samples)}
+            sessions |= {call.session} if call.role == "generator" else set()
+    figures = {
+        "in": total.prompt,
+        "out": total.completion,
+        "calls": count,
+        "rollouts": len(sessions),
+        "samples": len(samples),
+    }
     if what not in figures:
         raise ConfigError(f"spent.{wanted} names the unknown {what!r}; use {', '.join(figures)}")
     return figures[what]

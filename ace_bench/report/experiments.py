@@ -12,7 +12,7 @@ from importlib.resources.abc import Traversable
 from typing import Literal
 
 from ace_bench.core.errors import DataError
-from ace_bench.report.paper.tables import DATA, Cell, Paper
+from ace_bench.report.paper.tables import DATA, Cell, Column, Paper
 from ace_bench.report.yaml_models import YamlModel, read_yaml
 
 TESTED = "tested"
@@ -20,14 +20,16 @@ TESTED = "tested"
 
 
 class ColumnPlan(YamlModel, frozen=True, kw_only=True):
-    """A measured column: ``metric`` as ``RunSummary.value`` takes it, with ``{who}`` for the row's.
+    """A measured column: ``metric`` as ``RunSummary.value`` takes it, with ``{who}`` and ``{counts}`` for the row's.
 
-    ``evaluates`` names the column whose run adapts: a context that was adapted there is only evaluated here.
+    ``evaluates`` names the column whose run adapts: a context that was adapted there is only evaluated here. ``ours``
+    describes a column that the paper does not have.
     """
 
     metric: str
     overrides: tuple[str, ...] = ()
     evaluates: str = ""
+    ours: Column | None = None
 
 
 class RowPlan(YamlModel, frozen=True, kw_only=True):
@@ -104,14 +106,28 @@ class Experiments:
         experiment = self._experiment(name)
         for row, line in experiment.rows.items():
             for column, place in experiment.columns.items():
-                paper = None if line.ours else self.paper.cell(f"{experiment.paper}/{row}/{column}")
+                ours = line.ours or place.ours is not None
+                paper = None if ours else self.paper.cell(f"{experiment.paper}/{row}/{column}")
                 if paper is None or paper.value is not None:
                     yield PlannedCell(
                         ref=f"{name}/{row}/{column}",
                         run=self.run(name, row, column),
-                        metric=place.metric.format(who=line.who),
+                        metric=self.metric(name, row, column),
                         paper=paper,
                     )
+
+    def columns(self, name: str) -> Mapping[str, Column]:
+        """The columns of a table: the paper's, then ours."""
+        experiment = self._experiment(name)
+        ours = {column: plan.ours for column, plan in experiment.columns.items() if plan.ours is not None}
+        return {**self.paper.table(experiment.paper).columns, **ours}
+
+    def metric(self, name: str, row: str, column: str) -> str:
+        """The metric of a cell."""
+        experiment = self._experiment(name)
+        line = experiment.rows[row]
+        counts = "" if line.ours else self.paper.table(experiment.paper).rows[row].counts
+        return experiment.columns[column].metric.format(who=line.who, counts=counts or "calls")
 
     def runs(self, name: str) -> tuple[PlannedRun, ...]:
         """The runs of an experiment, each once and after those it needs."""
@@ -175,8 +191,8 @@ def _check(experiment: Experiment, paper: Paper, where: str) -> None:
     for row, line in experiment.rows.items():
         if line.ours != bool(line.label):
             raise DataError(f"{where}: row {row} needs both ours and label, or neither (then it has the paper's label)")
-        for column in experiment.columns:
-            if not line.ours:
+        for column, place in experiment.columns.items():
+            if not line.ours and place.ours is None:
                 paper.cell(f"{experiment.paper}/{row}/{column}")
     for place in experiment.columns.values():
         if place.evaluates and place.evaluates not in experiment.columns:

@@ -94,5 +94,5 @@ def _stage(metrics: Mapping[str, Any], stage: str) -> str:
     return (
         f"{metrics['rollouts'][stage]:,} rollouts, {sum(calls.values()):,} calls"
         f"{f' ({by_role})' if by_role else ''}, {size}{repeated}{replayed}, {faults} faults, "
-        f"{duration(timing['wall_s'])}"
+        f"{duration(timing['wall_s'])} (model time {duration(timing['model_s'])})"
     )

@@ -130,7 +130,8 @@ def _metrics(metric: str, scores: Sequence[float], *, steps: int, faults: int) -
         "dropped_items": dict.fromkeys(stages, 0),
         "usd": {"adapt": 0.01 * n, "evaluate": 0.01 * n},
         "cache": {stage: {"share": 0.5} for stage in stages},
-        "timing": {stage: {"wall_without_waiting_s": 12.5} for stage in stages},
+        "timing": {stage: {"wall_without_waiting_s": 12.5, "model_s": 35.0} for stage in stages},
+        "roles": {"generator": "embedded"},
     }
 
 

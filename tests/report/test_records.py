@@ -84,9 +84,10 @@ def test_spending_by_role_adds_up_to_the_metrics(results):
     for role in ("generator", "reflector", "curator"):
         assert run.value(f"spent.adapt.{role}.train.calls") == run.value(f"calls.adapt.{role}") > 0
     assert run.value("spent.adapt.all.all.samples") == 6
+    assert run.value("spent.adapt.all.train.rollouts") == run.value("rollouts.adapt") > 6
     assert run.value("spent.adapt.all.val.calls") == 0
     assert run.value("spent.adapt.all.not_train.calls") == 0
-    with pytest.raises(ConfigError, match="names the unknown 'dollars'; use in, out, calls, samples"):
+    with pytest.raises(ConfigError, match="names the unknown 'dollars'; use in, out, calls, rollouts, samples"):
         run.value("spent.adapt.all.all.dollars")
 
 

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -118,6 +119,42 @@ def test_averages_divide_the_sums_of_the_other_table(tmp_path):
     assert averages.loc["ace", "input_per_call"].value == 1_000
     assert averages.loc["ace_reflector", "calls"].value == 0
     assert pd.isna(averages.loc["ace_reflector", "input_per_call"].value), "nothing by nothing is unknown"
+
+
+def test_each_row_counts_what_the_paper_counted(tmp_path):
+    planner = Planner(tmp_path, SHARED.compose)
+    for row in ("gepa", "ace"):
+        calls = planner.make(planned(f"12/{row}/calls"), [1.0] * 4, extra=REAL, sizes=[1]) / "calls.jsonl"
+        lines = calls.read_text().splitlines()
+        calls.write_text("".join(f'{line[:-1]}, "seconds": {n}}}\n' for n in range(3) for line in lines))
+    tables, text = made(tmp_path, "12")
+    (table,) = tables.values()
+    assert (table.loc["gepa", "calls"].value, table.loc["ace", "calls"].value) == (4, 12)
+    assert "| rollouts or calls |" in text
+    assert "| GEPA (total), in rollouts |" in text
+    assert "12/ace/calls: its change, +42.6%, compares calls with rollouts" in text
+    assert "12/gepa/calls: it prints 1455, its other numbers give 1434" in text
+
+
+def test_model_time_stands_beside_wall_time(tmp_path):
+    Planner(tmp_path, SHARED.compose).make(planned("4a/ace/latency"), [1.0] * 4, extra=REAL, sizes=[1])
+    tables, text = made(tmp_path, "4a")
+    (table,) = tables.values()
+    assert (table.loc["ace", "latency"].value, table.loc["ace", "model_time"].value) == (12.5, 35.0)
+    assert pd.isna(table.loc["ace", "model_time"].paper)
+    assert "model time (seconds)" in text
+
+
+def test_a_rehearsed_row_names_the_backbone_that_answered_and_how_many_seeds(tmp_path):
+    planner = Planner(tmp_path, SHARED.compose, simulated=True, source="sample")
+    extra = ("backbone=embedded", "task.source=sample")
+    for seed in (0, 1):
+        run = planned("16/gpt_oss_120b/finer")
+        embedded = replace(run, overrides=tuple(x.replace("gpt_oss_120b", "embedded") for x in run.overrides))
+        planner.make(embedded, [1.0, 0.0], extra=extra, seed=seed, sizes=[1])
+    text = made(tmp_path, "16")[1]
+    assert "| ACE (reflector GPT-OSS-120B), answered by embedded |" in text
+    assert "| 2 (seeds 0, 1) |" in text
 
 
 def test_real_and_simulated_runs_never_share_a_table_and_simulated_ones_have_no_paper_beside_them(real):

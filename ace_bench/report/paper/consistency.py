@@ -18,13 +18,33 @@ class Contradiction(YamlModel, frozen=True, kw_only=True):
     """A printed number that differs from the value recomputed by its ``rule`` by more than rounding.
 
     ``rule`` is ``mean``, ``ratio``, ``sum``, ``repeated`` (the same result is in another table), ``change`` (against
-    the reference row) or ``text`` (a claim of the text).
+    the reference row), ``text`` (a claim of the text), ``highest`` (the text says so) or ``unit`` (``printed`` compares
+    rollouts with calls; nothing can be recomputed).
     """
 
     cell: str
     rule: str
     printed: float
-    recomputed: float
+    recomputed: float | None = None
+
+    def __str__(self) -> str:
+        """The sentence for a table's notes."""
+        if self.rule == "unit":
+            return f"{self.cell}: its change, {self.printed:+g}%, compares calls with rollouts"
+        if self.rule == "highest":
+            return f"{self.cell}: by its text {self.printed:g} is the highest, and there is {self.recomputed:g}"
+        return (
+            f"{self.cell}: it prints {self.printed:.10g}, its other numbers give {self.recomputed:.10g} ({self.rule})"
+        )
+
+
+class Statement(YamlModel, frozen=True, kw_only=True):
+    """A statement of the text (``data/statements.yaml``): ``cell`` equals another one, or is the highest of some."""
+
+    section: str
+    cell: str
+    equals: str = ""
+    highest_of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +63,7 @@ class _Check:
 
     def holds(self) -> bool:
         """Whether rounding can explain the difference, to first order in the rounding errors."""
-        if self.rule == "repeated":
+        if self.rule in ("repeated", "highest"):
             return self.printed == self.recomputed()  # one number, rounded once
         numbers = [_number(part) for part in self.parts]
         exact = self.formula(numbers)
@@ -64,16 +84,17 @@ def known_contradictions() -> list[Contradiction]:
 
 
 def contradictions(paper: Paper) -> list[Contradiction]:
-    """Recompute every mean, ratio, sum, repetition, change and claim; return the contradictions."""
+    """Recompute every mean, ratio, sum, repetition, change, claim and statement; return the contradictions."""
     checks = [check for table in paper.tables.values() for check in _of_table(paper, table)]
-    return [
+    units = [contradiction for table in paper.tables.values() for contradiction in _mixed_units(table)]
+    return units + [
         Contradiction(
             cell=check.cell.ref,
             rule=check.rule,
             printed=check.printed,
             recomputed=round(check.recomputed(), check.digits),
         )
-        for check in (*checks, *_of_claims(paper))
+        for check in (*checks, *_of_claims(paper), *_of_statements(paper))
         if not check.holds()
     ]
 
@@ -133,6 +154,31 @@ def _of_claims(paper: Paper) -> Iterator[_Check]:
             formula=fmean if claim.mean else _gain(len(claim.gain), len(claim.over)),
             digits=cell.digits,
         )
+
+
+def _of_statements(paper: Paper) -> Iterator[_Check]:
+    statements: list[Statement] = read_yaml(DATA.joinpath("statements.yaml"), list[Statement])
+    for statement in statements:
+        cell = paper.cell(statement.cell)
+        others = [paper.cell(ref) for ref in (statement.highest_of or (statement.equals,))]
+        yield _Check(
+            cell=cell,
+            rule="highest" if statement.highest_of else "repeated",
+            printed=_number(cell),
+            parts=[cell, *others] if statement.highest_of else others,
+            formula=max,
+            digits=cell.digits,
+        )
+
+
+def _mixed_units(table: PaperTable) -> Iterator[Contradiction]:
+    """Yield the changes between rows that count calls and rollouts under one name."""
+    base = table.rows.get(table.against)
+    for name, row in table.rows.items():
+        for place, (column, spec) in enumerate(table.columns.items()):
+            counted = spec.metric == "calls" or "calls" in (spec.per or ())
+            if row.changes and counted and base is not None and row.counts != base.counts:
+                yield Contradiction(cell=f"{table.id}/{name}/{column}", rule="unit", printed=row.changes[place])
 
 
 def _gain(size: int, over: int) -> Formula:

@@ -22,10 +22,12 @@ _WHOLE = ("count", "tokens", "seconds")
 class Column(YamlModel, frozen=True, kw_only=True):
     """What a column measures, or how it is computed from others: as their (weighted) mean, or one ``per`` another.
 
+    ``label`` is its header where the name alone would mislead.
     The columns of ``per`` are in the row named by ``same_as``: table 13 divides the sums of table 12.
     """
 
     unit: str
+    label: str = ""
     task: str = ""
     split: str = ""
     metric: str = ""
@@ -49,7 +51,8 @@ class Row(YamlModel, frozen=True, kw_only=True):
     """One line: ``values`` and ``changes`` (against the table's reference row) in the order of the columns.
 
     ``gt`` is the paper's "GT labels" mark, ``None`` where the table has none. ``same_as`` names the row, here or in
-    another table, that it repeats; ``sum_of`` the rows it adds up, in ``sum_columns`` or in all.
+    another table, that it repeats; ``sum_of`` the rows it adds up, in ``sum_columns`` or in all. ``counts`` is what the
+    row counts where the paper writes "rollouts" for two things (tables 12 to 15): rollouts, or calls of a model.
     """
 
     label: str
@@ -61,6 +64,7 @@ class Row(YamlModel, frozen=True, kw_only=True):
     same_as: str = ""
     sum_of: tuple[str, ...] = ()
     sum_columns: tuple[str, ...] = ()
+    counts: Literal["", "calls", "rollouts"] = ""
 
 
 class Cell(YamlModel, frozen=True, kw_only=True):

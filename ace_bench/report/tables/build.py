@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from ace_bench.report.experiments import Experiment, Experiments
+from ace_bench.report.experiments import Experiment, Experiments, RowPlan
 from ace_bench.report.paper.tables import Column, PaperTable
 from ace_bench.report.tables.cells import Change, Measured, Place, derive, setting_warning
 from ace_bench.report.tables.variants import Selection
@@ -28,6 +28,7 @@ class ResultTable:
     name: str
     experiment: Experiment
     paper: PaperTable
+    columns: Mapping[str, Column]
     selection: Selection
     lines: Mapping[str, Line]
     cells: Mapping[str, Mapping[str, Measured]]
@@ -67,8 +68,9 @@ def build_table(name: str, experiments: Experiments, selection: Selection) -> Re
         name=name,
         experiment=experiment,
         paper=builder.paper,
+        columns=builder.columns,
         selection=selection,
-        lines={row: builder.line(row) for row in experiment.rows},
+        lines={row: builder.line(row, cells[row]) for row in experiment.rows},
         cells=cells,
     )
 
@@ -87,9 +89,13 @@ class _Builder:
     def paper(self) -> PaperTable:
         return self.experiments.paper.table(self.experiment.paper)
 
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        return self.experiments.columns(self.name)
+
     def row(self, row: str) -> dict[str, Measured]:
         """Return the cells of a row in the paper's order; derived columns are computed from measured ones."""
-        columns = self.paper.columns
+        columns = self.columns
         found = {
             column: self.measured(self.place(row, column), self.name, row, column) for column in self.experiment.columns
         }
@@ -99,16 +105,14 @@ class _Builder:
         return {column: found[column] for column in columns if column in found}
 
     def place(self, row: str, column: str) -> Place:
-        ours = self.experiment.rows[row].ours
+        ours = self.experiment.rows[row].ours or column not in self.paper.columns
         paper = None if ours else self.paper.cell(row, column)
-        return Place(row=row, column=column, unit=self.paper.columns[column].unit, paper=paper)
+        return Place(row=row, column=column, unit=self.columns[column].unit, paper=paper)
 
     def measured(self, place: Place, name: str, row: str, column: str) -> Measured:
         """Measure a cell of this experiment, or of another one that a ratio is computed from."""
-        experiment = self.experiments.by_name[name]
         planned = self.experiments.run(name, row, column)
-        metric = experiment.columns[column].metric.format(who=experiment.rows[row].who)
-        cell = self.selection.measures.cell(place, planned, metric)
+        cell = self.selection.measures.cell(place, planned, self.experiments.metric(name, row, column))
         return replace(cell, deviations=self.selection.deviations(planned, self.paper.model))
 
     def compared(self, line: Mapping[str, Measured], base: Mapping[str, Measured]) -> dict[str, Measured]:
@@ -124,7 +128,7 @@ class _Builder:
         parts = [self.measured(place, name, row, part) for part in spec.per]
         return derive(place, parts, lambda values: values[0] / values[1] if values[1] else None)
 
-    def line(self, row: str) -> Line:
+    def line(self, row: str, cells: Mapping[str, Measured]) -> Line:
         """Describe a row; the settings distinguish rows with the same name in the paper."""
         plan = self.experiment.rows[row]
         if plan.ours:
@@ -132,8 +136,20 @@ class _Builder:
         else:
             printed = self.paper.rows[row]
             settings = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in printed.settings.items())
-            label = f"{printed.label} ({settings})" if settings else printed.label
+            counted = f", in {printed.counts}" if printed.counts else ""
+            label = (f"{printed.label} ({settings})" if settings else printed.label) + counted
         overrides = dict(override.split("=", 1) for override in (*self.experiment.common, *plan.overrides))
+        label += self._answered_by(plan, cells)
         # Labels only matter for adaptation.
         labels = overrides.get("labels", "gold") if plan.adapts else ""
         return Line(label=label, stage=plan.adapts or "", labels=labels)
+
+    def _answered_by(self, plan: RowPlan, cells: Mapping[str, Measured]) -> str:
+        """Name the stand-in of a role that the row gives a model of its own; "" for runs of real models."""
+        chosen = (override.partition("=")[0] for override in plan.overrides if override.startswith("backbone@roles."))
+        roles = [key.removeprefix("backbone@roles.") for key in chosen]
+        runs = [run for cell in cells.values() for run in cell.runs]
+        if self.selection.variant.comparable or not roles or not runs:
+            return ""
+        names = {runs[0].metrics["roles"].get(role, runs[0].backbone) for role in roles}
+        return f", answered by {' and '.join(sorted(names))}"

@@ -20,8 +20,10 @@ _COSTS = {
     "cached share": "cache.{stage}.share",
     "dollars": "usd.{stage}",
     "latency (s)": "timing.{stage}.wall_without_waiting_s",
+    "model time (s)": "timing.{stage}.model_s",
 }
-"""Columns of costs and their metrics. Latency is wall time without time lost to retries."""
+"""Columns of costs and their metrics. Latency is wall time without time lost to retries, model time the sum over all
+calls, as if they were made one after another."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +60,7 @@ def result_grid(table: ResultTable, paper: PaperShown) -> Grid:
     differences = table.empty or any(paper.difference(cell) is not None for cell in table.measured)
     header: list[str] = ["method", "adaptation", "labels"]
     for column in columns:
-        header.append(column_name(column, table.paper.columns[column].unit))
+        header.append(_header(table, column))
         header += ["paper"] * paper.numbers + ["ours - paper"] * (paper.numbers and differences)
     rows = [
         tuple(_named(table.lines[row]) + [word for cell in line.values() for word in _result(cell, paper, differences)])
@@ -73,7 +75,7 @@ def statistics_grid(table: ResultTable, paper: PaperShown) -> Grid:
     change = f"change against {base} ({'%' if table.change == 'percent' else 'points'})"
     header = ("method", "adaptation", "labels", "column", "n", "seeds", "faults", change, "p", "discordant", "notes")
     rows = [
-        (*_named(table.lines[row]), column_name(column), *_statistics(cell, paper))
+        (*_named(table.lines[row]), _header(table, column), *_statistics(cell, paper))
         for row, line in table.cells.items()
         for column, cell in line.items()
         if cell.runs
@@ -89,7 +91,7 @@ def cost_grid(table: ResultTable) -> Grid:
         for column, cell in line.items():
             if cell.runs and cell.planned not in seen:
                 seen.add(cell.planned)
-                rows += ((*_named(table.lines[row]), column_name(column), *costs) for costs in _costs(cell.runs))
+                rows += ((*_named(table.lines[row]), _header(table, column), *costs) for costs in _costs(cell.runs))
     header = ("method", "adaptation", "labels", "column", "stage", "calls", *_COSTS)
     return Grid(title="Costs of a run", header=header, rows=tuple(rows))
 
@@ -130,6 +132,17 @@ def number(value: float | None, unit: str = "") -> str:
     return f"{value:,.0f}" if value == round(value) or abs(value) >= 100 else f"{value:.3g}"
 
 
+def _header(table: ResultTable, column: str) -> str:
+    spec = table.columns[column]
+    return spec.label or column_name(column, spec.unit)
+
+
+def _seeds(runs: Sequence[RunSummary]) -> str:
+    """Say how many seeds and which: ``1 (seed 0)``, ``3 (seeds 0, 1, 2)``."""
+    which = ", ".join(str(run.seed) for run in runs)
+    return f"{len(runs)} (seed{'s' * (len(runs) != 1)} {which})"
+
+
 def _named(line: Line) -> list[str]:
     return [line.label, line.stage or "-", line.labels or "-"]
 
@@ -155,7 +168,7 @@ def _result(cell: Measured, paper: PaperShown, differences: bool) -> Iterator[st
 def _statistics(cell: Measured, paper: PaperShown) -> Iterator[str]:
     tested = cell.comparison
     yield number(cell.samples)
-    yield ", ".join(str(run.seed) for run in cell.runs)
+    yield _seeds(cell.runs)
     yield number(cell.faults)
     bounds = f" [{tested.interval.low:+.1f}, {tested.interval.high:+.1f}]" if tested and tested.interval else ""
     yield "-" if cell.change is None else f"{cell.change:+.1f}{bounds}"
@@ -218,10 +231,7 @@ def _paper_notes(table: ResultTable) -> list[str]:
         )
     cells = {cell.place.paper.ref for line in table.cells.values() for cell in line.values() if cell.place.paper}
     return notes + [
-        f"The paper contradicts itself at {place.cell}: it prints {place.printed:g}, its other numbers give "
-        f"{place.recomputed:g} ({place.rule})."
-        for place in known_contradictions()
-        if place.cell in cells
+        f"The paper contradicts itself at {place}." for place in known_contradictions() if place.cell in cells
     ]
 
 
