@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
-import msgspec
-
+from ace_bench.agents.answers import GeneratorReply, read_reply
+from ace_bench.agents.official_answers import EMPTY_REPLY, NO_ANSWER, official_answer, official_citations
 from ace_bench.agents.sandbox import Sandbox
 from ace_bench.agents.tagged import code_request, last_answer
 from ace_bench.core.backbones import Lm
@@ -14,32 +15,26 @@ from ace_bench.core.context import Context
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.prompt_limit import send_within_limit
 from ace_bench.core.prompts import Prompts
-from ace_bench.core.replies import ask
+from ace_bench.core.replies import ask_and_read
 from ace_bench.core.task import Session
 from ace_bench.core.types import Attempt, Fault, GeneratorSpec, Message, Sample, Turn
-
-
-class GeneratorReply(msgspec.Struct, frozen=True, kw_only=True):
-    """What the Generator returns (paper, figure 12). Models often answer numbers bare or lists as lists.
-
-    Fields stand in the order of the prompt: where decoding is constrained, a model writes them in this order, and it
-    must reason before it answers.
-    """
-
-    reasoning: str = ""
-    bullet_ids: list[str] = []
-    final_answer: str | int | float | list[str]
 
 
 class SingleTurn:
     """Asks once; a JSON reply that cannot be read is asked for once more, then the rollout faults.
 
+    With ``replies=official`` a JSON reply is read as the authors' finance code reads it: nothing is asked for again,
+    and a reply without an answer is a wrong answer.
+
     A tagged reply without an answer is a wrong answer and no fault, as in Dynamic Cheatsheet. Code that it asks for is
     run in ``sandbox``, and the reply goes on from the output.
     """
 
-    def __init__(self, *, prompts: Prompts, generator: GeneratorSpec, sandbox: Sandbox):
+    def __init__(
+        self, *, prompts: Prompts, generator: GeneratorSpec, sandbox: Sandbox, replies: Literal["repaired", "official"]
+    ):
         self._prompts = prompts
+        self._replies = replies
         self._generator = generator
         self._sandbox = sandbox
         if generator.code_runs:
@@ -80,9 +75,9 @@ class SingleTurn:
             return Attempt(answer=_text_reply(lm, messages))
         if self._generator.reply == "tagged":
             return self._tagged(messages, lm)
-        reply = ask(lm, messages, GeneratorReply)
-        answer = _as_text(reply.final_answer)
-        return Attempt(answer=answer, reasoning=reply.reasoning, cited=tuple(reply.bullet_ids))
+        if self._replies == "official":
+            return _official_attempt(lm, messages)
+        return ask_and_read(lm, messages, GeneratorReply, _attempt)
 
     def _tagged(self, messages: Sequence[Message], lm: Lm) -> Attempt:
         turns: list[Turn] = []
@@ -99,14 +94,29 @@ class SingleTurn:
         return Attempt(answer=answer, reasoning=text, trajectory=tuple(turns), counters=counters)
 
 
+def _attempt(text: str) -> Attempt:
+    reply = read_reply(text)
+    return Attempt(answer=reply.answer, reasoning=reply.reasoning, cited=tuple(reply.bullet_ids), reply=text)
+
+
+def _official_attempt(lm: Lm, messages: Sequence[Message]) -> Attempt:
+    try:
+        text = lm(messages).text
+    except RolloutFault as error:
+        if error.fault.kind != "empty_reply":
+            raise
+        text = EMPTY_REPLY
+    try:
+        answer = official_answer(text)
+    except (ValueError, RecursionError) as error:
+        fault = Fault(owner="model", kind="unreadable_reply", message=f"the official code breaks off here: {error}")
+        raise RolloutFault(fault) from error
+    counters = {"without_answer": int(answer == NO_ANSWER)}
+    return Attempt(answer=answer, reasoning=text, cited=official_citations(text), reply=text, counters=counters)
+
+
 def _text_reply(lm: Lm, messages: Sequence[Message]) -> str:
     text = lm(messages).text.strip()
     if not text:
         raise RolloutFault(Fault(owner="model", kind="empty_reply", message="the reply was empty"))
     return text
-
-
-def _as_text(answer: str | float | list[str]) -> str:
-    if isinstance(answer, list):
-        return ",".join(answer)
-    return answer if isinstance(answer, str) else repr(answer)

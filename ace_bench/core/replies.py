@@ -1,14 +1,15 @@
 """Structured replies: one parser for all roles. An unreadable reply is asked for once more, then it is a fault.
 
-The parser tries, in order: the whole text as JSON, each fenced block, and the first balanced ``{...}``. It repairs one
-mistake: it escapes raw control characters in strings, which models and some decoding grammars produce. The JSON is
-validated against the role's type; extra fields are ignored.
+The parser tries, in order: the whole text as JSON, each fenced block, and the first balanced ``{...}``, each also with
+raw control characters escaped; then every object of the text, with the slips repaired that ``lenient_json`` names.
+What a reasoning model thinks between ``<think>`` tags is a draft and never read. The JSON is validated against the
+role's type; extra fields are ignored.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -16,14 +17,17 @@ import msgspec
 
 from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import RolloutFault
+from ace_bench.core.lenient_json import find_objects
 from ace_bench.core.typed import decoder_of
 from ace_bench.core.types import Fault, Message, Record
 
 Reply = TypeVar("Reply", bound=msgspec.Struct)
+Result = TypeVar("Result")
 
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
+_THOUGHT, _THOUGHT_END = "<think>", "</think>"
 _MAX_ECHO = 2_000
 
 
@@ -47,17 +51,29 @@ def parse(text: str, kind: type[Reply]) -> Reply:
     raise ValueError(problems[0] if problems else "the reply holds no JSON object")
 
 
-def _candidates(text: str) -> Iterator[str]:
+def without_thoughts(text: str) -> str:
+    """Return what follows a reasoning model's thoughts, or stands before them; "" where they were never ended."""
+    _, ended, said = text.rpartition(_THOUGHT_END)
+    if ended and said.strip():
+        return said
+    return text.partition(_THOUGHT)[0]
+
+
+def _candidates(text: str) -> Iterator[str | bytes]:
     for candidate in _objects(text):
         yield candidate
         if _CONTROL.search(candidate):
             yield _STRING.sub(_escaped, candidate)
+    for found in find_objects(without_thoughts(text)):
+        if found.whole:
+            yield msgspec.json.encode(found.value)
 
 
 def _objects(text: str) -> Iterator[str]:
     yield text.strip()
-    yield from (block.strip() for block in _FENCE.findall(text))
-    balanced = _first_balanced(text)  # slow, so it comes last
+    said = without_thoughts(text)
+    yield from (block.strip() for block in _FENCE.findall(said))
+    balanced = _first_balanced(said)  # slow, so it comes last
     if balanced is not None:
         yield balanced
 
@@ -117,10 +133,17 @@ def _inline(node: Any, components: Record) -> Any:
 
 def ask(lm: Lm, messages: Sequence[Message], kind: type[Reply]) -> Reply:
     """Ask for a structured reply; if it is unreadable, ask once more with the reason, then raise a model fault."""
+    return ask_and_read(lm, messages, kind, lambda text: parse(text, kind))
+
+
+def ask_and_read(
+    lm: Lm, messages: Sequence[Message], kind: type[msgspec.Struct], read: Callable[[str], Result]
+) -> Result:
+    """Like ``ask``, for a role that reads more from a text than ``parse`` does; ``read`` raises ``ValueError``."""
     schema = schema_of(kind)
     first = lm(messages, schema)
     try:
-        return parse(first.text, kind)
+        return read(first.text)
     except ValueError as error:
         problem = str(error)
     retry = (
@@ -133,7 +156,7 @@ def ask(lm: Lm, messages: Sequence[Message], kind: type[Reply]) -> Reply:
     )
     second = lm(retry, schema)
     try:
-        return parse(second.text, kind)
+        return read(second.text)
     except ValueError as error:
         fault = Fault(owner="model", kind="unreadable_reply", message=str(error))
         raise RolloutFault(fault) from error

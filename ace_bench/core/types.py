@@ -186,6 +186,7 @@ class Turn:
 class Attempt:
     """The agent's part of a rollout, before it is graded.
 
+    ``reply`` is the text that a structured answer was read from, for prompts that show it whole.
     ``dropped`` counts items of the context that were left out because the prompt was too long for the backbone.
     ``counters`` are figures of the agent by name, such as its steps; metrics sum them up.
     """
@@ -193,6 +194,7 @@ class Attempt:
     answer: str | None
     reasoning: str = ""
     cited: tuple[str, ...] = ()
+    reply: str = ""
     dropped: int = 0
     trajectory: tuple[Turn, ...] = ()
     counters: Mapping[str, int] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from ace_bench.contexts.cheatsheet import Cheatsheet
 from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.types import Completion, GeneratorSpec, Sample, Usage
+from ace_bench.core.types import Completion, Fault, GeneratorSpec, Sample, Usage
 from ace_bench.store.prompts import PromptSet
 from tests.contexts.making import playbook
 from tests.launching import ROOT
@@ -35,9 +35,9 @@ class Replies:
         return Completion(text=self._texts.pop(0), usage=Usage(), seconds=0.0)
 
 
-def solve(lm, generator=STRUCTURED, context=None, reflection=""):
+def solve(lm, generator=STRUCTURED, context=None, reflection="", replies="repaired"):
     sandbox = Sandbox(seconds=3, memory_mib=256, output_chars=500)
-    agent = SingleTurn(prompts=PROMPTS, generator=generator, sandbox=sandbox)
+    agent = SingleTurn(prompts=PROMPTS, generator=generator, sandbox=sandbox, replies=replies)
     return agent.solve(SAMPLE, None, Playbook.start(["others"]) if context is None else context, lm, reflection)
 
 
@@ -76,6 +76,35 @@ def test_an_unreadable_reply_is_asked_for_once_more_with_the_reason(unreadable):
     with pytest.raises(RolloutFault) as caught:
         solve(Replies(unreadable, unreadable))
     assert (caught.value.fault.owner, caught.value.fault.kind) == ("model", "unreadable_reply")
+
+
+def test_the_raw_reply_is_kept_for_prompts_that_show_it_whole():
+    said = 'So. {"reasoning": "r", "final_answer": "x",}'
+    assert solve(Replies(said)).reply == said
+
+
+class Silent:
+    """An ``Lm`` whose model says nothing."""
+
+    def __call__(self, messages, schema=None):
+        raise RolloutFault(Fault(owner="model", kind="empty_reply", message="nothing"))
+
+
+def test_official_replies_are_asked_for_once_and_always_answer():
+    attempt = solve(Replies("By [calc-00001]: 5"), replies="official")
+    assert (attempt.answer, attempt.reasoning, attempt.reply) == (
+        "No final answer found",
+        "By [calc-00001]: 5",
+        "By [calc-00001]: 5",
+    )
+    assert (attempt.cited, attempt.counters) == (("calc-00001",), {"without_answer": 1})
+    assert solve(Replies('{"final_answer": ["a", 1]}'), replies="official").answer == "['a', 1]"
+    assert solve(Replies(""), replies="official").answer == "No final answer found"
+    silent = solve(Silent(), replies="official")
+    assert silent.answer == "No final answer found"
+    assert silent.reply.startswith("INCORRECT_DUE_TO_EMPTY_RESPONSE, INCORRECT")
+    with pytest.raises(RolloutFault, match="breaks off"):
+        solve(Replies("[" * 100_000), replies="official")
 
 
 def test_a_plain_reply_is_the_answer_and_an_empty_one_a_fault():

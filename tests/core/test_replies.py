@@ -38,6 +38,49 @@ def test_parse_reads_whole_fenced_and_embedded_objects(text):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        '{"answer": "a}b", "ids": ["x", "y",],}',
+        "{'answer': 'a}b', 'ids': ['x', 'y']}",
+        '{"answer": "a}b", "more": None, "ids": ["x", "y"], "sure": True}',
+        '{"more": "an area \\(x\\)", "answer": "a}b", "ids": ["x", "y"]}',
+        '{"more": "we say "net", then "gross".", "answer": "a}b", "ids": ["x", "y"],}',
+        '{"ids": ["x", "y"], "answer": "a}b"',
+        '{"ids": ["x", "y"], "answer": "a}b",',
+        'Use {x} and \\frac{1}{2}. {"answer": "a}b", "ids": ["x", "y"]}',
+        '{"other": 1} {"answer": "a}b", "ids": ["x", "y"]}',
+        '<think>{"answer": "draft"}</think>\n{"answer": "a}b", "ids": ["x", "y"]}',
+        '{"answer": "a}b", "ids": ["x", "y"]}<think>or {"answer": "draft"}</think>',
+    ],
+)
+def test_parse_repairs_slips_and_reads_no_drafts(text):
+    reply = parse(text, Reply)
+    assert (reply.answer, reply.ids) == ("a}b", ["x", "y"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"answer": "cut of',
+        '{"ids": [], "answer": 12',
+        '{"answer": "a", "ids": ["x"',
+        '{"answer": "a", "ids": ["x", "cut',
+        '{"answer": 1,234}',
+        '<think>{"answer": "draft"}',
+        '<think>{"answer": "draft"}</think>',
+        "{'answer': " + "['x', " * 100_000,
+        '{"answer": ' + '{"a' * 60_000,
+        '{"a": "' + '" ' * 90_000,
+        "{'\"" * 60_000,
+        "{" * 300_000 + '"answer": "a"}',
+    ],
+)
+def test_parse_completes_no_value_and_hostile_texts_are_only_unreadable(text):
+    with pytest.raises(ValueError, match=r"."):
+        parse(text, Reply)
+
+
+@pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("", "JSON"),
@@ -47,7 +90,7 @@ def test_parse_reads_whole_fenced_and_embedded_objects(text):
         ('{"ids": []}', "answer"),
         ('{"answer": 3}', "str"),
         ('{"answer": "a", "ids": "x"}', "array"),
-        ('\ud800{"answer": "a"', "JSON"),
+        ('\ud800{"answer": ', "JSON"),
     ],
 )
 def test_parse_names_what_is_wrong(text, reason):

@@ -1,6 +1,6 @@
 import pytest
 
-from ace_bench.agents.single_turn import GeneratorReply
+from ace_bench.agents.answers import GeneratorReply
 from ace_bench.core.replies import schema_of
 from ace_bench.methods.ace.replies import CuratorReply, ReflectorReply, RewriterReply
 

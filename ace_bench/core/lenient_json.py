@@ -1,0 +1,179 @@
+"""Reads JSON objects with the slips that models make, by written rules and in linear time.
+
+Read are trailing commas, single quotes, Python's ``True``/``False``/``None``, values without quotes, unknown escapes
+such as ``\\(``, raw line breaks, quotation marks inside a string that nobody escaped, and an object cut off at its end.
+A quotation mark ends a string only where the text goes on as JSON would. What is cut off in the middle of a value is
+not completed: half an answer is another answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+_START = re.compile(r"\{\s*[\"']")
+_MAX_STARTS = 16
+_MAX_CHARS = 200_000
+"""Longer texts are not repaired: no reply of a model is longer, and hostile ones must not cost time."""
+_MAX_DEPTH = 50
+
+_SPACE = re.compile(r"\s*")
+_BARE = re.compile(r"[^,\[\]{}\"'\n]+")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,300})(?:\.\d+)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
+_MARKS = {'"': re.compile(r'\\.|"', re.DOTALL), "'": re.compile(r"\\.|'", re.DOTALL)}
+_ESCAPE = re.compile(r"(?P<units>(?:\\u[0-9a-fA-F]{4})+)|\\(?P<char>.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"', "'": "'"}
+_AFTER_NAME = re.compile(r"\s*:")
+_AFTER_MEMBER = re.compile(r"\s*(?:,\s*(?:[\"'][^\"'\n]*[\"']\s*:|\}|\Z)|\}|\Z)")
+_AFTER_ITEM = re.compile(r"\s*(?:,\s*(?:[\"'\d\[{-]|\]|\Z)|\]|\Z)")
+
+
+class FoundObject(NamedTuple):
+    """An object in a text; ``whole`` is false if it was cut off, and ``value`` then holds its complete members."""
+
+    value: dict[str, Any]
+    whole: bool
+
+
+class _Cut(Exception):
+    """The text ends within a value."""
+
+
+def find_objects(text: str) -> Iterator[FoundObject]:
+    """Yield the objects of a text from left to right, but none within another; unreadable ones are left out."""
+    if len(text) > _MAX_CHARS:
+        return
+    strict = json.JSONDecoder(strict=False)
+    place = 0
+    for _ in range(_MAX_STARTS):
+        start = _START.search(text, place)
+        if start is None:
+            return
+        place = start.start() + 1
+        try:
+            value, place = strict.raw_decode(text, start.start())
+            yield FoundObject(value, whole=True)
+        except (ValueError, RecursionError):
+            scanner = _Scanner(text, start.start())
+            try:
+                found = scanner.top()
+            except (ValueError, _Cut):
+                continue
+            place = scanner.place
+            yield found
+
+
+class _Scanner:
+    """One pass over a text from the opening brace of an object; raises ``ValueError`` for what it cannot read."""
+
+    def __init__(self, text: str, place: int):
+        self.place = place
+        self._text = text
+        self._depth = 0
+
+    def top(self) -> FoundObject:
+        value: dict[str, Any] = {}
+        try:
+            whole = self._members(value)
+        except _Cut:
+            whole = False
+        return FoundObject(value, whole)
+
+    def _members(self, into: dict[str, Any]) -> bool:
+        """Read an object; false if only its end is missing."""
+        self._open()
+        while True:
+            char = self._next()
+            if char == "}":
+                self._close()
+                return True
+            if not char:
+                return self._only_end_missing()
+            if char not in _MARKS:
+                raise ValueError(f"a name was expected at character {self.place}")
+            name = self._string(char, _AFTER_NAME)
+            if self._next() != ":":
+                raise _Cut
+            self.place += 1
+            into[name] = self._value(_AFTER_MEMBER)
+            self._comma("}")
+
+    def _only_end_missing(self) -> bool:
+        if self._depth > 1:
+            raise _Cut
+        return True
+
+    def _items(self) -> list[Any]:
+        self._open()
+        items: list[Any] = []
+        while self._next() != "]":
+            items.append(self._value(_AFTER_ITEM))
+            self._comma("]")
+        self._close()
+        return items
+
+    def _value(self, after: re.Pattern[str]) -> Any:
+        char = self._next()
+        if not char:
+            raise _Cut
+        if char == "{":
+            inner: dict[str, Any] = {}
+            self._members(inner)
+            return inner
+        if char == "[":
+            return self._items()
+        return self._string(char, after) if char in _MARKS else self._bare()
+
+    def _string(self, mark: str, after: re.Pattern[str]) -> str:
+        start = self.place + 1
+        for found in _MARKS[mark].finditer(self._text, start):
+            if found[0] == mark and after.match(self._text, found.end()):
+                self.place = found.end()
+                return _ESCAPE.sub(_unescaped, self._text[start : found.start()])
+        raise _Cut
+
+    def _bare(self) -> Any:
+        found = _BARE.match(self._text, self.place)
+        if found is None:
+            raise ValueError(f"a value was expected at character {self.place}")
+        self.place = found.end()
+        if self.place == len(self._text):
+            raise _Cut  # nobody knows whether 12 was to be 123
+        word = found[0].strip()
+        if not word:
+            raise ValueError(f"a value was expected at character {self.place}")
+        if word in _WORDS:
+            return _WORDS[word]
+        return json.loads(word) if _NUMBER.fullmatch(word) else word
+
+    def _comma(self, end: str) -> None:
+        char = self._next()
+        if char == ",":
+            self.place += 1
+        elif char and char != end:
+            raise ValueError(f"a comma was expected at character {self.place}")
+
+    def _open(self) -> None:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise ValueError("it is nested too deeply")
+        self.place += 1
+
+    def _close(self) -> None:
+        self._depth -= 1
+        self.place += 1
+
+    def _next(self) -> str:
+        """Skip blanks and return the next character; "" at the end."""
+        space = _SPACE.match(self._text, self.place)
+        self.place = space.end() if space else self.place
+        return self._text[self.place : self.place + 1]
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    if escape["units"]:
+        return str(json.loads(f'"{escape["units"]}"'))
+    return _ESCAPED.get(escape["char"], escape[0])

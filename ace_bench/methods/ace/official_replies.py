@@ -1,0 +1,123 @@
+"""Reads Reflector's and Curator's replies as the authors' finance code does (ace-agent/ace, ``ace/core``).
+
+A reply is asked for once. The Reflector's text carries on as it is, whatever its tags; the Curator's reply is taken
+as a whole or not at all. The rules take linear time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+_TAGS = '"bullet_tags"'
+_FENCED = re.compile(r"```json(.*?)```", re.DOTALL | re.IGNORECASE)
+_TOKEN = re.compile(r'[{}]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_BRACKET = re.compile(r"[\[\]]")
+
+
+class OfficialAdd(NamedTuple):
+    """A bullet that the Curator adds; the content may be empty or blank."""
+
+    section: str
+    content: str
+
+
+class OfficialCuration(NamedTuple):
+    """The additions of a reply in their order, and the operations of other types, which have no effect."""
+
+    additions: tuple[OfficialAdd, ...]
+    ignored: tuple[Mapping[str, Any], ...]
+
+
+def official_tags(text: str) -> Mapping[str, str]:
+    """Return the Reflector's verdicts by bullet id, the last of each; none where they cannot be read.
+
+    Ids need not have been shown. Only ``helpful`` and ``harmful`` count, other verdicts stay as they are written.
+    """
+    verdicts: dict[str, str] = {}
+    for tag in _listed_tags(text):
+        if isinstance(tag, dict):
+            bullet = tag.get("id") or tag.get("bullet", "")
+            if isinstance(bullet, str) and bullet:
+                verdict = tag.get("tag", "neutral")
+                verdicts[bullet] = verdict if isinstance(verdict, str) else ""
+    return verdicts
+
+
+def _listed_tags(text: str) -> list[Any]:
+    """Read the first list behind the name of the field; its end is counted in brackets, those in texts included."""
+    named = text.find(_TAGS)
+    start = text.find("[", named) if named >= 0 else -1
+    if start < 0:
+        return []
+    depth = 0
+    for bracket in _BRACKET.finditer(text, start):
+        depth += 1 if bracket[0] == "[" else -1
+        if depth == 0:
+            try:
+                tags: list[Any] = json.loads(text[start : bracket.end()])
+            except (ValueError, RecursionError):
+                return []
+            return tags
+    return []
+
+
+def official_curation(text: str) -> OfficialCuration:
+    """Read the Curator's operations; raises ``ValueError`` with the reason for which the whole reply is dropped."""
+    try:
+        reply = next(_objects(text), None)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"it cannot be read: {error}") from error
+    if not isinstance(reply, dict) or not reply:
+        raise ValueError("it holds no JSON object")
+    for field, kind in (("reasoning", str), ("operations", list)):
+        if not isinstance(reply.get(field), kind):
+            raise ValueError(f"its field {field} is {'missing' if field not in reply else 'not a ' + kind.__name__}")
+    operations = reply["operations"]
+    for operation in operations:
+        _check(operation)
+    adding = [operation for operation in operations if operation["type"] == "ADD"]
+    return OfficialCuration(
+        additions=tuple(OfficialAdd(section=one["section"], content=str(one["content"])) for one in adding),
+        ignored=tuple(operation for operation in operations if operation["type"] != "ADD"),
+    )
+
+
+def _check(operation: Any) -> None:
+    if not isinstance(operation, dict):
+        raise ValueError("an operation is not an object")
+    if "type" not in operation:
+        raise ValueError("an operation has no type")
+    if operation["type"] == "ADD":
+        if missing := [name for name in ("section", "content") if name not in operation]:
+            raise ValueError(f"an ADD has no {' and no '.join(missing)}")
+        if not isinstance(operation["section"], str):
+            raise ValueError("the section of an ADD is not a text")
+
+
+def _objects(text: str) -> Iterator[Any]:
+    """Yield the JSON values of a reply: the whole text, fenced blocks, then whatever stands in balanced braces."""
+    for candidate in _candidates(text):
+        try:
+            yield json.loads(candidate.strip())
+        except json.JSONDecodeError:
+            continue
+
+
+def _candidates(text: str) -> Iterator[str]:
+    yield text
+    yield from _FENCED.findall(text)
+    start, depth = -1, 0
+    place = text.find("{")
+    while place >= 0:
+        start, depth = place, 0
+        for token in _TOKEN.finditer(text, place):
+            depth += {"{": 1, "}": -1}.get(token[0], 0)
+            if depth == 0:
+                yield text[start : token.end()]
+                place = text.find("{", token.end())
+                break
+        else:
+            return
