@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
@@ -21,6 +22,8 @@ from ace_bench.contexts.playbook.bullets import measured
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import read_text
 from ace_bench.contexts.playbook.wording import clean
+from ace_bench.contexts.playbook_text.dialects import Dialect
+from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.arena import Arena
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.context import Context
@@ -30,8 +33,9 @@ from ace_bench.core.types import Record
 from ace_bench.store.checksums import read_checked
 
 _LOG = logging.getLogger(__name__)
+_LINE_END = re.compile("\r\n?")
 
-KINDS: tuple[type[Context], ...] = (NoContext, Cheatsheet, Demonstrations, Instruction, Playbook)
+KINDS: tuple[type[Context], ...] = (NoContext, Cheatsheet, Demonstrations, Instruction, Playbook, TextPlaybook)
 """The kinds of this package; a method with its own kind passes it as ``also``."""
 KINDS_OF_OTHERS = "ace_bench.contexts"
 """The group of entry points by which other packages register their kinds: kind = class."""
@@ -73,9 +77,33 @@ def load_context(path: str | Path, *also: type[Context], sections: Iterable[str]
                 _warn(path, note)
             return playbook
         context = restore(_record(text), *also)
+        if isinstance(context, TextPlaybook):
+            return replace(context, text_tokens=count(context.text))
         return _fitted(context, sections, count) if isinstance(context, Playbook) else context
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
+
+
+def load_text_playbook(path: str | Path, *, dialect: Dialect, count: TokenCounter) -> TextPlaybook:
+    """Load the text playbook to start from: a saved one, or a text file in the official format, taken as it is.
+
+    Line ends become newlines. Raises ``DataError`` if the file is damaged, ``ConfigError`` if it holds a context of
+    another kind or a saved playbook of the other dialect.
+    """
+    text = _read(Path(path))
+    if not _is_json(text):
+        try:
+            return TextPlaybook.of_text(_LINE_END.sub("\n", text), dialect=dialect, count=count)
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from error
+    loaded = load_context(path, sections=(), count=count)
+    if not isinstance(loaded, TextPlaybook):
+        raise ConfigError(
+            f"{path} holds a context of kind {loaded.kind}; give a playbook as text or {TextPlaybook.kind}"
+        )
+    if loaded.dialect != dialect:
+        raise ConfigError(f"{path} holds a playbook in the dialect {loaded.dialect}; this run needs {dialect}")
+    return loaded
 
 
 def load_kind(kind: type[C], path: str, *, arena: Arena, reader: str) -> C:

@@ -12,6 +12,7 @@ from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.contexts.load import kind_of, load_context
 from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.arena import Arena
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, SettingError
@@ -26,6 +27,7 @@ _FORMS: Mapping[str, GeneratorSpec] = MappingProxyType(
         Instruction.kind: GeneratorSpec(template="instructed", reply="json"),
         Cheatsheet.kind: GeneratorSpec(template="cheatsheet", reply="tagged", code_runs=4),
         Playbook.kind: GeneratorSpec(template="generator", reply="json"),
+        TextPlaybook.kind: GeneratorSpec(template="generator", reply="json"),
     }
 )
 """The generator of the method that makes each kind of context."""
@@ -71,4 +73,5 @@ class Frozen(BaseMethod[Context]):
 
     def baseline(self, arena: Arena) -> Context:
         """Return the empty context of the kind, which ``mode.before=true`` compares with."""
-        return Playbook.start(arena.sections) if self._kind == Playbook.kind else _EMPTY[self._kind]
+        playbook = self._kind in (Playbook.kind, TextPlaybook.kind)
+        return Playbook.start(arena.sections) if playbook else _EMPTY[self._kind]

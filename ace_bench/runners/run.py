@@ -14,6 +14,7 @@ from rich.console import Console
 
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import write_text
+from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.backbones import Interruptible
 from ace_bench.core.errors import AceBenchError, DataError, FolderDamaged, Interrupted, Stopped, StoreError
 from ace_bench.core.redaction import redacted
@@ -224,4 +225,6 @@ def _contexts(outcome: RunOutcome) -> Mapping[str, str]:
         files[f"contexts/{name}.json"] = pretty(context.dump())
         if isinstance(context, Playbook):
             files[f"contexts/{name}.txt"] = write_text(context)
+        elif isinstance(context, TextPlaybook):
+            files[f"contexts/{name}.txt"] = context.text
     return files

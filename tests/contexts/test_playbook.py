@@ -20,7 +20,7 @@ from .making import SAMPLE, SECTIONS, bullet, count, deltas, examples, ids, play
 
 
 def shown(book: Playbook) -> dict[str, str]:
-    fields = dict(book.render(SAMPLE))
+    fields = {name: value for name, value in book.render(SAMPLE).items() if name != "statistics"}
     return {**fields, "official_playbook": fields["official_playbook"]()}
 
 

@@ -15,6 +15,7 @@ from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.playbook.bullets import Bullet, indented, number_of
 from ace_bench.contexts.playbook.text_syntax import write_bullets
 from ace_bench.contexts.playbook.wording import section_name
+from ace_bench.contexts.playbook_text.operations import statistics
 from ace_bench.core.errors import DataError
 from ace_bench.core.typed import converted
 from ace_bench.core.types import Record, Sample
@@ -123,19 +124,27 @@ class Playbook(ContextValue):
         return hashlib.sha256(head + b"".join([bullet.fingerprint for bullet in self.bullets])).hexdigest()
 
     def render(self, sample: Sample) -> Mapping[str, Any]:
-        """Return the fields ``playbook`` (bullets without counters), ``counters`` and ``official_playbook()``.
+        """Return the fields ``playbook`` (bullets without counters), ``counters`` and, for imported prompts, functions.
 
         Bullets are in order of creation and separate from counters, so that a new bullet or a vote leaves the prompt
-        before it unchanged, for the prefix cache. The official layout, for imported prompts, groups bullets by section
-        and shows counters inline.
+        before it unchanged, for the prefix cache. ``official_playbook(counters=True)`` gives the official layout, which
+        groups bullets by section and shows counters inline; ``statistics()`` counts the bullets of that text as the
+        authors' finance code does, as JSON.
         """
         return self._fields
 
     @cached_property
     def _fields(self) -> Mapping[str, Any]:
-        # A function, so that only templates that show the official layout spend time on it.
+        # Functions, so that only templates that show the official layout spend time on it.
         official = cache(partial(write_bullets, self.sections, self.bullets, counters=True))
-        return MappingProxyType({"playbook": self._text, "counters": self._counters, "official_playbook": official})
+        return MappingProxyType(
+            {
+                "playbook": self._text,
+                "counters": self._counters,
+                "official_playbook": official,
+                "statistics": cache(lambda: statistics(official(), "finance")),
+            }
+        )
 
     @cached_property
     def _text(self) -> str:

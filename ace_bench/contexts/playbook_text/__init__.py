@@ -1,0 +1,1 @@
+"""The playbook as the text that the authors' code edits."""

@@ -1,0 +1,113 @@
+"""The two dialects of the authors' playbook text, and how their code reads one line of it.
+
+Finance (ace-agent/ace) writes ``[id] helpful=X harmful=Y :: content``, AppWorld (ace-agent/ace-appworld)
+``[id] content``. Both read a text line by line: only the first line of a content belongs to its bullet, and every line
+that begins with ``##`` is a heading.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
+
+Dialect = Literal["finance", "appworld"]
+
+_LONGEST_NUMBER = 4_000
+"""Python reads no longer numbers; such counters stop the authors' code, here their line is not a bullet."""
+
+_COUNTED = re.compile(
+    rf"\[([^\]]+)\]\s*helpful=(\d{{1,{_LONGEST_NUMBER}}})\s*harmful=(\d{{1,{_LONGEST_NUMBER}}})\s*::\s*(.*)"
+)
+_PLAIN = re.compile(r"\[([^\]]+)\]\s*(.*)")
+
+_PREFIXES: Mapping[Dialect, Mapping[str, str]] = {
+    "finance": {
+        "financial_strategies_and_insights": "fin",
+        "formulas_and_calculations": "calc",
+        "code_snippets_and_templates": "code",
+        "common_mistakes_to_avoid": "err",
+        "problem_solving_heuristics": "prob",
+        "context_clues_and_indicators": "ctx",
+        "others": "misc",
+        "meta_strategies": "meta",
+    },
+    "appworld": {
+        "strategies_and_hard_rules": "shr",
+        "hard_rules": "hr",
+        "strategies_and_insights": "si",
+        "apis_to_use_for_specific_information": "api",
+        "useful_code_snippets_and_templates": "code",
+        "code_snippets_and_templates": "code",
+        "common_mistakes_and_correct_strategies": "cms",
+        "common_mistakes_to_avoid": "err",
+        "problem_solving_heuristics_and_workflows": "psw",
+        "problem_solving_heuristics": "prob",
+        "verification_checklist": "vc",
+        "troubleshooting_and_pitfalls": "ts",
+        "others": "misc",
+        "meta_strategies": "meta",
+    },
+}
+"""Prefixes of ids by section; other sections get their initials."""
+
+
+class Line(NamedTuple):
+    """A line that the authors' code reads as a bullet; AppWorld's counters are never written."""
+
+    id: str
+    helpful: int
+    harmful: int
+    content: str
+
+
+def read_line(line: str, dialect: Dialect) -> Line | None:
+    """Read a bullet's first line; ``None`` for any other line."""
+    text = line.strip()
+    if found := _COUNTED.match(text):
+        return Line(found[1], int(found[2]), int(found[3]), found[4])
+    if dialect == "appworld" and (found := _PLAIN.match(text)):
+        return Line(found[1], 0, 0, found[2].strip())
+    return None
+
+
+def write_line(bullet: Line, dialect: Dialect) -> str:
+    """Write a bullet's first line."""
+    counters = f"helpful={bullet.helpful} harmful={bullet.harmful} :: " if dialect == "finance" else ""
+    return f"[{bullet.id}] {counters}{bullet.content}"
+
+
+def heading_of(line: str) -> str | None:
+    """Return the title of a heading, which may be empty; ``None`` for any other line."""
+    text = line.strip()
+    return text[2:].strip() if text.startswith("##") else None
+
+
+def section_key(name: str, dialect: Dialect) -> str:
+    """Return the form in which titles and the sections of operations are compared. Hyphens stay."""
+    key = name.lower().replace(" ", "_").replace("&", "and")
+    return key.rstrip(":") if dialect == "appworld" else key
+
+
+def id_prefix(key: str, dialect: Dialect) -> str:
+    """Return the first part of the ids of a section: a known one, else initials or the start of the only word.
+
+    Raises ``IndexError``, as the authors' code does, for a name with two underscores side by side or one at its end.
+    """
+    name = section_key(key.lower().strip(), dialect)
+    if known := _PREFIXES[dialect].get(name):
+        return known
+    words = name.split("_")
+    return words[0][:4] if len(words) == 1 else "".join(word[0] for word in words[:5])
+
+
+def empty_text(sections: Iterable[str], dialect: Dialect) -> str:
+    """Return a playbook of headings only, with the titles of the authors' initial playbooks."""
+    return "\n\n".join(f"## {_title(section, dialect)}" for section in sections)
+
+
+def _title(section: str, dialect: Dialect) -> str:
+    title = section.replace("_", " ").upper().replace("PROBLEM SOLVING", "PROBLEM-SOLVING")
+    if dialect == "finance":
+        return title.replace(" AND ", " & ")
+    return {"TROUBLESHOOTING AND PITFALLS": f"{title}:"}.get(title, title.replace("APIS ", "APIs "))

@@ -1,0 +1,183 @@
+"""What the authors' code does to a playbook text, byte for byte; no function calls a model.
+
+Every function gives the text, statistics or excerpt that the functions of the same purpose in ``playbook_utils.py``
+(finance) and ``playbook.py`` (AppWorld) give for the same input.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from ace_bench.contexts.playbook_text.dialects import (
+    Dialect,
+    Line,
+    heading_of,
+    id_prefix,
+    read_line,
+    section_key,
+    write_line,
+)
+from ace_bench.core.errors import DataError
+
+NO_IDS = "(No bullets used by generator)"
+NONE_FOUND = "(Generator referenced bullet IDs but none were found in playbook)"
+
+_NUMBER = re.compile(r"-(\d{1,4000})$")
+_OTHERS = "others"
+_NO_SECTION = "general"
+"""The section of operations that name none, and in the statistics of bullets before the first heading."""
+
+
+class DroppedOperations(DataError):
+    """Operations that make the authors' code fail, so that it goes on with the playbook as it was."""
+
+
+def add_bullets(
+    text: str, operations: Sequence[Mapping[str, Any]], *, next_number: int, dialect: Dialect
+) -> tuple[str, int]:
+    """Return the text with the bullets of the ADD operations, and the number of the next bullet.
+
+    Other operations are ignored. A new bullet goes to the end of the first section of its name, after blank lines; an
+    unknown section means ``others``. Bullets without such a section follow the line ``## OTHERS`` or end the text.
+    Raises ``DroppedOperations`` where the authors' code fails: text before the first heading, an operation without
+    ``type``, a section that is not a text or whose name gives no prefix, a content that is not valid Unicode.
+    """
+    lines = text.strip().split("\n")
+    titles = {place: title for place, line in enumerate(lines) if (title := heading_of(line)) is not None}
+    keys = {place: section_key(title, dialect) for place, title in titles.items()}
+    if any(line.strip() for line in lines[: min(keys, default=len(lines))]):
+        raise DroppedOperations("the playbook has text before its first heading, so no operation can be applied")
+    try:
+        new = _new_bullets(operations, set(keys.values()), next_number, dialect)
+    except (AttributeError, IndexError, KeyError, TypeError, UnicodeEncodeError) as error:
+        raise DroppedOperations(f"the operations cannot be applied: {type(error).__name__}: {error}") from error
+    return "\n".join(_with_bullets(lines, keys, new)), next_number + len(new)
+
+
+def _new_bullets(
+    operations: Sequence[Mapping[str, Any]], known: set[str], number: int, dialect: Dialect
+) -> list[tuple[str, str]]:
+    """Return section and line of each new bullet."""
+    new: list[tuple[str, str]] = []
+    for operation in operations:
+        if operation["type"] != "ADD":
+            continue
+        section = section_key(operation.get("section", _NO_SECTION), dialect)
+        if section not in known and section != _NO_SECTION:
+            section = _OTHERS
+        bullet_id = f"{id_prefix(section, dialect)}-{number + len(new):05d}"
+        line = write_line(Line(bullet_id, 0, 0, operation.get("content", "")), dialect)
+        line.encode()  # a lone surrogate can be neither sent nor saved
+        new.append((section, line))
+    return new
+
+
+def _with_bullets(lines: Sequence[str], keys: Mapping[int, str], new: Sequence[tuple[str, str]]) -> list[str]:
+    """Insert new bullets; ``keys`` are the sections of the headings by line."""
+    ends = dict[str, int]()
+    for start, end in pairwise([*keys, len(lines)]):
+        ends.setdefault(keys[start], end)
+    ends.pop("", None)  # a heading without a title is not a section for new bullets
+    inserted: dict[int, list[str]] = {}
+    for section, line in new:
+        if section in ends:
+            inserted.setdefault(ends[section], []).append(line)
+    left = [line for section, line in new if section not in ends]
+    place = next((place for place in keys if lines[place].strip() == "## OTHERS"), None)
+    if place is None:
+        inserted[len(lines)] = [*inserted.get(len(lines), ()), *left]
+    else:
+        inserted[place + 1] = [*left, *inserted.get(place + 1, ())]
+    result: list[str] = []
+    for number, line in enumerate(lines):
+        result += [*inserted.get(number, ()), line]
+    return result + inserted.get(len(lines), [])
+
+
+def count_tags(text: str, tags: object, dialect: Dialect) -> str:
+    """Count tags, a list of objects with ``id`` (or ``bullet``) and ``tag``; the last tag of an id counts.
+
+    Only ``helpful`` and ``harmful`` in exactly these letters change a counter, but every bullet with a tag is written
+    anew, without its indentation. Without any id the text stays as it is, otherwise blank space around it goes.
+    AppWorld's dialect has no counters. Ids that are lists or objects, at which the authors' code fails, are ignored.
+    """
+    verdicts = _verdicts(tags)
+    if not verdicts:
+        return text
+    return "\n".join(_tagged(line, verdicts, dialect) for line in text.strip().split("\n"))
+
+
+def _verdicts(tags: object) -> dict[object, object]:
+    verdicts: dict[object, object] = {}
+    for tag in tags if isinstance(tags, list) else ():
+        if isinstance(tag, dict):
+            bullet_id = tag.get("id") or tag.get("bullet", "")
+            if bullet_id and not isinstance(bullet_id, list | dict):
+                verdicts[bullet_id] = tag.get("tag", "neutral")
+    return verdicts
+
+
+def _tagged(line: str, verdicts: Mapping[object, object], dialect: Dialect) -> str:
+    bullet = None if line.strip().startswith("#") else read_line(line, dialect)
+    if bullet is None or bullet.id not in verdicts:
+        return line
+    verdict = verdicts[bullet.id]
+    counted = bullet._replace(
+        helpful=bullet.helpful + (verdict == "helpful"), harmful=bullet.harmful + (verdict == "harmful")
+    )
+    return write_line(counted, dialect)
+
+
+def excerpt(text: str, ids: Iterable[object], dialect: Dialect) -> str:
+    """Return the bullets with the given ids for the Reflector, in the order of the text; duplicates included."""
+    wanted = list(ids)
+    if not wanted:
+        return NO_IDS
+    return "\n".join(write_line(one, dialect) for one in bullet_lines(text, dialect) if one.id in wanted) or NONE_FOUND
+
+
+def statistics(text: str, dialect: Dialect) -> str:
+    """Return the counts that the Curator's prompt shows, as indented JSON: in total and by section."""
+    total = dict.fromkeys(["total_bullets", "high_performing", "problematic", "unused"], 0)
+    by_section: dict[str, dict[str, int]] = {}
+    section = _NO_SECTION
+    for line in text.strip().split("\n"):
+        title = heading_of(line)
+        if title is not None:
+            section = title
+        elif (bullet := read_line(line, dialect)) is not None:
+            total["total_bullets"] += 1
+            if quality := _quality(bullet):
+                total[quality] += 1
+            counts = by_section.setdefault(section, dict.fromkeys(["count", "helpful", "harmful"], 0))
+            counts["count"] += 1
+            counts["helpful"] += bullet.helpful
+            counts["harmful"] += bullet.harmful
+    if dialect == "appworld":
+        plain = {name: {"count": counts["count"]} for name, counts in by_section.items()}
+        return json.dumps({"total_bullets": total["total_bullets"], "by_section": plain}, indent=2)
+    return json.dumps({**total, "by_section": by_section}, indent=2)
+
+
+def _quality(bullet: Line) -> str | None:
+    if bullet.helpful > 5 and bullet.harmful < 2:
+        return "high_performing"
+    if bullet.harmful >= bullet.helpful and bullet.harmful > 0:
+        return "problematic"
+    return "unused" if bullet.helpful + bullet.harmful == 0 else None
+
+
+def bullet_lines(text: str, dialect: Dialect) -> list[Line]:
+    """Return all lines that are bullets for the authors' code, in their order."""
+    found = (read_line(line, dialect) for line in text.strip().split("\n"))
+    return [bullet for bullet in found if bullet is not None]
+
+
+def number_after(text: str, dialect: Dialect) -> int:
+    """Return the number after the highest in the ids; AppWorld's code numbers new bullets from there."""
+    found = (_NUMBER.search(bullet.id) for bullet in bullet_lines(text, dialect))
+    return 1 + max((int(number[1]) for number in found if number), default=0)
