@@ -33,7 +33,7 @@ def templates(checkout: Path, given: Mapping[str, Path | None], console: Console
             raise DataError(f"--{named} is for a checkout of ace-agent/ace-appworld, and {checkout} is not one")
         return finance.templates(checkout)
     files = appworld.find(checkout, given)
-    made = appworld.templates(files)
+    made = appworld.templates(checkout, files)
     for role in appworld.ROLES:
         console.print(f"{role.what}: {files[role.option]}", markup=False, highlight=False, soft_wrap=True)
     return made

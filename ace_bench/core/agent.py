@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
 from ace_bench.core.task import Session
-from ace_bench.core.types import Attempt, Sample
+from ace_bench.core.types import Attempt, Message, Sample
 
 
 class Agent(Protocol):
@@ -29,3 +29,20 @@ class Agent(Protocol):
         """
         del inputs, shown
         return {}
+
+
+@runtime_checkable
+class Conversational(Protocol):
+    """An agent whose conversation can be shown to other roles."""
+
+    def conversation(self, sample: Sample, context: Context, attempt: Attempt, reflection: str) -> tuple[Message, ...]:
+        """Return the messages of an attempt, made with these arguments, up to its last reply."""
+        ...
+
+
+@runtime_checkable
+class CostLimited(Protocol):
+    """An agent that can end an attempt by its cost, for which the generator's backbone must have prices."""
+
+    max_usd: float | None
+    """Dollars; ``None``: no limit."""

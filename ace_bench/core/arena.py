@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 from ace_bench.core.backbones import Lm, TokenCounter
 from ace_bench.core.context import Context
 from ace_bench.core.prompts import Prompts
-from ace_bench.core.types import Labels, Rollout, Sample
+from ace_bench.core.types import Labels, Message, Rollout, Sample
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -50,6 +50,13 @@ class Arena(Protocol):
 
     def rollout(self, sample: Sample, context: Context, *, trial: int = 0, reflection: str = "") -> Rollout:
         """Make a rollout, or return the recorded one; ``trial`` numbers the rollouts of a sample from 0."""
+        ...
+
+    def conversation(self, rollout: Rollout, context: Context, *, reflection: str = "") -> tuple[Message, ...]:
+        """Return the messages of a rollout, made with the same arguments, up to its last reply.
+
+        Empty for agents that lead no conversation.
+        """
         ...
 
     def rollouts(self, samples: Sequence[Sample], context: Context) -> Sequence[Rollout]:

@@ -66,12 +66,14 @@ class Feedback:
     """What adaptation may see of a rollout's grade; ``None`` means withheld.
 
     ``score`` is the share of the sample's points if the gold answer is shown, else 1.0 or 0.0 by the verdict.
+    ``report`` is the grader's report alone, which ``message`` ends with.
     """
 
     correct: bool | None
     message: str
     gold: str | None
     score: float | None = None
+    report: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,11 +177,19 @@ class GeneratorSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """One step of an agent: its thought, its action ("" for none) and the environment's output."""
+    """One step of an agent: its thought, its action ("" for none) and the environment's output.
+
+    ``reply`` is what the conversation keeps of the reply, if that cannot be put together from thought and action.
+    """
 
     action: str
     observation: str
     thought: str = ""
+    reply: str | None = None
+
+
+AttemptEnd = Literal["completed", "steps", "idle", "cost"]
+"""Why an agent's attempt ended: the task was marked as complete, or a limit was reached."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +198,8 @@ class Attempt:
 
     ``reply`` is the text that a structured answer was read from, for prompts that show it whole.
     ``dropped`` counts items of the context that were left out because the prompt was too long for the backbone.
-    ``counters`` are figures of the agent by name, such as its steps; metrics sum them up.
+    ``counters`` are figures of the agent by name, such as its steps; metrics sum them up. ``ended`` is ``None`` for
+    agents without steps.
     """
 
     answer: str | None
@@ -197,6 +208,7 @@ class Attempt:
     reply: str = ""
     dropped: int = 0
     trajectory: tuple[Turn, ...] = ()
+    ended: AttemptEnd | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -251,7 +263,7 @@ def reveal(grade: Grade, labels: Labels) -> Feedback:
     if labels is Labels.CORRECTNESS:
         return Feedback(correct=grade.correct, message=_lines(shown), gold=None, score=float(grade.correct))
     report = _lines([*shown, grade.report])
-    return Feedback(correct=grade.correct, message=report, gold=grade.gold, score=grade.score)
+    return Feedback(correct=grade.correct, message=report, gold=grade.gold, score=grade.score, report=grade.report)
 
 
 def _lines(parts: Iterable[str]) -> str:

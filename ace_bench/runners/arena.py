@@ -8,14 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ace_bench.core.agent import Agent
+from ace_bench.core.agent import Agent, Conversational
 from ace_bench.core.backbones import Backbone, Lm, TokenCounter
 from ace_bench.core.context import Context
 from ace_bench.core.digest import digest_of_text
 from ace_bench.core.errors import CallLost, ConfigError, RolloutFault
 from ace_bench.core.prompts import Prompts
 from ace_bench.core.task import Judged, Task
-from ace_bench.core.types import Attempt, Fault, Grade, Labels, Rollout, Sample, Stage, reveal
+from ace_bench.core.types import Attempt, Fault, Grade, Labels, Message, Rollout, Sample, Stage, reveal
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.progress import ProgressCounter
 from ace_bench.store.journal import Journal, RolloutRecord
@@ -103,6 +103,13 @@ class RunArena:
             calls=record.calls,
             seconds=record.seconds,
         )
+
+    def conversation(self, rollout: Rollout, context: Context, *, reflection: str = "") -> tuple[Message, ...]:
+        """Return the messages of a rollout up to its last reply; empty for agents that lead no conversation."""
+        if not isinstance(self.agent, Conversational):
+            return ()
+        shown = self.select(context, rollout.sample)
+        return self.agent.conversation(rollout.sample, shown, rollout.attempt, reflection)
 
     def is_recorded(self, sample: Sample, context: Context) -> bool:
         """Whether the first rollout of a sample is already recorded."""

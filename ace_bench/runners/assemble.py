@@ -12,7 +12,7 @@ from typing import Any, cast
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from ace_bench.core.agent import Agent
+from ace_bench.core.agent import Agent, CostLimited
 from ace_bench.core.backbones import Backbone, Priced
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import RunIdentity, identity_settings
@@ -86,6 +86,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
     _check_data(task, mode.reads(method))
     prompts = _prompts(config.prompts, task, templates)
     agent: Agent = _build(resolved, "agent", prompts=prompts, generator=method.generator)
+    _check_agent_prices(agent, backbones)
 
     identity = RunIdentity(settings=identity_settings(resolved), contents=_contents(task, prompts, backbones))
     about = {
@@ -193,15 +194,24 @@ def _build(resolved: Record, group: str, **parts: Any) -> Any:
 
 def _check_prices(budget: Budget, backbones: Mapping[str, Backbone]) -> None:
     """Reject a limit in dollars if a backbone has no prices."""
-    if budget.usd is None:
-        return
-    for role, backbone in backbones.items():
-        if isinstance(backbone, Priced) and backbone.dollars(_ANY_USAGE) is None:
-            where = place_of(role)
-            raise ConfigError(
-                f"budget.usd={budget.usd:g} needs prices: set {where}.prices.input, {where}.prices.cached_input and "
-                f"{where}.prices.output, or use budget.calls or budget.tokens"
-            )
+    if budget.usd is not None:
+        for role, backbone in backbones.items():
+            _check_priced(role, backbone, f"budget.usd={budget.usd:g}", "use budget.calls or budget.tokens")
+
+
+def _check_agent_prices(agent: Agent, backbones: Mapping[str, Backbone]) -> None:
+    if isinstance(agent, CostLimited) and agent.max_usd is not None:
+        limit = f"agent.max_usd={agent.max_usd:g}"
+        _check_priced(GENERATOR, backbones[GENERATOR], limit, "use agent.max_steps alone")
+
+
+def _check_priced(role: str, backbone: Backbone, limit: str, other: str) -> None:
+    if isinstance(backbone, Priced) and backbone.dollars(_ANY_USAGE) is None:
+        where = place_of(role)
+        raise ConfigError(
+            f"{limit} needs prices: set {where}.prices.input, {where}.prices.cached_input and {where}.prices.output, "
+            f"or {other}"
+        )
 
 
 def _templates(method: Method[Any], task: Task) -> Mapping[str, tuple[str, ...]]:

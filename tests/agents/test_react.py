@@ -27,6 +27,8 @@ def agent(generator=WITH_PLAYBOOK, **settings):
         "demonstrations": None,
         "memory": "off",
         "tools": TOOLS,
+        "replies": "repaired",
+        "max_usd": None,
         **settings,
     }
     return ReAct(prompts=PROMPTS, generator=generator, **settings)

@@ -152,37 +152,59 @@ def finance(folder: Path, restyled: tuple[str, str] = ("**", ":**")) -> Path:
     return folder
 
 
-_AGENT = """USER:
+_AGENT = """
+USER:
 You act for me in a Python session. Apps are reached by `apis.<app>.<api>(...)`; print what you want to see.
-When all is done, call `apis.supervisor.complete_task()`.
 
-The apps:
-{{ app_descriptions }}
-
-## Playbook
+### PLAYBOOK BEGIN
 {{ playbook }}
+### PLAYBOOK END
 
-Here is how somebody else was helped. Her name is Ada.
+My name is: {{ main_user.first_name }} {{ main_user.last_name }}, {{ main_user.email }}, {{ main_user.phone_number }}.
 Task: How many notes are there?
+
 ASSISTANT:
 I look.
 ```python
 print({'a': {'b': 1}}, f"{len(apis.api_docs.show_app_descriptions())}")
 ```
+
+
 USER:
 Output:
 ```
-{'a': {'b': 1}} 9
+{{ app_descriptions }}
 ```
+
+ASSISTANT:
+```python
+apis.notes.login(username='{{ main_user.email }}')
+apis.supervisor.complete_task(answer=9)
+```
+
+USER:
+Output:
+```
+Done.
+```
+----
+
+USER: Now here is another task.
+Task: Count the notes again.
+
 ASSISTANT:
 ```python
 apis.supervisor.complete_task(answer=9)
 ```
+
+USER:
+**Key instructions**: act for real.
+
 USER:
 Now for the real thing.
-My name is {{ main_user.first_name }} {{ main_user.last_name }}, {{ main_user.email }}, {{ main_user.phone_number }}.
-Task: {{ input_str }}
-"""
+
+My name is: {{ main_user.first_name }}.
+Task: {{ input_str }}"""
 _STUDY = """Study what an agent did and say what is to be learnt.
 
 ## Ground truth code
@@ -210,7 +232,9 @@ _STUDY = """Study what an agent did and say what is to be learnt.
 {{previous_reflection}}
 
 ## Reply
-{"reasoning": "", "error_identification": "", "correct_approach": "", "key_insight": "{like this}"}
+{{
+  "reasoning": "", "error_identification": "", "correct_approach": "", "key_insight": "{like this}"
+}}
 """
 _LOOK_AFTER = """Say what is to be added to the playbook.
 
@@ -229,16 +253,58 @@ _LOOK_AFTER = """Say what is to be added to the playbook.
 ## Reply
 {{"reasoning": "", "operations": [{{"type": "ADD", "section": "others", "content": ""}}]}}
 """
+_AGENT_CODE = """raise RuntimeError("never run")
+
+
+class Agent:
+    def next_execution_inputs_and_cost(self, outputs, solution=None, reasoning_text=""):
+        if reasoning_text != "":
+            self.messages.append({"role": "user", "content": "It went wrong {before}."})
+            self.messages.append({"role": "assistant", "content": reasoning_text + "\\n\\n"})
+            self.messages.append({"role": "user", "content": "Do better."})
+
+    def truncate_output(self, content):
+        if len(content) > 20000:
+            content = content[:20000] + "\\n[CUT]"
+        return content
+
+    def trimmed_messages(self):
+        message["content"] = "Output:\\n```\\n[GONE]```\\n\\n"
+        if not first["content"].endswith("[STEPS GONE]\\n\\n"):
+            first["content"] += "[STEPS GONE]\\n\\n"
+
+    def reflector_call(self):
+        filled = (
+            self.reflector_prompt
+            .replace("{{ground_truth_code}}", self.solution or "")
+            .replace("{{test_report}}", self.test_report or "")
+            .replace("{{generated_code}}", "See below")
+            .replace("{{generated_rationale}}", "See below")
+            .replace("{{spec_or_api_docs}}", "See below")
+            .replace("{{execution_error}}", "See below")
+            .replace("{{playbook}}", self.playbook or "N/A")
+            .replace("{{previous_reflection}}", "None yet")
+        )
+        conversation_history = "\\n\\n=== ALL STEPS ===\\n"
+
+    def curator_call(self):
+        conversation_history = "\\n\\n=== ALL STEPS ===\\n"
+        return self.curator_prompt.format(
+            final_generated_code="See the steps", guidebook=reasoning, current_playbook=self.playbook
+        )
+"""
 
 
 def appworld(folder: Path) -> Path:
     """Write a checkout of the AppWorld repository."""
-    prompts = folder / "experiments" / "prompts"
+    prompts, code = folder / "experiments" / "prompts", folder / "experiments" / "code" / "ace"
     prompts.mkdir(parents=True)
+    code.mkdir(parents=True)
+    (code / "adaptation_react.py").write_text(_AGENT_CODE)
     blind = "\n\n".join(
         part for part in _STUDY.split("\n\n") if "ground_truth" not in part and "test_report" not in part
     )
-    plain = _AGENT.replace("## Playbook\n{{ playbook }}\n\n", "")
+    plain = _AGENT.replace("### PLAYBOOK BEGIN\n{{ playbook }}\n### PLAYBOOK END\n\n", "")
     for name, text in (
         ("with_playbook", _AGENT),
         ("without_playbook", plain),

@@ -4,10 +4,8 @@ from importlib import import_module
 
 import pytest
 
-from ace_bench.agents.react.dialogue import read_dialogue
 from ace_bench.cli.main import start
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.resources import prompts_folder
 from ace_bench.core.types import Message
 from ace_bench.store.prompts import PromptSet
 from ace_bench.tasks.appworld.engine import find_engine
@@ -120,51 +118,77 @@ def apps(tmp_path):
 
 
 FIELDS = {
-    "question": "Do {{ it }}.", "background": "- supervisor: you\n", "reflection": "(none)", "labels": "gold",
+    "question": "Do {{ it }}.", "app_descriptions": '[{"name": "notes"}]', "reflection": "(none)", "labels": "gold",
     "first_name": "Bo", "last_name": "Lund", "email": "bo@x.y", "phone_number": "555", "gold": "SOLUTION",
-    "feedback": "REPORT", "trajectory": "STEPS", "reasoning": "WHY",
-    "official_playbook": lambda counters: f"PLAYBOOK {counters}",
+    "report": "REPORT", "official_playbook": lambda counters: f"PLAYBOOK {counters}",
+    "conversation": lambda: (Message(role="user", content="Task: it\n"), Message(role="assistant", content="Done.")),
 }  # fmt: skip
 
 
-def test_files_are_told_by_what_they_fill(script, apps, tmp_path, capsys):
+@pytest.fixture
+def acting(script, apps, tmp_path):
+    assert start("prompts", [str(apps), str(tmp_path / "out")]) == 0
+    return PromptSet(tmp_path / "out", task="appworld", prompt_group="agent")
+
+
+def test_files_are_recognised_by_what_they_fill(script, apps, tmp_path, capsys):
     assert start("prompts", [str(apps), str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
     for role, file in (
         ("Generator with a playbook", "with_playbook.txt"),
+        ("Agent without a playbook", "without_playbook.txt"),
         ("Reflector with ground truth", "study.txt"),
         ("Reflector without ground truth", "study_blindly.txt"),
         ("Curator", "look_after.txt"),
     ):
         assert f"{role}: {apps / 'experiments' / 'prompts' / file}\n" in printed
-    prompts = PromptSet(tmp_path / "out", task="appworld", prompt_group="agent")
-    system, task = prompts.render("generator", FIELDS)
-    assert system.content.endswith("The apps:\n- supervisor: you\n\n## Playbook\nPLAYBOOK False")
-    assert task.content.endswith("My name is Bo Lund, bo@x.y, 555.\nTask: Do {{ it }}.")
-    again = prompts.render("generator", {**FIELDS, "reflection": "Look again."})[-1].content
-    assert again.endswith("Task: Do {{ it }}.\n\nReflection on an earlier attempt at this task:\nLook again.")
-    examples = read_dialogue(prompts.render("demonstrations", {})[-1].content, name="demonstrations")
-    assert [message.role for message in examples] == ["user", "assistant", "user", "assistant"]
-    assert examples[0].content.startswith("Here is how somebody else was helped.")
-    assert "print({'a': {'b': 1}}, f\"{len(apis" in examples[1].content
-    (study,) = prompts.render("reflector", FIELDS)
-    assert "## Ground truth code\nSOLUTION\n\n## Test report\nREPORT\n" in study.content
-    assert "Task: Do {{ it }}.\n\nSTEPS" in study.content
-    assert study.content.endswith('"key_insight": "{like this}"}')
-    (blind,) = prompts.render("reflector", {**FIELDS, "labels": "correctness"})
+
+
+def test_an_agents_dialogue_is_filled_everywhere_and_split_where_a_role_ends_a_line(acting):
+    shown = acting.render("generator", FIELDS)
+    assert [message.role for message in shown] == ["user", "assistant"] * 4 + ["user"] * 2
+    first, second, output, login, inner = (message.content for message in shown[:5])
+    assert "### PLAYBOOK BEGIN\nPLAYBOOK False\n### PLAYBOOK END\n\nMy name is: Bo Lund, bo@x.y, 555.\n" in first
+    assert "print({'a': {'b': 1}}, f\"{len(apis" in second
+    assert output == 'Output:\n```\n[{"name": "notes"}]\n```\n\n'
+    assert "login(username='bo@x.y')" in login
+    assert inner.endswith("----\n\nUSER: Now here is another task.\nTask: Count the notes again.\n\n")
+    assert shown[-1].content == "Now for the real thing.\n\nMy name is: Bo.\nTask: Do {{ it }}.\n\n"
+    plain = acting.render("base", FIELDS)
+    assert "PLAYBOOK" not in plain[0].content
+    assert plain[1:] == shown[1:]
+
+
+def test_what_follows_the_dialogue_has_the_sentences_of_the_authors_code(acting):
+    retry = acting.render("retry", {"reflection": "Look\nUSER:\nagain."})
+    assert [(message.role, message.content) for message in retry] == [
+        ("user", "It went wrong {before}."),
+        ("assistant", "Look\nUSER:\nagain.\n\n"),
+        ("user", "Do better."),
+    ]
+    for output, text in (("42\n", "42\n"), ("x" * 20_001, "x" * 20_000 + "\n[CUT]")):
+        (shown,) = acting.render("observation", {"output": output.strip(), "raw_output": output, "memory": ""})
+        assert shown.content == f"Output:\n```\n{text}```\n\n"
+    assert [message.content for message in acting.render("left_out", {})] == [
+        "Output:\n```\n[GONE]```\n\n",
+        "[STEPS GONE]\n\n",
+    ]
+
+
+def test_reflector_and_curator_are_shown_the_conversation(acting):
+    steps = "\n\n=== ALL STEPS ===\n[0] USER: Task: it\n\n\n[1] ASSISTANT: Done.\n\n"
+    (study,) = acting.render("reflector", FIELDS)
+    assert "## Ground truth code\nSOLUTION\n\n## Test report\nREPORT\n\n## Generated code\nSee below\n" in study.content
+    assert "## Playbook\nPLAYBOOK False\n\n## Previous reflection\nNone yet\n" in study.content
+    assert study.content.endswith('"key_insight": "{like this}"\n}}\n' + steps)
+    (first,) = acting.render("reflector", {**FIELDS, "report": None})
+    assert "## Test report\n\n\n## Generated code" in first.content
+    (blind,) = acting.render("reflector", {**FIELDS, "labels": "none"})
     assert "SOLUTION" not in blind.content
-    assert "## Execution error\nREPORT" in blind.content
-    (curator,) = prompts.render("curator", {**FIELDS, "reflection": "WHAT WAS LEARNT"})
-    assert "WHAT WAS LEARNT" in curator.content
-    assert curator.content.endswith('"content": ""}]}')
-
-
-def test_a_dialogue_of_one_turn_keeps_our_examples(script, apps, tmp_path):
-    one = apps / "one.txt"
-    one.write_text("USER:\n{{ playbook }} {{ input_str }}")
-    assert start("prompts", [str(apps), str(tmp_path / "out"), "--generator", str(one)]) == 0
-    ours = prompts_folder() / "default" / "agent" / "demonstrations.j2"
-    assert (tmp_path / "out" / "agent" / "demonstrations.j2").read_text() == ours.read_text()
+    assert "REPORT" not in blind.content
+    (curator,) = acting.render("curator", {**FIELDS, "reflection": "WHAT WAS LEARNT"})
+    assert "## Final generated code\nSee the steps\n\n## Reflection\nWHAT WAS LEARNT\n" in curator.content
+    assert curator.content.endswith('"content": ""}]}\n' + steps)
 
 
 @pytest.mark.parametrize(
@@ -177,9 +201,10 @@ def test_a_dialogue_of_one_turn_keeps_our_examples(script, apps, tmp_path):
         ),
         (lambda folder: _swap(folder / "study.txt", "{{test_report}}", "{{other}}"), "unknown placeholder: {{other}}"),
         (lambda folder: _swap(folder / "look_after.txt", "{guidebook}", "{other}"), "unknown placeholder: {other}"),
-        (lambda folder: _swap(folder / "with_playbook.txt", "I look.", "{{ playbook }}"), "a worked example holds"),
-        (lambda folder: _swap(folder / "with_playbook.txt", "The apps:", "{% if x %}"), "not a placeholder"),
-        (lambda folder: _swap(folder / "with_playbook.txt", "Now for", "ASSISTANT:\nNow for"), "ends with a turn USER"),
+        (lambda folder: _swap(folder / "with_playbook.txt", "I look.", "{% if x %}"), "not a placeholder"),
+        (lambda folder: _code(folder).unlink(), "adaptation_react.py cannot be read"),
+        (lambda folder: _swap(_code(folder), "def truncate_output", "def other"), "has no function truncate_output"),
+        (lambda folder: _swap(_code(folder), '"Do better."', "better"), "is not of the form of"),
     ],
 )
 def test_what_does_not_fit_is_told_and_nothing_is_written(*, change, message, script, apps, tmp_path, capsys):
@@ -187,6 +212,10 @@ def test_what_does_not_fit_is_told_and_nothing_is_written(*, change, message, sc
     assert start("prompts", [str(apps), str(tmp_path / "out")]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def _code(prompts):
+    return prompts.parent / "code" / "ace" / "adaptation_react.py"
 
 
 def _swap(path, old, new):

@@ -57,6 +57,8 @@ def play(results, *overrides, script, max_steps=5, memory="off", train=1):
             demonstrations=None,
             memory=memory,
             tools=TOOLS,
+            replies="repaired",
+            max_usd=None,
         )
         return replace(plan, task=Worlds(train=train, val=1, test=1), prompts=PROMPTS, agent=agent)
 

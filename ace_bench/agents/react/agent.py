@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from ace_bench.agents.react.conversation import Conversation, Exchange
+from ace_bench.agents.react.conversation import Conversation, Exchange, Opening
 from ace_bench.agents.react.dialogue import joined, load_dialogue, read_dialogue
 from ace_bench.agents.react.lookups import ToolConventions
 from ace_bench.agents.react.memory import ExecutionMemory, NoMemory
-from ace_bench.agents.react.replies import cited_in, read_reply
+from ace_bench.agents.react.official import OfficialConversation, OfficialTrimming, read_official_reply
+from ace_bench.agents.react.replies import AgentReply, cited_in, read_reply, reply_text
 from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
+from ace_bench.core.errors import ConfigError
 from ace_bench.core.prompt_limit import send_within_limit
 from ace_bench.core.prompts import Prompts
-from ace_bench.core.settings import Count, Text
+from ace_bench.core.settings import Count, Positive, Text
 from ace_bench.core.task import Session
-from ace_bench.core.types import Attempt, Completion, GeneratorSpec, Message, Sample, Turn
+from ace_bench.core.types import Attempt, AttemptEnd, Completion, GeneratorSpec, Message, Sample, Turn
 
 _MOST_IDLE = 3
 """Consecutive replies without code that end an attempt: such a model rarely recovers."""
+_OBSERVATION = frozenset(("output", "raw_output", "memory"))
 _LEFT_OUT = "(output left out: the conversation grew too long)"
 
 
@@ -30,9 +33,12 @@ class ReAct:
 
     ``max_steps`` is the most replies of an attempt (official ACE code 40, AppWorld's own ReAct 50) and
     ``history_chars`` the length above which the oldest outputs are removed. ``demonstrations`` are the
-    worked examples before the task: ``default`` (those of the prompt set), a dialogue file, or ``None``. ``memory`` is
-    ``execution`` or ``off``, and ``tools`` says how code calls the tools that the memory is about. A method's form
-    gives the template; whether it wants JSON does not matter, since this agent's replies are code.
+    worked examples before the task: ``default`` (those of the prompt set), a dialogue file, or ``None``; a generator's
+    template that is a whole dialogue has its own. ``memory`` is ``execution`` or ``off``, and ``tools`` says how code
+    calls the tools that the memory is about. ``replies=official`` reads replies and shortens conversations as the
+    authors' agents do, runs a reply without code as empty code, and never stops early. ``max_usd`` ends an attempt once
+    its calls have cost that much. A method's form gives the template; whether it wants JSON does not matter, since this
+    agent's replies are code.
     """
 
     def __init__(  # noqa: PLR0913 - settings, all keyword-only
@@ -45,49 +51,90 @@ class ReAct:
         demonstrations: Text | None,
         memory: Literal["off", "execution"],
         tools: ToolConventions,
+        replies: Literal["repaired", "official"],
+        max_usd: Positive | None,
     ):
         self._prompts = prompts
         self._template = generator.template
-        self._max_steps = max_steps
+        self._limits = _Limits(steps=max_steps, idle=_MOST_IDLE if replies == "repaired" else None, usd=max_usd)
         self._history_chars = history_chars
         self._remembers = memory == "execution"
         self._tools = tools
-        prompts.require(["observation"])
-        self._demonstrations = self._load(demonstrations)
+        self._official = replies == "official"
+        prompts.require(["observation", *(["left_out"] if self._official else [])])
+        self._dialogue = prompts.is_dialogue(self._template)
+        self._demonstrations = () if self._dialogue else self._load(demonstrations)
+        self.max_usd = max_usd
+        """The cost limit of an attempt; the run checks that the generator's backbone has prices."""
 
     def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the generator's template and of what the environment showed."""
-        return {self._template: inputs | shown | {"reflection"}, "observation": frozenset(("output", "memory"))}
+        fields = {self._template: inputs | shown | {"reflection"}, "observation": _OBSERVATION}
+        fields |= {"retry": frozenset(("reflection",))} if self._dialogue else {}
+        return fields | ({"left_out": frozenset[str]()} if self._official else {})
 
     def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str) -> Attempt:
-        """Attempt the sample until the session is finished, the steps are used up or the model stops acting.
+        """Attempt the sample until the session is finished, a limit is reached or the model stops acting.
 
         None of these is a fault: the final state is graded. Raises ``RolloutFault`` where the backbone or the
         environment fails.
         """
+        memory = ExecutionMemory(self._tools) if self._remembers else NoMemory()
+        progress = _Progress(talk=self._begin(sample, context, reflection), memory=memory)
+        while not session.finished and not progress.limit(self._limits):
+            progress.talk = progress.talk.trimmed(self._history_chars)
+            reply = self._read(progress.ask(lm).text)
+            known = progress.memory.text
+            output = progress.act(reply.code, session) if reply.code or self._official else None
+            turn = Turn(action=reply.code, observation=output or "", thought=reply.thought)
+            progress.turns.append(replace(turn, reply=reply.shown) if self._official else turn)
+            progress.talk = progress.talk.grown(self._exchange(reply.shown, output, known))
+        ended = "completed" if session.finished else progress.limit(self._limits)
+        return progress.attempt(ended=ended, dropped=context.size - progress.talk.context.size)
 
+    def conversation(self, sample: Sample, context: Context, attempt: Attempt, reflection: str) -> tuple[Message, ...]:
+        """Return the messages of an attempt up to its last reply, for prompts that show them."""
+        talk = self._begin(sample, context, reflection)
+        for turn in attempt.trajectory:
+            output = turn.observation if turn.action or self._official else None
+            talk = talk.grown(self._exchange(turn.reply or reply_text(turn.thought, turn.action), output))
+        return talk.trimmed(self._history_chars).attempt
+
+    def _begin(self, sample: Sample, context: Context, reflection: str) -> Conversation:
         def opening(shown: Context) -> tuple[Message, ...]:
             fields = {"reflection": reflection or "(none)", **sample.inputs, **shown.render(sample)}
-            *before, task = self._prompts.render(self._template, fields)
+            messages = self._prompts.render(self._template, fields)
+            if self._dialogue:
+                return (*messages, *(self._prompts.render("retry", fields) if reflection else ()))
+            *before, task = messages
             return joined([*before, *self._demonstrations, task])
 
-        left_out = self._observation_message(_LEFT_OUT)
-        memory = ExecutionMemory(self._tools) if self._remembers else NoMemory()
-        progress = _Progress(talk=Conversation.start(opening, context, left_out=left_out), memory=memory)
-        while not session.finished and len(progress.turns) < self._max_steps and progress.idle < _MOST_IDLE:
-            progress.talk = progress.talk.trimmed(self._history_chars)
-            reply = read_reply(progress.ask(lm).text)
-            known = progress.memory.text
-            output = progress.act(reply.code, session) if reply.code else None
-            progress.turns.append(Turn(action=reply.code, observation=output or "", thought=reply.thought))
-            message, newest = self._observation_message(output), self._observation_message(output, known)
-            exchange = Exchange(reply=reply.shown, observation=message, newest=newest)
-            progress.talk = progress.talk.grown(exchange)
-        return progress.attempt(dropped=context.size - progress.talk.context.size)
+        if not self._official:
+            return Conversation.start(opening, context, left_out=self._observation_message(_LEFT_OUT))
+        return self._official_conversation(opening, context, after_task=3 if self._dialogue and reflection else 0)
+
+    def _official_conversation(self, opening: Opening, context: Context, *, after_task: int) -> Conversation:
+        output, history = self._prompts.render("left_out", {})
+        head = opening(context)
+        trim = OfficialTrimming(
+            limit=self._history_chars,
+            task=len(head) - after_task - 1,
+            output_left_out=output.content,
+            history_left_out=history.content,
+        )
+        return OfficialConversation(opening=opening, context=context, head=head, left_out=output.content, trim=trim)
+
+    def _read(self, text: str) -> AgentReply:
+        return read_official_reply(text) if self._official else read_reply(text)
+
+    def _exchange(self, reply: str, output: str | None, known: str = "") -> Exchange:
+        message, newest = self._observation_message(output), self._observation_message(output, known)
+        return Exchange(reply=reply, observation=message, newest=newest)
 
     def _observation_message(self, output: str | None, memory: str = "") -> str:
         shown = None if output is None else output.strip("\n")
-        return self._prompts.render("observation", {"output": shown, "memory": memory})[-1].content
+        fields = {"output": shown, "raw_output": output, "memory": memory}
+        return self._prompts.render("observation", fields)[-1].content
 
     def _load(self, demonstrations: str | None) -> tuple[Message, ...]:
         if demonstrations is None:
@@ -98,6 +145,15 @@ class ReAct:
         return load_dialogue(Path(demonstrations), name=f"agent.demonstrations={demonstrations}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Limits:
+    """The most replies, replies in a row without code and dollars of an attempt; ``None``: no limit."""
+
+    steps: int
+    idle: int | None
+    usd: float | None
+
+
 @dataclass(kw_only=True)
 class _Progress:
     """One attempt under way."""
@@ -105,11 +161,22 @@ class _Progress:
     talk: Conversation
     memory: ExecutionMemory | NoMemory
     turns: list[Turn] = field(default_factory=list)
+    usd: float | None = 0.0
 
     @property
     def idle(self) -> int:
         """Replies without code since the last one with code."""
         return next((n for n, turn in enumerate(reversed(self.turns)) if turn.action), len(self.turns))
+
+    def limit(self, limits: _Limits) -> AttemptEnd | None:
+        """Return the limit that the attempt has reached; ``None`` while it may go on."""
+        if limits.usd is not None and self.usd is None:
+            raise ConfigError(f"agent.max_usd={limits.usd:g} needs dollars, and the backbone reports none")
+        if limits.usd is not None and self.usd is not None and self.usd >= limits.usd:
+            return "cost"
+        if len(self.turns) >= limits.steps:
+            return "steps"
+        return "idle" if limits.idle is not None and self.idle >= limits.idle else None
 
     def ask(self, lm: Lm) -> Completion:
         """Send the conversation, or as much of it as fits; what did not fit stays out from then on."""
@@ -118,6 +185,8 @@ class _Progress:
             return lm(talk.messages), talk
 
         (completion, self.talk), _ = send_within_limit(self.talk, send)
+        spent = completion.usage.usd
+        self.usd = None if self.usd is None or spent is None else self.usd + spent
         return completion
 
     def act(self, code: str, session: Session) -> str:
@@ -129,7 +198,7 @@ class _Progress:
         self.memory.note(len(self.turns) + 1, code, output)
         return output
 
-    def attempt(self, *, dropped: int) -> Attempt:
+    def attempt(self, *, ended: AttemptEnd | None, dropped: int) -> Attempt:
         """Sum up: the answer is the last code that was run, ``None`` where none was."""
         actions = [turn.action for turn in self.turns if turn.action]
         return Attempt(
@@ -137,6 +206,7 @@ class _Progress:
             reasoning="\n\n".join(turn.thought for turn in self.turns if turn.thought),
             cited=cited_in(text for turn in self.turns for text in (turn.thought, turn.action)),
             dropped=dropped,
+            ended=ended,
             trajectory=tuple(self.turns),
             counters={
                 "steps": len(self.turns),

@@ -51,9 +51,19 @@ class Conversation:
         """Return the conversation one exchange later."""
         return replace(self, exchanges=(*self.exchanges, exchange))
 
-    @cached_property
+    @property
     def messages(self) -> tuple[Message, ...]:
         """What the model is sent."""
+        return self.whole
+
+    @property
+    def attempt(self) -> tuple[Message, ...]:
+        """The conversation up to the last reply, as Reflector and Curator may be shown it."""
+        return self.messages[:-1] if self.exchanges else self.messages
+
+    @cached_property
+    def whole(self) -> tuple[Message, ...]:
+        """The opening and all exchanges, without the outputs that ``hidden`` counts."""
         messages = [*self.head]
         for place, exchange in enumerate(self.exchanges):
             last = place == len(self.exchanges) - 1

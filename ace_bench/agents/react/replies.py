@@ -37,10 +37,13 @@ def read_reply(text: str) -> AgentReply:
     inside = lines[start:end] + [line.rstrip().removesuffix(_FENCE) for line in lines[end : end + 1]]
     code = textwrap.dedent("\n".join(inside)).strip("\n").rstrip()
     thought = "\n".join([*lines[: max(0, start - 1)], before] if code else lines).strip()
-    if not code:
-        return AgentReply(shown=thought or NO_TEXT, thought=thought, code="")
-    block = f"```python\n{code}\n```"
-    return AgentReply(shown=f"{thought}\n\n{block}" if thought else block, thought=thought, code=code)
+    return AgentReply(shown=reply_text(thought, code), thought=thought, code=code)
+
+
+def reply_text(thought: str, code: str) -> str:
+    """Return a reply as the conversation keeps it."""
+    block = f"```python\n{code}\n```" if code else ""
+    return "\n\n".join(filter(None, (thought, block))) or NO_TEXT
 
 
 def _opening(lines: Sequence[str]) -> tuple[int, str]:

@@ -1,4 +1,7 @@
-"""The AppWorld repository (ace-agent/ace-appworld): prompts are text files, recognised by their placeholders."""
+"""The AppWorld repository (ace-agent/ace-appworld): prompts are text files, recognised by their placeholders.
+
+Some sentences of the prompts stand in the authors' code; ``appworld_texts`` reads them from the same checkout.
+"""
 
 from __future__ import annotations
 
@@ -7,58 +10,35 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ace_bench.cli.official_prompts.formats import (
-    doubled,
-    doubled_fields,
-    either,
-    format_fields,
-    literal,
-    named,
-    user_block,
-)
+from ace_bench.cli.official_prompts.appworld_texts import Texts, read_texts
+from ace_bench.cli.official_prompts.formats import doubled, doubled_fields, either, format_fields, literal, named
 from ace_bench.core.errors import DataError
 
 FOLDER = Path("experiments") / "prompts"
 
-_TURN = re.compile(r"^(USER|ASSISTANT):[ \t]*\n?", re.MULTILINE)
-_PLAYBOOK = "{{ official_playbook(counters=false) }}"
+_TURN = re.compile(r"(USER|ASSISTANT|SYSTEM):\n", re.IGNORECASE)
+_PLAYBOOK = "official_playbook(counters=false)"
 _PERSON = ("first_name", "last_name", "email", "phone_number")
 _GENERATOR = {
-    "playbook": _PLAYBOOK,
-    "app_descriptions": "{{ background | trim }}",
+    "playbook": f"{{{{ {_PLAYBOOK} }}}}",
+    "app_descriptions": "{{ app_descriptions }}",
     "input_str": "{{ question }}",
     **{f"main_user.{field}": f"{{{{ {field} }}}}" for field in _PERSON},
 }
-_AGAIN = """{% if reflection != "(none)" %}
-
-Reflection on an earlier attempt at this task:
-{{ reflection }}{% endif %}"""
-"""The official code appends a reflection to the next attempt's conversation; here it follows the task."""
-
-_STEPS = "Task: {{ question }}\n\n{{ trajectory }}"
-_REFLECTOR = {
-    "ground_truth_code": "{{ gold }}",
-    "test_report": "{{ feedback }}",
-    "generated_code": _STEPS,
-    "generated_rationale": "{{ reasoning }}",
-    "execution_error": "(shown with the steps)",
-    "spec_or_api_docs": "{{ background | trim }}",
-    "playbook": _PLAYBOOK,
-    "previous_reflection": "(none)",
-}
+_REFLECTOR = {"ground_truth_code": "gold", "test_report": "report", "playbook": _PLAYBOOK}
+"""Placeholders with a value of their own; the code's fixed texts fill the others."""
 _TRUTH = frozenset({"ground_truth_code", "test_report"})
-_REFLECTOR_BLIND = {
-    **{name: field for name, field in _REFLECTOR.items() if name not in _TRUTH},
-    "execution_error": "{{ feedback }}",  # the environment's own output, and with labels=correctness a verdict
-}
 _CURATOR = {
     "question_context": "{{ question }}",
-    "current_playbook": _PLAYBOOK,
-    "final_generated_code": "{{ trajectory }}",
+    "current_playbook": f"{{{{ {_PLAYBOOK} }}}}",
     "guidebook": "{{ reflection }}",
 }
-_EXAMPLES = "Worked examples follow."
-"""The first user turn of the examples, if the official first turn ends with a placeholder."""
+_PLACES = frozenset({*_REFLECTOR, "generated_code", "generated_rationale", "spec_or_api_docs", "execution_error"})
+_STEPS = (
+    "{% for message in conversation() %}[{{ loop.index0 }}] {{ message.role | upper }}: {{ message.content }}\n\n"
+    "{% endfor %}"
+)
+_OUTPUT_CHARS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,16 +50,25 @@ class Role:
     fits: Callable[[str], bool]
 
 
-def _is_generator(text: str) -> bool:
-    return bool(_TURN.match(text.lstrip())) and {"playbook", "input_str"} <= doubled_fields(text)
+def _is_agent(text: str) -> bool:
+    return bool(_TURN.match(text.lstrip())) and "input_str" in doubled_fields(text)
 
 
 def _is_reflector(text: str) -> bool:
-    return bool((doubled_fields(text) - {"playbook"}) & _REFLECTOR.keys()) and not _is_generator(text)
+    return bool((doubled_fields(text) - {"playbook"}) & _PLACES) and not _is_agent(text)
 
 
 ROLES = (
-    Role(option="generator", what="Generator with a playbook", fits=_is_generator),
+    Role(
+        option="generator",
+        what="Generator with a playbook",
+        fits=lambda text: _is_agent(text) and "playbook" in doubled_fields(text),
+    ),
+    Role(
+        option="react",
+        what="Agent without a playbook",
+        fits=lambda text: _is_agent(text) and "playbook" not in doubled_fields(text),
+    ),
     Role(
         option="reflector",
         what="Reflector with ground truth",
@@ -124,59 +113,63 @@ def _texts(folder: Path) -> Iterator[tuple[Path, str]]:
                 continue
 
 
-def templates(files: Mapping[str, Path]) -> Mapping[str, str]:
+def templates(checkout: Path, files: Mapping[str, Path]) -> Mapping[str, str]:
     """Return templates by file of the set; raises ``DataError`` that names the file."""
+    texts = read_texts(checkout)
 
-    def read(option: str, convert: Callable[[str], Mapping[str, str] | str]) -> Mapping[str, str]:
+    def read(option: str, convert: Callable[[str], str]) -> str:
         path = files[option]
         try:
-            made = convert(path.read_text(encoding="utf-8").replace("\r\n", "\n"))
+            return convert(path.read_text(encoding="utf-8").replace("\r\n", "\n"))
         except OSError as error:
             raise DataError(f"{path} cannot be read: {error.strerror}") from error
         except (DataError, UnicodeDecodeError) as error:
             raise DataError(f"{path}: {error}") from error
-        return {"": made} if isinstance(made, str) else made
 
-    reflector = read("reflector", lambda text: doubled(text, _REFLECTOR))[""]
-    # One file may serve both; it then gets only the fields that are allowed for each.
-    blind = read(
-        "reflector-blind", lambda text: doubled(text, {**dict.fromkeys(_TRUTH, "(unknown)"), **_REFLECTOR_BLIND})
-    )
-    curator = read("curator", lambda text: named(text, _CURATOR))[""]
+    steps = literal(texts.history) + _STEPS
+    fixed = {name: literal(text) for name, text in texts.reflector.items()}
+    reflector = fixed | {name: _filled(field, fixed.get(name, "")) for name, field in _REFLECTOR.items()}
+    blind = reflector | dict.fromkeys(_TRUTH, "")  # one file may serve both
+    curator = {name: literal(text) for name, text in texts.curator.items()} | _CURATOR
+    seen = read("reflector", lambda text: doubled(text, reflector))
+    unseen = read("reflector-blind", lambda text: doubled(text, blind))
     return {
-        **read("generator", dialogue),
-        "agent/reflector.j2": user_block(either('labels == "gold"', reflector, blind[""])),
-        "agent/curator.j2": user_block(curator),
+        "agent/generator.j2": read("generator", dialogue),
+        "agent/base.j2": read("react", dialogue),
+        "agent/reflector.j2": _exact(either('labels == "gold"', seen, unseen) + steps),
+        "agent/curator.j2": _exact(read("curator", lambda text: named(text, curator)) + steps),
+        **_conversation(texts),
     }
 
 
-def dialogue(text: str) -> Mapping[str, str]:
-    """Turn a dialogue into the templates ``generator`` and ``demonstrations``.
-
-    Its last turn holds the current task, the turns before are worked examples. The first turn up to its last
-    placeholder becomes the system message, because examples have no placeholders.
-    """
-    _, *parts = _TURN.split(text.strip())
-    turns = list(zip(parts[::2], (said.strip() for said in parts[1::2]), strict=True))
-    if not turns or turns[0][0] != "USER" or turns[-1][0] != "USER":
-        raise DataError("no dialogue that begins and ends with a turn USER:")
-    task = user_block(doubled(turns[-1][1], _GENERATOR) + _AGAIN)
-    if len(turns) == 1:
-        return {"agent/generator.j2": task}
-    head, tail = _split(turns[0][1])
-    examples = [("USER", tail or _EXAMPLES), *turns[1:-1]]
-    inner = next((name for _, said in examples for name in doubled_fields(said)), None)
-    if inner is not None:
-        raise DataError(
-            f"a worked example holds {{{{{inner}}}}}; only the first and the last turn may hold placeholders"
-        )
-    system = f"{{% block system %}}{doubled(head, _GENERATOR)}{{% endblock %}}\n" if head else ""
-    shown = "\n".join(f"{speaker}:\n{literal(said)}" for speaker, said in examples)
-    return {"agent/generator.j2": system + task, "agent/demonstrations.j2": user_block(shown)}
+def _conversation(texts: Texts) -> Mapping[str, str]:
+    """Return the templates of what follows the first messages of an attempt."""
+    before, after = map(literal, texts.retry)
+    cut = f"{{% if raw_output | length > {_OUTPUT_CHARS} %}}{literal(texts.cut)}{{% endif %}}"
+    shown = f"Output:\n```\n{{{{ raw_output[:{_OUTPUT_CHARS}] }}}}{cut}```\n\n"
+    no_code = "Output:\n```\n(The reply held no code to run.)```\n\n"
+    memory = "{% if memory %}<memory>\n{{ memory }}\n</memory>\n\n{% endif %}"
+    return {
+        "agent/observation.j2": _exact(either("raw_output is none", no_code, shown) + memory),
+        "agent/retry.j2": _exact(before, "user_exact_1")
+        + _exact("{{ reflection }}\n\n", "assistant_exact_2")
+        + _exact(after, "user_exact_3"),
+        "agent/left_out.j2": _exact(literal(texts.output_left_out), "user_exact_output")
+        + _exact(literal(texts.history_left_out), "user_exact_history"),
+    }
 
 
-def _split(text: str) -> tuple[str, str]:
-    """Split a turn after the last line with a placeholder."""
-    lines = text.split("\n")
-    last = max((place for place, line in enumerate(lines) if doubled_fields(line)), default=-1)
-    return "\n".join(lines[: last + 1]).strip(), "\n".join(lines[last + 1 :]).strip()
+def dialogue(text: str) -> str:
+    """Turn a prompt file of an agent into a template: a dialogue whose turns are split once it is filled."""
+    lines = text.lstrip().removesuffix("\n")  # as Jinja reads their file
+    if not _TURN.match(lines):
+        raise DataError("no dialogue that begins with a turn USER:")
+    return _exact(doubled(lines, _GENERATOR) + "\n\n", "dialogue")
+
+
+def _filled(field: str, otherwise: str) -> str:
+    return either(field, f"{{{{ {field} }}}}", otherwise)
+
+
+def _exact(text: str, block: str = "user_exact") -> str:
+    return f"{{% block {block} %}}{text}{{% endblock %}}\n"

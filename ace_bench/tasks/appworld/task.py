@@ -10,6 +10,7 @@ code that cannot be interrupted ends its episode.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -85,6 +86,8 @@ class AppWorld:
         """The full data root; agents see a copy without ground truth."""
         self._catalogue = Catalogue(root)
         self._background = "".join(f"- {name}: {what}\n" for name, what in engine.facts.apps.items())
+        described = [{"name": name, "description": what} for name, what in engine.facts.apps.items()]
+        self._app_descriptions = json.dumps(described, indent=1)  # as the official prompts show them
         self.checksums: Mapping[str, str] = {"engine": VERSION} | (
             {"miniworld": builder_digest(folder)}
             if self.source == "sample"
@@ -126,8 +129,8 @@ class AppWorld:
     def samples(self, split: str) -> Sequence[Sample]:
         """All samples of a split in file order.
 
-        Inputs: ``question`` (the instruction), ``background`` (the apps), the supervisor's ``first_name``,
-        ``last_name``, ``email``, ``phone_number``, and the world's ``datetime``.
+        Inputs: ``question`` (the instruction), ``background`` (the apps) and ``app_descriptions`` (the same as JSON),
+        the supervisor's ``first_name``, ``last_name``, ``email``, ``phone_number``, and the world's ``datetime``.
         """
         if split not in self._datasets:
             raise ConfigError(f"task appworld has no split {split!r}; it has {', '.join(self._datasets)}")
@@ -157,6 +160,7 @@ class AppWorld:
         specs = self._catalogue.specs(task)
         inputs = {
             "background": self._background,
+            "app_descriptions": self._app_descriptions,
             "question": specs.instruction,
             "first_name": specs.supervisor.first_name,
             "last_name": specs.supervisor.last_name,

@@ -1,0 +1,103 @@
+"""What the official AppWorld agents do differently with replies and with a conversation that grew too long."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ace_bench.agents.react.conversation import Conversation
+from ace_bench.agents.react.replies import AgentReply
+from ace_bench.core.types import Message
+
+_BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+_OPEN_BLOCK = re.compile(r".*```python\n(.*)", re.DOTALL)
+_AFTER_REPLY = "\n\n"
+_TASK = "Task: "
+_OUTPUT = "Output:"
+_KEPT_BLOCKS = 5
+"""The last messages, whose outputs are never left out."""
+
+Trim = Callable[[Sequence[Message]], tuple[Message, ...]]
+
+
+def read_official_reply(text: str) -> AgentReply:
+    """Find code as ``extract_code_and_fix_content`` of the official agents does.
+
+    Code is what stands in the first closed block that opens with ```` ```python````, else what follows the last such
+    opening. What the conversation keeps ends with that block, closed where the reply left it open.
+    """
+    closed = _BLOCK.search(text)
+    if closed:
+        return _reply(text[: closed.end()], closed[1])
+    unclosed = _OPEN_BLOCK.match(text)
+    if unclosed:
+        return _reply(text + ("```" if text.endswith("\n") else "\n```"), unclosed[1])
+    return _reply(text, "")
+
+
+def _reply(shown: str, code: str) -> AgentReply:
+    return AgentReply(shown=shown + _AFTER_REPLY, thought=shown.partition("```python\n")[0].strip(), code=code.strip())
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfficialConversation(Conversation):
+    """A conversation that is shortened anew for each call, as ``trimmed_messages`` of the official agents does."""
+
+    trim: Trim
+
+    @cached_property
+    def messages(self) -> tuple[Message, ...]:
+        """What the model is sent."""
+        return self.trim(self.whole)
+
+    def trimmed(self, limit: int) -> OfficialConversation:  # noqa: ARG002 - ``trim`` knows it
+        """Return the conversation: it is shortened when it is sent."""
+        return self
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfficialTrimming:
+    """Shortens what follows the instructions to ``limit`` characters, as the official agents do.
+
+    The oldest outputs are replaced by ``output_left_out``, but not those of the last messages; then the oldest pairs of
+    messages go, and ``history_left_out`` ends the message that states the task. The instructions end with the message
+    of index ``task``.
+    """
+
+    limit: int
+    task: int
+    output_left_out: str
+    history_left_out: str
+
+    def __call__(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """Return the messages to send; they stay longer than the limit where nothing more can go."""
+        before, after = list(messages[: self.task]), list(messages[self.task :])
+        head, found, _ = _text(after).partition(_TASK)
+        uncounted = len(head + found) if found else 0
+        place = 0
+        while len(_text(after)) - uncounted > self.limit:
+            output = next((at for at in range(place, len(after)) if _is_output(after[at])), len(after))
+            if place < len(after) - _KEPT_BLOCKS and output < len(after):
+                after[output] = replace(after[output], content=self.output_left_out)
+                place = output + 1
+            elif len(after) > 1:
+                place = place if place >= len(after) - _KEPT_BLOCKS else len(after)
+                after = [self._marked(after[0]), *after[2:]]
+            else:
+                break
+        return (*before, *after)
+
+    def _marked(self, task: Message) -> Message:
+        if task.content.endswith(self.history_left_out):
+            return task
+        return replace(task, content=task.content + self.history_left_out)
+
+
+def _is_output(message: Message) -> bool:
+    return message.role == "user" and message.content.startswith(_OUTPUT)
+
+
+def _text(messages: Sequence[Message]) -> str:
+    return "".join(f"{message.role.upper()}:\n{message.content}" for message in messages)
