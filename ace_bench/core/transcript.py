@@ -38,6 +38,12 @@ class Transcript:
         return None if hidden is None else replace(self, hidden=hidden)
 
     @property
+    def shown(self) -> tuple[Turn, ...]:
+        """The steps with only the outputs that are shown."""
+        hidden = (replace(turn, observation=LEFT_OUT) for turn in self.turns[: self.hidden])
+        return (*hidden, *self.turns[self.hidden :])
+
+    @property
     def text(self) -> str:
         """All steps, each with its thought, its code and its output."""
         steps = (_step(number, turn, hidden=number <= self.hidden) for number, turn in enumerate(self.turns, start=1))

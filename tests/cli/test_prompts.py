@@ -146,7 +146,7 @@ def test_files_are_recognised_by_what_they_fill(script, apps, tmp_path, capsys):
 
 def test_an_agents_dialogue_is_filled_everywhere_and_split_where_a_role_ends_a_line(acting):
     shown = acting.render("generator", FIELDS)
-    assert [message.role for message in shown] == ["user", "assistant"] * 4 + ["user"] * 2
+    assert [message.role for message in shown] == ["user", "assistant"] * 3 + ["user"] * 2
     first, second, output, login, inner = (message.content for message in shown[:5])
     assert "### PLAYBOOK BEGIN\nPLAYBOOK False\n### PLAYBOOK END\n\nMy name is: Bo Lund, bo@x.y, 555.\n" in first
     assert "print({'a': {'b': 1}}, f\"{len(apis" in second

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ace_bench.contexts.playbook.bullets import Bullet
@@ -21,7 +22,18 @@ from ace_bench.methods.ace.replies import CuratorReply, MergerReply, RewriterRep
 
 ROLE = "curator"
 FIELDS = frozenset(
-    ("trajectory", "labels", "sections", "step", "total", "size", "tokens", "token_budget", "reflection")
+    (
+        "trajectory",
+        "conversation",
+        "labels",
+        "sections",
+        "step",
+        "total",
+        "size",
+        "tokens",
+        "token_budget",
+        "reflection",
+    )
 )
 """Fields of the prompts of Curator and rewriter beside the sample's and the playbook's."""
 _Shown = PromptParts[Transcript, Playbook]
@@ -101,10 +113,13 @@ class Curator:
 
     def _fields(self, reflected: SampleReflection, playbook: Playbook, shown: _Shown) -> dict[str, Any]:
         sample = reflected.rollout.sample
+        studied = replace(reflected.rollout, attempt=replace(reflected.studied, trajectory=shown.first.shown))
+        advice = joint(reflected.reflections[:-1], self.window)
         return {
             **sample.inputs,
             **shown.second.render(sample),
             "trajectory": shown.first.text,
+            "conversation": partial(self.arena.conversation, studied, shown.second, reflection=advice),
             "labels": self.arena.labels.value,
             "sections": playbook.sections,
             "step": self.step,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ace_bench.contexts.playbook.apply import Limits
 from ace_bench.contexts.playbook.deltas import Operation, parse_operations
@@ -21,7 +22,9 @@ HARMFUL = "reflector_harmful"
 """The template of a Reflector that is asked to mislead."""
 
 NOTHING = "(none)"
-FIELDS = frozenset(("labels", "reasoning", "answer", "trajectory", "gold", "feedback", "bullets"))
+FIELDS = frozenset(
+    ("labels", "reasoning", "answer", "trajectory", "conversation", "gold", "feedback", "report", "bullets")
+)
 """Fields of a Reflector's prompt beside the sample's and the playbook's."""
 TAGS_ONLY = Limits(kinds=("TAG",))
 """What the Reflector may do to a playbook, whatever the Curator may."""
@@ -138,7 +141,7 @@ def _one_round(
     """Reflect on the latest rollout; where the Reflector fails, the round has an event and no reflection."""
     this = SampleReflection(rollout=so_far.rollout, studied=so_far.studied)
     try:
-        reply, dropped = _reflect(playbook, latest, session=this.rollout.key, arena=arena, template=plan.template)
+        reply, dropped = _reflect(playbook, latest, so_far, plan=plan, arena=arena)
     except RolloutFault as error:
         return replace(this, events=(fault_event(ROLE, error.fault),))
     tags, events = _tags(reply, latest)
@@ -162,11 +165,13 @@ def dropped_event(role: str, items: int) -> tuple[Record, ...]:
 
 
 def _reflect(
-    playbook: Playbook, rollout: Rollout, *, session: str, arena: Arena, template: str
+    playbook: Playbook, rollout: Rollout, so_far: SampleReflection, *, plan: ReflectionPlan, arena: Arena
 ) -> tuple[ReflectorReply, int]:
     """Ask once, showing less of the steps and then of the playbook where the prompt is too long."""
+    advice = joint(so_far.reflections, plan.window)
 
     def send(shown: PromptParts[Transcript, Playbook]) -> ReflectorReply:
+        seen = replace(rollout, attempt=replace(rollout.attempt, trajectory=shown.first.shown))
         fields = {
             **rollout.sample.inputs,
             **shown.second.render(rollout.sample),
@@ -174,11 +179,13 @@ def _reflect(
             "reasoning": rollout.attempt.reasoning or NOTHING,
             "answer": rollout.attempt.answer,
             "trajectory": shown.first.text,
+            "conversation": partial(arena.conversation, seen, shown.second, reflection=advice),
             "gold": rollout.feedback.gold,
             "feedback": rollout.feedback.message or NOTHING,
+            "report": rollout.feedback.report,
             "bullets": shown.second.excerpt(rollout.attempt.cited).text,
         }
-        return ask(arena.lm(ROLE, session), arena.prompts.render(template, fields), ReflectorReply)
+        return ask(arena.lm(ROLE, so_far.rollout.key), arena.prompts.render(plan.template, fields), ReflectorReply)
 
     attempt = rollout.attempt
     # Only for an agent's steps is the whole playbook shown (paper, figures 10 and 13); otherwise it cannot be cut.

@@ -68,6 +68,8 @@ def test_samples_hold_what_an_agent_may_know_and_nothing_of_the_truth(fake_root)
     assert sample.id == "appworld-val-abc2_1"
     assert dict(sample.inputs) == {
         "background": "- spotify: Plays songs.\n- venmo: Sends money.\n",
+        "app_descriptions": '[\n {\n  "name": "spotify",\n  "description": "Plays songs."\n },\n'
+        ' {\n  "name": "venmo",\n  "description": "Sends money."\n }\n]',
         "question": "Do it.",
         "first_name": "A",
         "last_name": "B",
