@@ -38,6 +38,8 @@ def solve(session, sample, lm):
         demonstrations="default",
         memory="execution",
         tools=TOOLS,
+        replies="repaired",
+        max_usd=None,
     )
     return agent.solve(sample, session, NoContext(), lm, "")
 
