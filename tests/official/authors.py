@@ -6,14 +6,21 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ace_bench.tasks.appworld.engine import find_engine, python_of
+from tests.official.comparing import Call, Side, Step
+from tests.official.serving import spoken
+
 VARIABLE = "OFFICIAL"
 _TIMEOUT = 300
+_HERE = Path(__file__).parent
 
 
 def checkout(name: str) -> Path:
@@ -42,12 +49,48 @@ class AuthorsRun:
         """Return one of the result files that their run wrote."""
         return json.loads(self.files[name])
 
+    def side(self) -> Side:
+        """Return what is compared: calls, steps, scores and playbook files."""
+        calls = [
+            Call(call["role"], call["prompt"], call["reply"], call.get("answer"), call.get("correct"))
+            for call in self.calls
+        ]
+        steps = [Step(step["after"], step["next"]) for step in self.steps]
+        playbooks = {name: text for name, text in self.files.items() if name.endswith(".txt")}
+        return Side(calls, steps, self._scores(), playbooks)
+
+    def _scores(self) -> dict[str, list[float]]:
+        final = self.result("final_results.json")
+        before = [final["initial_test_results"]["accuracy"]]
+        if "online_test_results" in final:
+            windows = self.result("test_results.json")["test_results"]["window_results"]
+            after = [final["online_test_results"]["accuracy"]]
+            return {"before": before, "after": after, "windows": [window["window_accuracy"] for window in windows]}
+        looks = self.result("train_results.json")["results"]
+        after = [final["final_test_results"]["accuracy"]]
+        return {"before": before, "after": after, "validation": [look["val_result"]["accuracy"] for look in looks]}
+
 
 def run_finance(code: Path, folder: Path, url: str, *options: str) -> AuthorsRun:
     """Run ``finance/run.py`` of a checkout in a folder made by ``Finance.write``, one test worker, in order."""
-    script = Path(__file__).with_name("authors_finance.py")
-    command = [sys.executable, str(script), str(code), str(folder), url, "--test_workers", "1", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+    command = [sys.executable, str(_HERE / "authors_finance.py"), str(code), str(folder), url]
+    return AuthorsRun(**_record(folder, [*command, "--test_workers", "1", *options], {**os.environ}))
+
+
+def run_appworld(code: Path, root: Path, url: str, tasks: Sequence[str], *, labels: bool, max_steps: int) -> Side:
+    """Run the adaptation agent of a checkout on tasks of an AppWorld root, in the engine's interpreter."""
+    engine = find_engine()
+    settings = {"tasks": tasks, "labels": labels, "max_steps": max_steps, "packages": sysconfig.get_path("purelib")}
+    script = _HERE / "authors_appworld.py"
+    command = [str(python_of(engine.folder)), str(script), str(code), str(root), url, json.dumps(settings)]
+    record = _record(root, command, engine.environment(root, root))
+    calls = [Call(call["role"], spoken(call["messages"]), call["reply"]) for call in record["calls"]]
+    return Side(calls, [Step(step["after"], step["next"]) for step in record["steps"]])
+
+
+def _record(folder: Path, command: Sequence[str], environment: Mapping[str, str]) -> dict[str, Any]:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, env=environment)
     if done.returncode:
         raise AssertionError(f"the authors' code failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
-    return AuthorsRun(**json.loads((folder / "record.json").read_text(encoding="utf-8")))
+    record: dict[str, Any] = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+    return record

@@ -4,9 +4,9 @@
 
 CHECKOUT is a checkout of ace-agent/ace, FOLDER holds ``finance/data/sample_config.json`` and the files it names, and
 URL is a server that speaks the chat-completions protocol. ``FOLDER/record.json`` then holds ``calls`` (role, id, prompt
-and reply, in order), ``steps`` (playbook before and after, next number of a bullet), ``evaluations`` (playbook and
-result of each) and ``files`` (what their run wrote, by name). Only the standard library is needed: the packages that
-their code imports are replaced by small stand-ins.
+and reply in order; of a Generator's the answer and its verdict), ``steps`` (playbook before and after, next number of a
+bullet), ``evaluations`` (playbook and result of each) and ``files`` (what their run wrote, by name). Only the standard
+library is needed: the packages that their code imports are replaced by small stand-ins.
 """
 
 from __future__ import annotations
@@ -74,6 +74,18 @@ class Recorder:
 
         llm.timed_llm_call = call
 
+    def watch_answers(self) -> None:
+        """Note what was read from each reply of the Generator; with one worker it is graded before the next call."""
+        processor = importlib.import_module("finance.data_processor").DataProcessor
+        inner = processor.answer_is_correct
+
+        def graded(self_: Any, answer: str, target: str) -> bool:
+            correct: bool = inner(self_, answer, target)
+            self.calls[-1] |= {"answer": answer, "correct": correct}
+            return correct
+
+        processor.answer_is_correct = graded
+
     def watch_loop(self) -> None:
         """Note each step and each evaluation."""
         loop = importlib.import_module("ace.ace")
@@ -113,6 +125,7 @@ def main() -> None:
     recorder = Recorder()
     recorder.watch_calls()
     run = importlib.import_module("finance.run")
+    recorder.watch_answers()
     recorder.watch_loop()
     sys.argv = ["run.py", *options, "--save_path", "authors"]
     run.main()

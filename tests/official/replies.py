@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.official import shapes
 from tests.official.data import TAGS
-from tests.official.serving import Reply
+from tests.official.serving import Reply, spoken
 
 _CASE = re.compile(r"\bcase ([a-z]+-\d+)")
 _BULLET = re.compile(r"\[([a-z]+-\d{5})\]")
@@ -43,7 +43,7 @@ class FinanceReplies:
         """How often each shape was used, by role and name; a repeated prompt counts again."""
 
     def __call__(self, messages: Sequence[dict[str, str]]) -> Reply:
-        prompt = "\n".join(message["content"] for message in messages)
+        prompt = spoken(messages)
         rng = random.Random(hashlib.sha256(f"{self._seed}{prompt}".encode()).digest())
         role = next((role for role, start in self._openings.items() if prompt.startswith(start)), None)
         if role is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +24,13 @@ class Reply:
 
 Script = Callable[[Sequence[dict[str, str]]], Reply]
 """From the messages of a request to its reply."""
+
+
+def spoken(messages: Sequence[Mapping[str, str]]) -> str:
+    """Return messages as one text, the roles before them; of a single one, its content."""
+    if len(messages) == 1:
+        return messages[0]["content"]
+    return "\n".join(f"[{message['role']}]\n{message['content']}" for message in messages)
 
 
 class Server(ThreadingHTTPServer):

@@ -1,0 +1,64 @@
+"""The authors' AppWorld agent and ours on the mini-world: calls, conversations and playbooks are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.resources import import_folder
+from ace_bench.tasks.appworld.engine import find_engine
+from ace_bench.tasks.appworld.roots import sample_root
+from tests.official import ours
+from tests.official.authors import checkout, run_appworld
+from tests.official.comparing import compare
+from tests.official.conftest import EQUAL
+from tests.official.replies_appworld import AppWorldReplies, openings, solutions_of
+from tests.official.serving import serving
+
+pytestmark = pytest.mark.official
+
+STEPS = 8
+
+
+@pytest.fixture(scope="module")
+def world() -> Path:
+    """The data root of the mini-world."""
+    try:
+        engine = find_engine()
+    except ConfigError as error:
+        pytest.skip(str(error))
+    return sample_root(engine, import_folder() / "ace_rehearsal" / "miniworld")
+
+
+@pytest.mark.parametrize("messy", [False, True], ids=["clean", "messy"])
+@pytest.mark.parametrize("labels", ["gold", "none"])
+def test_each_attempt_equals_the_authors(
+    tmp_path: Path,
+    world: Path,
+    record_property: Callable[[str, object], None],
+    labels: str,
+    messy: bool,
+) -> None:
+    code, tasks = checkout("ace-appworld"), (world / "data" / "datasets" / "train.txt").read_text().split()
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "data").symlink_to(world / "data")
+    with serving(AppWorldReplies(openings(code), solutions_of(world, tasks), messy=messy, seed=labels)) as server:
+        expected = run_appworld(code, root, server.url, tasks, labels=labels == "gold", max_steps=STEPS)
+        done = ours.run(
+            code,
+            tmp_path,
+            server.url,
+            "task=appworld",
+            "task.source=sample",
+            f"labels={labels}",
+            f"agent.max_steps={STEPS}",
+            "mode.epochs=1",
+            "mode.before=false",
+            "limit={test: 1}",
+        )
+    result = compare(expected, ours.adaptation(done))
+    record_property(EQUAL, (result.steps, result.calls, result.saved))

@@ -1,0 +1,80 @@
+"""The authors' finance loop and ours: calls, prompts, answers, playbooks and scores are equal, step for step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.official import ours
+from tests.official.authors import checkout, run_finance
+from tests.official.comparing import compare
+from tests.official.conftest import EQUAL
+from tests.official.data import finance
+from tests.official.replies import FinanceReplies, openings
+from tests.official.serving import serving
+
+pytestmark = pytest.mark.official
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """The options of the authors' command and the overrides of ours that mean the same."""
+
+    theirs: tuple[str, ...]
+    ours: tuple[str, ...]
+    sizes: tuple[int, int, int]
+    playbook: str | None = None
+
+
+OFFLINE = ("--eval_steps", "4"), ("mode.eval_every=4", "mode.epochs=1")
+INITIAL = """## STRATEGIES & INSIGHTS
+[si-00007] helpful=2 harmful=1 :: name the unit before the amount
+  it continues here, with ## in its middle
+
+## FORMULAS & CALCULATIONS
+[calc-00003] helpful=0 harmful=0 :: price times shares
+
+## OWN HEADING
+some text that is not a bullet
+[own-00001] helpful=6 harmful=0 :: check the period
+
+## OTHERS
+"""
+SCENARIOS = {
+    "offline": Scenario(*OFFLINE, (14, 4, 4)),
+    "offline without ground truth": Scenario(
+        (*OFFLINE[0], "--no_ground_truth"), (*OFFLINE[1], "labels=correctness"), (14, 4, 4)
+    ),
+    "two epochs": Scenario((*OFFLINE[0], "--num_epochs", "2"), ("mode.eval_every=4", "mode.epochs=2"), (9, 3, 3)),
+    "every second step": Scenario(
+        (*OFFLINE[0], "--curator_frequency", "2"), (*OFFLINE[1], "method.curator_every=2"), (13, 3, 3)
+    ),
+    "initial playbook": Scenario(*OFFLINE, (13, 3, 3), playbook=INITIAL),
+    "online": Scenario(
+        ("--mode", "online", "--online_eval_frequency", "5"), ("mode=online", "mode.window=5"), (0, 0, 17)
+    ),
+}
+
+
+@pytest.mark.parametrize("messy", [False, True], ids=["clean", "messy"])
+@pytest.mark.parametrize("task", ["finer", "formula"])
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_each_step_equals_the_authors(
+    tmp_path: Path, record_property: Callable[[str, object], None], name: str, task: str, messy: bool
+) -> None:
+    code, scenario = checkout("ace"), SCENARIOS[name]
+    questions = finance(task, **dict(zip(("train", "val", "test"), scenario.sizes, strict=True)))
+    data = questions.write(tmp_path)
+    theirs, overrides = [*scenario.theirs], [*scenario.ours]
+    if scenario.playbook is not None:
+        (tmp_path / "initial.txt").write_text(scenario.playbook)
+        theirs += ["--initial_playbook_path", str(tmp_path / "initial.txt")]
+        overrides += [f"method.initial={tmp_path / 'initial.txt'}"]
+    with serving(FinanceReplies(openings(code), questions.targets, messy=messy, seed=name)) as server:
+        expected = run_finance(code, tmp_path, server.url, "--task_name", task, *theirs).side()
+        done = ours.run(code, tmp_path, server.url, f"task={task}", f"task.data_dir={data}", *overrides)
+    result = compare(expected, ours.side(done))
+    record_property(EQUAL, (result.steps, result.calls, result.saved))
