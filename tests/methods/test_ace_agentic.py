@@ -81,23 +81,35 @@ def test_the_reflector_sees_the_steps_and_what_labels_reveal(labels, verdict, tr
     assert all(GOLD not in call.prompt for call in script.of("generator"))
 
 
-LOOPS = [  # labels, most rounds, steps by try, tries made, reflections made
-    ("gold", 5, [["x = 1"], [RIGHT]], 2, 1),
-    ("gold", 2, [["x = 1"]], 3, 2),
-    ("none", 5, [["x = 1", COMPLETE], ["x = 1", COMPLETE]], 2, 1),
-    ("none", 5, [["x = 1", COMPLETE], ["x = 2", COMPLETE], ["x = 2", COMPLETE]], 3, 2),
-    ("none", 5, [[RIGHT]], 2, 1),
+LOOPS = [  # labels, overrides, steps by try, tries made, reflections made
+    ("gold", (), [["x = 1"], [RIGHT]], 2, 1),
+    ("gold", ("method.max_reflection_rounds=3",), [["x = 1"]], 3, 3),
+    ("gold", ("method.retries=0",), [["x = 1"]], 1, 1),
+    ("gold", ("method.retries=1",), [["x = 1"]], 2, 2),
+    ("correctness", (), [["x = 1"]], 5, 5),
+    ("none", (), [["x = 1", COMPLETE], [RIGHT]], 1, 1),
+    ("none", (), [[RIGHT]], 1, 1),
+    ("none", ("method.retries=5",), [["x = 1", COMPLETE], ["x = 1", COMPLETE]], 2, 1),
+    ("none", ("method.retries=5",), [["x = 1", COMPLETE], ["x = 2", COMPLETE], ["x = 2", COMPLETE]], 3, 2),
+    ("none", ("method.retries=1",), [["x = 1", COMPLETE], ["x = 2", COMPLETE]], 2, 2),
 ]
 
 
 @pytest.mark.parametrize("loop", LOOPS, ids=str)
-def test_a_retry_that_acts_as_before_ends_the_loop_where_nobody_says_what_is_right(loop, tmp_path):
-    labels, rounds, steps, tries, reflections = loop
+def test_retries_end_when_the_outcome_is_known_or_the_actions_repeat_and_the_last_one_is_reflected_on(loop, tmp_path):
+    labels, settings, steps, tries, reflections = loop
     script = Acting(*steps)
-    ran = play(tmp_path, f"labels={labels}", f"method.max_reflection_rounds={rounds}", script=script)
+    ran = play(tmp_path, f"labels={labels}", *settings, script=script)
     assert [line["trial"] for line in rollouts(ran, "adapt")] == list(range(tries))
     assert len(script.of("reflector")) == reflections
     assert len(script.of("curator")) == 1
+
+
+def test_test_tasks_are_attempted_once_online(tmp_path):
+    wrong = Scripted(generator=lambda _: code("x = 1"))
+    ran = play(tmp_path, "mode=online", "labels=gold", script=wrong)
+    assert [line["trial"] for line in rollouts(ran, "adapt")] == [0]
+    assert len(wrong.of("reflector")) == 1
 
 
 def test_an_attempt_that_was_never_completed_teaches_too(tmp_path):

@@ -103,7 +103,7 @@ class Estimator:
             return Cost(calls=calls, prompt=None, completion=None, usd=usd if known else None, seconds=seconds)
         if method != "ace":
             return UNKNOWN
-        times = (1, rounds if settings["method"]["reflector"] != "off" else 0, 1)
+        times = (1, _reflections(settings) if settings["method"]["reflector"] != "off" else 0, 1)
         roles = (self._row("12", role).times(count) for role, count in zip(_ROLES, times, strict=True))
         queries = self._number("12/ace/queries")
         latency = Cost(seconds=self._number("4a/ace/latency"))
@@ -133,6 +133,15 @@ def _priced(cost: Cost, settings: Mapping[str, Any]) -> Cost:
     tokens = Usage(prompt=round(cost.prompt), completion=round(cost.completion or 0), cached=0)
     known = Cost(calls=cost.calls, prompt=cost.prompt, completion=cost.completion, seconds=cost.seconds)
     return known + Cost(usd=PriceCard(**prices).dollars(tokens))
+
+
+def _reflections(settings: Mapping[str, Any]) -> int:
+    """Return the most reflections on an agent's sample, as ``AceSettings.retries`` defines them."""
+    retries, rounds = settings["method"]["retries"], settings["method"]["max_reflection_rounds"]
+    if retries != "auto":
+        return int(retries) + 1
+    online = _named(settings["mode"]["_target_"]) == "online"
+    return 1 if online or settings["labels"] == "none" else int(rounds)
 
 
 def _limited(sizes: Mapping[str, int], limit: Any) -> dict[str, int]:

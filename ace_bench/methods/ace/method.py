@@ -98,7 +98,7 @@ class Ace(BaseMethod[Playbook]):
 
     def _attempt_again(self, playbook: Playbook, rollouts: Sequence[Rollout], arena: Arena) -> Sequence[Record]:
         """Attempt each sample under the new playbook; metrics look up the grades by the rollouts' keys."""
-        trial = self._settings.max_reflection_rounds + 1  # above those of the step, so that none of them is replayed
+        trial = self._settings.free_trial  # so that no rollout of the step is replayed
         again = arena.map(lambda rollout: arena.rollout(rollout.sample, playbook, trial=trial), rollouts)
         return [
             {"event": AFTER_CURATION, "sample": first.sample.id, "first": first.key, "again": second.key}

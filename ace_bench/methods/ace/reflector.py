@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 from ace_bench.contexts.playbook.apply import Limits
 from ace_bench.contexts.playbook.deltas import Operation, parse_operations
@@ -26,6 +27,8 @@ FIELDS = frozenset(
     ("labels", "reasoning", "answer", "trajectory", "conversation", "gold", "feedback", "report", "bullets")
 )
 """Fields of a Reflector's prompt beside the sample's and the playbook's."""
+_LEARNT = ("train", "val")
+"""Splits whose environments may be tried again: every method may learn from them as often as it likes."""
 TAGS_ONLY = Limits(kinds=("TAG",))
 """What the Reflector may do to a playbook, whatever the Curator may."""
 
@@ -57,11 +60,29 @@ class SampleReflection:
 
 @dataclass(frozen=True, kw_only=True)
 class ReflectionPlan:
-    """How to reflect: how many rounds, by which template, and how many reflections a new rollout is shown."""
+    """How to reflect: how many rounds, by which template, and how many reflections a new rollout is shown.
+
+    ``retries`` is the number of new attempts at the environment of an agent; see ``AceSettings``.
+    """
 
     rounds: int
+    retries: int | Literal["auto"]
     window: int
     template: str
+
+    def most(self, rollout: Rollout) -> tuple[int, int]:
+        """Return the most reflections on a sample and the most new rollouts of it.
+
+        A question is answered again after every reflection. Of an agent, every attempt is reflected on: the last
+        one, too.
+        """
+        if rollout.attempt.ended is None:
+            return self.rounds, self.rounds
+        retries = self.retries if isinstance(self.retries, int) else self._fair_retries(rollout)
+        return retries + 1, retries
+
+    def _fair_retries(self, rollout: Rollout) -> int:
+        return self.rounds - 1 if rollout.feedback.correct is not None and rollout.sample.split in _LEARNT else 0
 
 
 Learn = Callable[[SampleReflection], Playbook]
@@ -102,19 +123,20 @@ def reflect(
 
     A right first answer gets one reflection, for its tags. Otherwise the loop ends when a rollout is right or, where
     ``labels`` hides that, when neither the answer nor, of an agent, the actions change any more. A fault of a role
-    ends it too and is an event.
+    ends it too and is an event. An agent's last attempt is reflected on unless one of these has ended the loop.
     ``learn`` is called with each round, by itself, and returns the playbook of the next rollout and reflection (as in
     the official code). Without it all rollouts run under ``playbook`` and share a prompt prefix.
     """
     result = SampleReflection(rollout=rollout, studied=rollout.attempt)
     latest = rollout
-    for trial in range(1, plan.rounds + 1):
+    reflections, rollouts = plan.most(rollout)
+    for trial in range(1, reflections + 1):
         if latest.fault is not None:
             break
         this = _one_round(playbook, result, latest, plan=plan, arena=arena)
         result = result.followed_by(this)
         playbook = playbook if learn is None else learn(this)
-        if not this.reflections or latest.feedback.correct:
+        if not this.reflections or latest.feedback.correct or trial > rollouts:
             break
         previous = latest
         advice = joint(result.reflections, plan.window)

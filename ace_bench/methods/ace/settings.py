@@ -14,7 +14,7 @@ from ace_bench.contexts.playbook.deltas import KINDS, Kind
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.contexts.playbook.retrieve import Retriever
 from ace_bench.core.errors import SettingError
-from ace_bench.core.settings import Count, Text
+from ace_bench.core.settings import Count, Text, Whole
 from ace_bench.core.types import Step
 from ace_bench.methods.ace import curator, reflector
 from ace_bench.methods.ace.reflector import ReflectionPlan
@@ -26,11 +26,15 @@ _OPERATIONS = f"a list of some of {', '.join(KINDS)}, such as [ADD]"
 class AceSettings:
     """What ``configs/method/ace.yaml`` sets.
 
-    ``max_reflection_rounds`` and ``curator_every`` are the paper's 5 and 1. A new rollout is shown the last
-    ``reflection_window`` reflections on its sample, the Curator the last ones on as many samples. With
-    ``reflector=off`` the Curator gets the rollout itself (table 3). ``harmful_every``: every so many steps a Reflector
-    that is asked to mislead takes over (table 17; ``None``: never). With ``update=rewrite`` the Curator writes the
-    whole playbook anew (table 18).
+    ``max_reflection_rounds`` and ``curator_every`` are the paper's 5 and 1: a question is reflected on and answered
+    anew at most so often. An agent's attempt resets an environment, so its number has a setting of its own:
+    ``retries`` new attempts, each after a reflection (0: one attempt and one reflection). ``auto`` gives no method more
+    of the environment than others get: ``max_reflection_rounds - 1`` on training tasks whose outcome ``labels`` shows
+    (five attempts, as the official code with ground truth), none without labels and none on test tasks.
+    A new rollout is shown the last ``reflection_window`` reflections on its sample, the Curator the last ones on as
+    many samples. With ``reflector=off`` the Curator gets the rollout itself (table 3). ``harmful_every``: every so many
+    steps a Reflector that is asked to mislead takes over (table 17; ``None``: never). With ``update=rewrite`` the
+    Curator writes the whole playbook anew (table 18).
     ``operations`` are the types the Curator may use (the official code: ADD only) and ``bullet_tokens`` the most one
     bullet may take. ``initial`` is a playbook file to start from: a saved context or the official text.
     With ``merge_wording=curator`` the curator role words merged bullets; otherwise the older text stays.
@@ -44,6 +48,7 @@ class AceSettings:
     """
 
     max_reflection_rounds: Count
+    retries: Literal["auto"] | Whole
     reflection_window: Count
     reflector: Literal["on", "off"]
     harmful_every: Count | None
@@ -77,6 +82,11 @@ class AceSettings:
         """Whether the playbook changes within a step, so that samples are learnt from one after another."""
         return self.tags == "round"
 
+    @property
+    def free_trial(self) -> int:
+        """A number of a rollout above those of any step."""
+        return 1 + max(self.max_reflection_rounds, 0 if self.retries == "auto" else int(self.retries))
+
     def number(self, step: Step) -> tuple[int, int]:
         """Return the step that the Curator is shown, from 1, and of how many."""
         if self.step_number == "epoch":
@@ -88,6 +98,7 @@ class AceSettings:
         harmful = self.harmful_every is not None and (step.index + 1) % self.harmful_every == 0
         return ReflectionPlan(
             rounds=self.max_reflection_rounds,
+            retries="auto" if self.retries == "auto" else int(self.retries),
             window=self.reflection_window,
             template=reflector.HARMFUL if harmful else reflector.ROLE,
         )
