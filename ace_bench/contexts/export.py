@@ -10,6 +10,8 @@ from ace_bench.contexts.instruction import Instruction
 from ace_bench.contexts.load import load_context
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import write_text
+from ace_bench.contexts.playbook_text.operations import without_counters
+from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.context import Context
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import Sample
@@ -28,7 +30,7 @@ def load(path: str | Path) -> Context:
 def system_prompt(context: Context) -> str:
     """Return a context as part of a system prompt, between tags of its kind; "" if it is empty.
 
-    A playbook is written by sections and without counters.
+    A playbook is written by sections and without counters; one of text keeps its headings, also those without bullets.
     """
     if not context.size:
         return ""
@@ -51,6 +53,8 @@ def _parts(context: Context) -> dict[str, str]:
         used = {bullet.section for bullet in context.bullets}
         shown = Playbook.of(context.bullets, sections=[name for name in context.sections if name in used])
         return {"playbook": write_text(shown, counters=False)}
+    if isinstance(context, TextPlaybook):
+        return {"playbook": without_counters(context.text, context.dialect)}
     if isinstance(context, Instruction):
         examples = Demonstrations(items=context.demonstrations)
         return {"instruction": context.text, **(_parts(examples) if examples.size else {})}

@@ -11,6 +11,7 @@ from ace_bench.contexts.cheatsheet import Cheatsheet
 from ace_bench.contexts.demonstrations import Demonstration, Demonstrations
 from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.instruction import Instruction
+from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.errors import DataError
 
 from .making import playbook
@@ -29,6 +30,10 @@ def test_a_saved_playbook_becomes_text_without_counters_and_empty_sections(tmp_p
 @pytest.mark.parametrize(
     ("context", "parts"),
     [
+        (
+            TextPlaybook(text="## OTHERS\n[misc-00001] helpful=1 harmful=0 :: one\ntwo", dialect="finance"),
+            ["<playbook>\n## OTHERS\n[misc-00001] one\ntwo\n</playbook>"],
+        ),
         (Cheatsheet(text="a note", text_tokens=2), ["<cheatsheet>\na note\n</cheatsheet>"]),
         (Demonstrations(items=(EXAMPLE,)), ["<demonstrations>\nQuestion: 2 + 2?\nAnswer: 4\n</demonstrations>"]),
         (

@@ -181,3 +181,9 @@ def number_after(text: str, dialect: Dialect) -> int:
     """Return the number after the highest in the ids; AppWorld's code numbers new bullets from there."""
     found = (_NUMBER.search(bullet.id) for bullet in bullet_lines(text, dialect))
     return 1 + max((int(number[1]) for number in found if number), default=0)
+
+
+def without_counters(text: str, dialect: Dialect) -> str:
+    """Return the text with its bullets written as AppWorld's dialect does."""
+    lines = ((line, read_line(line, dialect)) for line in text.split("\n"))
+    return "\n".join(line if bullet is None else write_line(bullet, "appworld") for line, bullet in lines)

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from ace_bench.contexts.base import apply_patch
 from ace_bench.contexts.load import KINDS, restore
 from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.context import Context
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Message, Record, Sample
 from ace_bench.report.histories import history
+from ace_bench.report.page.text_playbooks import text_changes
 from ace_bench.report.page.texts import Texts
 from ace_bench.report.records import RunSummary
 from ace_bench.store.calls import CallRecord, restored, stored_calls
@@ -41,19 +42,26 @@ class _Journal:
 
 @dataclass(frozen=True, kw_only=True)
 class _Contexts:
-    """The kind and bullets of the first context, and the number of steps before each context, by digest."""
+    """The kind and bullets of the first context, and the number of steps before each context, by digest.
+
+    ``changes`` are the bullets that each step ``set`` and ``removed``: for playbooks, up to an error in the contexts.
+    """
 
     kind: str
-    bullets: Sequence[Record]
+    bullets: Sequence[Record] = ()
+    changes: Sequence[Record] = ()
     places: Mapping[str, int]
+
+    def change(self, step: int) -> Record:
+        return self.changes[step] if step < len(self.changes) else {}
 
 
 def run_data(run: RunSummary) -> Record:
     """Read a run folder, finished or not; raises ``StoreError``.
 
-    A playbook is given as its first bullets and the changes of each step, any other context as text. Prompts and those
-    texts are in ``texts``: ``at`` of a call's prompt is its index among the prompts of its role, ``heads`` are the role
-    and the number of lines of each message. ``notes`` say what is missing in the folder.
+    A playbook of either kind is given as its first bullets and the changes of each step, any other context as text.
+    Prompts and those texts are in ``texts``: ``at`` of a call's prompt is its index among the prompts of its role,
+    ``heads`` are the role and the number of lines of each message. ``notes`` say what is missing in the folder.
     """
     journal = _journal(run.folder)
     samples = _samples(run.folder)
@@ -69,7 +77,7 @@ def run_data(run: RunSummary) -> Record:
         "notes": notes,
         "kind": contexts.kind,
         "initial": contexts.bullets,
-        "steps": [_step(msgspec.to_builtins(step), contexts.kind) for step in journal.steps],
+        "steps": [_step(step, contexts.change(place)) for place, step in enumerate(journal.steps)],
         "samples": packed(samples[name] for name in sorted(used & samples.keys())),
         "rollouts": rollouts,
         "calls": calls,
@@ -114,7 +122,7 @@ def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: li
     name = next((name for name in _FIRST if (folder / "contexts" / name).exists()), None)
     if name is None or (name != _FIRST[0] and steps):
         notes.append("The folder holds no context yet.")
-        return _Contexts(kind="", bullets=(), places={})
+        return _Contexts(kind="", places={})
     first = read_object(folder, f"contexts/{name}")
     kind, places = str(first.get("kind")), dict[str, int]()
     if kind not in {known.kind for known in KINDS}:
@@ -122,16 +130,23 @@ def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: li
         notes.append(f"ace-bench does not know contexts of kind {kind!r}; {what} as JSON.")
         for value in values:
             texts.add("context", [pretty(value)])
-        return _Contexts(kind=kind, bullets=(), places={step.digest: place for place, step in enumerate(steps, 1)})
+        return _Contexts(kind=kind, places={step.digest: place for place, step in enumerate(steps, 1)})
+    as_text: list[TextPlaybook] = []
     try:
         for place, context in enumerate(history(folder) if name == _FIRST[0] else [restore(first)]):
             places.setdefault(context.digest, place)
-            if not isinstance(context, Playbook):
+            if isinstance(context, TextPlaybook):
+                as_text.append(context)
+            elif not isinstance(context, Playbook):
                 texts.add("context", [_text(context)])
     except StoreError as error:
         notes.append(f"The contexts are shown only up to an error: {error}.")
-    bullets = first.get("bullets", ()) if kind == Playbook.kind else ()
-    return _Contexts(kind=kind, bullets=bullets, places=places)
+    if kind == Playbook.kind:
+        return _Contexts(
+            kind=kind, bullets=first.get("bullets", ()), changes=[step.patch for step in steps], places=places
+        )
+    bullets, changes = text_changes(as_text, steps)
+    return _Contexts(kind=kind, bullets=bullets, changes=changes, places=places)
 
 
 def _unknown_contexts(first: Record, steps: Sequence[StepRecord]) -> tuple[list[Record], str]:
@@ -169,10 +184,10 @@ def _about(run: RunSummary) -> Record:
     return {**{name: getattr(run, name) for name in names}, "folder": str(run.folder)}
 
 
-def _step(record: dict[str, Any], kind: str) -> Record:
+def _step(step: StepRecord, change: Record) -> Record:
+    record = msgspec.to_builtins(step)
     kept = {name: record[name] for name in ("epoch", "samples", "context_tokens", "context_size", "events")}
-    patch = record["patch"] if kind == Playbook.kind else {}
-    return {**kept, "set": patch.get("set", []), "removed": patch.get("removed", [])}
+    return {**kept, "set": change.get("set", []), "removed": change.get("removed", [])}
 
 
 def _call(call: CallRecord, texts: Texts) -> Record:

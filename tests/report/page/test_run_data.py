@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import StoreError
 from ace_bench.report.histories import history
@@ -144,6 +145,35 @@ def test_bullets_by_step_are_those_of_the_history(ace):
             del bullets[gone]
         whole = json.loads(json.dumps(context.dump()))
         assert bullets == {bullet["id"]: bullet for bullet in whole["bullets"]}
+
+
+def test_a_playbook_that_is_one_text_is_shown_by_its_bullets(ace, tmp_path):
+    texts = [
+        "## OTHERS\n[misc-00001] helpful=0 harmful=0 :: first\n  - second line\n",
+        "## OTHERS\n[misc-00001] helpful=1 harmful=0 :: first\n  - second line\n[misc-00001] helpful=0 harmful=0 :: b",
+    ]
+    playbooks = [TextPlaybook(text=text, dialect="finance") for text in texts]
+    folder = copied(ace, tmp_path / "seed0")
+    (folder / CHECKSUMS).unlink()
+    (folder / "contexts" / "initial.json").write_text(json.dumps(playbooks[0].dump()))
+
+    def rewritten(line):
+        if line["kind"] == "step":
+            after = playbooks[line["index"] > 0]
+            line.update(digest=after.digest, patch=after.patch(playbooks[line["index"] > 1]))
+
+    changed(folder, "journal.jsonl", rewritten)
+    data = run_data(read_run(folder))
+    assert data["notes"] == []
+    (first,) = data["initial"]
+    assert (first["section"], first["content"], first["created"]) == ("OTHERS", "first\n  - second line", -1)
+    unchanged, step, *later = data["steps"]
+    assert [(one["id"], one["helpful"], one["created"], one["changed"]) for one in step["set"]] == [
+        ("misc-00001", 1, -1, 1),
+        ("misc-00001 (2)", 0, 1, 1),
+    ]
+    assert step["set"][1]["sources"] == list(step["samples"]) != []
+    assert not any(other["set"] or other["removed"] for other in (unchanged, *later))
 
 
 def test_other_contexts_are_shown_after_each_step(tmp_path):

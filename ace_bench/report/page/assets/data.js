@@ -51,7 +51,7 @@ class Run {
   constructor(raw, place) {
     Object.assign(this, raw);
     this.place = place;
-    this.isPlaybook = raw.kind === "playbook";
+    this.isPlaybook = ["playbook", "playbook_text"].includes(raw.kind);
     this.texts = new Texts(raw.texts);
     this.callsOf = grouped(raw.calls, (call) => call.session);
     this.triesOf = grouped(raw.rollouts, (rollout) => rollout.sample);
