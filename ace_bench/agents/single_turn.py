@@ -14,7 +14,7 @@ from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.prompt_limit import send_within_limit
-from ace_bench.core.prompts import Prompts
+from ace_bench.core.prompts import RAW_REFLECTION, Prompts
 from ace_bench.core.replies import ask_and_read
 from ace_bench.core.task import Session
 from ace_bench.core.types import Attempt, Fault, GeneratorSpec, Message, Sample, Turn
@@ -56,14 +56,18 @@ class SingleTurn:
     def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the generator's template, and of what shows it the output of its code."""
         executed = {"executed": frozenset(("output", "left"))} if self._generator.code_runs else {}
-        return {self._generator.template: inputs | shown | {"reflection", "code_runs"}, **executed}
+        return {self._generator.template: inputs | shown | {"reflection", RAW_REFLECTION, "code_runs"}, **executed}
 
     def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str) -> Attempt:
         """Attempt the sample. Raises ``RolloutFault`` for an empty or unreadable reply."""
         del session  # these tasks have no actions to take
 
         def send(shown: Context) -> Attempt:
-            own = {"reflection": reflection or "(none)", "code_runs": self._generator.code_runs}
+            own = {
+                "reflection": reflection or "(none)",
+                RAW_REFLECTION: reflection or "(empty)",
+                "code_runs": self._generator.code_runs,
+            }
             fields = {**own, **sample.inputs, **shown.render(sample)}
             return self._send(self._prompts.render(self._generator.template, fields), lm)
 

@@ -7,6 +7,9 @@ from typing import Any, Protocol
 
 from ace_bench.core.types import Message
 
+RAW_REFLECTION = "raw_reflection"
+"""A set whose ``generator`` template shows this field gets each reflection as the model wrote it, in all templates."""
+
 
 class Prompts(Protocol):
     """A prompt set bound to a task: templates by role."""
@@ -17,6 +20,10 @@ class Prompts(Protocol):
 
     def is_dialogue(self, role: str) -> bool:
         """Whether a template is a whole conversation, with worked examples of its own."""
+        ...
+
+    def uses(self, role: str, field: str) -> bool:
+        """Whether a template, or one that it includes, shows a field."""
         ...
 
     @property

@@ -85,6 +85,11 @@ class PromptSet:
         """Whether a template is a whole conversation, with worked examples of its own."""
         return _DIALOGUE in (self._templates.get(role) or self._load(role)).blocks
 
+    def uses(self, role: str, field: str) -> bool:
+        """Whether a template, or one that it includes, shows a field."""
+        self._load(role)
+        return field in self._required_fields(f"{role}.j2")
+
     def require(self, roles: Iterable[str]) -> None:
         """Load templates early, so that a missing or broken one fails before anything is paid for."""
         for role in roles:

@@ -11,17 +11,18 @@ from hypothesis import given
 from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.playbook.deltas import Add, Remove, Tag, Update, Votes
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.text_format import write_text
 from ace_bench.contexts.playbook.wording import clean, section_name, slug
 from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError
 
 from .making import SAMPLE, SECTIONS, bullet, count, deltas, examples, ids, playbook, playbooks, run
 
+SHOWN = ("playbook", "counters", "official_playbook")
+
 
 def shown(book: Playbook) -> dict[str, str]:
-    fields = {name: value for name, value in book.render(SAMPLE).items() if name != "statistics"}
-    return {**fields, "official_playbook": fields["official_playbook"]()}
+    fields = book.render(SAMPLE)
+    return {name: fields[name] if isinstance(fields[name], str) else fields[name]() for name in SHOWN}
 
 
 def test_bullets_are_shown_in_order_of_creation_without_counters() -> None:
@@ -38,8 +39,20 @@ def test_bullets_are_shown_in_order_of_creation_without_counters() -> None:
         "[cm-00002] (common_mistakes) second\n"
         "[sai-00010] (strategies_and_insights) tenth",
         "counters": "cm-00002: helpful 2, harmful 1, neutral 0\nsai-00010: helpful 0, harmful 0, neutral 3",
-        "official_playbook": write_text(book),
+        "official_playbook": """## STRATEGIES & INSIGHTS
+[sai-00010] helpful=0 harmful=0 :: tenth
+
+## COMMON MISTAKES
+[cm-00002] helpful=2 harmful=1 :: second
+
+## OTHERS
+[others-00001] helpful=0 harmful=0 :: first""",
     }
+    excerpt = book.render(SAMPLE)["official_excerpt"]
+    assert excerpt(["cm-00002", "none-00009", "sai-00010"]) == (
+        "[sai-00010] helpful=0 harmful=0 :: tenth\n[cm-00002] helpful=2 harmful=1 :: second"
+    )
+    assert json.loads(book.render(SAMPLE)["statistics"]())["by_section"]["STRATEGIES & INSIGHTS"]["count"] == 1
     assert book.size == 3
     assert book.next_number == 11
 
@@ -47,7 +60,7 @@ def test_bullets_are_shown_in_order_of_creation_without_counters() -> None:
 def test_an_empty_playbook_says_so() -> None:
     book = Playbook.start(["Strategies & Insights", "OTHERS:", "others", " "])
     assert book.sections == ("strategies_and_insights", "others")
-    empty = "## STRATEGIES AND INSIGHTS\n\n## OTHERS\n"
+    empty = "## STRATEGIES & INSIGHTS\n\n## OTHERS"
     assert shown(book) == {"playbook": "(empty)", "counters": "(none)", "official_playbook": empty}
     assert (book.size, book.tokens) == (0, 0)
 

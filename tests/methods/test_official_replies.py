@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from ace_bench.methods.ace.official_replies import official_curation, official_tags
+from ace_bench.methods.ace.official_replies import official_operations, official_tags
 
 ADD = {"type": "ADD", "section": "others", "content": "Round once."}
 TAG = {"id": "calc-00001", "tag": "helpful"}
@@ -28,17 +28,14 @@ def tags(value):
         (f'Use {{x}} and {{"y": 1,}}: {curation(ADD)} or {curation()}', [("others", "Round once.")]),
         (curation(), []),
         (curation({**ADD, "content": ""}, {**ADD, "content": " x "}), [("others", ""), ("others", " x ")]),
-        (curation({**ADD, "content": None}, {**ADD, "content": [1]}), [("others", "None"), ("others", "[1]")]),
-        (curation({"type": "UPDATE"}, {"type": "add"}, {"type": None}, ADD), [("others", "Round once.")]),
+        (
+            curation({**ADD, "content": None}, {"type": "add"}, {"type": None}),
+            [("others", None), (None, None), (None, None)],
+        ),
     ],
 )
 def test_a_curation_is_taken_whole(text, additions):
-    read = official_curation(text)
-    assert [tuple(addition) for addition in read.additions] == additions
-
-
-def test_operations_without_effect_are_named():
-    assert [one["type"] for one in official_curation(curation({"type": "MERGE"}, ADD)).ignored] == ["MERGE"]
+    assert [(one.get("section"), one.get("content")) for one in official_operations(text)] == additions
 
 
 @pytest.mark.parametrize(
@@ -50,7 +47,6 @@ def test_operations_without_effect_are_named():
         (curation(operations={}), "operations is not a list"),
         (curation(ADD, {"type": "ADD", "section": "others"}), "no content"),
         (curation(ADD, {"type": "ADD", "content": "x"}), "no section"),
-        (curation(ADD, {**ADD, "section": 3}), "section of an ADD is not a text"),
         (curation(ADD, {"section": "others", "content": "x"}), "no type"),
         (curation(ADD, "ADD"), "not an object"),
         (f"[{curation(ADD)}]", "no JSON object"),
@@ -63,33 +59,26 @@ def test_operations_without_effect_are_named():
 )
 def test_one_slip_drops_the_whole_curation(text, reason):
     with pytest.raises(ValueError, match=reason):
-        official_curation(text)
+        official_operations(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "verdicts"),
+    ("text", "listed"),
     [
-        (tags([TAG, {"id": "x", "tag": "harmful"}]), {"calc-00001": "helpful", "x": "harmful"}),
-        (f'In words: "bullet_tags": {json.dumps([TAG])}, and so on', {"calc-00001": "helpful"}),
-        (tags([{"bullet": "calc-00001", "tag": "harmful"}]), {"calc-00001": "harmful"}),
-        (tags([TAG, {**TAG, "tag": "harmful"}]), {"calc-00001": "harmful"}),
-        (tags([{"tag": "helpful"}, TAG, "no object", {"id": None}]), {"calc-00001": "helpful"}),
-        (
-            tags([{"id": "a"}, {"id": "b", "tag": "HELPFUL"}, {"id": "c", "tag": 1}]),
-            {"a": "neutral", "b": "HELPFUL", "c": ""},
-        ),
-        (tags([{"id": ["unhashable"], "tag": "helpful"}]), {}),
-        (tags(None), {}),
-        (tags([{**TAG, "why": "see ["}]), {}),
-        (tags(None)[:-1] + ', "steps": ["a"]}', {}),
-        (f"{{'bullet_tags': {json.dumps([TAG])}}}", {}),
-        (tags([TAG]).replace("}]", "},]"), {}),
-        (tags([TAG])[:-2], {}),
-        ("nothing", {}),
+        (tags([TAG, {"id": "x", "tag": "harmful"}]), [TAG, {"id": "x", "tag": "harmful"}]),
+        (f'In words: "bullet_tags": {json.dumps([TAG])}, and so on', [TAG]),
+        (tags([{"tag": "helpful"}, "no object", {"id": None}]), [{"tag": "helpful"}, "no object", {"id": None}]),
+        (tags(None), []),
+        (tags(None)[:-1] + ', "steps": ["a"]}', ["a"]),
+        (tags([{**TAG, "why": "see ["}]), []),
+        (f"{{'bullet_tags': {json.dumps([TAG])}}}", []),
+        (tags([TAG]).replace("}]", "},]"), []),
+        (tags([TAG])[:-2], []),
+        ("nothing", []),
     ],
 )
-def test_tags_are_read_from_the_first_list_behind_their_name(text, verdicts):
-    assert official_tags(text) == verdicts
+def test_tags_are_the_first_list_behind_their_name(text, listed):
+    assert official_tags(text) == listed
 
 
 @pytest.mark.parametrize(
@@ -107,5 +96,5 @@ def test_hostile_texts_of_a_megabyte_cost_no_time(text):
     started = time.process_time()
     official_tags(text)
     with pytest.raises(ValueError, match="it"):
-        official_curation(text)
+        official_operations(text)
     assert time.process_time() - started < 20, "a rule that is not linear takes hours"

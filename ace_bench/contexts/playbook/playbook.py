@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
@@ -13,9 +13,8 @@ import msgspec
 
 from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.playbook.bullets import Bullet, indented, number_of
-from ace_bench.contexts.playbook.text_syntax import write_bullets
+from ace_bench.contexts.playbook.official_layout import official_fields
 from ace_bench.contexts.playbook.wording import section_name
-from ace_bench.contexts.playbook_text.operations import statistics
 from ace_bench.core.errors import DataError
 from ace_bench.core.typed import converted
 from ace_bench.core.types import Record, Sample
@@ -128,23 +127,15 @@ class Playbook(ContextValue):
 
         Bullets are in order of creation and separate from counters, so that a new bullet or a vote leaves the prompt
         before it unchanged, for the prefix cache. ``official_playbook(counters=True)`` gives the official layout, which
-        groups bullets by section and shows counters inline; ``statistics()`` counts the bullets of that text as the
-        authors' finance code does, as JSON.
+        groups bullets by section and shows counters inline; ``official_excerpt(ids)`` gives some lines of it and
+        ``statistics()`` its counts, as the authors' finance code writes them.
         """
         return self._fields
 
     @cached_property
     def _fields(self) -> Mapping[str, Any]:
-        # Functions, so that only templates that show the official layout spend time on it.
-        official = cache(partial(write_bullets, self.sections, self.bullets, counters=True))
-        return MappingProxyType(
-            {
-                "playbook": self._text,
-                "counters": self._counters,
-                "official_playbook": official,
-                "statistics": cache(lambda: statistics(official(), "finance")),
-            }
-        )
+        official = official_fields(self.sections, self.bullets)
+        return MappingProxyType({"playbook": self._text, "counters": self._counters, **official})
 
     @cached_property
     def _text(self) -> str:

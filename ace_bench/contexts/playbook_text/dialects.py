@@ -103,10 +103,11 @@ def id_prefix(key: str, dialect: Dialect) -> str:
 
 def empty_text(sections: Iterable[str], dialect: Dialect) -> str:
     """Return a playbook of headings only, with the titles of the authors' initial playbooks."""
-    return "\n\n".join(f"## {_title(section, dialect)}" for section in sections)
+    return "\n\n".join(f"## {title_of(section, dialect)}" for section in sections)
 
 
-def _title(section: str, dialect: Dialect) -> str:
+def title_of(section: str, dialect: Dialect) -> str:
+    """Return a section's title as the authors' initial playbooks write it."""
     title = section.replace("_", " ").upper().replace("PROBLEM SOLVING", "PROBLEM-SOLVING")
     if dialect == "finance":
         return title.replace(" AND ", " & ")

@@ -99,6 +99,7 @@ class TextPlaybook(ContextValue):
                 "playbook": self.text,
                 "counters": NO_COUNTERS,
                 "official_playbook": self._official_playbook,
+                "official_excerpt": lambda ids: self.excerpt(ids).text,
                 "statistics": lambda: self.statistics,
             }
         )

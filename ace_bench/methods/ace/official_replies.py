@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
+
+from ace_bench.core.types import Record
 
 _TAGS = '"bullet_tags"'
 _FENCED = re.compile(r"```json(.*?)```", re.DOTALL | re.IGNORECASE)
@@ -17,37 +19,11 @@ _TOKEN = re.compile(r'[{}]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _BRACKET = re.compile(r"[\[\]]")
 
 
-class OfficialAdd(NamedTuple):
-    """A bullet that the Curator adds; the content may be empty or blank."""
+def official_tags(text: str) -> list[Any]:
+    """Return the list of tags in the Reflector's reply as it is; empty where it cannot be read.
 
-    section: str
-    content: str
-
-
-class OfficialCuration(NamedTuple):
-    """The additions of a reply in their order, and the operations of other types, which have no effect."""
-
-    additions: tuple[OfficialAdd, ...]
-    ignored: tuple[Mapping[str, Any], ...]
-
-
-def official_tags(text: str) -> Mapping[str, str]:
-    """Return the Reflector's verdicts by bullet id, the last of each; none where they cannot be read.
-
-    Ids need not have been shown. Only ``helpful`` and ``harmful`` count, other verdicts stay as they are written.
+    It is the first list behind the name of the field; its end is counted in brackets, those in texts included.
     """
-    verdicts: dict[str, str] = {}
-    for tag in _listed_tags(text):
-        if isinstance(tag, dict):
-            bullet = tag.get("id") or tag.get("bullet", "")
-            if isinstance(bullet, str) and bullet:
-                verdict = tag.get("tag", "neutral")
-                verdicts[bullet] = verdict if isinstance(verdict, str) else ""
-    return verdicts
-
-
-def _listed_tags(text: str) -> list[Any]:
-    """Read the first list behind the name of the field; its end is counted in brackets, those in texts included."""
     named = text.find(_TAGS)
     start = text.find("[", named) if named >= 0 else -1
     if start < 0:
@@ -64,8 +40,11 @@ def _listed_tags(text: str) -> list[Any]:
     return []
 
 
-def official_curation(text: str) -> OfficialCuration:
-    """Read the Curator's operations; raises ``ValueError`` with the reason for which the whole reply is dropped."""
+def official_operations(text: str) -> list[Record]:
+    """Read the Curator's operations, of all types; raises ``ValueError`` with the reason to drop the whole reply.
+
+    Whether a section or content can be used is decided where the operations are applied.
+    """
     try:
         reply = next(_objects(text), None)
     except (ValueError, RecursionError) as error:
@@ -75,14 +54,10 @@ def official_curation(text: str) -> OfficialCuration:
     for field, kind in (("reasoning", str), ("operations", list)):
         if not isinstance(reply.get(field), kind):
             raise ValueError(f"its field {field} is {'missing' if field not in reply else 'not a ' + kind.__name__}")
-    operations = reply["operations"]
+    operations: list[Record] = reply["operations"]
     for operation in operations:
         _check(operation)
-    adding = [operation for operation in operations if operation["type"] == "ADD"]
-    return OfficialCuration(
-        additions=tuple(OfficialAdd(section=one["section"], content=str(one["content"])) for one in adding),
-        ignored=tuple(operation for operation in operations if operation["type"] != "ADD"),
-    )
+    return operations
 
 
 def _check(operation: Any) -> None:
@@ -90,11 +65,9 @@ def _check(operation: Any) -> None:
         raise ValueError("an operation is not an object")
     if "type" not in operation:
         raise ValueError("an operation has no type")
-    if operation["type"] == "ADD":
-        if missing := [name for name in ("section", "content") if name not in operation]:
-            raise ValueError(f"an ADD has no {' and no '.join(missing)}")
-        if not isinstance(operation["section"], str):
-            raise ValueError("the section of an ADD is not a text")
+    missing = [name for name in ("section", "content") if name not in operation]
+    if operation["type"] == "ADD" and missing:
+        raise ValueError(f"an ADD has no {' and no '.join(missing)}")
 
 
 def _objects(text: str) -> Iterator[Any]:

@@ -13,7 +13,8 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.arena import Arena
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.prompt_limit import PromptParts, send_within_limit
-from ace_bench.core.replies import ask
+from ace_bench.core.prompts import RAW_REFLECTION
+from ace_bench.core.replies import ask_and_read, parse
 from ace_bench.core.transcript import Transcript
 from ace_bench.core.types import Attempt, Fault, Record, Rollout
 from ace_bench.methods.ace.replies import BulletTag, ReflectorReply
@@ -24,7 +25,20 @@ HARMFUL = "reflector_harmful"
 
 NOTHING = "(none)"
 FIELDS = frozenset(
-    ("labels", "reasoning", "answer", "trajectory", "conversation", "gold", "feedback", "report", "bullets")
+    (
+        "labels",
+        "reasoning",
+        "reply",
+        "answer",
+        "trajectory",
+        "conversation",
+        "gold",
+        "correct",
+        "feedback",
+        "report",
+        "cited",
+        "bullets",
+    )
 )
 """Fields of a Reflector's prompt beside the sample's and the playbook's."""
 _LEARNT = ("train", "val")
@@ -163,14 +177,14 @@ def _one_round(
     """Reflect on the latest rollout; where the Reflector fails, the round has an event and no reflection."""
     this = SampleReflection(rollout=so_far.rollout, studied=so_far.studied)
     try:
-        reply, dropped = _reflect(playbook, latest, so_far, plan=plan, arena=arena)
+        (reply, text), dropped = _reflect(playbook, latest, so_far, plan=plan, arena=arena)
     except RolloutFault as error:
         return replace(this, events=(fault_event(ROLE, error.fault),))
     tags, events = _tags(reply, latest)
     return replace(
         this,
         tags=tags,
-        reflections=(reply.advice(),),
+        reflections=(text if arena.prompts.uses("generator", RAW_REFLECTION) else reply.advice(),),
         studied=latest.attempt,
         events=(*events, *dropped_event(ROLE, dropped)),
     )
@@ -188,31 +202,42 @@ def dropped_event(role: str, items: int) -> tuple[Record, ...]:
 
 def _reflect(
     playbook: Playbook, rollout: Rollout, so_far: SampleReflection, *, plan: ReflectionPlan, arena: Arena
-) -> tuple[ReflectorReply, int]:
-    """Ask once, showing less of the steps and then of the playbook where the prompt is too long."""
+) -> tuple[tuple[ReflectorReply, str], int]:
+    """Ask once, showing less of the steps and then of the playbook where the prompt is too long.
+
+    Returns the reply, its text and how many items the prompt leaves out.
+    """
     advice = joint(so_far.reflections, plan.window)
 
-    def send(shown: PromptParts[Transcript, Playbook]) -> ReflectorReply:
+    def send(shown: PromptParts[Transcript, Playbook]) -> tuple[ReflectorReply, str]:
         seen = replace(rollout, attempt=replace(rollout.attempt, trajectory=shown.first.shown))
         fields = {
             **rollout.sample.inputs,
             **shown.second.render(rollout.sample),
             "labels": arena.labels.value,
             "reasoning": rollout.attempt.reasoning or NOTHING,
+            "reply": rollout.attempt.reply,
             "answer": rollout.attempt.answer,
             "trajectory": shown.first.text,
             "conversation": partial(arena.conversation, seen, shown.second, reflection=advice),
             "gold": rollout.feedback.gold,
+            "correct": rollout.feedback.correct,
             "feedback": rollout.feedback.message or NOTHING,
             "report": rollout.feedback.report,
+            "cited": rollout.attempt.cited,
             "bullets": shown.second.excerpt(rollout.attempt.cited).text,
         }
-        return ask(arena.lm(ROLE, so_far.rollout.key), arena.prompts.render(plan.template, fields), ReflectorReply)
+        messages = arena.prompts.render(plan.template, fields)
+        return ask_and_read(arena.lm(ROLE, so_far.rollout.key), messages, ReflectorReply, _with_text)
 
     attempt = rollout.attempt
     # Only for an agent's steps is the whole playbook shown (paper, figures 10 and 13); otherwise it cannot be cut.
     used = [bullet for bullet in playbook.bullets if attempt.trajectory or bullet.id in attempt.cited]
     return send_within_limit(PromptParts(Transcript(attempt.trajectory), playbook.with_bullets(used)), send)
+
+
+def _with_text(text: str) -> tuple[ReflectorReply, str]:
+    return parse(text, ReflectorReply), text
 
 
 def _tags(reply: ReflectorReply, rollout: Rollout) -> tuple[tuple[Operation, ...], tuple[Record, ...]]:
