@@ -28,7 +28,10 @@ class Offline:
     """``epochs`` passes over the training samples in seeded order, ``batch_size`` samples a step.
 
     ``select`` is the context to test: the ``final`` one (the paper names no selection), or the ``best`` on the
-    validation split, which is evaluated every ``eval_every`` steps and after each epoch (the official code's rule).
+    validation split. ``validate`` says when that is evaluated, and what is best: with ``epochs`` every ``eval_every``
+    steps and after each epoch, and the first of the best contexts; with ``multiples`` (the official code) after
+    each multiple of ``eval_every`` steps within an epoch, and the first of the best if it scores above 0, else the
+    initial context.
     ``before`` also tests the context before adaptation.
     """
 
@@ -37,6 +40,7 @@ class Offline:
     shuffle: bool
     select: Literal["final", "best"]
     eval_every: Count
+    validate: Literal["epochs", "multiples"]
     before: bool
 
     def reads(self, method: Method[Any]) -> tuple[str, ...]:
@@ -68,9 +72,8 @@ class Offline:
         final, validation = self._adapt(experiment, start)
         contexts = {"initial": start, "final": final}
         chosen = final
-        if validation:
-            chosen = max(validation, key=lambda one: (one.score, -one.step)).context
-            contexts["best"] = chosen
+        if self.select == "best" and experiment.method.adaptation == "steps":
+            chosen = contexts["best"] = self._best(start, validation)
         after = evaluate(experiment, test, chosen, "evaluate test, after")
         return RunOutcome(
             split=TEST,
@@ -86,14 +89,14 @@ class Offline:
             return fit(experiment, context), []
         plan = self._plan(experiment.arena.samples(TRAIN), experiment.seed)
         validations: list[_Validation] = []
-        for segment in self._segments(plan):
+        for segment, validated in self._segments(plan):
             experiment.progress.begin("adapt", len(plan), done=segment[0][0].index)
             with experiment.clock(Stage.ADAPT) as arena:
                 for step, samples in segment:
                     epoch = arena.at(Stage.ADAPT, f"epoch{step.epoch}")
                     take = partial(take_step, experiment, epoch, context, samples, step)
                     context = until_answered(take, arena.gateway.replay_all)
-            if self.select == "best":
+            if validated:
                 validations.append(self._validate(experiment, context, segment[-1][0]))
         return context, validations
 
@@ -109,15 +112,28 @@ class Offline:
             for index, (epoch, batch) in enumerate(batches)
         ]
 
-    def _segments(self, plan: Sequence[_Planned]) -> list[Sequence[_Planned]]:
-        """Split the plan where the validation split is evaluated; one piece if it never is."""
+    def _segments(self, plan: Sequence[_Planned]) -> list[tuple[Sequence[_Planned], bool]]:
+        """Split the plan where the validation split is evaluated; the last part may end without that."""
+        ends = [number for number in range(1, len(plan) + 1) if self._is_validated(plan, number)]
+        parts = [(plan[start:end], True) for start, end in zip([0, *ends], ends, strict=False)]
+        rest = plan[ends[-1] if ends else 0 :]
+        return [*parts, (rest, False)] if rest else parts
+
+    def _is_validated(self, plan: Sequence[_Planned], number: int) -> bool:
+        """Whether the validation split is evaluated after so many steps."""
         if self.select == "final":
-            return [plan]
-        done = [step.index + 1 for step, _ in plan]
-        ends = [
-            n for n in done if n % self.eval_every == 0 or n == len(plan) or plan[n][0].epoch != plan[n - 1][0].epoch
-        ]
-        return [plan[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+            return False
+        step = plan[number - 1][0]
+        if self.validate == "multiples":
+            return (step.epoch_index + 1) % self.eval_every == 0
+        return number % self.eval_every == 0 or step.epoch_index + 1 == step.epoch_total
+
+    def _best(self, start: Context, validation: Sequence[_Validation]) -> Context:
+        """Return the first of the contexts with the best score."""
+        best = max(validation, key=lambda one: (one.score, -one.step), default=None)
+        if best is None or (self.validate == "multiples" and best.score <= 0):
+            return start
+        return best.context
 
     def _validate(self, experiment: Experiment, context: Context, step: Step) -> _Validation:
         records = evaluate(

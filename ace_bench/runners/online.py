@@ -24,7 +24,7 @@ TEST = "test"
 
 @dataclass(frozen=True, kw_only=True)
 class Online:
-    """One pass over the test split in seeded order, the same for all methods.
+    """One pass over the test split, in seeded order or, without ``shuffle``, in file order; the same for all methods.
 
     ``window`` samples are predicted under the current context before any of them is learnt from: 1 is the paper's text,
     15 the official script. A sample whose context has changed since its prediction is rolled out again for learning, as
@@ -33,6 +33,7 @@ class Online:
 
     epochs: Count
     window: Count
+    shuffle: bool
     before: bool
 
     def __post_init__(self) -> None:
@@ -64,7 +65,8 @@ class Online:
         """Run the stream."""
         context = start = self.begin(experiment)
         order = list(experiment.arena.samples(TEST))
-        random.Random(f"{experiment.seed}/test").shuffle(order)
+        if self.shuffle:
+            random.Random(f"{experiment.seed}/test").shuffle(order)
         if not experiment.adapts:
             return RunOutcome(split=TEST, context=start, after=evaluate(experiment, order, start, "evaluate test"))
         before = evaluate(experiment, order, start, "evaluate test, before") if self.before else None

@@ -18,6 +18,7 @@ from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo, Matrix
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.wording import clean, comparable
 from ace_bench.core.backbones import TokenCounter
+from ace_bench.core.errors import SettingError
 from ace_bench.core.settings import Count, Similarity
 from ace_bench.core.types import Record
 
@@ -50,10 +51,10 @@ class Refiner:
     """Keeps a playbook compact.
 
     ``threshold`` is the cosine similarity from which two bullets are merged (paper, table 20: 0.5 to 0.9) and
-    ``max_tokens`` the largest size (table 21: 10K to 100K). Pruning frees the share ``headroom`` of it: each removal
-    invalidates a prompt cache from that bullet on, so few large prunings are cheaper. ``harmful_min`` is the number of
-    harmful votes from which a bullet with more harmful than helpful votes is filtered (appendix A.4); ``None`` switches
-    the filter off.
+    ``max_tokens`` the largest size (table 21: 10K to 100K; ``None``: any, as in the official code). Pruning frees the
+    share ``headroom`` of it: each removal invalidates a prompt cache from that bullet on, so few large prunings are
+    cheaper. ``harmful_min`` is the number of harmful votes from which a bullet with more harmful than helpful votes is
+    filtered (appendix A.4); ``None`` switches the filter off.
 
     A refiner caches embeddings and has no other state, so the same playbook is always refined the same way.
     """
@@ -64,14 +65,16 @@ class Refiner:
         *,
         threshold: Similarity = 0.9,
         when: RefineWhen = "delta",
-        max_tokens: Count = 80_000,
+        max_tokens: Count | None = 80_000,
         headroom: Annotated[float, Meta(ge=0, lt=1)] = 0.0,
         harmful_min: Count | None = 3,
     ):
+        if max_tokens is None and when == "budget":
+            raise SettingError("when=budget needs max_tokens: give it a number, or choose another when")
         self._memo = EmbeddingMemo(embedder)
         self._threshold = threshold
         self._when = when
-        self.max_tokens = max_tokens
+        self._max_tokens = max_tokens
         self._headroom = headroom
         self._harmful_min = harmful_min
 
@@ -122,7 +125,7 @@ class Refiner:
         if self._when == "delta":
             wanted = frozenset(touched)
             return [place for place, bullet in enumerate(bullets) if bullet.id in wanted]
-        if self._when == "budget" and sum([bullet.tokens for bullet in bullets]) > self.max_tokens:
+        if self._when == "budget" and self._exceeds(sum([bullet.tokens for bullet in bullets])):
             return range(len(bullets))
         return ()
 
@@ -142,20 +145,24 @@ class Refiner:
                     near.setdefault(block[line], []).append((float(similarities[line, place]), place))
         return near
 
+    def _exceeds(self, tokens: int) -> bool:
+        return self._max_tokens is not None and tokens > self._max_tokens
+
     def _pruned(self, bullets: Sequence[Bullet]) -> _Changed:
         """Remove the least useful bullets, of equal ones those unchanged for longest, until the rest fits."""
+        most = self._max_tokens
         total = sum([bullet.tokens for bullet in bullets])
-        if total <= self.max_tokens:
+        if most is None or total <= most:
             return bullets, []
         events: list[Record] = []
         gone: set[str] = set()
         for bullet in bullets:
-            if bullet.tokens > self.max_tokens:
+            if bullet.tokens > most:
                 total -= bullet.tokens
                 gone.add(bullet.id)
-                reason = f"alone it takes {bullet.tokens} tokens of at most {self.max_tokens}"
+                reason = f"alone it takes {bullet.tokens} tokens of at most {most}"
                 events.append(_event("pruned", bullet.id, reason=reason))
-        target = self.max_tokens if total <= self.max_tokens else int(self.max_tokens * (1 - self._headroom))
+        target = most if total <= most else int(most * (1 - self._headroom))
         for bullet in sorted(bullets, key=lambda bullet: (bullet.utility, bullet.changed, bullet.number)):
             if total <= target:
                 break

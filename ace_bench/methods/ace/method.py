@@ -70,7 +70,7 @@ class Ace(BaseMethod[Playbook]):
                 arena=arena,
                 step=number,
                 total=total,
-                token_budget=settings.refiner.max_tokens,
+                token_budget=settings.token_budget,
                 window=settings.reflection_window,
             ),
             plan=settings.reflection_plan(step),

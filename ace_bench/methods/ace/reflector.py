@@ -77,12 +77,15 @@ class ReflectionPlan:
     """How to reflect: how many rounds, by which template, and how many reflections a new rollout is shown.
 
     ``retries`` is the number of new attempts at the environment of an agent; see ``AceSettings``.
+    ``tagged`` says which of the Reflector's tags count: on bullets that the rollout used (the first tag on each), or on
+    any (the last tag on each, as in the official code).
     """
 
     rounds: int
     retries: int | Literal["auto"]
     window: int
     template: str
+    tagged: Literal["used", "any"]
 
     def most(self, rollout: Rollout) -> tuple[int, int]:
         """Return the most reflections on a sample and the most new rollouts of it.
@@ -180,7 +183,7 @@ def _one_round(
         (reply, text), dropped = _reflect(playbook, latest, so_far, plan=plan, arena=arena)
     except RolloutFault as error:
         return replace(this, events=(fault_event(ROLE, error.fault),))
-    tags, events = _tags(reply, latest)
+    tags, events = _tags(reply.bullet_tags, latest.attempt.cited if plan.tagged == "used" else None)
     return replace(
         this,
         tags=tags,
@@ -240,12 +243,18 @@ def _with_text(text: str) -> tuple[ReflectorReply, str]:
     return parse(text, ReflectorReply), text
 
 
-def _tags(reply: ReflectorReply, rollout: Rollout) -> tuple[tuple[Operation, ...], tuple[Record, ...]]:
-    """Return the operations of a reply's tags, and events about those that do not count."""
-    shown = set(rollout.attempt.cited)
-    tags = {tag.id: tag for tag in reversed(reply.bullet_tags) if tag.id in shown}  # the first verdict counts
-    stray = [tag for tag in reply.bullet_tags if tag.id not in shown]
-    operations, malformed = parse_operations([_as_operation(tag) for tag in reversed(tags.values())])
+def _tags(tags: Sequence[BulletTag], used: Sequence[str] | None) -> tuple[tuple[Operation, ...], tuple[Record, ...]]:
+    """Return the operations of the tags that count, and events about the others; ``used=None`` lets all bullets count.
+
+    Of several tags on a used bullet the first counts, otherwise the last.
+    """
+    if used is None:
+        counted, stray = {tag.id: tag for tag in tags}, []
+    else:
+        first = {tag.id: tag for tag in reversed(tags) if tag.id in used}
+        counted = dict(reversed(first.items()))
+        stray = [tag for tag in tags if tag.id not in used]
+    operations, malformed = parse_operations([_as_operation(tag) for tag in counted.values()])
     events = (
         *(rejection.record() for rejection in malformed),
         *({"event": "rejected", "operation": _as_operation(tag), "reason": "not a bullet used"} for tag in stray),

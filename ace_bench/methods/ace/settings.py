@@ -43,8 +43,11 @@ class AceSettings:
     How a step goes on: with ``tags=round`` the tags of a reflection are counted before the next rollout, so the samples
     of a batch are learnt from one after another; then ``curate=attempt`` can ask the Curator after every reflection,
     not once a step. ``step_number`` is the step that the Curator is shown and ``curator_every`` counts.
+    ``tagged`` are the bullets whose tags count: those that the rollout used, or ``any``; then of several tags on a
+    bullet the last counts, not the first. The Curator's prompt names ``token_budget``; ``refiner.max_tokens`` enforces
+    one.
     ``after_curation`` makes one more rollout of each sample under the new playbook, for a metric alone. The official
-    finance code does ``round``, ``step``, ``epoch`` and ``true``.
+    finance code does ``round``, ``step``, ``epoch``, ``any`` and ``true``.
     """
 
     max_reflection_rounds: Count
@@ -57,6 +60,8 @@ class AceSettings:
     curate: Literal["step", "attempt"]
     step_number: Literal["run", "epoch"]
     after_curation: bool
+    tagged: Literal["used", "any"]
+    token_budget: Count
     update: Literal["delta", "rewrite"]
     operations: Annotated[Sequence[Kind], Meta(min_length=1, description=_OPERATIONS)]
     bullet_tokens: Count
@@ -100,6 +105,7 @@ class AceSettings:
             rounds=self.max_reflection_rounds,
             retries="auto" if self.retries == "auto" else int(self.retries),
             window=self.reflection_window,
+            tagged=self.tagged,
             template=reflector.HARMFUL if harmful else reflector.ROLE,
         )
 
