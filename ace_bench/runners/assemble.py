@@ -36,6 +36,7 @@ _GROUPS = ("agent", "task", "method", "backbone", "roles", "default_roles", "reh
 _ANY_USAGE = Usage(prompt=2, completion=1, cached=1)
 _NAMED = ("task", "method", "backbone", "mode")
 """Groups whose options name a run."""
+_PROTOCOL, _PAPER = "protocol", "paper"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +95,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
         "roles": {role: backbone.name for role, backbone in backbones.items()},
         "labels": settings.labels.value,
         "seed": settings.seed,
+        **_protocol(choices),
         "source": task.source,
         "simulated": simulated,
         "digest": identity.digest,
@@ -136,6 +138,12 @@ def _names(choices: Mapping[str, str]) -> dict[str, str]:
     if several:
         raise ConfigError(f"{several[0]} must be one option: write {several[0]}=NAME, without brackets")
     return {group: choices[group] for group in _NAMED}
+
+
+def _protocol(choices: Mapping[str, str]) -> dict[str, str]:
+    """Return the protocol's name, unless it is the usual one; what it changes is among the settings."""
+    chosen = choices.get(_PROTOCOL, _PAPER)
+    return {} if chosen == _PAPER else {_PROTOCOL: chosen}
 
 
 def place_of(role: str) -> str:

@@ -96,8 +96,12 @@ def _split(task: Task, outcome: RunOutcome) -> Record:
     def describe(records: Sequence[RolloutRecord] | None) -> Record | None:
         if records is None:
             return None
-        faults = sum(record.fault is not None for record in records)
-        return {"n": len(records), "faults": faults, **_rounded(task.score([record.grade for record in records]))}
+        answered = [record.grade for record in records if record.fault is None]
+        scores = task.score([record.grade for record in records])
+        if len(answered) < len(records):  # as the official code counts, which leaves failed samples out
+            without = task.score(answered)[task.headline] if answered else 0.0
+            scores = {**scores, f"{task.headline}_without_faults": without}
+        return {"n": len(records), "faults": len(records) - len(answered), **_rounded(scores)}
 
     return {"before": describe(outcome.before), "after": describe(outcome.after)}
 

@@ -143,15 +143,19 @@ def _closest(word: str, known: Sequence[str]) -> str:
 
 def _places(top: DictConfig) -> list[str]:
     """Return the places for a second option of a group: the roles."""
-    keys = (str(key) for entry in top.defaults if isinstance(entry, DictConfig) for key in entry)
-    return [key.partition("@")[2] for key in keys if "@" in key]
+    return [key.partition("@")[2] for key in _defaults(top) if "@" in key]
+
+
+def _defaults(top: DictConfig) -> dict[str, object]:
+    """Return the defaults by group, without those that follow from other groups (``optional``)."""
+    entries = (entry for entry in top.defaults if isinstance(entry, DictConfig))
+    pairs = ((str(key), value) for entry in entries for key, value in entry.items_ex(resolve=False))
+    return {key: value for key, value in pairs if not key.startswith("optional ")}
 
 
 def _keys(top: DictConfig, groups: Mapping[str, Mapping[str, Path]], chosen: Mapping[str, str]) -> list[str]:
     keys = [*groups, *_flat(top)]
-    defaults = {
-        group: option for entry in top.defaults if isinstance(entry, DictConfig) for group, option in entry.items()
-    }
+    defaults = _defaults(top)
     for group in groups:
         for option in _chosen(str(chosen.get(group, defaults.get(group)))):
             keys += [f"{group}.{key}" for key in _option_keys(groups[group], option)]

@@ -17,10 +17,11 @@ from ace_bench.runners.observers import compact, duration
 def title(about: Mapping[str, Any]) -> str:
     """Name a run in one line, marking simulated runs and sample data."""
     name = f"{about['task']} · {about['method']} · {about['backbone']} · {about['mode']}"
+    protocol = f" · protocol={about['protocol']}" if "protocol" in about else ""
     marks = {"simulated": about["simulated"], "sample data": about["source"] == "sample"}
     kinds = [mark for mark, applies in marks.items() if applies]
     suffix = f" [{', '.join(kinds)}: not comparable with published numbers]" if kinds else ""
-    return f"{name} · labels={about['labels']} · seed {about['seed']}{suffix}"
+    return f"{name} · labels={about['labels']}{protocol} · seed {about['seed']}{suffix}"
 
 
 def summary_table(metrics: Mapping[str, Any]) -> Table:
