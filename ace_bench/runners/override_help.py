@@ -24,6 +24,9 @@ _FEW = 12
 _TAKING = ("--config-name", "-cn", "--config-path", "-cp", "--package", "-p")
 """Options of Hydra that take the next argument."""
 _MERGING = "Error merging override "
+_UNRESOLVED = "Error resolving interpolation '${protocol}"
+_KEYED = ("task", "method", "mode", "agent")
+"""Groups whose options decide what a protocol sets."""
 _FULL_ERROR = "HYDRA_FULL_ERROR"
 _LAUNCHERS = {"joblib": "joblib", "ray": "ray", "slurm": "submitit"}
 """The package that each launcher needs."""
@@ -85,6 +88,10 @@ def _short_message(error: Exception) -> str:
             f"{error.override} cannot be read: write key=value, close brackets, and quote other characters than words"
         )
     quoted = message.partition("'")[2].partition("'")[0]
+    if message.startswith(_UNRESOLVED):
+        possible = message.rpartition(": ")[2].split(", ")
+        several = next((group for group in _KEYED if group not in possible), quoted)
+        return f"{several} must be one option: write {several}=NAME, without brackets"
     if message.startswith("Ambiguous"):
         return f"{quoted} gives several values: add --multirun for a sweep, or write [a,b] for a list"
     if message.startswith(_MERGING):

@@ -212,7 +212,7 @@ WRONG = {
         "method.initial=nowhere.json": "method.initial=nowhere.json is not a file",
         "method.initial=configs": "method.initial=configs is not a file",
         "method.initial=''": "method.initial= must be a text that is not empty",
-        "method.refiner=null": "method.retrieval.embedder cannot be resolved",
+        "method.refiner=null": "method.token_budget cannot be resolved",
         "method.refiner.threshold=abc": "method.refiner.threshold=abc must be a similarity above 0 and at most 1",
         "method.refiner.threshold=2": "method.refiner.threshold=2 must be a similarity above 0 and at most 1",
         "method.refiner.threshold=0": "method.refiner.threshold=0 must be a similarity",

@@ -1,0 +1,117 @@
+"""``protocol=official``: which settings it changes, what wins over it, and that other methods still run."""
+
+import pytest
+
+from ace_bench.runners.planning import Composer
+from tests.launching import ROOT, composed, launch
+from tests.runners.scripted import Scripted, answer, gold, kept, lesson, play, right, steps
+
+CONFIGS = ROOT / "configs"
+OFFICIAL = "protocol=official"
+TASKS, METHODS, MODES = (
+    sorted(path.stem for path in (CONFIGS / group).glob("*.yaml")) for group in ("task", "method", "mode")
+)
+
+
+def keys(config, prefix=""):
+    for name, value in config.items():
+        yield f"{prefix}{name}"
+        if isinstance(value, dict):
+            yield from keys(value, f"{prefix}{name}.")
+
+
+@pytest.fixture(scope="module")
+def compose():
+    return Composer([CONFIGS])
+
+
+def test_it_sets_the_switches_of_agent_method_and_mode(compose):
+    paper, official = (compose(["task=finer", "method=ace", protocol]) for protocol in ("protocol=paper", OFFICIAL))
+    assert (paper["method"]["max_reflection_rounds"], official["method"]["max_reflection_rounds"]) == (5, 3)
+    assert (official["method"]["tags"], official["method"]["refiner"]["when"]) == ("round", "never")
+    assert (official["mode"]["shuffle"], official["mode"]["select"]) == (False, "best")
+    assert official["agent"]["replies"] == "official"
+    assert compose([OFFICIAL, "mode=online"])["mode"]["window"] == 15
+    assert compose([]) == compose(["protocol=paper"])
+
+
+def test_what_the_user_sets_wins_and_a_preset_too(compose):
+    chosen = compose([OFFICIAL, "method.max_reflection_rounds=7", "mode.shuffle=true", "experiment=finer_paper"])
+    assert (chosen["method"]["max_reflection_rounds"], chosen["method"]["tags"]) == (7, "round")
+    assert (chosen["mode"]["shuffle"], chosen["mode"]["before"]) == (True, False)
+
+
+def test_it_adds_no_setting_that_an_option_does_not_have(compose):
+    pairs = [(task, method, "offline") for task in TASKS for method in METHODS]
+    chosen = [*pairs, *(("finer", "ace", mode) for mode in MODES)]
+    for task, method, mode in chosen:
+        words = [f"task={task}", f"mode={mode}", f"method={method}"]
+        assert set(keys(compose([*words, OFFICIAL]))) == set(keys(compose(words))), words
+
+
+def test_other_packages_say_what_it_means_for_their_options(tmp_path):
+    (tmp_path / "protocol/official/method").mkdir(parents=True)
+    (tmp_path / "protocol/official/method/icl.yaml").write_text("shots: 4\n")
+    compose = Composer([CONFIGS, tmp_path])
+    assert compose(["method=icl", OFFICIAL])["method"]["shots"] == 4
+    assert compose(["method=icl"])["method"]["shots"] != 4
+
+
+@pytest.mark.parametrize("method", ["base", "icl", "dc", "ace_rich"])
+def test_other_methods_run_under_it(method, tmp_path):
+    ran = launch(tmp_path, OFFICIAL, "task=formula", "task.source=sample", f"method={method}", "limit=2")
+    assert ran.status == 0
+    assert ran.metrics["protocol"] == "official"
+    assert "protocol=official" in (ran.folder / "summary.txt").read_text()
+
+
+def test_the_usual_protocol_is_not_named(tmp_path):
+    ran = launch(tmp_path, "task=formula", "task.source=sample", "method=base", "limit=2")
+    assert "protocol" not in ran.metrics
+    assert "protocol" not in composed()[0]
+
+
+def test_online_it_takes_the_order_of_the_file(tmp_path):
+    def order(*words):
+        ran = play(tmp_path, "mode=online", *words, script=Scripted(), test=6)
+        return [sample for step in steps(ran) for sample in step["samples"]]
+
+    assert order("mode.shuffle=false") == [f"toy-test-{n}" for n in range(6)] != order()
+
+
+VALIDATED = ("mode.select=best", "mode.validate=multiples", "mode.shuffle=false")
+
+
+def test_validation_at_multiples_within_an_epoch_only(tmp_path):
+    settings = ("mode.eval_every=2", "mode.epochs=2", *VALIDATED)
+    ran = play(tmp_path, *settings, script=Scripted(curator=lesson), train=5)
+    assert [seen["step"] for seen in ran.metrics["validation"]] == [2, 4, 7, 9]
+
+
+def test_with_fewer_samples_than_the_interval_the_initial_playbook_is_tested(tmp_path):
+    ran = play(tmp_path, *VALIDATED, script=Scripted(curator=lesson))
+    assert ran.metrics["validation"] == []
+    assert (len(kept(ran, "tested")), len(kept(ran, "best")), len(kept(ran))) == (0, 0, 4)
+
+
+@pytest.mark.parametrize(("validated_right", "size"), [(False, 0), (True, 1)])
+def test_a_context_is_kept_only_if_it_beats_zero(validated_right, size, tmp_path):
+    def generator(call):
+        return right(call) if validated_right or "val" not in call.sample else answer("wrong")
+
+    script = Scripted(generator=generator, curator=lesson)
+    ran = play(tmp_path, *VALIDATED, "mode.eval_every=1", script=script)
+    assert len(kept(ran, "tested")) == size
+
+
+def test_failed_samples_are_also_left_out_beside_the_score_of_all(tmp_path):
+    def generator(call):
+        return "no JSON" if call.sample == "toy-test-0" else answer(gold(call.sample))
+
+    ran = play(tmp_path, script=Scripted(generator=generator))
+    assert ran.metrics["splits"]["test"]["after"] == {
+        "n": 4,
+        "faults": 1,
+        "accuracy": 75.0,
+        "accuracy_without_faults": 100.0,
+    }
