@@ -56,6 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     made = templates(options.checkout, given, console)
     shutil.copytree(prompts_folder() / "default", options.out)
     for name, text in made.items():
+        (options.out / name).parent.mkdir(exist_ok=True)
         (options.out / name).write_text(text, encoding="utf-8")
     console.print(f"{options.out}: pass prompts={options.out}", markup=False, highlight=False, soft_wrap=True)
     return 0

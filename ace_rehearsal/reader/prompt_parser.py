@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -61,6 +62,18 @@ class PromptParts:
     def question(self) -> str:
         """The question; a prompt without tags is a question as a whole."""
         return self.blocks.get("question", self.plain)
+
+    @property
+    def reflection(self) -> str:
+        """The reflection; of a Reflector's whole reply, which imported prompts show, the texts of its fields."""
+        text = self.get("reflection")
+        try:
+            reply = json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+        return (
+            "\n".join(filter(lambda value: isinstance(value, str), reply.values())) if isinstance(reply, dict) else text
+        )
 
     @property
     def bullets(self) -> tuple[Entry, ...]:

@@ -42,7 +42,7 @@ def reply(parts: PromptParts) -> str:
 
 def answer_to(parts: PromptParts) -> Answer:
     """Answer the question of a prompt; an answer named in the reflection takes precedence."""
-    items, reflection = read_items(parts.get("task"), parts.question), parts.get("reflection")
+    items, reflection = read_items(parts.get("task"), parts.question), parts.reflection
     named = advised(reflection)
     if named:
         return Answer(text=named, reasoning="As the reflection says.", cited=())
@@ -92,7 +92,7 @@ def _curator(parts: PromptParts) -> str:
     allowed = parts.operations or frozenset({"ADD"})
     operations: list[Mapping[str, str]] = []
     if "ADD" in allowed:
-        new = learnt(find_lessons(parts.get("reflection")), [bullet.content for bullet in parts.bullets])
+        new = learnt(find_lessons(parts.reflection), [bullet.content for bullet in parts.bullets])
         operations += [{"type": "ADD", "section": _section(lesson, parts), "content": lesson.worded} for lesson in new]
     if "REMOVE" in allowed:
         spoilt = (b for b in parts.bullets if b.harmful >= _REMOVE_AT and b.harmful > b.helpful)
@@ -109,7 +109,7 @@ def _section(lesson: Lesson | None, parts: PromptParts) -> str:
 
 def _rewriter(parts: PromptParts) -> str:
     entries = [(bullet.section or _section(None, parts), bullet.content) for bullet in parts.bullets]
-    new = learnt(find_lessons(parts.get("reflection")), [content for _, content in entries])
+    new = learnt(find_lessons(parts.reflection), [content for _, content in entries])
     kept = condense([*entries, *((_section(lesson, parts), lesson.worded) for lesson in new)])
     text = "\n".join(_indented(f"({section}) {content}") for section, content in kept)
     return _json(reasoning=f"Kept {len(kept)} of {len(entries) + len(new)} entries.", playbook=text)

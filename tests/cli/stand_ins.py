@@ -138,6 +138,36 @@ Reply with an object in JSON: {{"reasoning": "", "operations": [{{"type": "ADD",
 '''
 
 
+_LOOP = """import not_installed
+
+raise SystemExit("this file is read, never run")
+
+
+class ACE:
+    def _train_single_sample(self, is_correct):
+        if not is_correct:
+            for _ in range(3):
+                self.reflect(environment_feedback="This is {not correct}.")
+        else:
+            self.reflect(environment_feedback="This is correct.")
+"""
+_NUMBERS = """def parse_context_and_question_formula(text):
+    if ". Answer:" in text:
+        question_text = text
+        question_text += " Say a number. "
+        return "", question_text
+    return "", text
+"""
+
+
+def finance_code(folder: Path) -> Path:
+    """Write the files of the finance repository that hold sentences of prompts in their code."""
+    (folder / "ace" / "ace.py").write_text(_LOOP)
+    (folder / "finance").mkdir()
+    (folder / "finance" / "data_processor.py").write_text(_NUMBERS)
+    return folder
+
+
 def finance(folder: Path, restyled: tuple[str, str] = ("**", ":**")) -> Path:
     """Write a checkout of the finance repository; ``restyled`` is what stands before and behind a heading."""
     prompts = folder / "ace" / "prompts"
@@ -149,7 +179,7 @@ def finance(folder: Path, restyled: tuple[str, str] = ("**", ":**")) -> Path:
             for line in text.split("\n")
         ]
         (prompts / f"{name}.py").write_text("\n".join(lines))
-    return folder
+    return finance_code(folder)
 
 
 _AGENT = """

@@ -1,5 +1,6 @@
 """Prompts of the authors' format as a prompt set: the words are of this test, the form is theirs."""
 
+import json
 from importlib import import_module
 
 import pytest
@@ -15,7 +16,8 @@ from tests.runners.scripted import Scripted, answer, delta, play, reflection
 
 GENERATOR = '''"""Said by the module."""
 GENERATOR_PROMPT = """Playbook: {} | Reflection: {} | Question: {} | Context: {}
-Reply: {{"final_answer": "x", "of": {{"a": 1}}}} {{% keep %}} {{{{ both }}}}"""
+Reply: {{"final_answer": "x", "of": {{"a": 1}}}} {{% keep %}} {{{{ both }}}}
+"""
 raise RuntimeError("never run")
 '''
 REFLECTOR = '''REFLECTOR_PROMPT = """Q {} R {} A {} G {} F {} B {}"""
@@ -41,24 +43,40 @@ def checkout(tmp_path):
     folder.mkdir(parents=True)
     for name, text in (("generator", GENERATOR), ("reflector", REFLECTOR), ("curator", CURATOR)):
         (folder / f"{name}.py").write_text(text)
-    return tmp_path / "checkout"
+    return stand_ins.finance_code(tmp_path / "checkout")
 
 
 def test_places_are_filled_and_braces_stay(script, checkout, tmp_path):
     assert start("prompts", [str(checkout), str(tmp_path / "out")]) == 0
     prompts = PromptSet(tmp_path / "out", task="finer", prompt_group="qa")
     asked = {"background": "b ", "question": "q {{ x }}"}
-    shown = prompts.render("generator", {**asked, "official_playbook": lambda: "P", "reflection": "R"})
+    shown = prompts.render("generator", {**asked, "official_playbook": lambda: "P\n", "raw_reflection": " R"})
     assert shown == (
         Message(
             role="user",
-            content="Playbook: P | Reflection: R | Question: b q {{ x }} | Context: \n"
-            'Reply: {"final_answer": "x", "of": {"a": 1}} {% keep %} {{ both }}',
+            content="Playbook: P\n | Reflection:  R | Question: b q {{ x }} | Context: \n"
+            'Reply: {"final_answer": "x", "of": {"a": 1}} {% keep %} {{ both }}\n',
         ),
     )
-    attempt = {**asked, "reasoning": "r", "answer": "a", "feedback": "f", "bullets": "u"}
-    assert prompts.render("reflector", {**attempt, "gold": "g"})[0].content == "Q b q {{ x }} R r A a G g F f B u"
-    assert prompts.render("reflector", {**attempt, "gold": None})[0].content == "blind Q b q {{ x }} R r A a F f B u"
+    attempt = {
+        **asked,
+        "reply": "r",
+        "answer": "a",
+        "correct": False,
+        "feedback": "f",
+        "cited": ("u",),
+        "official_excerpt": lambda ids: ids[0],
+        "gold": "g",
+    }
+
+    def reflector(task="finer", **fields):
+        own = PromptSet(tmp_path / "out", task=task, prompt_group="qa")
+        return own.render("reflector", {**attempt, **fields})[0].content
+
+    assert reflector() == "Q b q {{ x }} R r A a G g F This is {not correct}. B u"
+    assert reflector(gold=None, correct=True) == "blind Q b q {{ x }} R r A a F This is correct. B u"
+    assert reflector(gold=None, correct=None) == "blind Q b q {{ x }} R r A a F f B u"
+    assert reflector("formula") == "Q q {{ x }} Say a number.  R r A a G g F This is {not correct}. B u"
 
 
 def test_a_run_uses_the_set(script, checkout, tmp_path):
@@ -69,9 +87,10 @@ def test_a_run_uses_the_set(script, checkout, tmp_path):
     ran = play(tmp_path / "runs", f"prompts={tmp_path / 'out'}", script=scripted, train=2, test=1)
     assert ran.status == 0
     last = scripted.of("generator")[-1].prompt
-    assert "Playbook: ## STRATEGIES\n\n## OTHERS\n[others-00001] helpful=0 harmful=0 :: a lesson" in last
+    assert "Playbook: ## STRATEGIES\n\n## OTHERS\n[others-00001] helpful=0 harmful=0 :: a lesson |" in last
     curator = scripted.of("curator")[0].prompt
-    assert curator.startswith('gold 80000 1/2 {"total_bullets": 0, "total_tokens": 0}')
+    assert curator.startswith('gold 80000 1/2 {\n  "total_bullets": 0,\n')
+    assert f"}}\n{json.dumps(reflection('why'))} || ## STRATEGIES" in curator
 
 
 @pytest.mark.parametrize(
@@ -109,7 +128,7 @@ def test_the_embedded_reader_learns_from_such_a_set_as_from_ours(style, script, 
     ours = launch(tmp_path / "ours", *settings).metrics["headline"]
     theirs = launch(tmp_path / "theirs", *settings, f"prompts={out}").metrics["headline"]
     assert theirs["after"] > theirs["before"] + 10
-    assert (theirs["before"], theirs["after"]) == (ours["before"], ours["after"])
+    assert abs(theirs["after"] - ours["after"]) < 10
 
 
 @pytest.fixture

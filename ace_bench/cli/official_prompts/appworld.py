@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ace_bench.cli.official_prompts.appworld_texts import Texts, read_texts
-from ace_bench.cli.official_prompts.formats import doubled, doubled_fields, either, format_fields, literal, named
+from ace_bench.cli.official_prompts.formats import (
+    doubled,
+    doubled_fields,
+    either,
+    exact_block,
+    format_fields,
+    literal,
+    named,
+)
 from ace_bench.core.errors import DataError
 
 FOLDER = Path("experiments") / "prompts"
@@ -136,8 +144,8 @@ def templates(checkout: Path, files: Mapping[str, Path]) -> Mapping[str, str]:
     return {
         "agent/generator.j2": read("generator", dialogue),
         "agent/base.j2": read("react", dialogue),
-        "agent/reflector.j2": _exact(either('labels == "gold"', seen, unseen) + steps),
-        "agent/curator.j2": _exact(read("curator", lambda text: named(text, curator)) + steps),
+        "agent/reflector.j2": exact_block(either('labels == "gold"', seen, unseen) + steps),
+        "agent/curator.j2": exact_block(read("curator", lambda text: named(text, curator)) + steps),
         **_conversation(texts),
     }
 
@@ -150,12 +158,12 @@ def _conversation(texts: Texts) -> Mapping[str, str]:
     no_code = "Output:\n```\n(The reply held no code to run.)```\n\n"
     memory = "{% if memory %}<memory>\n{{ memory }}\n</memory>\n\n{% endif %}"
     return {
-        "agent/observation.j2": _exact(either("raw_output is none", no_code, shown) + memory),
-        "agent/retry.j2": _exact(before, "user_exact_1")
-        + _exact("{{ reflection }}\n\n", "assistant_exact_2")
-        + _exact(after, "user_exact_3"),
-        "agent/left_out.j2": _exact(literal(texts.output_left_out), "user_exact_output")
-        + _exact(literal(texts.history_left_out), "user_exact_history"),
+        "agent/observation.j2": exact_block(either("raw_output is none", no_code, shown) + memory),
+        "agent/retry.j2": exact_block(before, "user_exact_1")
+        + exact_block("{{ reflection }}\n\n", "assistant_exact_2")
+        + exact_block(after, "user_exact_3"),
+        "agent/left_out.j2": exact_block(literal(texts.output_left_out), "user_exact_output")
+        + exact_block(literal(texts.history_left_out), "user_exact_history"),
     }
 
 
@@ -164,12 +172,8 @@ def dialogue(text: str) -> str:
     lines = text.lstrip().removesuffix("\n")  # as Jinja reads their file
     if not _TURN.match(lines):
         raise DataError("no dialogue that begins with a turn USER:")
-    return _exact(doubled(lines, _GENERATOR) + "\n\n", "dialogue")
+    return exact_block(doubled(lines, _GENERATOR) + "\n\n", "dialogue")
 
 
 def _filled(field: str, otherwise: str) -> str:
     return either(field, f"{{{{ {field} }}}}", otherwise)
-
-
-def _exact(text: str, block: str = "user_exact") -> str:
-    return f"{{% block {block} %}}{text}{{% endblock %}}\n"

@@ -1,4 +1,9 @@
-"""The finance repository (ace-agent/ace): prompts are string constants of Python modules, which are never run."""
+"""The finance repository (ace-agent/ace): prompts are string constants of Python modules, which are never run.
+
+The roles are asked with one message each, byte for byte as their code asks for the same sample, playbook and replies.
+Two kinds of sentences come from their code: the feedback that the Reflector is given, and what is asked of a number
+(Formula).
+"""
 
 from __future__ import annotations
 
@@ -6,45 +11,32 @@ import ast
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ace_bench.cli.official_prompts.formats import either, named, positional, user_block
+from ace_bench.cli.official_prompts.formats import either, exact_block, literal, named, positional
+from ace_bench.cli.official_prompts.source import arguments, constants, function, text_of
 from ace_bench.core.errors import DataError
 
 FOLDER = Path("ace") / "prompts"
+_LOOP = Path("ace") / "ace.py"
+_DATA = Path("finance") / "data_processor.py"
 
-_ASKED = "{{ background }}{{ question }}"
-_STATS = '{"total_bullets": {{ size }}, "total_tokens": {{ tokens }}}'
-_GENERATOR = ("{{ official_playbook() }}", "{{ reflection }}", _ASKED, "")
-_REFLECTOR = (_ASKED, "{{ reasoning }}", "{{ answer }}", "{{ gold }}", "{{ feedback }}", "{{ bullets }}")
-_REFLECTOR_BLIND = tuple(field for field in _REFLECTOR if field != "{{ gold }}")
-_CURATOR = {
-    "token_budget": "{{ token_budget }}",
-    "current_step": "{{ step }}",
-    "total_samples": "{{ total }}",
-    "playbook_stats": _STATS,
-    "recent_reflection": "{{ reflection }}",
-    "current_playbook": "{{ official_playbook() }}",
-    "question_context": _ASKED,
-}
-
-
-def constants(path: Path) -> Mapping[str, str]:
-    """Return the texts that a Python module assigns to names, without running it."""
-    try:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}; is it a checkout of the authors' code?") from error
-    except SyntaxError as error:
-        raise DataError(f"{path}: line {error.lineno}: not valid Python: {error.msg}") from error
-    found: dict[str, str] = {}
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            found.update({target.id: node.value.value for target in node.targets if isinstance(target, ast.Name)})
-    return found
+_PLAYBOOK = "{{ official_playbook() }}"
+_QUESTION = "{{ background }}{{ question }}"
+_NO_CONTEXT = ""
+"""Neither task has a context apart from its question."""
 
 
 def templates(checkout: Path) -> Mapping[str, str]:
     """Return templates by file of the set; raises ``DataError`` that names the file and the prompt."""
+    right, wrong = _feedback(checkout / _LOOP)
+    feedback = either("correct is none", "{{ feedback }}", either("correct", literal(right), literal(wrong)))
+    number = "{{ question }}" + literal(_number_format(checkout / _DATA))
+    return {
+        **_roles(checkout, "qa", _QUESTION, feedback),
+        **_roles(checkout, "formula", number, feedback),
+    }
 
+
+def _roles(checkout: Path, folder: str, question: str, feedback: str) -> Mapping[str, str]:
     def read(module: str, name: str, convert: Callable[[str], str]) -> str:
         path = checkout / FOLDER / f"{module}.py"
         text = constants(path).get(name)
@@ -55,17 +47,48 @@ def templates(checkout: Path) -> Mapping[str, str]:
         except DataError as error:
             raise DataError(f"{path}: {name}: {error}") from error
 
+    generator = (_PLAYBOOK, "{{ raw_reflection }}", question, _NO_CONTEXT)
+    seen = (question, "{{ reply }}", "{{ answer }}", "{{ gold }}", feedback, "{{ official_excerpt(cited) }}")
+    unseen = tuple(field for field in seen if field != "{{ gold }}")
+    curator = {
+        "token_budget": "{{ token_budget }}",
+        "current_step": "{{ step }}",
+        "total_samples": "{{ total }}",
+        "playbook_stats": "{{ statistics() }}",
+        "recent_reflection": "{{ reflection }}",
+        "current_playbook": _PLAYBOOK,
+        "question_context": _NO_CONTEXT,
+    }
     made = {
-        "generator": read("generator", "GENERATOR_PROMPT", lambda text: positional(text, _GENERATOR)),
+        "generator": read("generator", "GENERATOR_PROMPT", lambda text: positional(text, generator)),
         "reflector": either(
-            "gold is not none",
-            read("reflector", "REFLECTOR_PROMPT", lambda text: positional(text, _REFLECTOR)),
-            read("reflector", "REFLECTOR_PROMPT_NO_GT", lambda text: positional(text, _REFLECTOR_BLIND)),
+            "gold",
+            read("reflector", "REFLECTOR_PROMPT", lambda text: positional(text, seen)),
+            read("reflector", "REFLECTOR_PROMPT_NO_GT", lambda text: positional(text, unseen)),
         ),
         "curator": either(
             'labels == "gold"',
-            read("curator", "CURATOR_PROMPT", lambda text: named(text, _CURATOR)),
-            read("curator", "CURATOR_PROMPT_NO_GT", lambda text: named(text, _CURATOR)),
+            read("curator", "CURATOR_PROMPT", lambda text: named(text, curator)),
+            read("curator", "CURATOR_PROMPT_NO_GT", lambda text: named(text, curator)),
         ),
     }
-    return {f"qa/{role}.j2": user_block(text) for role, text in made.items()}
+    return {f"{folder}/{role}.j2": exact_block(text) for role, text in made.items()}
+
+
+def _feedback(path: Path) -> tuple[str, str]:
+    """Return the sentences about a right and a wrong answer."""
+    for node in ast.walk(function(path, "_train_single_sample")):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not):
+            wrong = next(arguments(node.body, "environment_feedback"), None)
+            right = next(arguments(node.orelse, "environment_feedback"), None)
+            if right is not None and wrong is not None:
+                return right, wrong
+    raise DataError(f"{path}: _train_single_sample has no texts for environment_feedback")
+
+
+def _number_format(path: Path) -> str:
+    """Return what is appended to a question of Formula."""
+    for node in ast.walk(function(path, "parse_context_and_question_formula")):
+        if isinstance(node, ast.AugAssign) and (text := text_of(node.value)) is not None:
+            return text
+    raise DataError(f"{path}: parse_context_and_question_formula appends no text to the question")

@@ -55,13 +55,13 @@ def doubled_fields(text: str) -> frozenset[str]:
 
 
 def literal(text: str) -> str:
-    """Escape text for Jinja: braces that could open a tag are written as values."""
-    return text.replace("{", "{{ '{' }}")
+    """Escape text for Jinja: braces that could open a tag, and carriage returns, are written as values."""
+    return text.replace("{", "{{ '{' }}").replace("\r", "{{ '\\r' }}")
 
 
-def user_block(text: str) -> str:
-    """Wrap a template of one user message."""
-    return f"{{% block user %}}{text}{{% endblock %}}\n"
+def exact_block(text: str, block: str = "user_exact") -> str:
+    """Wrap a template of one message that keeps every byte."""
+    return f"{{% block {block} %}}{text}{{% endblock %}}\n"
 
 
 def either(condition: str, first: str, second: str) -> str:
