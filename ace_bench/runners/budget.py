@@ -21,6 +21,16 @@ class Budget:
     usd: Positive | None = None
     seconds: Positive | None = None
 
+    def too_small_for(self, needed: Account) -> str | None:
+        """Return the limit that a run with this cost would pass, ``None`` if there is none. Unknown costs fit."""
+        tokens = _plus(needed.usage.prompt, needed.usage.completion)
+        costs = {"calls": needed.calls, "tokens": tokens, "usd": needed.usage.usd}
+        for name, cost in costs.items():
+            limit = getattr(self, name)
+            if limit is not None and cost is not None and cost > limit:
+                return f"budget.{name}={limit:g}"
+        return None
+
     def exceeded(self, spent: Account, under_way: int, wall: float) -> str | None:
         """Return the reason why one more call is forbidden, ``None`` if it is allowed. A limit that cannot be checked
         forbids it."""

@@ -13,7 +13,8 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import Method
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Stage
-from ace_bench.runners.experiment import Experiment, RunOutcome, evaluate
+from ace_bench.core.workload import Span
+from ace_bench.runners.experiment import Experiment, ModeWorkload, RunOutcome, evaluate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,11 @@ class Evaluate:
     def splits(self) -> Mapping[Stage, str]:
         """The split that each stage works on."""
         return {Stage.ADAPT: self.split, Stage.EVALUATE: self.split}
+
+    def workload(self, experiment: Experiment) -> ModeWorkload:
+        """Return one or two evaluations."""
+        samples = len(experiment.arena.samples(self.split))
+        return ModeWorkload(learnt=0, steps=0, evaluated=Span(samples, samples * (1 + self.before)))
 
     def check(self, method: Method[Any]) -> None:
         """Raise ``ConfigError`` where the file is not named or does not exist."""

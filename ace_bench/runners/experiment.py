@@ -12,6 +12,7 @@ from ace_bench.core.context import Context
 from ace_bench.core.errors import CallLost
 from ace_bench.core.method import Method
 from ace_bench.core.types import CacheCounters, Record, Sample, Stage
+from ace_bench.core.workload import Span
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.progress import ProgressCounter
 from ace_bench.store.folder import RunFolder
@@ -70,6 +71,20 @@ class RunOutcome:
     validation: Sequence[Record] = ()
 
 
+@dataclass(frozen=True, kw_only=True)
+class ModeWorkload:
+    """How much a mode does, for estimates: samples learnt in steps, and rollouts of all evaluations.
+
+    An evaluation of a context that did not change repeats recorded rollouts, which is the low end of ``evaluated``.
+    ``repeated`` is the most samples that are rolled out once more before they are learnt from.
+    """
+
+    learnt: int
+    steps: int
+    evaluated: Span
+    repeated: int = 0
+
+
 class Mode(Protocol):
     """Offline, online or evaluate."""
 
@@ -79,7 +94,11 @@ class Mode(Protocol):
 
     @property
     def splits(self) -> Mapping[Stage, str]:
-        """The split that each stage works on, for estimates."""
+        """The split that each stage works on."""
+        ...
+
+    def workload(self, experiment: Experiment) -> ModeWorkload:
+        """How much a run does, by its number of samples, for estimates."""
         ...
 
     def check(self, method: Method[Any]) -> None:

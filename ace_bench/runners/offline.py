@@ -14,8 +14,9 @@ from ace_bench.core.context import Context
 from ace_bench.core.method import Method
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Record, Sample, Stage, Step
+from ace_bench.core.workload import Span, exactly
 from ace_bench.runners.adapt import fit, take_step
-from ace_bench.runners.experiment import Experiment, RunOutcome, evaluate
+from ace_bench.runners.experiment import Experiment, ModeWorkload, RunOutcome, evaluate
 from ace_bench.runners.unanswered import until_answered
 
 TRAIN, VALIDATION, TEST = "train", "val", "test"
@@ -52,6 +53,20 @@ class Offline:
     def splits(self) -> Mapping[Stage, str]:
         """The split that each stage works on."""
         return {Stage.ADAPT: TRAIN, Stage.EVALUATE: TEST}
+
+    def workload(self, experiment: Experiment) -> ModeWorkload:
+        """Return all epochs, and the evaluations before, after and on the validation split."""
+        arena = experiment.arena
+        test, train = len(arena.samples(TEST)), arena.samples(TRAIN)
+        if not experiment.adapts:
+            return ModeWorkload(learnt=0, steps=0, evaluated=exactly(test))
+        tested = Span(test, test * (1 + self.before))
+        if experiment.method.adaptation == "fit":
+            return ModeWorkload(learnt=len(train), steps=1, evaluated=tested)
+        plan = self._plan(train, experiment.seed)
+        looks = sum(validated for _, validated in self._segments(plan))
+        validated = Span(1, looks).times(exactly(len(arena.samples(VALIDATION)))) if looks else exactly(0)
+        return ModeWorkload(learnt=len(train) * self.epochs, steps=len(plan), evaluated=tested + validated)
 
     def check(self, method: Method[Any]) -> None:
         """Accept every method; one that does not learn is only evaluated."""

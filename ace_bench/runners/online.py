@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +14,10 @@ from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.method import ContextUpdate, Method
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Sample, Stage, Step
+from ace_bench.core.workload import exactly
 from ace_bench.runners.adapt import take_step
 from ace_bench.runners.arena import RunArena
-from ace_bench.runners.experiment import Experiment, RunOutcome, evaluate
+from ace_bench.runners.experiment import Experiment, ModeWorkload, RunOutcome, evaluate
 from ace_bench.runners.unanswered import until_answered
 from ace_bench.store.journal import RolloutRecord
 
@@ -49,6 +51,15 @@ class Online:
     def splits(self) -> Mapping[Stage, str]:
         """The split that each stage works on."""
         return {Stage.ADAPT: TEST, Stage.EVALUATE: TEST}
+
+    def workload(self, experiment: Experiment) -> ModeWorkload:
+        """Return one pass; a sample behind the first of its window may be rolled out again."""
+        samples = len(experiment.arena.samples(TEST))
+        if not experiment.adapts:
+            return ModeWorkload(learnt=0, steps=0, evaluated=exactly(samples))
+        repeated = samples - math.ceil(samples / self.window)
+        evaluated = exactly(samples * self.before)
+        return ModeWorkload(learnt=samples, steps=samples, evaluated=evaluated, repeated=repeated)
 
     def check(self, method: Method[Any]) -> None:
         """Reject offline optimisers."""

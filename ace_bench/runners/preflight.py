@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from rich.console import Console
 
@@ -19,11 +20,15 @@ from ace_bench.core.types import Stage
 from ace_bench.runners.assemble import RunSpec, place_of
 from ace_bench.runners.build import build_experiment
 from ace_bench.runners.observers import compact
-from ace_bench.runners.rehearsal import Rehearsed, rehearse
+from ace_bench.runners.rehearsal import Estimate, rehearse
 from ace_bench.runners.stopping import Stop
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.journal import Journal
 from ace_bench.store.ledger import Account
+
+NOT_KNOWN = "n/a"
+
+_Number = TypeVar("_Number", int, float)
 
 
 def check_beginning(plan: RunSpec) -> None:
@@ -95,33 +100,46 @@ def with_confinement(plan: RunSpec) -> RunSpec:
 
 
 def check_estimate(plan: RunSpec, spent: Account, console: Console, stop: Stop) -> None:
-    """Estimate the cost of a run on real backbones; raise ``BudgetExhausted`` if it exceeds the budget.
+    """Estimate the cost of a run on real backbones; raise ``BudgetExhausted`` if the budget is certainly too small.
 
-    ``spent`` is the cost of earlier processes of the run: a continued run is not estimated again.
+    That is if the low end of the estimate exceeds it; if only the high end does, the console says so and the run
+    begins. ``spent`` is the cost of earlier processes of the run: a continued run is not estimated again.
     """
     if plan.simulated or spent.calls:
         return
     estimate = rehearse(plan, stop)
     console.print(describe(estimate), markup=False, highlight=False, soft_wrap=True)
-    needed = Account(calls=estimate.calls, usage=estimate.usage)
-    reason = plan.budget.exceeded(needed, under_way=0, wall=0.0)
-    if reason is not None and estimate.calls:
+    limit = plan.budget.too_small_for(estimate.low)
+    if limit is not None:
         raise BudgetExhausted(
-            f"the estimate exceeds the budget ({reason} before the end); raise it, lower limit=, or pass "
-            "estimate=false to spend the budget anyway"
+            f"even the low end of the estimate exceeds {limit}; raise it, lower limit=, or pass estimate=false to "
+            "spend the budget anyway"
         )
+    limit = plan.budget.too_small_for(estimate.high)
+    if limit is not None:
+        line = f"The high end of the estimate exceeds {limit}: the run may stop there before it has finished."
+        console.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
 
 
-def describe(estimate: Rehearsed) -> str:
+def describe(estimate: Estimate) -> str:
     """Describe an estimate in one line."""
-    prompt, completion, usd = estimate.usage.prompt, estimate.usage.completion, estimate.usage.usd
-    tokens = "tokens n/a" if prompt is None or completion is None else f"{compact(prompt)} prompt tokens"
-    out = "" if completion is None else f", {compact(completion)} completion tokens"
-    dollars = "dollars n/a (the backbone has no prices)" if usd is None else f"${usd:,.2f} without cache discounts"
+    low, high = estimate.low, estimate.high
+    prompt = _range(low.usage.prompt, high.usage.prompt, compact)
+    completion = _range(low.usage.completion, high.usage.completion, compact)
+    usd = _range(low.usage.usd, high.usage.usd, lambda dollars: f"${dollars:,.2f}")
+    dollars = "dollars n/a (a backbone has no prices)" if usd == NOT_KNOWN else f"{usd} without cache discounts"
     return (
-        f"Estimate, if replies are like the embedded reader's: {estimate.calls:,} calls; with the context it starts "
-        f"from {tokens}{out}, {dollars}. Prompts grow with the context."
+        f"Estimate, with replies like those of {estimate.answered_by}: "
+        f"{_range(low.calls, high.calls, lambda calls: f'{calls:,}')} calls, {prompt} prompt tokens, {completion} "
+        f"completion tokens, {dollars}. The low end is without retries, the high end with all of them and a context "
+        "that keeps growing."
     )
+
+
+def _range(low: _Number | None, high: _Number | None, text: Callable[[_Number], str]) -> str:
+    """Format a range, one number where both ends read the same; unknown is never 0."""
+    ends = [NOT_KNOWN if end is None else text(end) for end in (low, high)]
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
 def show_dry_run(plan: RunSpec, console: Console) -> None:

@@ -2,39 +2,47 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ace_bench.core.backbones import Backbone, Priced
-from ace_bench.core.types import NO_USAGE, Completion, Message, Record, Stage, Usage
-from ace_bench.runners.arena import GENERATOR
+from ace_bench.core.types import Completion, Message, Record, Stage, Usage
+from ace_bench.core.workload import Span, Workload, exactly
+from ace_bench.runners.arena import GENERATOR, JUDGE
 from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.build import build_experiment
-from ace_bench.runners.experiment import Experiment
+from ace_bench.runners.experiment import Experiment, ModeWorkload
 from ace_bench.runners.stopping import Stop
 from ace_bench.store.folder import RunFolder
-from ace_bench.store.ledger import Account
+from ace_bench.store.journal import Journal
+from ace_bench.store.ledger import Account, Ledger
 
 REHEARSED = 3
 """Samples of each split that are rehearsed."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rehearsed:
-    """The projected cost of the whole run, and the first prompt of each role.
+class Estimate:
+    """Bounds of the cost of a run, and the first prompt of each role.
 
-    Prompts grow with the context, so ``usage.prompt`` and dollars are lower bounds.
+    ``low`` is without retries: each sample is right at once, optimisers repeat what is recorded, and a context that did
+    not change is not evaluated again. ``high`` is with all retries that the settings allow, and a context that grows by
+    as much a sample as in the rehearsal. A call takes
+    the fewest or the most tokens that one of its role took in the rehearsal, where ``answered_by`` stood in for the
+    backbones. Calls that ask again for an unreadable reply are in neither.
     """
 
-    calls: int
-    usage: Usage
-    prompts: dict[str, Sequence[Message]] = field(default_factory=dict)
+    low: Account
+    high: Account
+    answered_by: str
+    prompts: Mapping[str, Sequence[Message]] = field(default_factory=dict)
 
 
-def rehearse(plan: RunSpec, stop: Stop | None = None) -> Rehearsed:
+def rehearse(plan: RunSpec, stop: Stop | None = None) -> Estimate:
     """Run the plan on a few samples in a throwaway folder, at no cost, and scale up to all of them."""
     standins = {role: _StandIn(role, backbone, plan.rehearsal) for role, backbone in plan.backbones.items()}
     limits = {split: min(REHEARSED, limit or REHEARSED) for split, limit in plan.limits.items()}
@@ -43,48 +51,139 @@ def rehearse(plan: RunSpec, stop: Stop | None = None) -> Rehearsed:
         folder = RunFolder(Path(scratch))
         try:
             experiment = build_experiment(folder, small, stop or Stop(), ())
+            whole = replace(experiment, arena=replace(experiment.arena, limits=plan.limits))
+            work = plan.mode.workload(whole)
+            needed = plan.method.workload(whole.arena, samples=work.learnt, steps=work.steps)
+            if needed is not None and needed.rollouts.high == 0:
+                # Fitting costs nothing, so the whole context is made, and tested with its real size.
+                experiment = replace(experiment, arena=replace(experiment.arena, limits=_all_train(plan, limits)))
             plan.mode.run(experiment)
-            ledger = folder.calls.ledger
-            calls, usage = 0, NO_USAGE
-            for stage in Stage:
-                factor = _factor(plan, experiment, stage)
-                account = ledger.stage(stage)
-                calls += round(account.calls * factor)
-                usage += _scaled(account, factor)
+            tokens = _by_role(standins.values())
+            projection = _Projection(plan=plan, rehearsed=experiment, work=work, needed=needed, tokens=tokens)
+            low, high = projection.bounds()
         finally:
             folder.close()
     prompts = {role: prompt for standin in standins.values() for role, prompt in standin.first.items()}
-    return Rehearsed(calls=calls, usage=usage, prompts=prompts)
+    return Estimate(low=low, high=high, answered_by=plan.rehearsal.name, prompts=prompts)
 
 
-def _factor(plan: RunSpec, experiment: Experiment, stage: Stage) -> float:
-    """How many times more samples the run has than the rehearsal, for the split that a stage works on.
-
-    Optimisers have a budget of rollouts instead, most of which repeat in a rehearsal.
-    """
-    if stage is Stage.ADAPT:
-        expected = plan.method.expected_rollouts(replace(experiment.arena, limits=plan.limits))
-        if expected is not None:
-            rehearsed = sum(record.stage is stage for record in experiment.folder.journal.rollouts.values())
-            return expected / max(1, rehearsed)
-    split = plan.mode.splits[stage]
-    available = len(plan.task.samples(split))
-    total = min(available, plan.limits[split] or available)
-    return total / min(total, REHEARSED)
+def _all_train(plan: RunSpec, limits: Mapping[str, int | None]) -> Mapping[str, int | None]:
+    return {**limits, "train": plan.limits.get("train")}
 
 
-def _scaled(account: Account, factor: float) -> Usage:
-    usage = account.usage
-    return Usage(
-        prompt=None if usage.prompt is None else round(usage.prompt * factor),
-        completion=None if usage.completion is None else round(usage.completion * factor),
-        cached=0,
-        usd=None if usage.usd is None else usage.usd * factor,
-    )
+@dataclass(frozen=True)
+class _Tokens:
+    """Bounds of the tokens of a role's calls."""
+
+    prompt: Span
+    completion: Span
+
+
+def _by_role(standins: Iterable[_StandIn]) -> Mapping[str, _Tokens]:
+    counts: dict[str, list[tuple[int, int]]] = {}
+    for standin in standins:
+        for role, calls in standin.tokens.items():
+            counts.setdefault(role, []).extend(calls)
+    spans = {role: [Span(min(ends), max(ends)) for ends in zip(*calls, strict=True)] for role, calls in counts.items()}
+    return {role: _Tokens(*bounds) for role, bounds in spans.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Projection:
+    """Scales what was rehearsed up to the whole run: ``work`` of the mode, ``needed`` by the method."""
+
+    plan: RunSpec
+    rehearsed: Experiment
+    work: ModeWorkload
+    needed: Workload | None
+    tokens: Mapping[str, _Tokens]
+
+    def bounds(self) -> tuple[Account, Account]:
+        """Return the two ends."""
+        low, high = Account(), Account()
+        for stage in Stage:
+            for role, calls in self._calls(stage).items():
+                low += self._cheapest(role, math.floor(calls.low))
+                high += self._dearest(role, math.ceil(calls.high), grown=self._grown(stage))
+        return low, high
+
+    def _calls(self, stage: Stage) -> Mapping[str, Span]:
+        """Return the calls of each role in a stage."""
+        if stage is Stage.EVALUATE:
+            rollouts, others = self.work.evaluated, dict[str, Span]()
+        elif self.needed is None:
+            return self._in_proportion()
+        else:
+            rollouts = self.needed.rollouts + Span(0, self.work.repeated)
+            others = dict(self.needed.roles) if self.work.learnt else {}
+            rollouts = rollouts if self.work.learnt else exactly(0)
+        if JUDGE in self._ledger.roles(stage):
+            others[JUDGE] = Span(0, rollouts.high)  # equal answers to a sample are judged once
+        return {GENERATOR: rollouts.times(self._calls_of_rollout(stage)), **others}
+
+    def _in_proportion(self) -> Mapping[str, Span]:
+        """Return the calls of adaptation, in proportion to the samples."""
+        rehearsed = self.plan.mode.workload(self.rehearsed).learnt
+        factor = exactly(self.work.learnt / rehearsed if rehearsed else 0)
+        return {role: exactly(paid.calls).times(factor) for role, paid in self._ledger.roles(Stage.ADAPT).items()}
+
+    def _calls_of_rollout(self, stage: Stage) -> Span:
+        """Return the fewest and the most calls of a rehearsed rollout."""
+        records = [*self._journal.rollouts.values()]
+        counts = [record.calls for record in records if record.stage is stage] or [record.calls for record in records]
+        return Span(min(counts), max(counts)) if counts else exactly(1)
+
+    def _cheapest(self, role: str, calls: int) -> Account:
+        tokens = self.tokens.get(role)
+        return self._account(role, calls, (tokens.prompt.low, tokens.completion.low) if tokens else None)
+
+    def _dearest(self, role: str, calls: int, grown: float) -> Account:
+        tokens = self.tokens.get(role)
+        if tokens is None:
+            return self._account(role, calls, None)
+        written = grown if self.needed and role in self.needed.writers else 0
+        return self._account(role, calls, (tokens.prompt.high + grown, tokens.completion.high + written))
+
+    def _account(self, role: str, calls: int, tokens: tuple[float, float] | None) -> Account:
+        """Return the cost of calls of a role with so many prompt and completion tokens each, ``None``: unknown."""
+        if not calls:
+            return Account()
+        if tokens is None:
+            return Account(calls=calls, usage=Usage(cached=0))
+        usage = Usage(prompt=round(calls * tokens[0]), completion=round(calls * tokens[1]), cached=0)
+        backbone = self.plan.backbones.get(role) or self.plan.backbones[GENERATOR]
+        dollars = backbone.dollars(usage) if isinstance(backbone, Priced) else None
+        return Account(calls=calls, usage=replace(usage, usd=dollars))
+
+    def _grown(self, stage: Stage) -> float:
+        """Return by how many tokens a context outgrows the rehearsed one: at the end, or on average while adapting."""
+        steps = self._journal.steps
+        if self.plan.method.adaptation != "steps" or not steps:
+            return 0.0
+        learnt = sum(len(step.samples) for step in steps)
+        begun, ended = self._tokens_before(), steps[-1].context_tokens
+        growth = max(0.0, (ended - begun) / learnt) * max(0, self.work.learnt - learnt)
+        lengths = [backbone.context_length for backbone in self.plan.backbones.values()]
+        limits = [self.needed.context_tokens if self.needed else None, *lengths]
+        room = [max(0, limit - ended) for limit in limits if limit is not None]
+        return min([growth, *room]) / (2 if stage is Stage.ADAPT else 1)
+
+    def _tokens_before(self) -> int:
+        context = self.plan.method.start(self.rehearsed.arena)
+        tokens: int = context.tokens
+        return tokens
+
+    @property
+    def _journal(self) -> Journal:
+        return self.rehearsed.folder.journal
+
+    @property
+    def _ledger(self) -> Ledger:
+        return self.rehearsed.folder.calls.ledger
 
 
 class _StandIn:
-    """Replies in place of a real backbone, with the real one's token counts and prices."""
+    """Replies in place of a real backbone, with the real one's token counts."""
 
     simulated = True
 
@@ -96,6 +195,7 @@ class _StandIn:
         self.identity: Record = real.identity
         self.context_length = real.context_length
         self.first: dict[str, Sequence[Message]] = {}
+        self.tokens: dict[str, list[tuple[int, int]]] = {}
 
     def count(self, text: str) -> int:
         return self._real.count(text)
@@ -106,7 +206,6 @@ class _StandIn:
         if self._role in (role, GENERATOR):
             self.first.setdefault(role, messages)
         completion = self._substitute.complete(messages, role=role, session=session, schema=schema)
-        prompt = sum(self.count(message.content) for message in messages)
-        usage = Usage(prompt=prompt, completion=self.count(completion.text), cached=0)
-        dollars = self._real.dollars(usage) if isinstance(self._real, Priced) else None
-        return replace(completion, usage=replace(usage, usd=dollars))
+        prompt, reply = sum(self.count(message.content) for message in messages), self.count(completion.text)
+        self.tokens.setdefault(role, []).append((prompt, reply))
+        return replace(completion, usage=Usage(prompt=prompt, completion=reply, cached=0))

@@ -91,12 +91,28 @@ def test_an_estimate_over_the_budget_stops_before_any_call(tmp_path, capsys):
     log = []
     stopped = real(tmp_path, log, "budget.calls=5")
     assert stopped.status == 3
-    assert "estimate" in capsys.readouterr().out
+    assert "even the low end of the estimate exceeds budget.calls=5" in capsys.readouterr().out
     assert log == ["open", "probe", "close"]
     assert real(tmp_path, log, "budget.usd=0.000001").status == 3
     assert "generator" not in log
     assert real(tmp_path, log, "budget.calls=5", "estimate=false").status == 3
     assert [entry for entry in log if entry not in ("open", "probe", "close")] == ["generator"] * 5
+
+
+def test_a_budget_that_only_the_high_end_passes_is_no_reason_to_stop(tmp_path, capsys):
+    ran = real(tmp_path, [], "mode.epochs=1", "budget.calls=50")
+    output = " ".join(capsys.readouterr().out.split())
+    assert ran.status == 0
+    assert "The high end of the estimate exceeds budget.calls=50" in output
+    assert " to " in output.partition("Estimate")[2].partition(" calls")[0]
+
+
+def test_an_estimate_without_prices_says_so(tmp_path, capsys):
+    assert launch(tmp_path, *SMALL, "dry_run=true").status == 0
+    said = capsys.readouterr().out.partition("Estimate")[2]
+    assert "dollars n/a (a backbone has no prices)" in said
+    assert " 0 " not in said
+    assert "replies like those of embedded" in said
 
 
 @pytest.mark.parametrize("error", [ConfigError("no such model; set backbone.model"), BackboneUnavailable("no server")])

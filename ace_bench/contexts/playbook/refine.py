@@ -82,6 +82,11 @@ class Refiner:
         """Load the embedder, so that a failure to load it stops the run before the first call."""
         self._memo.rows([""])
 
+    @property
+    def max_tokens(self) -> int | None:
+        """The largest size of a refined playbook; ``None``: any."""
+        return self._max_tokens
+
     def refine(
         self,
         playbook: Playbook,

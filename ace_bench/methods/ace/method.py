@@ -11,6 +11,7 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.arena import Arena
 from ace_bench.core.method import AFTER_CURATION, ContextUpdate
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
+from ace_bench.core.workload import Workload, exactly
 from ace_bench.methods.ace import curator, reflector
 from ace_bench.methods.ace.curator import Curator
 from ace_bench.methods.ace.draft import Draft
@@ -18,6 +19,7 @@ from ace_bench.methods.ace.learning import BatchLearner
 from ace_bench.methods.ace.reflector import HARMFUL, SampleReflection
 from ace_bench.methods.ace.reflector import ROLE as REFLECTOR
 from ace_bench.methods.ace.settings import AceSettings
+from ace_bench.methods.ace.workload import step_counts
 from ace_bench.methods.base import BaseMethod
 
 
@@ -88,6 +90,18 @@ class Ace(BaseMethod[Playbook]):
         playbook = self._with_recent(refined.playbook, batch)
         repeated = self._attempt_again(playbook, rollouts, arena) if settings.after_curation else ()
         return ContextUpdate(context=playbook, events=(*draft.events, *refined.events, *repeated))
+
+    def workload(self, arena: Arena, *, samples: int, steps: int) -> Workload:
+        """Return from no retry to all reflection rounds."""
+        del arena, steps
+        roles = {role: span.times(exactly(samples)) for role, span in step_counts(vars(self._settings)).items()}
+        rollouts = roles.pop("generator")
+        return Workload(
+            rollouts=rollouts,
+            roles=roles,
+            context_tokens=self._settings.refiner.max_tokens,
+            writers=("curator",) if self._settings.update == "rewrite" else (),
+        )
 
     def _with_recent(self, playbook: Playbook, batch: Sequence[SampleReflection]) -> Playbook:
         """Keep the reflections of this step that the Curator is shown in later steps."""

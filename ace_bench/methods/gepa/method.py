@@ -11,6 +11,7 @@ from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Count
 from ace_bench.core.types import GeneratorSpec
+from ace_bench.core.workload import Span, Workload
 from ace_bench.methods.base import BaseMethod
 from ace_bench.methods.gepa.budget import MetricBudget
 from ace_bench.methods.optimising import Size, check_optimisable, first_instruction
@@ -58,11 +59,22 @@ class Gepa(BaseMethod[Instruction]):
                 f"{validation} validation samples; raise it above that, or lower limit.val"
             )
 
-    def expected_rollouts(self, arena: Arena) -> int:
-        """Return the budget in metric calls."""
+    def workload(self, arena: Arena, *, samples: int, steps: int) -> Workload:
+        """Return what the budget in metric calls allows.
+
+        At the low end minibatches repeat rollouts that are recorded, and nothing is proposed. At the high end none
+        repeats, the last iteration passes the budget (GEPA checks it before an iteration), and each iteration proposes.
+        """
+        del samples, steps
         from ace_bench.methods.gepa.evolve import metric_calls
 
-        return metric_calls(self._budget, train=len(arena.samples("train")), validation=len(arena.samples("val")))
+        train, validation = len(arena.samples("train")), len(arena.samples("val"))
+        budget = metric_calls(self._budget, train=train, validation=validation)
+        searched = max(0, budget - validation)
+        return Workload(
+            rollouts=Span(validation + min(train, searched // 2), budget + 2 * self._minibatch + validation),
+            roles={"proposer": Span(0, searched // self._minibatch + 1)},
+        )
 
     def fit(self, context: Instruction, arena: Arena) -> ContextUpdate[Instruction]:
         """Run GEPA; repeated, it makes the same calls in the same order."""

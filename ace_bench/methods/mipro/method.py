@@ -10,6 +10,7 @@ from ace_bench.core.arena import Arena
 from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Whole
 from ace_bench.core.types import GeneratorSpec, Labels
+from ace_bench.core.workload import Workload
 from ace_bench.methods.base import BaseMethod
 from ace_bench.methods.optimising import Size, check_optimisable, first_instruction
 
@@ -38,11 +39,14 @@ class Mipro(BaseMethod[Instruction]):
         """Raise ``ConfigError`` where there is nothing to optimise by."""
         check_optimisable("mipro", arena)
 
-    def expected_rollouts(self, arena: Arena) -> int:
-        """Return about what DSPy's trials take, and the attempts that demonstrations are drawn from."""
-        from ace_bench.methods.mipro.search import trials
+    def workload(self, arena: Arena, *, samples: int, steps: int) -> Workload:
+        """Return bounds of what DSPy's trials take, and the attempts that demonstrations are drawn from."""
+        del samples, steps
+        from ace_bench.methods.mipro.search import workload
 
-        return trials(self._auto, validation=len(arena.samples("val")), shows=self._bootstrapped + self._labeled > 0)
+        shows = self._bootstrapped + self._labeled > 0
+        train, validation = len(arena.samples("train")), len(arena.samples("val"))
+        return workload(self._auto, train=train, validation=validation, shows=shows)
 
     def fit(self, context: Instruction, arena: Arena) -> ContextUpdate[Instruction]:
         """Run MIPROv2; repeated, it makes the same calls in the same order."""

@@ -13,10 +13,13 @@ from optuna.exceptions import ExperimentalWarning
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.core.arena import Arena
 from ace_bench.core.method import ContextUpdate
+from ace_bench.core.workload import Span, Workload
 from ace_bench.methods.dspy_bridge.adapters import ChatFormat
 from ace_bench.methods.dspy_bridge.program import examples, score
 from ace_bench.methods.dspy_bridge.session import OptimiserSession
 
+_PROPOSALS, _SUMMARIES = 3, 12
+"""Calls by candidate (program, module, instruction), and at most to summarise the training samples."""
 _PROPOSED, _BASIC = "proposed_instruction", "basic_instruction"
 
 
@@ -52,16 +55,21 @@ class _Metric:
         return score(prediction)
 
 
-def trials(auto: str, *, validation: int, shows: bool) -> int:
-    """Return about how many rollouts MIPROv2 takes: a look at all validation samples, or at 35 and at all now and then.
+def workload(auto: str, *, train: int, validation: int, shows: bool) -> Workload:
+    """Return bounds of MIPROv2's rollouts and proposals.
 
-    ``shows`` says whether demonstrations are searched for, too, which doubles what there is to choose.
+    A trial looks at all validation samples, or at 35 and at all now and then. ``shows`` says whether demonstrations are
+    searched for, too, which doubles what there is to choose; at the high end each set of them takes an attempt at every
+    training sample, and at the low end all trials are of the first program, whose rollouts are recorded.
     """
     settings = AUTO_RUN_SETTINGS[auto]
     candidates, samples = int(settings["n"]), min(validation, int(settings["val_size"]))
     rounds = int(max(2 * (1 + shows) * math.log2(candidates), 1.5 * candidates))
     tried = rounds * samples if samples <= MIN_MINIBATCH_SIZE else 35 * rounds + samples * (rounds // 5 + 1)
-    return samples + tried + 5 * candidates
+    proposals = _PROPOSALS * candidates + _SUMMARIES
+    return Workload(
+        rollouts=Span(samples, samples + tried + candidates * train * shows), roles={"proposer": Span(0, proposals)}
+    )
 
 
 def search(
