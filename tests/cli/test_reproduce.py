@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from ace_bench.cli.main import start
-from ace_bench.cli.reproducing.estimating import Cost, Estimator, together
+from ace_bench.cli.reproducing.estimating import Estimator
 from ace_bench.cli.reproducing.job_runner import JobRunner
 from ace_bench.cli.reproducing.reproduction import Reproduction
 from ace_bench.cli.reproducing.request import Job, jobs, read_request
@@ -173,44 +173,74 @@ def test_a_mistake_is_told_before_anything_is_run(settings, message, reproduce, 
 def estimate(name, row, column, *more):
     planned = EXPERIMENTS.run(name, row, column)
     settings = compose([*planned.overrides, f"backbone={PAPER.table(EXPERIMENTS.by_name[name].paper).model}", *more])
-    return together(Estimator(PAPER).parts(settings))
+    return Estimator(PAPER).cost(settings)
 
 
-def test_an_estimate_is_the_papers_own_count_scaled_to_samples_and_epochs():
-    def number(ref):
-        return PAPER.cell(ref).value
+def number(ref):
+    return PAPER.cell(ref).value
 
-    printed = number("12/ace/input") + number("14/ace/input") * 168 / 160
+
+def test_the_papers_own_counts_lie_in_the_estimated_range():
     cost = estimate("12", "ace", "input")
-    assert cost.prompt == pytest.approx(printed)
-    assert cost.calls == pytest.approx(number("12/ace/calls") + number("14/ace/calls") * 168 / 160)
-    output = number("12/ace/output") + number("14/ace/output") * 168 / 160
-    assert cost.usd == pytest.approx((printed * 3 + output * 4.5) / 1e6, abs=1e-4)
-    assert estimate("12", "ace", "input", "limit={train: 9, test: 16}").prompt == pytest.approx(
-        number("12/ace/input") / 10 + number("14/ace/input") / 10
-    )
-    assert estimate("4b", "ace", "dollars").usd == pytest.approx(2.9)
-    assert estimate("4b", "dc", "latency", "limit=147").seconds == pytest.approx(65104 / 3)
-    assert estimate("4a", "gepa", "latency").seconds > number("4a/gepa/latency")
+    tested = 168 / number("14/ace/queries")
+    for name, column in (("calls", "calls"), ("prompt", "input"), ("completion", "output")):
+        counted = number(f"12/ace/{column}") + number(f"14/ace/{column}") * tested
+        assert getattr(cost.low, name) < counted < getattr(cost.high, name)
+    (low, high) = (estimate("4a", "ace", "latency").low.seconds, estimate("4a", "ace", "latency").high.seconds)
+    assert low < number("4a/ace/latency") < high
 
 
-def test_what_the_paper_does_not_count_is_unknown_and_left_out_of_the_sum(reproduce):
-    cost = estimate("2", "base", "formula")
+def test_reflection_rounds_take_new_rollouts_and_their_tokens():
+    cost = estimate("1", "ace_offline_gt", "normal_tgc")
+    sample = number("12/ace_generator/input") / 90
+    evaluated = number("14/ace/input") * 168 / 160
+    reflected, curated = number("12/ace_reflector/input") / 90, number("12/ace_curator/input") / 90
+    assert cost.high.prompt == pytest.approx(450 * (6 * sample + 5 * reflected + curated) + evaluated)
+    assert 3_400 < cost.high.usd < 3_450
+    by_the_papers_attempts = 3 * (450 * (357 / 90 * sample + 5 * reflected + curated) + evaluated) / 1e6
+    assert by_the_papers_attempts == pytest.approx(2_450, abs=50)
+    assert cost.low.usd < by_the_papers_attempts < cost.high.usd
+    one = estimate("1", "ace_offline_gt", "normal_tgc", "method.max_reflection_rounds=1")
+    assert one.low == cost.low
+    assert one.high.usd < cost.high.usd / 2
+    none = estimate("3", "no_reflector_one_epoch", "normal_tgc")
+    assert none.low.calls < none.high.calls
+    assert none.high.calls < one.high.calls / 4
+
+
+def test_an_estimate_is_scaled_to_samples_and_budget():
+    whole, part = (estimate("12", "ace", "input", *more) for more in ((), ("limit={train: 9, test: 16}",)))
+    evaluated = number("14/ace/input") / 160
+    assert part.high.prompt - 16 * evaluated == pytest.approx((whole.high.prompt - 168 * evaluated) / 10)
+    assert estimate("4b", "ace", "dollars").high.usd == pytest.approx(2.9)
+    assert estimate("4b", "dc", "latency", "limit=147").low.seconds == pytest.approx(65104 / 3)
+    gepa, half = (estimate("4a", "gepa", "latency", *more) for more in ((), ("method.max_metric_calls=717",)))
+    assert gepa.low == gepa.high
+    assert gepa.low.seconds > number("4a/gepa/latency")
+    assert gepa.low.calls > 10 * number("12/gepa/calls"), "table 12 counts GEPA's rollouts, not its calls"
+    assert gepa.low.prompt - half.low.prompt == pytest.approx(number("12/gepa/input") / 2)
+    assert estimate("4a", "gepa", "latency", "method.auto=light").high.calls is None
+
+
+def test_what_the_paper_does_not_count_is_unknown_and_a_sum_says_what_it_leaves_out(reproduce):
+    cost = estimate("2", "base", "formula").low
     assert (cost.calls, cost.prompt, cost.usd) == (200, None, None)
-    assert estimate("2", "mipro", "finer").calls is None
-    assert together([cost, Cost(calls=1.0, usd=None)], at_least=True).usd is None
-    assert together([cost, Cost(calls=1.0, usd=2.0)], at_least=True).usd == 2.0
+    assert estimate("2", "mipro", "finer").low.calls is None
+    assert estimate("2", "ace_offline_gt", "finer", "limit=10").high.usd is None, "its evaluation is not known"
     status, said = reproduce("table=2", "limit=100", "--estimate")
     assert status == 0
-    assert "n/a" in said
-    assert "together, at least" in said
+    together = next(line for line in said.splitlines() if line.strip().startswith("together"))
+    assert "of 24" in together
+    assert "n/a" in together
+    assert " 0.0" not in said
 
 
 def test_every_run_of_the_paper_has_an_estimate():
     estimator = Estimator(PAPER)
     for name in ("2", "10", "11", "18", "figure_2"):
         for planned in EXPERIMENTS.runs(name):
-            assert estimator.parts(compose([*planned.overrides, "backbone=deepseek_v3_1"])), planned
+            cost = estimator.cost(compose([*planned.overrides, "backbone=deepseek_v3_1"]))
+            assert (cost.low.calls or 0) <= (cost.high.calls or 0), planned
 
 
 def test_an_unknown_result_is_listed_with_what_there_is(capsys):

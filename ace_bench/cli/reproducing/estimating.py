@@ -1,4 +1,4 @@
-"""The cost of runs by the paper's own counts: calls, tokens, dollars and hours.
+"""The cost of runs by the paper's own counts: calls, tokens, dollars and hours, from no retry to all of them.
 
 On AppWorld the paper counts tokens and calls by query (tables 12 and 14) and seconds (table 4a); of other tasks it only
 gives the dollars and seconds of online adaptation on FiNER (table 4b). Everything else is unknown here.
@@ -6,11 +6,13 @@ gives the dollars and seconds of online adaptation on FiNER (table 4b). Everythi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ace_bench.core.types import Usage
+from ace_bench.core.workload import exactly
+from ace_bench.methods.ace.workload import step_counts
 from ace_bench.report.paper.tables import Paper
 from ace_bench.store.prices import PriceCard
 
@@ -26,7 +28,6 @@ SIZES: Mapping[str, Mapping[str, int]] = {
 _APPWORLD = "appworld"
 _LIKE = {"base": "react", "gepa": "gepa"}
 """Rows of table 14 by method; methods whose context is long are counted as ACE."""
-_ROLES = ("ace_generator", "ace_reflector", "ace_curator")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,14 +52,24 @@ class Cost:
 UNKNOWN = Cost(calls=None, prompt=None, completion=None, usd=None, seconds=None)
 
 
-def together(parts: Iterable[Cost], *, at_least: bool = False) -> Cost:
-    """Sum the parts; ``at_least`` skips unknown values, unless a value is unknown in all parts."""
-    parts = list(parts)
-    if not at_least:
-        return sum(parts, Cost())
-    columns = {field.name: [getattr(part, field.name) for part in parts] for field in fields(Cost)}
-    known = {name: [value for value in values if value is not None] for name, values in columns.items()}
-    return Cost(**{name: sum(values) if values else None for name, values in known.items()})
+@dataclass(frozen=True, kw_only=True)
+class CostRange:
+    """The cost without any retry, and with all rounds of reflection."""
+
+    low: Cost = Cost()
+    high: Cost = Cost()
+
+    def __add__(self, other: CostRange) -> CostRange:
+        return CostRange(low=self.low + other.low, high=self.high + other.high)
+
+    def times(self, factor: float) -> CostRange:
+        """Return this cost for ``factor`` samples."""
+        return CostRange(low=self.low.times(factor), high=self.high.times(factor))
+
+
+def known(cost: Cost) -> CostRange:
+    """Return a range of one cost."""
+    return CostRange(low=cost, high=cost)
 
 
 class Estimator:
@@ -67,47 +78,79 @@ class Estimator:
     def __init__(self, paper: Paper) -> None:
         self._paper = paper
 
-    def parts(self, settings: Mapping[str, Any]) -> list[Cost]:
-        """Estimate a run by its composed configuration: adaptation and evaluation, one by one."""
+    def cost(self, settings: Mapping[str, Any]) -> CostRange:
+        """Estimate a run by its composed configuration; what the paper does not count is unknown."""
+        return sum((_priced(part, settings) for part in self._parts(settings)), CostRange())
+
+    def _parts(self, settings: Mapping[str, Any]) -> Iterator[CostRange]:
+        """Yield adaptation and evaluation."""
         task, method, mode = (_named(settings[group]["_target_"]) for group in ("task", "method", "mode"))
         sizes = _limited(SIZES[task], settings["limit"])
         tested = sizes[settings["task"].get("test_split", "test") if task == _APPWORLD else "test"]
-        parts = [self._fit(task, method, settings, sizes["train"])] if mode == "offline" else []
+        if mode == "offline":
+            yield self._fit(task, method, settings, sizes["train"])
         if mode == "online":
-            parts.append(self._step(task, method, settings).times(tested))
+            yield self._step(task, method, settings).times(tested)
         else:
             looks = 1 + bool(settings["mode"].get("before"))
-            parts.append(self._evaluation(task, method, settings).times(tested * looks))
-        return [part if part.prompt is None else _priced(part, settings) for part in parts]
+            yield known(self._evaluation(task, method, settings)).times(tested * looks)
 
-    def _fit(self, task: str, method: str, settings: Mapping[str, Any], train: int) -> Cost:
+    def _fit(self, task: str, method: str, settings: Mapping[str, Any], train: int) -> CostRange:
         if method in ("base", "icl"):
-            return Cost()
+            return CostRange()
         if method == "gepa" and task == _APPWORLD:
-            return self._row("12", "gepa", seconds=self._number("4a/gepa/latency"))
+            return known(self._gepa(settings["method"]))
         if method in ("ace", "dc"):
             return self._step(task, method, settings).times(train * settings["mode"]["epochs"])
-        return UNKNOWN
+        return known(UNKNOWN)
 
-    def _step(self, task: str, method: str, settings: Mapping[str, Any]) -> Cost:
-        """The cost of one adaptation step; all reflection rounds are counted."""
-        rounds = settings["method"].get("max_reflection_rounds", 0)
+    def _gepa(self, method: Mapping[str, Any]) -> Cost:
+        """The paper's one adaptation with ``auto=heavy``, in proportion where ``max_metric_calls`` is set.
+
+        Table 12 counts rollouts of GEPA, each of which makes as many calls as one of table 14.
+        """
+        share = 1.0
+        if method.get("max_metric_calls"):
+            share = method["max_metric_calls"] / self._number("4a/gepa/rollouts")
+        elif method.get("max_full_evals") or method["auto"] != "heavy":
+            return UNKNOWN
+        calls = self._number("12/gepa/calls") * self._number("14/gepa/calls") / self._number("14/gepa/queries")
+        row = replace(self._row("12", "gepa"), calls=calls, seconds=self._number("4a/gepa/latency"))
+        return row.times(share)
+
+    def _step(self, task: str, method: str, settings: Mapping[str, Any]) -> CostRange:
+        """The cost of one adaptation step."""
         if task != _APPWORLD:
-            calls = 3.0 if rounds else 2.0
-            if task != "finer":
-                return Cost(calls=calls, prompt=None, completion=None, usd=None, seconds=None)
+            return self._single_turn_step(task, method, settings)
+        if method != "ace":
+            return known(UNKNOWN)
+        counts = step_counts(settings["method"])
+        # Without retries a rollout makes as many calls as one of table 14, each of table 12's size.
+        evaluated = self._number("14/ace/calls") / self._number("14/ace/queries")
+        calls = {"generator": counts["generator"].low * evaluated}
+        low = (self._call(role).times(calls.get(role, span.low)) for role, span in counts.items())
+        # At most each round takes what table 12 counts for all rollouts, reflections or curations of a sample.
+        high = (self._sample(role).times(span.high) for role, span in counts.items())
+        attempt = self._number("4a/ace/latency") / self._number("4a/ace/rollouts")
+        rollouts = counts["generator"]
+        return CostRange(
+            low=sum(low, Cost(seconds=attempt * rollouts.low)), high=sum(high, Cost(seconds=attempt * rollouts.high))
+        )
+
+    def _single_turn_step(self, task: str, method: str, settings: Mapping[str, Any]) -> CostRange:
+        """The calls of a step; on FiNER the dollars and seconds that the paper measured online, retries included."""
+        counts = step_counts(settings["method"]).values() if method == "ace" else (exactly(1), exactly(1))
+        usd = seconds = None
+        if task == "finer":
             samples = SIZES["finer"]["test"]
             row = {"dc": "dc"}.get(method, "ace")
             usd, seconds = (self._number(f"4b/{row}/{column}") / samples for column in ("dollars", "latency"))
-            known = settings["backbone"].get("model") == "DeepSeek-V3.1"
-            return Cost(calls=calls, prompt=None, completion=None, usd=usd if known else None, seconds=seconds)
-        if method != "ace":
-            return UNKNOWN
-        times = (1, _reflections(settings) if settings["method"]["reflector"] != "off" else 0, 1)
-        roles = (self._row("12", role).times(count) for role, count in zip(_ROLES, times, strict=True))
-        queries = self._number("12/ace/queries")
-        latency = Cost(seconds=self._number("4a/ace/latency"))
-        return (together(roles) + latency).times(1 / queries)
+            usd = usd if settings["backbone"].get("model") == "DeepSeek-V3.1" else None
+        low, high = (
+            Cost(calls=calls, prompt=None, completion=None, usd=usd, seconds=seconds)
+            for calls in (sum(span.low for span in counts), sum(span.high for span in counts))
+        )
+        return CostRange(low=low, high=high)
 
     def _evaluation(self, task: str, method: str, settings: Mapping[str, Any]) -> Cost:
         if task != _APPWORLD:
@@ -116,9 +159,15 @@ class Estimator:
         rollout = self._number("4a/ace/latency") / self._number("4a/ace/rollouts") / settings["concurrency"]
         return self._row("14", row).times(1 / self._number(f"14/{row}/queries")) + Cost(seconds=rollout)
 
-    def _row(self, table: str, row: str, seconds: float = 0.0) -> Cost:
+    def _call(self, role: str) -> Cost:
+        return self._row("12", f"ace_{role}").times(1 / self._number(f"12/ace_{role}/calls"))
+
+    def _sample(self, role: str) -> Cost:
+        return self._row("12", f"ace_{role}").times(1 / self._number(f"12/ace_{role}/queries"))
+
+    def _row(self, table: str, row: str) -> Cost:
         prompt, completion, calls = (self._number(f"{table}/{row}/{column}") for column in ("input", "output", "calls"))
-        return Cost(calls=calls, prompt=prompt, completion=completion, seconds=seconds)
+        return Cost(calls=calls, prompt=prompt, completion=completion)
 
     def _number(self, ref: str) -> float:
         value = self._paper.cell(ref).value
@@ -126,22 +175,17 @@ class Estimator:
         return value
 
 
-def _priced(cost: Cost, settings: Mapping[str, Any]) -> Cost:
-    """Price tokens at the backbone's list prices, none of them cached."""
+def _priced(costs: CostRange, settings: Mapping[str, Any]) -> CostRange:
+    """Price known tokens at the backbone's list prices, none of them cached."""
     prices = {name: value for name, value in (settings["backbone"].get("prices") or {}).items() if name != "_target_"}
-    assert cost.prompt is not None
-    tokens = Usage(prompt=round(cost.prompt), completion=round(cost.completion or 0), cached=0)
-    known = Cost(calls=cost.calls, prompt=cost.prompt, completion=cost.completion, seconds=cost.seconds)
-    return known + Cost(usd=PriceCard(**prices).dollars(tokens))
 
+    def priced(cost: Cost) -> Cost:
+        if cost.prompt is None:
+            return cost
+        tokens = Usage(prompt=round(cost.prompt), completion=round(cost.completion or 0), cached=0)
+        return replace(cost, usd=PriceCard(**prices).dollars(tokens))
 
-def _reflections(settings: Mapping[str, Any]) -> int:
-    """Return the most reflections on an agent's sample, as ``AceSettings.retries`` defines them."""
-    retries, rounds = settings["method"]["retries"], settings["method"]["max_reflection_rounds"]
-    if retries != "auto":
-        return int(retries) + 1
-    online = _named(settings["mode"]["_target_"]) == "online"
-    return 1 if online or settings["labels"] == "none" else int(rounds)
+    return CostRange(low=priced(costs.low), high=priced(costs.high))
 
 
 def _limited(sizes: Mapping[str, int], limit: Any) -> dict[str, int]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.table import Table
 
-from ace_bench.cli.reproducing.estimating import Cost, Estimator, together
+from ace_bench.cli.reproducing.estimating import CostRange, Estimator
 from ace_bench.cli.reproducing.request import EMBEDDED, Job, count
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.program import command_line
@@ -32,17 +33,17 @@ def estimates(jobs: Sequence[Job], index: ResultsIndex) -> Iterator[Table | str]
     if any(f"backbone={EMBEDDED}" in job.extra for job in jobs):
         raise ConfigError("the embedded backbone costs nothing; leave backbone= out, or name a paid one")
     estimator = Estimator(index.experiments.paper)
-    costs = {job: estimator.parts(index.compose(run_overrides(job.planned, job.extra, index.compose))) for job in jobs}
+    costs = {job: estimator.cost(index.compose(run_overrides(job.planned, job.extra, index.compose))) for job in jobs}
     table = Table("run", "calls", "tokens in", "tokens out", "dollars", "hours", box=None)
-    for job, parts in costs.items():
-        table.add_row(_named(job), *_figures(together(parts)))
-    known = together((part for parts in costs.values() for part in parts), at_least=True)
-    table.add_row("together, at least", *_figures(known), style="bold")
+    for job, cost in costs.items():
+        table.add_row(_named(job), *(column.text([cost]) for column in _COLUMNS))
+    table.add_row("together", *(column.text([*costs.values()]) for column in _COLUMNS), style="bold")
     yield table
     yield (
-        "By the counts of the paper's tables 4, 12 and 14; n/a is what it does not count. Reflection counts in full "
-        "rounds, tokens at list prices without cache discounts (FiNER online: the paper's dollars), hours with runs "
-        f"one after another. `{command_line('run')} ... dry_run=true` estimates any run from its own prompts."
+        "By the counts of the paper's tables 4, 12 and 14: from no retry, where every first attempt is right, to all "
+        "reflection rounds. n/a is what the paper does not count; a sum says of how many runs it is. Tokens are at "
+        "list prices without cache discounts (FiNER: the paper's dollars, retries included), hours with runs one after "
+        f"another. `{command_line('run')} ... dry_run=true` estimates any run from its own prompts."
     )
 
 
@@ -52,14 +53,30 @@ def _named(job: Job) -> str:
     return " ".join([re.sub(r"^(task|method|mode)=", "", word) for word in words] + [f"seed={job.seed}"])
 
 
-def _figures(cost: Cost) -> list[str]:
-    def text(value: float | None, form: str, unit: float = 1) -> str:
-        return "n/a" if value is None else format(value / unit, form)
+@dataclass(frozen=True)
+class _Column:
+    """A column of the estimate: a field of ``Cost``, its format, and the unit that it is shown in."""
 
-    return [
-        text(cost.calls, ",.0f"),
-        text(cost.prompt, ",.1f", 1e6) + ("" if cost.prompt is None else "M"),
-        text(cost.completion, ",.2f", 1e6) + ("" if cost.completion is None else "M"),
-        text(cost.usd, ",.2f"),
-        text(cost.seconds, ",.1f", 3600),
-    ]
+    name: str
+    form: str
+    unit: float = 1
+    suffix: str = ""
+
+    def text(self, costs: Sequence[CostRange]) -> str:
+        """Sum up what is known, and say of how many runs if it is not all of them."""
+        ends = [(getattr(cost.low, self.name), getattr(cost.high, self.name)) for cost in costs]
+        known = [pair for pair in ends if None not in pair]
+        if not known:
+            return "n/a"
+        low, high = (format(sum(column) / self.unit, self.form) for column in zip(*known, strict=True))
+        text = (low if low == high else f"{low} to {high}") + self.suffix
+        return text if len(known) == len(ends) else f"{text} ({len(known)} of {len(ends)} runs)"
+
+
+_COLUMNS = (
+    _Column("calls", ",.0f"),
+    _Column("prompt", ",.1f", 1e6, "M"),
+    _Column("completion", ",.2f", 1e6, "M"),
+    _Column("usd", ",.2f"),
+    _Column("seconds", ",.1f", 3600),
+)
