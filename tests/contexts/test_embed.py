@@ -121,8 +121,9 @@ def test_embedders_have_names() -> None:
 
 def test_a_missing_extra_is_named_before_anything_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embed, "find_spec", lambda _: None)
+    embedder = make_embedder("all-mpnet-base-v2")
     with pytest.raises(ConfigError, match=r"pip install 'ace-bench\[embeddings\]'"):
-        make_embedder("all-mpnet-base-v2")
+        embedder.embed([""])
 
 
 @pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="the embeddings extra is not installed")

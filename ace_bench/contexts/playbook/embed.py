@@ -95,11 +95,6 @@ class SentenceTransformerEmbedder:
     """
 
     def __init__(self, model: str, *, device: str | None = None, batch_size: int = 32):
-        if find_spec("sentence_transformers") is None:
-            raise ConfigError(
-                "the sentence-transformers embedder needs an extra that is not installed: "
-                "pip install 'ace-bench[embeddings]', or pass embedder=hashing"
-            )
         self._name = model
         self._device = device
         self._batch_size = batch_size
@@ -118,6 +113,11 @@ class SentenceTransformerEmbedder:
 
     def _loaded(self) -> SentenceTransformer:
         if self._model is None:
+            if find_spec("sentence_transformers") is None:
+                raise ConfigError(
+                    "the sentence-transformers embedder needs an extra that is not installed: "
+                    "pip install 'ace-bench[embeddings]', or pass embedder=hashing"
+                )
             from sentence_transformers import SentenceTransformer
 
             try:

@@ -80,7 +80,8 @@ class Refiner:
 
     def prepare(self) -> None:
         """Load the embedder, so that a failure to load it stops the run before the first call."""
-        self._memo.rows([""])
+        if self._when != "never":
+            self._memo.rows([""])
 
     @property
     def max_tokens(self) -> int | None:
