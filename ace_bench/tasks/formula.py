@@ -11,9 +11,9 @@ at two decimals. The number may have words around it, a currency sign before it,
 and not comparable with published figures. NaN and infinity are wrong by both rules. The data gives some ratios in
 percent (15.0) and others as fractions (0.15); this is left as it is, a method has to learn it.
 
-The question is asked as the official release asks it: the name and wording of the formula removed, the problem
-text and an instruction on number format kept (the paper's base accuracy of 67.5 is that setting). The instruction
-is in words of our own and the same for all samples; it goes into ``background``, which a prefix cache can hold.
+The question holds what the official release asks: the problem text without the name and wording of the formula (the
+paper's base accuracy of 67.5 is that setting). The instruction on the number format is not the authors': it is in words
+of our own and the same for all samples; it goes into ``background``, which a prefix cache can hold.
 """
 
 from __future__ import annotations

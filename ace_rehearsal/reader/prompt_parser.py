@@ -26,7 +26,10 @@ _BULLET = re.compile(
 )
 _TITLE = re.compile(r"^##[ \t]+([A-Z][A-Z0-9 &,/'()-]*):?[ \t]*$", re.MULTILINE)
 _NOT_WORD = re.compile(r"\W+")
-_COUNTER = re.compile(r"^\[?([\w.-]{1,80})\]?:?[ \t]+helpful[ =:]*(\d+),?[ \t]+harmful[ =:]*(\d+)", re.MULTILINE)
+_COUNTER = re.compile(
+    r"^\[?([\w.-]{1,80})\]?:?(?=[ \t]+(?:helpful|harmful))(?:[ \t]+helpful[ =:]*(\d+),?)?(?:[ \t]+harmful[ =:]*(\d+))?",
+    re.MULTILINE,
+)
 _QUESTION = re.compile(r"^Question:", re.MULTILINE)
 _SECTIONS = re.compile(r"^Sections:(.+)$", re.MULTILINE)
 _OPERATION = re.compile(r'\{"type":[ ]?"([A-Z]+)"')
@@ -131,7 +134,7 @@ def _form(plain: str) -> str:
 @lru_cache(maxsize=8)
 def read_playbook(playbook: str, counters: str) -> tuple[Entry, ...]:
     """Bullets of a playbook; counters in a separate block replace those beside the bullets."""
-    counts = {one: (int(helpful), int(harmful)) for one, helpful, harmful in _COUNTER.findall(counters)}
+    counts = {one: (int(helpful or 0), int(harmful or 0)) for one, helpful, harmful in _COUNTER.findall(counters)}
     return tuple(
         replace(bullet, helpful=count[0], harmful=count[1]) if (count := counts.get(bullet.id)) else bullet
         for bullet in read_bullets(playbook)

@@ -69,7 +69,7 @@ def test_the_first_prompt_shows_rules_person_task_playbook_and_reflection():
     solve(lm, context=context, reflection="you missed a page")
     (system, task) = (text for _, text in lm.prompts[0])
     assert "apis.supervisor.complete_task(answer=" in system
-    parts = ["music: songs", context.bullets[0].line, "you missed a page", "Ida Reed", "5550100", "Do world-train-0."]
+    parts = ["music: songs", context.bullets[0].line, "Ida Reed", "5550100", "Do world-train-0.", "you missed a page"]
     places = [task.index(part) for part in parts]
     assert places == sorted(places), "from stable to volatile"
     plain = Replies(code(COMPLETE))

@@ -38,7 +38,7 @@ def test_bullets_are_shown_in_order_of_creation_without_counters() -> None:
         "playbook": "[others-00001] (others) first\n"
         "[cm-00002] (common_mistakes) second\n"
         "[sai-00010] (strategies_and_insights) tenth",
-        "counters": "cm-00002: helpful 2, harmful 1, neutral 0\nsai-00010: helpful 0, harmful 0, neutral 3",
+        "counters": "cm-00002: helpful 2, harmful 1\nsai-00010: neutral 3",
         "official_playbook": """## STRATEGIES & INSIGHTS
 [sai-00010] helpful=0 harmful=0 :: tenth
 

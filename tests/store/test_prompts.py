@@ -72,7 +72,7 @@ def test_default_generator_prompts_share_their_prefix_up_to_the_first_change():
     assert one[0] == two[0]
     shared = one[1].content.split(lesson)[0] + lesson
     assert two[1].content.startswith(shared)
-    order = [two[1].content.index(part) for part in ("TAGS", "first lesson", "<counters>", "<reflection>", "two?")]
+    order = [two[1].content.index(part) for part in ("TAGS", "first lesson", "<counters>", "two?", "<reflection>")]
     assert order == sorted(order)
 
 

@@ -61,8 +61,13 @@ class Bullet:
 
     @cached_property
     def counter_line(self) -> str:
-        """``id: helpful 2, harmful 1, neutral 0``; empty while all counters are zero."""
-        return f"{self.id}: {self.counters}" if self.helpful or self.harmful or self.neutral else ""
+        """``id: helpful 2, neutral 1``: what is not zero; empty while all counters are zero.
+
+        Votes change often and stand behind a playbook that grows, so servers read them anew: they are short.
+        """
+        votes = {"helpful": self.helpful, "harmful": self.harmful, "neutral": self.neutral}
+        cast = ", ".join(f"{tag} {number}" for tag, number in votes.items() if number)
+        return f"{self.id}: {cast}" if cast else ""
 
     @property
     def counters(self) -> str:
