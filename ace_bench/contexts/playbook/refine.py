@@ -78,6 +78,11 @@ class Refiner:
         self._headroom = headroom
         self._harmful_min = harmful_min
 
+    @property
+    def when(self) -> RefineWhen:
+        """When it runs."""
+        return self._when
+
     def prepare(self) -> None:
         """Load the embedder, so that a failure to load it stops the run before the first call."""
         if self._when != "never":

@@ -52,6 +52,11 @@ _PREFIXES: Mapping[Dialect, Mapping[str, str]] = {
 """Prefixes of ids by section; other sections get their initials."""
 
 
+def dialect_of(sections: Iterable[str]) -> Dialect:
+    """Return the dialect of a task by its playbook sections: AppWorld's are all known to the authors' AppWorld code."""
+    return "appworld" if all(section in _PREFIXES["appworld"] for section in sections) else "finance"
+
+
 class Line(NamedTuple):
     """A line that the authors' code reads as a bullet; AppWorld's counters are never written."""
 

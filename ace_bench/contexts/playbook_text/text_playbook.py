@@ -65,6 +65,11 @@ class TextPlaybook(ContextValue):
         """Number of bullets, as the authors' code counts them."""
         return len(official.bullet_lines(self.text, self.dialect))
 
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the bullets in the order of the text."""
+        return tuple(bullet.id for bullet in official.bullet_lines(self.text, self.dialect))
+
     def with_bullets_added(self, operations: Sequence[Record], *, count: TokenCounter) -> TextPlaybook:
         """Apply the Curator's operations: each ADD adds a bullet, others do nothing.
 

@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-from ace_bench.contexts.load import load_kind
+from ace_bench.contexts.load import load_kind, load_text_playbook
 from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.contexts.playbook_text.dialects import dialect_of
+from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.arena import Arena
 from ace_bench.core.method import AFTER_CURATION, ContextUpdate
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
 from ace_bench.core.workload import Workload, exactly
 from ace_bench.methods.ace import curator, reflector
+from ace_bench.methods.ace.attempts import learn_from_attempts
 from ace_bench.methods.ace.curator import Curator
 from ace_bench.methods.ace.draft import Draft
 from ace_bench.methods.ace.learning import BatchLearner
@@ -22,8 +25,10 @@ from ace_bench.methods.ace.settings import AceSettings
 from ace_bench.methods.ace.workload import step_counts
 from ace_bench.methods.base import BaseMethod
 
+AnyPlaybook = Playbook | TextPlaybook
 
-class Ace(BaseMethod[Playbook]):
+
+class Ace(BaseMethod[AnyPlaybook]):
     """The paper's method with its ablation switches (``AceSettings``)."""
 
     generator = GeneratorSpec(template="generator", reply="json")
@@ -46,8 +51,10 @@ class Ace(BaseMethod[Playbook]):
         }
         return {name: known[name] for templates in self.roles.values() for name in templates}
 
-    def start(self, arena: Arena) -> Playbook:
+    def start(self, arena: Arena) -> AnyPlaybook:
         """Return the initial playbook, or an empty one with the task's sections."""
+        if self._settings.playbook == "text":
+            return self._start_text(arena)
         self._settings.refiner.prepare()
         self._settings.retrieval.prepare()
         initial = self._settings.initial
@@ -55,14 +62,24 @@ class Ace(BaseMethod[Playbook]):
             return Playbook.start(arena.sections)
         return load_kind(Playbook, initial, arena=arena, reader="ACE")
 
-    def select(self, context: Playbook, sample: Sample) -> Playbook:
+    def _start_text(self, arena: Arena) -> TextPlaybook:
+        dialect, count, initial = dialect_of(arena.sections), arena.counter("generator"), self._settings.initial
+        if initial is None:
+            return TextPlaybook.start(arena.sections, dialect=dialect, count=count)
+        return load_text_playbook(initial, dialect=dialect, count=count)
+
+    def select(self, context: AnyPlaybook, sample: Sample) -> AnyPlaybook:
         """Return the playbook with the bullets that matter for a sample, all of them where retrieval is off."""
+        if isinstance(context, TextPlaybook):
+            return context
         return self._settings.retrieval.select(context, sample.inputs["question"])
 
     def update(
-        self, context: Playbook, rollouts: Sequence[Rollout], step: Step, arena: Arena
-    ) -> ContextUpdate[Playbook]:
+        self, context: AnyPlaybook, rollouts: Sequence[Rollout], step: Step, arena: Arena
+    ) -> ContextUpdate[AnyPlaybook]:
         """Learn from a batch and refine the playbook once (paper, 3.1 and 3.2)."""
+        if isinstance(context, TextPlaybook):
+            return learn_from_attempts(self._settings, context, rollouts, step, arena)
         settings = self._settings
         number, total = settings.number(step)
         learner = BatchLearner(

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
+from ace_bench.contexts.playbook_text.dialects import section_key
 from ace_bench.core.types import Record
 
 _TAGS = '"bullet_tags"'
@@ -58,6 +59,19 @@ def official_operations(text: str) -> list[Record]:
     for operation in operations:
         _check(operation)
     return operations
+
+
+def agent_operations(text: str, sections: Collection[str]) -> list[Record]:
+    """Read the Curator's operations as the authors' AppWorld code does.
+
+    An operation of another type than ADD drops the whole reply there, and one for an unknown section is left out.
+    Raises ``ValueError`` as ``official_operations``.
+    """
+    operations = official_operations(text)
+    for operation in operations:
+        if operation["type"] != "ADD":
+            raise ValueError(f"an operation is of type {operation['type']!r}, and only ADD is supported")
+    return [one for one in operations if section_key(str(one["section"]).strip(), "appworld") in sections]
 
 
 def _check(operation: Any) -> None:

@@ -31,6 +31,8 @@ class AceSettings:
     ``retries`` new attempts, each after a reflection (0: one attempt and one reflection). ``auto`` gives no method more
     of the environment than others get: ``max_reflection_rounds - 1`` on training tasks whose outcome ``labels`` shows
     (five attempts, as the official code with ground truth), none without labels and none on test tasks.
+    ``playbook=text`` adapts the authors' text with their rules, where ``bullets`` is this harness's own playbook. On an
+    agent's task it goes with the authors' loop there (``AttemptLearner``).
     A new rollout is shown the last ``reflection_window`` reflections on its sample, the Curator the last ones on as
     many samples. With ``reflector=off`` the Curator gets the rollout itself (table 3). ``harmful_every``: every so many
     steps a Reflector that is asked to mislead takes over (table 17; ``None``: never). With ``update=rewrite`` the
@@ -50,6 +52,7 @@ class AceSettings:
     finance code does ``round``, ``step``, ``epoch``, ``any`` and ``true``.
     """
 
+    playbook: Literal["bullets", "text"]
     max_reflection_rounds: Count
     retries: Literal["auto"] | Whole
     reflection_window: Count
@@ -79,8 +82,22 @@ class AceSettings:
             )
         if self.curate == "attempt" and self.tags != "round":
             raise SettingError("curate=attempt changes the playbook within a step: set tags=round, too")
+        if self.playbook == "text":
+            self._check_text()
         if self.initial is not None and not Path(self.initial).is_file():
             raise SettingError(f"initial={self.initial} is not a file: give a saved playbook, or null")
+
+    def _check_text(self) -> None:
+        """Raise ``SettingError`` for what the authors' text does not allow."""
+        needed = {
+            "retrieval.mode": (self.retrieval.mode, "off"),
+            "refiner.when": (self.refiner.when, "never"),
+            "update": (self.update, "delta"),
+            "reflector": (self.reflector, "on"),
+        }
+        for name, (value, possible) in needed.items():
+            if value != possible:
+                raise SettingError(f"{name}={value} needs playbook=bullets: with playbook=text it must be {possible}")
 
     @property
     def one_by_one(self) -> bool:

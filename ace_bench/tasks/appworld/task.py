@@ -18,10 +18,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade, Sample
 from ace_bench.tasks.appworld.catalogue import Catalogue
+from ace_bench.tasks.appworld.chosen import ChosenTasks
 from ace_bench.tasks.appworld.engine import VERSION, EngineSettings, find_engine
 from ace_bench.tasks.appworld.pool import Pool
 from ace_bench.tasks.appworld.roots import builder_digest, check_path, find_data, sample_root
@@ -50,8 +52,9 @@ class AppWorld:
 
     ``data_dir`` is a folder with the ``data/`` that ``appworld download data`` makes. ``source`` is ``auto``, ``real``
     or ``sample`` (the mini-world, which the package ``sample_data`` builds). ``test_split`` is the engine's split for
-    ``test``. ``timeout`` limits a piece of code, in seconds, ``memory_gib`` the memory of a server. ``confinement`` is
-    ``required``, or ``none`` to run agent code even where this machine cannot confine it.
+    ``test`` and ``ids`` the tasks of each split, if not all. ``timeout`` limits a piece of code, in seconds,
+    ``memory_gib`` the memory of a server. ``confinement`` is ``required``, or ``none`` to run agent code even where
+    this machine cannot confine it.
 
     Raises ``ConfigError`` or ``DataError`` at construction where the engine or the data is missing.
     """
@@ -72,6 +75,7 @@ class AppWorld:
         timeout: Annotated[int, Meta(ge=1, le=86_400)],
         memory_gib: Annotated[float, Meta(gt=0, le=1024)],
         confinement: Literal["required", "none"],
+        ids: ChosenTasks,
         sample_allowed: bool,
     ) -> None:
         self._datasets = {"train": "train", "val": "dev", "test": test_split}
@@ -85,6 +89,7 @@ class AppWorld:
         self.root = root
         """The full data root; agents see a copy without ground truth."""
         self._catalogue = Catalogue(root)
+        self._ids = {split: ids.of(split, self._catalogue.ids(name)) for split, name in self._datasets.items()}
         self._background = "".join(f"- {name}: {what}\n" for name, what in engine.facts.apps.items())
         described = [{"name": name, "description": what} for name, what in engine.facts.apps.items()]
         self._app_descriptions = json.dumps(described, indent=1)  # as the official prompts show them
@@ -93,6 +98,8 @@ class AppWorld:
             if self.source == "sample"
             else self._catalogue.checksums(tuple(self._datasets.values()))
         )
+        if ids != ChosenTasks(train=None, val=None, test=None):
+            self.checksums = {**self.checksums, "ids": digest_of(self._ids)}  # a file of ids may change
         self._samples = cache(self._read)
         any_task = self._catalogue.ids("train")[0]
         settings = EngineSettings(engine=engine, task=any_task, memory=int(memory_gib * (1 << 30)))
@@ -127,7 +134,7 @@ class AppWorld:
         self._pool.close()
 
     def samples(self, split: str) -> Sequence[Sample]:
-        """All samples of a split in file order.
+        """All samples of a split in file order, or those chosen in theirs.
 
         Inputs: ``question`` (the instruction), ``background`` (the apps) and ``app_descriptions`` (the same as JSON),
         the supervisor's ``first_name``, ``last_name``, ``email``, ``phone_number``, and the world's ``datetime``.
@@ -154,7 +161,7 @@ class AppWorld:
         return metrics(grades)
 
     def _read(self, split: str) -> tuple[Sample, ...]:
-        return tuple(self._sample(split, task) for task in self._catalogue.ids(self._datasets[split]))
+        return tuple(self._sample(split, task) for task in self._ids[split])
 
     def _sample(self, split: str, task: str) -> Sample:
         specs = self._catalogue.specs(task)

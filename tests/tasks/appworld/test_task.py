@@ -82,6 +82,25 @@ def test_samples_hold_what_an_agent_may_know_and_nothing_of_the_truth(fake_root)
     assert grade.detail == {"difficulty": 2, "level2": 1.0, "tests": 1, "passes": 0, "interactions": 0}
 
 
+def test_tasks_are_chosen_by_a_list_or_a_file(fake_root, tmp_path):
+    listed = tmp_path / "mine.txt"
+    listed.write_text("\nabc2_1\n")
+    whole = make(data_dir=str(fake_root), source="real")
+    for given in (["abc2_1"], str(listed)):
+        task = make(data_dir=str(fake_root), source="real", ids={"train": None, "val": given, "test": None})
+        assert [sample.id for sample in task.samples("val")] == ["appworld-val-abc2_1"]
+        assert task.checksums["ids"]
+        assert "ids" not in whole.checksums
+    for given, problem in (
+        (["zzz9_1"], "task.ids.val holds zzz9_1, which is not a task of this split"),
+        (["abc2_1", "abc2_1"], "task.ids.val holds abc2_1, twice"),
+        (str(tmp_path / "no.txt"), "task.ids.val=.*cannot be read"),
+        ([], "task.ids.val holds no ids"),
+    ):
+        with pytest.raises(ConfigError, match=problem):
+            make(data_dir=str(fake_root), source="real", ids={"train": None, "val": given, "test": None})
+
+
 def test_the_test_split_is_a_setting_and_part_of_the_identity(fake_root):
     tasks = {
         split: make(data_dir=str(fake_root), source="real", test_split=split)
