@@ -12,8 +12,6 @@ import re
 
 NO_ANSWER = "No final answer found"
 """What stands for the answer of a reply without one."""
-EMPTY_REPLY = ", ".join(["INCORRECT_DUE_TO_EMPTY_RESPONSE"] * 4)
-"""What stands for the whole reply of a model that sent nothing (``llm.timed_llm_call``)."""
 
 _CITED = re.compile(r"\[([a-z]{3,}-\d{5})\]")
 _FINISH = "Finish["

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from ace_bench.agents.answers import GeneratorReply, read_reply
-from ace_bench.agents.official_answers import EMPTY_REPLY, NO_ANSWER, official_answer, official_citations
+from ace_bench.agents.official_answers import NO_ANSWER, official_answer, official_citations
 from ace_bench.agents.sandbox import Sandbox
 from ace_bench.agents.tagged import code_request, last_answer
 from ace_bench.core.backbones import Lm
@@ -15,7 +15,7 @@ from ace_bench.core.context import Context
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.prompt_limit import send_within_limit
 from ace_bench.core.prompts import RAW_REFLECTION, Prompts
-from ace_bench.core.replies import ask_and_read
+from ace_bench.core.replies import ask_and_read, ask_once
 from ace_bench.core.task import Session
 from ace_bench.core.types import Attempt, Fault, GeneratorSpec, Message, Sample, Turn
 
@@ -104,12 +104,7 @@ def _attempt(text: str) -> Attempt:
 
 
 def _official_attempt(lm: Lm, messages: Sequence[Message]) -> Attempt:
-    try:
-        text = lm(messages).text
-    except RolloutFault as error:
-        if error.fault.kind != "empty_reply":
-            raise
-        text = EMPTY_REPLY
+    text = ask_once(lm, messages)
     try:
         answer = official_answer(text)
     except (ValueError, RecursionError) as error:

@@ -28,6 +28,8 @@ _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _THOUGHT, _THOUGHT_END = "<think>", "</think>"
+EMPTY_REPLY = ", ".join(["INCORRECT_DUE_TO_EMPTY_RESPONSE"] * 4)
+"""What stands for the reply of a model that sent nothing in the authors' code (``llm.timed_llm_call``)."""
 _MAX_ECHO = 2_000
 
 
@@ -129,6 +131,16 @@ def _inline(node: Any, components: Record) -> Any:
     if isinstance(node, list):
         return [_inline(item, components) for item in node]
     return node
+
+
+def ask_once(lm: Lm, messages: Sequence[Message]) -> str:
+    """Return the reply as it is, ``EMPTY_REPLY`` for an empty one, as the authors' code does."""
+    try:
+        return lm(messages).text
+    except RolloutFault as error:
+        if error.fault.kind != "empty_reply":
+            raise
+        return EMPTY_REPLY
 
 
 def ask(lm: Lm, messages: Sequence[Message], kind: type[Reply]) -> Reply:

@@ -155,7 +155,7 @@ def learn_from_attempts(
         plan=settings.reflection_plan(step),
         playbook=playbook,
         curates=number % settings.curator_every == 0,
-        progress={"step": number, "total": total, "token_budget": settings.refiner.max_tokens},
+        progress={"step": number, "total": total, "token_budget": settings.token_budget},
     )
     for rollout in rollouts:
         learner.learn(rollout)

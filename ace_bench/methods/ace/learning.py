@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.types import Rollout
 from ace_bench.methods.ace.curator import Curator
 from ace_bench.methods.ace.draft import Draft
+from ace_bench.methods.ace.playbooks import AnyPlaybook
 from ace_bench.methods.ace.reflector import Learn, ReflectionPlan, SampleReflection, reflect, without_reflector
 from ace_bench.methods.ace.settings import AceSettings
 
@@ -57,7 +57,7 @@ class BatchLearner:
     def _learn_from(self, rollout: Rollout) -> SampleReflection:
         """Change the playbook between the rollouts of a sample, as the official code does."""
 
-        def count_tags(this_round: SampleReflection) -> Playbook:
+        def count_tags(this_round: SampleReflection) -> AnyPlaybook:
             self.draft.tag(this_round)
             if self.settings.curate == "attempt":
                 self._curate(this_round)
@@ -81,7 +81,7 @@ class BatchLearner:
         """Rewrite the playbook; the next sample's rewriting replaces this one."""
         self.draft.replace(reflected, self.curator.rewrite(reflected, self.draft.playbook), self.settings.limits)
 
-    def _reflect(self, playbook: Playbook, rollout: Rollout, learn: Learn | None = None) -> SampleReflection:
+    def _reflect(self, playbook: AnyPlaybook, rollout: Rollout, learn: Learn | None = None) -> SampleReflection:
         if self.settings.reflector == "off":
             return without_reflector(rollout)
         return reflect(playbook, rollout, plan=self.plan, arena=self.curator.arena, learn=learn)

@@ -19,13 +19,12 @@ from ace_bench.methods.ace.attempts import learn_from_attempts
 from ace_bench.methods.ace.curator import Curator
 from ace_bench.methods.ace.draft import Draft
 from ace_bench.methods.ace.learning import BatchLearner
+from ace_bench.methods.ace.playbooks import AnyPlaybook
 from ace_bench.methods.ace.reflector import HARMFUL, SampleReflection
 from ace_bench.methods.ace.reflector import ROLE as REFLECTOR
 from ace_bench.methods.ace.settings import AceSettings
 from ace_bench.methods.ace.workload import step_counts
 from ace_bench.methods.base import BaseMethod
-
-AnyPlaybook = Playbook | TextPlaybook
 
 
 class Ace(BaseMethod[AnyPlaybook]):
@@ -78,7 +77,7 @@ class Ace(BaseMethod[AnyPlaybook]):
         self, context: AnyPlaybook, rollouts: Sequence[Rollout], step: Step, arena: Arena
     ) -> ContextUpdate[AnyPlaybook]:
         """Learn from a batch and refine the playbook once (paper, 3.1 and 3.2)."""
-        if isinstance(context, TextPlaybook):
+        if isinstance(context, TextPlaybook) and rollouts[0].attempt.ended is not None:
             return learn_from_attempts(self._settings, context, rollouts, step, arena)
         settings = self._settings
         number, total = settings.number(step)
@@ -91,22 +90,30 @@ class Ace(BaseMethod[AnyPlaybook]):
                 total=total,
                 token_budget=settings.token_budget,
                 window=settings.reflection_window,
+                replies=settings.replies,
             ),
             plan=settings.reflection_plan(step),
             curates=number % settings.curator_every == 0,
         )
         batch = learner.learn(rollouts)
-        draft = learner.draft
+        refined = self._refined(learner, batch, step)
+        repeated = self._attempt_again(refined.context, rollouts, arena) if settings.after_curation else ()
+        return replace(refined, events=(*learner.draft.events, *refined.events, *repeated))
+
+    def _refined(
+        self, learner: BatchLearner, batch: Sequence[SampleReflection], step: Step
+    ) -> ContextUpdate[AnyPlaybook]:
+        draft, settings = learner.draft, self._settings
+        if isinstance(draft.playbook, TextPlaybook):
+            return ContextUpdate(context=draft.playbook)
         refined = settings.refiner.refine(
             draft.playbook,
             draft.touched,
             step=step.index,
-            count=arena.counter("generator"),
-            word=learner.curator.wording(rollouts[0].key) if settings.merge_wording == "curator" else None,
+            count=learner.curator.arena.counter("generator"),
+            word=learner.curator.wording(batch[0].rollout.key) if settings.merge_wording == "curator" else None,
         )
-        playbook = self._with_recent(refined.playbook, batch)
-        repeated = self._attempt_again(playbook, rollouts, arena) if settings.after_curation else ()
-        return ContextUpdate(context=playbook, events=(*draft.events, *refined.events, *repeated))
+        return ContextUpdate(context=self._with_recent(refined.playbook, batch), events=refined.events)
 
     def workload(self, arena: Arena, *, samples: int, steps: int) -> Workload:
         """Return from no retry to all reflection rounds."""
@@ -127,7 +134,7 @@ class Ace(BaseMethod[AnyPlaybook]):
         recent = recent[max(0, len(recent) - self._settings.reflection_window + 1) :]
         return playbook if recent == playbook.recent else replace(playbook, recent=recent)
 
-    def _attempt_again(self, playbook: Playbook, rollouts: Sequence[Rollout], arena: Arena) -> Sequence[Record]:
+    def _attempt_again(self, playbook: AnyPlaybook, rollouts: Sequence[Rollout], arena: Arena) -> Sequence[Record]:
         """Attempt each sample under the new playbook; metrics look up the grades by the rollouts' keys."""
         trial = self._settings.free_trial  # so that no rollout of the step is replayed
         again = arena.map(lambda rollout: arena.rollout(rollout.sample, playbook, trial=trial), rollouts)

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from ace_bench.contexts.playbook.apply import Limits
 from ace_bench.contexts.playbook.deltas import Operation, parse_operations
-from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.arena import Arena
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.prompt_limit import PromptParts, send_within_limit
 from ace_bench.core.prompts import RAW_REFLECTION
-from ace_bench.core.replies import ask_and_read, parse
+from ace_bench.core.replies import ask_and_read, ask_once, parse
 from ace_bench.core.transcript import Transcript
 from ace_bench.core.types import Attempt, Fault, Record, Rollout
+from ace_bench.methods.ace.official_replies import official_tags
+from ace_bench.methods.ace.playbooks import AnyPlaybook, shown_to_reflector
 from ace_bench.methods.ace.replies import BulletTag, ReflectorReply
 
 ROLE = "reflector"
@@ -41,6 +42,7 @@ FIELDS = frozenset(
     )
 )
 """Fields of a Reflector's prompt beside the sample's and the playbook's."""
+_VOTES = ("helpful", "harmful")
 _LEARNT = ("train", "val")
 """Splits whose environments may be tried again: every method may learn from them as often as it likes."""
 TAGS_ONLY = Limits(kinds=("TAG",))
@@ -51,13 +53,15 @@ TAGS_ONLY = Limits(kinds=("TAG",))
 class SampleReflection:
     """What was learnt from one sample, before curation.
 
-    ``tags`` are the Reflector's verdicts on bullets, ``reflections`` its reflections as text (none where there is
+    ``tags`` are the Reflector's verdicts on bullets, ``verdicts`` the same by round as the replies hold them,
+    for a playbook as text; ``reflections`` its reflections as text (none where there is
     nothing to curate from) and ``studied`` the attempt that the last of them is about; ``rollout`` is the first one.
     """
 
     rollout: Rollout
     studied: Attempt
     tags: tuple[Operation, ...] = ()
+    verdicts: tuple[Sequence[Any], ...] = ()
     reflections: tuple[str, ...] = ()
     events: tuple[Record, ...] = ()
 
@@ -67,6 +71,7 @@ class SampleReflection:
             rollout=self.rollout,
             studied=later.studied,
             tags=(*self.tags, *later.tags),
+            verdicts=(*self.verdicts, *later.verdicts),
             reflections=(*self.reflections, *later.reflections),
             events=(*self.events, *later.events),
         )
@@ -78,7 +83,8 @@ class ReflectionPlan:
 
     ``retries`` is the number of new attempts at the environment of an agent; see ``AceSettings``.
     ``tagged`` says which of the Reflector's tags count: on bullets that the rollout used (the first tag on each), or on
-    any (the last tag on each, as in the official code).
+    any (the last tag on each, as in the official code). With ``replies=official`` a reply is asked for once and read by
+    the authors' rules; the reflection is its whole text.
     """
 
     rounds: int
@@ -86,6 +92,7 @@ class ReflectionPlan:
     window: int
     template: str
     tagged: Literal["used", "any"]
+    replies: Literal["repaired", "official"]
 
     def most(self, rollout: Rollout) -> tuple[int, int]:
         """Return the most reflections on a sample and the most new rollouts of it.
@@ -102,7 +109,7 @@ class ReflectionPlan:
         return self.rounds - 1 if rollout.feedback.correct is not None and rollout.sample.split in _LEARNT else 0
 
 
-Learn = Callable[[SampleReflection], Playbook]
+Learn = Callable[[SampleReflection], AnyPlaybook]
 """Learns from one round of reflection; returns the playbook of the next rollout."""
 
 
@@ -129,7 +136,7 @@ def without_reflector(rollout: Rollout) -> SampleReflection:
 
 
 def reflect(
-    playbook: Playbook,
+    playbook: AnyPlaybook,
     rollout: Rollout,
     *,
     plan: ReflectionPlan,
@@ -175,19 +182,21 @@ def _answer_and_actions(attempt: Attempt) -> tuple[str | None, ...]:
 
 
 def _one_round(
-    playbook: Playbook, so_far: SampleReflection, latest: Rollout, *, plan: ReflectionPlan, arena: Arena
+    playbook: AnyPlaybook, so_far: SampleReflection, latest: Rollout, *, plan: ReflectionPlan, arena: Arena
 ) -> SampleReflection:
     """Reflect on the latest rollout; where the Reflector fails, the round has an event and no reflection."""
     this = SampleReflection(rollout=so_far.rollout, studied=so_far.studied)
     try:
-        (reply, text), dropped = _reflect(playbook, latest, so_far, plan=plan, arena=arena)
+        reply, dropped = _reflect(playbook, latest, so_far, plan=plan, arena=arena)
     except RolloutFault as error:
         return replace(this, events=(fault_event(ROLE, error.fault),))
-    tags, events = _tags(reply.bullet_tags, latest.attempt.cited if plan.tagged == "used" else None)
+    used = latest.attempt.cited if plan.tagged == "used" else None
+    tags, events = _tags(reply.tags, used)
     return replace(
         this,
         tags=tags,
-        reflections=(text if arena.prompts.uses("generator", RAW_REFLECTION) else reply.advice(),),
+        verdicts=([verdict for verdict in reply.verdicts if used is None or _id_of(verdict) in used],),
+        reflections=(reply.text if arena.prompts.uses("generator", RAW_REFLECTION) else reply.advice,),
         studied=latest.attempt,
         events=(*events, *dropped_event(ROLE, dropped)),
     )
@@ -204,15 +213,15 @@ def dropped_event(role: str, items: int) -> tuple[Record, ...]:
 
 
 def _reflect(
-    playbook: Playbook, rollout: Rollout, so_far: SampleReflection, *, plan: ReflectionPlan, arena: Arena
-) -> tuple[tuple[ReflectorReply, str], int]:
+    playbook: AnyPlaybook, rollout: Rollout, so_far: SampleReflection, *, plan: ReflectionPlan, arena: Arena
+) -> tuple[_Reply, int]:
     """Ask once, showing less of the steps and then of the playbook where the prompt is too long.
 
-    Returns the reply, its text and how many items the prompt leaves out.
+    Returns the reply and how many items the prompt leaves out.
     """
     advice = joint(so_far.reflections, plan.window)
 
-    def send(shown: PromptParts[Transcript, Playbook]) -> tuple[ReflectorReply, str]:
+    def send(shown: PromptParts[Transcript, AnyPlaybook]) -> _Reply:
         seen = replace(rollout, attempt=replace(rollout.attempt, trajectory=shown.first.shown))
         fields = {
             **rollout.sample.inputs,
@@ -231,16 +240,41 @@ def _reflect(
             "bullets": shown.second.excerpt(rollout.attempt.cited).text,
         }
         messages = arena.prompts.render(plan.template, fields)
-        return ask_and_read(arena.lm(ROLE, so_far.rollout.key), messages, ReflectorReply, _with_text)
+        lm = arena.lm(ROLE, so_far.rollout.key)
+        if plan.replies == "official":
+            return _official(ask_once(lm, messages))
+        return ask_and_read(lm, messages, ReflectorReply, _repaired)
 
-    attempt = rollout.attempt
-    # Only for an agent's steps is the whole playbook shown (paper, figures 10 and 13); otherwise it cannot be cut.
-    used = [bullet for bullet in playbook.bullets if attempt.trajectory or bullet.id in attempt.cited]
-    return send_within_limit(PromptParts(Transcript(attempt.trajectory), playbook.with_bullets(used)), send)
+    parts = PromptParts(Transcript(rollout.attempt.trajectory), shown_to_reflector(playbook, rollout.attempt))
+    return send_within_limit(parts, send)
 
 
-def _with_text(text: str) -> tuple[ReflectorReply, str]:
-    return parse(text, ReflectorReply), text
+@dataclass(frozen=True, kw_only=True)
+class _Reply:
+    """The Reflector's reply: the tags that could be read, all of its list of them, the advice, and the whole text."""
+
+    tags: Sequence[BulletTag]
+    verdicts: Sequence[Any]
+    advice: str
+    text: str
+
+
+def _repaired(text: str) -> _Reply:
+    reply = parse(text, ReflectorReply)
+    verdicts = [{"id": tag.id, "tag": tag.tag} for tag in reply.bullet_tags]
+    return _Reply(tags=reply.bullet_tags, verdicts=verdicts, advice=reply.advice(), text=text)
+
+
+def _official(text: str) -> _Reply:
+    """Read a reply by the authors' rules; only their words in their letters are votes."""
+    verdicts = official_tags(text)
+    words = ((_id_of(verdict), verdict.get("tag")) for verdict in verdicts if isinstance(verdict, dict))
+    tags = [BulletTag(id=name, tag=tag) for name, tag in words if isinstance(name, str) and tag in _VOTES]
+    return _Reply(tags=tags, verdicts=verdicts, advice=text, text=text)
+
+
+def _id_of(verdict: Any) -> Any:
+    return (verdict.get("id") or verdict.get("bullet")) if isinstance(verdict, dict) else None
 
 
 def _tags(tags: Sequence[BulletTag], used: Sequence[str] | None) -> tuple[tuple[Operation, ...], tuple[Record, ...]]:

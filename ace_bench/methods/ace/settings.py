@@ -50,6 +50,7 @@ class AceSettings:
     one.
     ``after_curation`` makes one more rollout of each sample under the new playbook, for a metric alone. The official
     finance code does ``round``, ``step``, ``epoch``, ``any`` and ``true``.
+    With ``replies=official`` the replies of Reflector and Curator are read as the authors' code reads them.
     """
 
     playbook: Literal["bullets", "text"]
@@ -65,6 +66,7 @@ class AceSettings:
     after_curation: bool
     tagged: Literal["used", "any"]
     token_budget: Count
+    replies: Literal["repaired", "official"]
     update: Literal["delta", "rewrite"]
     operations: Annotated[Sequence[Kind], Meta(min_length=1, description=_OPERATIONS)]
     bullet_tokens: Count
@@ -123,6 +125,7 @@ class AceSettings:
             retries="auto" if self.retries == "auto" else int(self.retries),
             window=self.reflection_window,
             tagged=self.tagged,
+            replies=self.replies,
             template=reflector.HARMFUL if harmful else reflector.ROLE,
         )
 
