@@ -9,7 +9,7 @@ from typing import Generic, Literal, Protocol, TypeVar
 from ace_bench.core.arena import Arena
 from ace_bench.core.context import Context
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
-from ace_bench.core.workload import Workload
+from ace_bench.core.workload import Learning, Workload
 
 C = TypeVar("C", bound=Context)
 C_co = TypeVar("C_co", bound=Context, covariant=True)
@@ -87,8 +87,8 @@ class Method(Protocol[C]):
         """Return the optimised context. A continued run repeats this and replays the recorded calls and rollouts."""
         ...
 
-    def workload(self, arena: Arena, *, samples: int, steps: int) -> Workload | None:
-        """Return what adaptation takes, for estimates: ``samples`` learnt in ``steps``, or the whole of ``fit``.
+    def workload(self, arena: Arena, learning: Learning) -> Workload | None:
+        """Return what adaptation takes, for estimates: all steps of ``learning``, or the whole of ``fit``.
 
         ``None``: in proportion to what a rehearsal with a few samples takes.
         """

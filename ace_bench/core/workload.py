@@ -27,6 +27,19 @@ def exactly(count: float) -> Span:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Learning:
+    """What a method learns from: ``samples`` of a split, each pass counted, in ``steps``.
+
+    ``acts`` says whether attempts act in an environment of their own, as on AppWorld.
+    """
+
+    samples: int
+    steps: int
+    split: str
+    acts: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Workload:
     """What adaptation takes: rollouts of the generator, calls of the other ``roles``.
 

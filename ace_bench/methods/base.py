@@ -10,7 +10,7 @@ from typing import Generic
 from ace_bench.core.arena import Arena
 from ace_bench.core.method import Adaptation, C, ContextUpdate
 from ace_bench.core.types import GeneratorSpec, Rollout, Sample, Step
-from ace_bench.core.workload import Workload
+from ace_bench.core.workload import Learning, Workload
 
 
 class BaseMethod(ABC, Generic[C]):
@@ -71,6 +71,6 @@ class BaseMethod(ABC, Generic[C]):
         """Optimise in one piece."""
         raise NotImplementedError
 
-    def workload(self, arena: Arena, *, samples: int, steps: int) -> Workload | None:
+    def workload(self, arena: Arena, learning: Learning) -> Workload | None:
         """Estimate in proportion to the samples."""
         return None

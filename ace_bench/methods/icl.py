@@ -10,7 +10,7 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Count, Share
 from ace_bench.core.types import GeneratorSpec, Labels
-from ace_bench.core.workload import Workload, exactly
+from ace_bench.core.workload import Learning, Workload, exactly
 from ace_bench.methods.base import BaseMethod
 
 
@@ -37,9 +37,9 @@ class Icl(BaseMethod[Demonstrations]):
         if arena.labels is not Labels.GOLD:
             raise ConfigError(f"method=icl shows reference answers; labels={arena.labels.value} forbids that: use gold")
 
-    def workload(self, arena: Arena, *, samples: int, steps: int) -> Workload:
+    def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return that examples are chosen without any call."""
-        del arena, samples, steps
+        del arena, learning
         return Workload(rollouts=exactly(0), roles={})
 
     def fit(self, context: Demonstrations, arena: Arena) -> ContextUpdate[Demonstrations]:

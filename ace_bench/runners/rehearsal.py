@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ace_bench.core.backbones import Backbone, Priced
 from ace_bench.core.types import Completion, Message, Record, Stage, Usage
-from ace_bench.core.workload import Span, Workload, exactly
+from ace_bench.core.workload import Learning, Span, Workload, exactly
 from ace_bench.runners.arena import GENERATOR, JUDGE
 from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.budget import Budget
@@ -53,11 +53,15 @@ def rehearse(plan: RunSpec, stop: Stop | None = None) -> Estimate:
             experiment = build_experiment(folder, small, stop or Stop(), ())
             whole = replace(experiment, arena=replace(experiment.arena, limits=plan.limits))
             work = plan.mode.workload(whole)
-            needed = plan.method.workload(whole.arena, samples=work.learnt, steps=work.steps)
+            learning = Learning(samples=work.learnt, steps=work.steps, split=plan.mode.splits[Stage.ADAPT])
+            needed = plan.method.workload(whole.arena, learning)
             if needed is not None and needed.rollouts.high == 0:
                 # Fitting costs nothing, so the whole context is made, and tested with its real size.
                 experiment = replace(experiment, arena=replace(experiment.arena, limits=_all_train(plan, limits)))
             plan.mode.run(experiment)
+            rollouts = folder.journal.rollouts.values()
+            acts = any(record.attempt.ended is not None for record in rollouts)
+            needed = plan.method.workload(whole.arena, replace(learning, acts=acts))
             tokens = _by_role(standins.values())
             projection = _Projection(plan=plan, rehearsed=experiment, work=work, needed=needed, tokens=tokens)
             low, high = projection.bounds()

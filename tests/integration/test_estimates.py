@@ -69,3 +69,17 @@ def test_a_finished_run_lies_within_its_estimate(name, server, tmp_path, monkeyp
         (usd, low.usage.usd, high.usage.usd),
     ):
         assert 0.7 * least <= spent <= 1.4 * most, "questions and replies may be longer than those rehearsed"
+
+
+@pytest.mark.thorough
+def test_attempts_at_an_environment_are_limited_by_their_own_setting(server, tmp_path, monkeypatch, one_warm_engine):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    plans = []
+    run = ("task=appworld", "method=ace", OFFLINE, "mode.epochs=1", "mode.before=false", "agent.max_steps=3")
+    ends = {}
+    for labels in ("none", "gold"):
+        small = ("task.source=sample", "limit={train: 1, val: 1, test: 1}", f"labels={labels}")
+        launch(tmp_path, *run, *small, "dry_run=true", plan=lambda plan: plans.append(plan) or plan)
+        ends[labels] = rehearse(plans[-1])
+    assert ends["none"].low.calls * 3 < ends["gold"].high.calls
+    assert ends["none"].high.calls < ends["gold"].high.calls / 2

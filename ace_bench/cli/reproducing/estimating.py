@@ -124,7 +124,8 @@ class Estimator:
             return self._single_turn_step(task, method, settings)
         if method != "ace":
             return known(UNKNOWN)
-        counts = step_counts(settings["method"])
+        trains = _named(settings["mode"]["_target_"]) == "offline"
+        counts = step_counts(settings["method"], acts=True, shown=trains and settings["labels"] != "none")
         # Without retries a rollout makes as many calls as one of table 14, each of table 12's size.
         evaluated = self._number("14/ace/calls") / self._number("14/ace/queries")
         calls = {"generator": counts["generator"].low * evaluated}
@@ -139,7 +140,8 @@ class Estimator:
 
     def _single_turn_step(self, task: str, method: str, settings: Mapping[str, Any]) -> CostRange:
         """The calls of a step; on FiNER the dollars and seconds that the paper measured online, retries included."""
-        counts = step_counts(settings["method"]).values() if method == "ace" else (exactly(1), exactly(1))
+        pair = (exactly(1), exactly(1))
+        counts = step_counts(settings["method"], acts=False, shown=True).values() if method == "ace" else pair
         usd = seconds = None
         if task == "finer":
             samples = SIZES["finer"]["test"]

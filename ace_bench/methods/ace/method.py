@@ -12,8 +12,8 @@ from ace_bench.contexts.playbook_text.dialects import dialect_of
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.arena import Arena
 from ace_bench.core.method import AFTER_CURATION, ContextUpdate
-from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
-from ace_bench.core.workload import Workload, exactly
+from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Sample, Step
+from ace_bench.core.workload import Learning, Workload, exactly
 from ace_bench.methods.ace import curator, reflector
 from ace_bench.methods.ace.attempts import learn_from_attempts
 from ace_bench.methods.ace.curator import Curator
@@ -115,10 +115,11 @@ class Ace(BaseMethod[AnyPlaybook]):
         )
         return ContextUpdate(context=self._with_recent(refined.playbook, batch), events=refined.events)
 
-    def workload(self, arena: Arena, *, samples: int, steps: int) -> Workload:
+    def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return from no retry to all reflection rounds."""
-        del arena, steps
-        roles = {role: span.times(exactly(samples)) for role, span in step_counts(vars(self._settings)).items()}
+        shown = arena.labels is not Labels.NONE and learning.split != "test"
+        counts = step_counts(vars(self._settings), acts=learning.acts, shown=shown)
+        roles = {role: span.times(exactly(learning.samples)) for role, span in counts.items()}
         rollouts = roles.pop("generator")
         return Workload(
             rollouts=rollouts,

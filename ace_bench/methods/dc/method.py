@@ -19,7 +19,7 @@ from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Count, Text, Whole
 from ace_bench.core.transcript import Transcript
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
-from ace_bench.core.workload import Workload, exactly
+from ace_bench.core.workload import Learning, Workload, exactly
 from ace_bench.methods.base import BaseMethod
 from ace_bench.methods.dc.curation import ROLE, rewrite
 
@@ -69,10 +69,11 @@ class Cumulative(DynamicCheatsheet):
             events += [{"sample": rollout.sample.id, **event} for event in update.events]
         return ContextUpdate(context=cheatsheet, events=tuple(events))
 
-    def workload(self, arena: Arena, *, samples: int, steps: int) -> Workload:
+    def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return one rollout and one rewriting a sample; code that the generator has run takes more of its calls."""
-        del arena, steps
-        return Workload(rollouts=exactly(samples), roles={ROLE: exactly(samples)}, writers=(ROLE,))
+        del arena
+        samples = exactly(learning.samples)
+        return Workload(rollouts=samples, roles={ROLE: samples}, writers=(ROLE,))
 
     def _learn(self, cheatsheet: Cheatsheet, rollout: Rollout, arena: Arena) -> ContextUpdate[Cheatsheet]:
         return rewrite(
@@ -140,10 +141,11 @@ class Retrieval(DynamicCheatsheet):
             events.append({"sample": rollout.sample.id, "event": "remembered" if done else "skipped"})
         return ContextUpdate(context=cheatsheet, events=tuple(events))
 
-    def workload(self, arena: Arena, *, samples: int, steps: int) -> Workload:
+    def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return one rollout a sample, and one rewriting before each step but the first."""
         del arena
-        return Workload(rollouts=exactly(samples), roles={ROLE: exactly(max(0, steps - 1))}, writers=(ROLE,))
+        prepared = exactly(max(0, learning.steps - 1))
+        return Workload(rollouts=exactly(learning.samples), roles={ROLE: prepared}, writers=(ROLE,))
 
     def _nearest(self, episodes: Sequence[PastRollout], questions: Sequence[str]) -> tuple[PastRollout, ...]:
         """Return the attempts most like any of the questions, the most similar last."""

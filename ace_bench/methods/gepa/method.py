@@ -11,7 +11,7 @@ from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Count
 from ace_bench.core.types import GeneratorSpec
-from ace_bench.core.workload import Span, Workload
+from ace_bench.core.workload import Learning, Span, Workload
 from ace_bench.methods.base import BaseMethod
 from ace_bench.methods.gepa.budget import MetricBudget
 from ace_bench.methods.optimising import Size, check_optimisable, first_instruction
@@ -59,13 +59,13 @@ class Gepa(BaseMethod[Instruction]):
                 f"{validation} validation samples; raise it above that, or lower limit.val"
             )
 
-    def workload(self, arena: Arena, *, samples: int, steps: int) -> Workload:
+    def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return what the budget in metric calls allows.
 
         At the low end minibatches repeat rollouts that are recorded, and nothing is proposed. At the high end none
         repeats, the last iteration passes the budget (GEPA checks it before an iteration), and each iteration proposes.
         """
-        del samples, steps
+        del learning
         from ace_bench.methods.gepa.evolve import metric_calls
 
         train, validation = len(arena.samples("train")), len(arena.samples("val"))

@@ -10,7 +10,7 @@ from ace_bench.core.arena import Arena
 from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Whole
 from ace_bench.core.types import GeneratorSpec, Labels
-from ace_bench.core.workload import Workload
+from ace_bench.core.workload import Learning, Workload
 from ace_bench.methods.base import BaseMethod
 from ace_bench.methods.optimising import Size, check_optimisable, first_instruction
 
@@ -39,9 +39,9 @@ class Mipro(BaseMethod[Instruction]):
         """Raise ``ConfigError`` where there is nothing to optimise by."""
         check_optimisable("mipro", arena)
 
-    def workload(self, arena: Arena, *, samples: int, steps: int) -> Workload:
+    def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return bounds of what DSPy's trials take, and the attempts that demonstrations are drawn from."""
-        del samples, steps
+        del learning
         from ace_bench.methods.mipro.search import workload
 
         shows = self._bootstrapped + self._labeled > 0
