@@ -44,6 +44,12 @@ SECTIONS = (
 """Sections of the official playbooks (paper, appendix F)."""
 
 
+_OFFICIAL_ORDER = (
+    "api_docs", "supervisor", "amazon", "phone", "file_system", "spotify", "venmo", "gmail", "splitwise", "simple_note",
+    "todoist",
+)  # fmt: skip
+"""The engine's order of its apps, in which the official prompts describe them."""
+
 _REPAIR = "set it up again: `rm -rf .appworld`, then `ace-bench appworld`"
 
 
@@ -91,8 +97,7 @@ class AppWorld:
         self._catalogue = Catalogue(root)
         self._ids = {split: ids.of(split, self._catalogue.ids(name)) for split, name in self._datasets.items()}
         self._background = "".join(f"- {name}: {what}\n" for name, what in engine.facts.apps.items())
-        described = [{"name": name, "description": what} for name, what in engine.facts.apps.items()]
-        self._app_descriptions = json.dumps(described, indent=1)  # as the official prompts show them
+        self._app_descriptions = _described(engine.facts.apps)
         self.checksums: Mapping[str, str] = {"engine": VERSION} | (
             {"miniworld": builder_digest(folder)}
             if self.source == "sample"
@@ -182,3 +187,10 @@ class AppWorld:
         if sample.split not in self._datasets or task not in self._catalogue.ids(self._datasets[sample.split]):
             raise DataError(f"task appworld has no sample {sample.id} in its split {sample.split!r}")
         return Assignment(task=task, truth=self._catalogue.truth(task))
+
+
+def _described(apps: Mapping[str, str]) -> str:
+    """Describe the apps as the official prompts do."""
+    order = {name: place for place, name in enumerate(_OFFICIAL_ORDER)}
+    names = sorted(apps, key=lambda name: order.get(name, len(order)))
+    return json.dumps([{"name": name, "description": apps[name]} for name in names], indent=1)
