@@ -47,10 +47,10 @@ class Acting(Scripted):
         super().__init__(generator=generator, **scripts)
 
 
-def play(results, *overrides, script, max_steps=5, memory="off", train=1):
+def play(results, *overrides, script, max_steps=5, memory="off", train=1, task=Worlds, prompts=PROMPTS):
     def acting(plan):
         agent = ReAct(
-            prompts=PROMPTS,
+            prompts=prompts,
             generator=plan.method.generator,
             max_steps=max_steps,
             history_chars=400_000,
@@ -60,7 +60,7 @@ def play(results, *overrides, script, max_steps=5, memory="off", train=1):
             replies="repaired",
             max_usd=None,
         )
-        return replace(plan, task=Worlds(train=train, val=1, test=1), prompts=PROMPTS, agent=agent)
+        return replace(plan, task=task(train=train, val=1, test=1), prompts=prompts, agent=agent)
 
     settings = ("task=formula", "task.source=sample", "method=ace", "mode.epochs=1", "mode.before=false")
     return launch(results, *settings, *overrides, backbone=lambda _: script, plan=acting)
