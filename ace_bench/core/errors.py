@@ -71,6 +71,9 @@ class FolderUnwritable(Stopped):
     """A file of the run folder cannot be written; the run stops, because it could not keep further replies."""
 
 
+_EMPTY = "empty_reply"
+
+
 class RolloutFault(AceBenchError):
     """One rollout or one call of a role failed. It is recorded (``Rollout.fault``) and does not end the run.
 
@@ -81,3 +84,8 @@ class RolloutFault(AceBenchError):
         super().__init__(f"{fault.owner} fault, {fault.kind}: {fault.message}")
         self.fault = fault
         self.paid = paid
+
+    @property
+    def blank(self) -> str | None:
+        """The text of an empty reply, for callers that take it as an answer; ``None`` for other faults."""
+        return self.paid.text if self.fault.kind == _EMPTY and self.paid is not None else None

@@ -122,7 +122,7 @@ class CallGateway:
         if known is None or not self.faults.is_answer(known.fault):
             return None
         if known.fault is not None:
-            raise RolloutFault(known.fault)
+            raise RolloutFault(known.fault, known.completion)
         return known.completion
 
     def _cached_or_paid(self, call: _Call, responses: Responses) -> Completion:

@@ -15,7 +15,7 @@ from ace_bench.agents.react.official import OfficialConversation, OfficialTrimmi
 from ace_bench.agents.react.replies import AgentReply, cited_in, read_reply, reply_text
 from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.prompt_limit import send_within_limit
 from ace_bench.core.prompts import Prompts
 from ace_bench.core.settings import Count, Positive, Text
@@ -83,7 +83,7 @@ class ReAct:
         progress = _Progress(talk=self._begin(sample, context, reflection), memory=memory)
         while not session.finished and not progress.limit(self._limits):
             progress.talk = progress.talk.trimmed(self._history_chars)
-            reply = self._read(progress.ask(lm).text)
+            reply = self._read(self._ask(progress, lm))
             known = progress.memory.text
             output = progress.act(reply.code, session) if reply.code or self._official else None
             turn = Turn(action=reply.code, observation=output or "", thought=reply.thought)
@@ -123,6 +123,15 @@ class ReAct:
             history_left_out=history.content,
         )
         return OfficialConversation(opening=opening, context=context, head=head, left_out=output.content, trim=trim)
+
+    def _ask(self, progress: _Progress, lm: Lm) -> str:
+        """Return the next reply; the official agents go on from an empty one, which otherwise is a fault."""
+        try:
+            return progress.ask(lm).text
+        except RolloutFault as error:
+            if not self._official or error.blank is None:
+                raise
+            return error.blank
 
     def _read(self, text: str) -> AgentReply:
         return read_official_reply(text) if self._official else read_reply(text)

@@ -133,6 +133,8 @@ class AttemptLearner:
         try:
             reply, dropped = send_within_limit(Transcript(rollout.attempt.trajectory), send)
         except RolloutFault as error:
+            if error.blank is not None:
+                return error.blank
             self._note(tried, fault_event(role, error.fault))
             return ""
         self._note(tried, *dropped_event(role, dropped))
