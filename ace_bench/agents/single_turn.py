@@ -55,7 +55,7 @@ class SingleTurn:
 
     def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the generator's template, and of what shows it the output of its code."""
-        executed = {"executed": frozenset(("output", "left"))} if self._generator.code_runs else {}
+        executed = {"executed": frozenset(("shown", "output", "left"))} if self._generator.code_runs else {}
         return {self._generator.template: inputs | shown | {"reflection", RAW_REFLECTION, "code_runs"}, **executed}
 
     def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str) -> Attempt:
@@ -85,17 +85,22 @@ class SingleTurn:
 
     def _tagged(self, messages: Sequence[Message], lm: Lm) -> Attempt:
         turns: list[Turn] = []
+        said: list[str] = []
         text = _text_reply(lm, messages)
         while len(turns) < self._generator.code_runs and (request := code_request(text)) is not None:
             output = self._sandbox.run(request.code)
             turns.append(Turn(action=request.code, observation=output, thought=request.thought))
-            fields = {"output": output, "left": self._generator.code_runs - len(turns)}
-            (executed,) = self._prompts.render("executed", fields)
-            messages = (*messages, Message(role="assistant", content=request.shown), executed)
+            fields = {"shown": request.shown, "output": output, "left": self._generator.code_runs - len(turns)}
+            executed = self._prompts.render("executed", fields)
+            if executed[0].role != "assistant":
+                executed = (Message(role="assistant", content=request.shown), *executed)
+            said.append(executed[0].content)
+            messages = (*messages, *executed)
             text = _text_reply(lm, messages)
         answer = last_answer(text)
         counters = {"code_runs": len(turns), "without_answer": int(answer is None)}
-        return Attempt(answer=answer, reasoning=text, trajectory=tuple(turns), counters=counters)
+        reply = "\n\n".join([*said, text])
+        return Attempt(answer=answer, reasoning=text, reply=reply, trajectory=tuple(turns), counters=counters)
 
 
 def _attempt(text: str) -> Attempt:

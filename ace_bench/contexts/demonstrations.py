@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -63,9 +64,9 @@ class Demonstrations(ContextValue):
         """Sum over the examples."""
         return sum(one.tokens for one in self.items)
 
-    def render(self, sample: Sample) -> Mapping[str, str]:
-        """Return the field ``demonstrations``."""
-        return {"demonstrations": shown(self.items)}
+    def render(self, sample: Sample) -> Mapping[str, Any]:
+        """Return the fields ``demonstrations`` and, for imported prompts, ``examples``: the same one by one."""
+        return {"demonstrations": shown(self.items), "examples": self.items}
 
     def shrink(self) -> Demonstrations | None:
         """Return a version without the last quarter."""

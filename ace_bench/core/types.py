@@ -196,7 +196,8 @@ AttemptEnd = Literal["completed", "steps", "idle", "cost"]
 class Attempt:
     """The agent's part of a rollout, before it is graded.
 
-    ``reply`` is the text that a structured answer was read from, for prompts that show it whole.
+    ``reply`` is the text that a structured or tagged answer was read from, for prompts that show it whole; after code
+    was run, also what the conversation keeps of the replies before.
     ``dropped`` counts items of the context that were left out because the prompt was too long for the backbone.
     ``counters`` are figures of the agent by name, such as its steps; metrics sum them up. ``ended`` is ``None`` for
     agents without steps.

@@ -42,10 +42,12 @@ def row(size: int) -> tuple[Demonstration, ...]:
 
 
 def test_they_are_shown_in_order_and_read_back_by_the_reader() -> None:
-    shown = Demonstrations(items=(demonstration(1, reasoning="because"), demonstration(2))).render(SAMPLE)
+    items = (demonstration(1, reasoning="because"), demonstration(2))
+    shown = Demonstrations(items=items).render(SAMPLE)
     assert shown == {
         "demonstrations": "Question: question 1?\nReasoning: because\nAnswer: answer 1\n\n"
-        "Question: question 2?\nAnswer: answer 2"
+        "Question: question 2?\nAnswer: answer 2",
+        "examples": items,
     }
     assert read_demonstrations(shown["demonstrations"]) == (("question 1?", "answer 1"), ("question 2?", "answer 2"))
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ace_bench.core.errors import DataError
 
 _PLACE = re.compile(r"\{\{-?\s*([A-Za-z_][\w.]*)\s*-?\}\}")
+_BRACKETS = re.compile(r"\[\[([A-Z_]+)\]\]")
 _STATEMENT = re.compile(r"\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 
 
@@ -47,6 +48,23 @@ def doubled(text: str, fields: Mapping[str, str]) -> str:
         parts += [literal(text[position : place.start()]), fields[place[1]]]
         position = place.end()
     return "".join([*parts, literal(text[position:])])
+
+
+def bracketed(text: str, fields: Mapping[str, str]) -> str:
+    """Turn a text with placeholders such as ``[[NAME]]``, each of ``fields`` at least once, into a template."""
+    if missing := [name for name in fields if f"[[{name}]]" not in text]:
+        raise DataError(f"no placeholder [[{missing[0]}]]")
+    return filled(_BRACKETS.split(text), fields)
+
+
+def filled(parts: Sequence[str], fields: Mapping[str, str]) -> str:
+    """Join text and names of placeholders, which alternate, to a template."""
+    made = [literal(parts[0])]
+    for name, behind in zip(parts[1::2], parts[2::2], strict=True):
+        if name not in fields:
+            raise DataError(f"an unknown placeholder: {name}")
+        made += [fields[name], literal(behind)]
+    return "".join(made)
 
 
 def doubled_fields(text: str) -> frozenset[str]:

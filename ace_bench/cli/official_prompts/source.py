@@ -48,3 +48,36 @@ def arguments(nodes: list[ast.stmt], name: str) -> Iterator[str]:
     for node in (inner for statement in nodes for inner in ast.walk(statement)):
         if isinstance(node, ast.keyword) and node.arg == name and (text := text_of(node.value)) is not None:
             yield text
+
+
+def parts_of(node: ast.AST | None) -> list[str] | None:
+    """Return the texts of an f-string and the names between them, which alternate; ``None`` for anything else."""
+    if not isinstance(node, ast.JoinedStr):
+        return None
+    parts = [""]
+    for value in node.values:
+        if isinstance(value, ast.FormattedValue):
+            parts += [ast.unparse(value.value), ""]
+        else:
+            parts[-1] += text_of(value) or ""
+    return parts
+
+
+def formatted(function: ast.FunctionDef) -> Iterator[list[str]]:
+    """Yield the parts of all f-strings in a function."""
+    for node in ast.walk(function):
+        if (parts := parts_of(node)) is not None:
+            yield parts
+
+
+def texts_for(function: ast.FunctionDef, name: str) -> list[str]:
+    """Return the texts that a function assigns or appends to a name."""
+    found: list[str] = []
+    for node in ast.walk(function):
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if isinstance(node, ast.Assign | ast.AugAssign) and any(
+            isinstance(target, ast.Name) and target.id == name for target in targets
+        ):
+            text, parts = text_of(node.value), parts_of(node.value)
+            found += [text] if text is not None else parts if parts and len(parts) == 1 else []
+    return found

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from ace_bench.core.workload import Learning, Workload, exactly
 from ace_bench.methods.base import BaseMethod
 from ace_bench.methods.dc.curation import ROLE, rewrite
 
-_ATTEMPT = frozenset(("trajectory", "reasoning", "answer", "feedback", "gold"))
+_ATTEMPT = frozenset(("trajectory", "reasoning", "reply", "answer", "feedback", "gold"))
 """Fields that an attempt fills, beside its sample's."""
 
 
@@ -103,7 +103,7 @@ class Retrieval(DynamicCheatsheet):
     def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the curator's template, and of the one that words an attempt for it."""
         return {
-            "cheatsheet_synthesis": inputs | shown | {"labels", "episodes"},
+            "cheatsheet_synthesis": inputs | shown | {"labels", "episodes", "retrieved"},
             "cheatsheet_episode": inputs | _ATTEMPT,
         }
 
@@ -122,7 +122,11 @@ class Retrieval(DynamicCheatsheet):
             template="cheatsheet_synthesis",
             session=f"prepare/{samples[0].id}/{cheatsheet.digest[:12]}/{step.index}",
             shown=_Retrieved(self._nearest(cheatsheet.episodes, questions)),
-            fields=lambda found: {**asked, "episodes": [episode.text for episode in found.episodes]},
+            fields=lambda found: {
+                **asked,
+                "episodes": [one.episode.text for one in found.similar],
+                "retrieved": found.similar,
+            },
         )
         return ContextUpdate(
             context=update.context, events=tuple({"sample": samples[0].id, **event} for event in update.events)
@@ -147,26 +151,33 @@ class Retrieval(DynamicCheatsheet):
         prepared = exactly(max(0, learning.steps - 1))
         return Workload(rollouts=exactly(learning.samples), roles={ROLE: prepared}, writers=(ROLE,))
 
-    def _nearest(self, episodes: Sequence[PastRollout], questions: Sequence[str]) -> tuple[PastRollout, ...]:
+    def _nearest(self, episodes: Sequence[PastRollout], questions: Sequence[str]) -> tuple[_Similar, ...]:
         """Return the attempts most like any of the questions, the most similar last."""
         asked, known = self._memo.rows(questions), self._memo.rows([episode.question for episode in episodes])
         likeness = (self._memo.matrix[known] @ self._memo.matrix[asked].T).max(axis=1)
         order = np.argsort(likeness, kind="stable")[-self._retrieved :]
-        return tuple(episodes[place] for place in order)
+        return tuple(_Similar(episodes[place], float(likeness[place])) for place in order)
+
+
+class _Similar(NamedTuple):
+    """An earlier attempt and the cosine of its question with the next one, as templates show them."""
+
+    episode: PastRollout
+    similarity: float
 
 
 @dataclass(frozen=True)
 class _Retrieved:
     """Earlier attempts, the most similar last; the least similar gives way first."""
 
-    episodes: tuple[PastRollout, ...]
+    similar: tuple[_Similar, ...]
 
     @property
     def size(self) -> int:
-        return len(self.episodes)
+        return len(self.similar)
 
     def shrink(self) -> _Retrieved | None:
-        return _Retrieved(self.episodes[1:]) if self.size > 1 else None
+        return _Retrieved(self.similar[1:]) if self.size > 1 else None
 
 
 def _skipped(cheatsheet: Cheatsheet) -> ContextUpdate[Cheatsheet]:
@@ -178,6 +189,7 @@ def _attempt_fields(rollout: Rollout, steps: Transcript) -> dict[str, Any]:
         **rollout.sample.inputs,
         "trajectory": steps.text if steps.turns else "",
         "reasoning": rollout.attempt.reasoning,
+        "reply": rollout.attempt.reply,
         "answer": rollout.attempt.answer,
         "feedback": rollout.feedback.message,
         "gold": rollout.feedback.gold,

@@ -1,0 +1,62 @@
+"""StreamBench (stream-bench/stream-bench): how DDXPlus is asked without and with examples; its code is never run."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from ace_bench.cli.official_prompts.formats import exact_block, filled, literal
+from ace_bench.cli.official_prompts.source import formatted, function, parse_file
+from ace_bench.core.errors import DataError
+
+FILE = Path("stream_bench") / "benchmarks" / "ddxplus.py"
+_LABELS = "LABEL2TEXT"
+_PROFILE = r"{{ question.splitlines() | map('trim') | join('\n') }}"
+_HELD_OUT = re.compile(r"\{(\w+)\}")
+"""A place that their code fills later."""
+
+
+def templates(checkout: Path) -> Mapping[str, str]:
+    """Return templates by file of the set; raises ``DataError`` that names the file."""
+    path = checkout / FILE
+    shot = _prompt(path, "get_shot_template", {"question": "{{ one.question }}", "answer": "{{ one.answer }}"})
+    fields = {
+        "profile": _PROFILE,
+        "option_text": literal(_options(path)),
+        "fewshot_text": f"{{% for one in examples %}}{shot}{{% if not loop.last %}}\n\n\n{{% endif %}}{{% endfor %}}",
+    }
+    return {
+        "ddxplus/base.j2": exact_block(_prompt(path, "get_zeroshot_prompt", fields)),
+        "ddxplus/demonstrated.j2": exact_block(_prompt(path, "get_fewshot_template", fields)),
+    }
+
+
+def _prompt(path: Path, name: str, fields: Mapping[str, str]) -> str:
+    """Convert the f-string of a function, whose lines their code strips once the places are filled."""
+    parts = next(formatted(function(path, name)), None)
+    if parts is None:
+        raise DataError(f"{path}: {name} has no f-string")
+    text = parts[0] + "".join(f"{{{field}}}{behind}" for field, behind in zip(parts[1::2], parts[2::2], strict=True))
+    stripped = "\n".join(line.strip() for line in text.splitlines())
+    try:
+        return filled(_HELD_OUT.split(stripped), fields)
+    except DataError as error:
+        raise DataError(f"{path}: {name}: {error}") from error
+
+
+def _options(path: Path) -> str:
+    """Return the diagnoses to choose from, one a line."""
+    for node in ast.walk(parse_file(path)):
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Dict)
+            and ast.unparse(node.targets[0]) == _LABELS
+        ):
+            try:
+                labels: dict[int, str] = ast.literal_eval(node.value)
+            except ValueError as error:
+                raise DataError(f"{path}: {_LABELS} holds more than numbers and names") from error
+            return "\n".join(f"{number}. {name.strip()}" for number, name in labels.items())
+    raise DataError(f"{path} has no list of diagnoses {_LABELS}")

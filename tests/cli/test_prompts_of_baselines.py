@@ -1,0 +1,188 @@
+"""Prompts of Dynamic Cheatsheet and StreamBench as prompt sets: the words are of this test, the form is theirs."""
+
+import pytest
+
+from ace_bench.cli.main import start
+from ace_bench.contexts.cheatsheet import PastRollout
+from ace_bench.contexts.demonstrations import Demonstration, Demonstrations
+from ace_bench.core.types import Sample
+from ace_bench.store.calls import read_calls
+from ace_bench.store.prompts import PromptSet
+from tests.launching import launch
+
+GENERATOR = "Solve it {{ so }}.\n[[CHEATSHEET]]\n---\n[[QUESTION]]\n<answer>x</answer>\n"
+CURATOR = "Old: [[PREVIOUS_CHEATSHEET]] | [[QUESTION]] | [[MODEL_ANSWER]] <cheatsheet></cheatsheet>"
+SYNTHESIS = "Old: [[PREVIOUS_CHEATSHEET]] | [[PREVIOUS_INPUT_OUTPUT_PAIRS]] | [[NEXT_INPUT]]"
+MODEL = r"""
+raise RuntimeError("never run")
+class Model:
+    def generate(self, flag, output_prefix, executed_code, depth):
+        current_output = f"{output_prefix}\n{code_execution_flag}\n\n{executed_code}"
+        warning_txt = ""
+        if depth:
+            warning_txt = f" (The last time.)"
+        return {"role": "user", "content": f"Go on.{warning_txt}"}
+
+    def advanced_generate(self, approach):
+        if approach == "history":
+            curated_cheatsheet = "# SO FAR\n\n"
+            curated_cheatsheet += f"## {i+1}: {previous_input_txt} {previous_output_txt}"
+            curated_cheatsheet += "# END"
+        else:
+            curated_cheatsheet = "# SO FAR\n\nWith care.\n\n"
+            curated_cheatsheet += f"## {i+1} ({similarity:.2f})\n{previous_input_txt}\n{previous_output_txt}\n---\n\n"
+            curated_cheatsheet += "\n\n# END"
+"""
+CODE = r"""
+def extract_and_run_python_code(text):
+    return f"It printed\n{python_output}\nand no more"
+"""
+DDXPLUS = r'''
+class Bench:
+    LABEL2TEXT = dict()
+
+    @staticmethod
+    def get_zeroshot_prompt(profile, option_text):
+        prompt = textwrap.dedent(f"""\
+        Who is ill?
+        {profile}BLANKS
+        Of these {{or none}}:
+        {option_text}""")
+        return strip_all_lines(prompt)
+
+    def get_shot_template(self):
+        return strip_all_lines(textwrap.dedent(f"""\
+        {{question}}
+        It was {{answer}}"""))
+
+    def get_fewshot_template(self, profile, option_text):
+        return textwrap.dedent(f"""\
+        {option_text}
+        Such as:
+
+        {{fewshot_text}}
+
+        And {profile}?""")
+
+class Other(Bench):
+    LABEL2TEXT = {
+        0: 'Cold',
+        1: 'Guillain-Barré {syndrome}',
+    }
+'''.replace("{{or none}}", "or none").replace("BLANKS", "   ")
+
+
+@pytest.fixture
+def cheatsheet(tmp_path):
+    files = {
+        "prompts/generator_prompt.txt": GENERATOR,
+        "prompts/curator_prompt_for_dc_cumulative.txt": CURATOR,
+        "prompts/curator_prompt_for_dc_retrieval_synthesis.txt": SYNTHESIS,
+        "dynamic_cheatsheet/language_model.py": MODEL,
+        "dynamic_cheatsheet/utils/execute_code.py": CODE,
+    }
+    return written(tmp_path / "checkout", files)
+
+
+@pytest.fixture
+def stream_bench(tmp_path):
+    return written(tmp_path / "checkout", {"stream_bench/benchmarks/ddxplus.py": DDXPLUS})
+
+
+def written(folder, files):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_the_cheatsheets_prompts_keep_every_byte_and_labels_follow_the_answer(cheatsheet, tmp_path):
+    assert start("prompts", [str(cheatsheet), str(tmp_path / "out")]) == 0
+    prompts = PromptSet(tmp_path / "out", task="finer", prompt_group="qa")
+
+    def shown(role, **fields):
+        given = {"background": "b ", "question": "q?", "feedback": "", "gold": None, "reply": "r", "left": 2}
+        return [(one.role, one.content) for one in prompts.render(role, given | fields)]
+
+    assert shown("cheatsheet", cheatsheet="[[QUESTION]]") == [
+        ("user", "Solve it {{ so }}.\n[[QUESTION]]\n---\nb q?\n<answer>x</answer>\n")
+    ]
+    form = "<cheatsheet></cheatsheet>"
+    assert shown("cheatsheet_curator", cheatsheet="") == [("user", f"Old: (empty) | b q? | r {form}")]
+    told = f"Old: c | b q? | r\n\nFeedback: wrong\n\nReference answer: g {form}"
+    assert shown("cheatsheet_curator", cheatsheet="c", feedback="wrong", gold="g") == [("user", told)]
+    past = [
+        {"episode": PastRollout(question=f"q{n}", output=f"o{n}", reference="g" * n), "similarity": n / 3}
+        for n in range(2)
+    ]
+    solutions = (
+        "# SO FAR\n\nWith care.\n\n## 1 (0.00)\nb q0\no0\n---\n\n"
+        "## 2 (0.33)\nb q1\no1\n\nReference answer: g\n---\n\n# END"
+    )
+    assert shown("cheatsheet_synthesis", cheatsheet="c", retrieved=past) == [("user", f"Old: c | {solutions} | b q?")]
+    code = "Look:\n```python\n1\n```   EXECUTE CODE!"
+    said = "Look:\n```python\n1\n```\nEXECUTE CODE!\n\nIt printed\n5\nand no more"
+    assert shown("executed", shown=code, output="5") == [("assistant", said), ("user", "Go on.")]
+    assert shown("executed", shown=code, output="5", left=1)[-1] == ("user", "Go on. (The last time.)")
+
+
+def test_ddxplus_is_asked_with_their_words_and_diagnoses(stream_bench, tmp_path):
+    assert start("prompts", [str(stream_bench), str(tmp_path / "out")]) == 0
+    prompts = PromptSet(tmp_path / "out", task="ddxplus", prompt_group="qa")
+    options = "0. Cold\n1. Guillain-Barré {syndrome}"
+    items = (Demonstration(question="p1\n  x", answer="0. Cold"), Demonstration(question="p2", answer="1. G"))
+    sample = Sample(id="s", split="test", inputs={"background": "ours", "question": "Age: 5  \n - cough"})
+    fields = {**sample.inputs, **Demonstrations(items=items).render(sample)}
+    (base,), (shots,) = prompts.render("base", fields), prompts.render("demonstrated", fields)
+    assert base.content == f"Who is ill?\nAge: 5\n- cough\nOf these or none:\n{options}"
+    examples = "p1\n  x\nIt was 0. Cold\n\n\np2\nIt was 1. G"
+    assert shots.content == f"{options}\nSuch as:\n\n{examples}\n\nAnd Age: 5\n- cough?"
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "message"),
+    [
+        ("prompts/generator_prompt.txt", ("[[QUESTION]]", ""), "generator_prompt.txt: no placeholder [[QUESTION]]"),
+        ("prompts/generator_prompt.txt", ("[[QUESTION]]", "[[QUESTION]] [[X]]"), "an unknown placeholder: X"),
+        ("prompts/curator_prompt_for_dc_cumulative.txt", None, "curator_prompt_for_dc_cumulative.txt cannot be read"),
+        ("dynamic_cheatsheet/language_model.py", ("def generate", "def other"), "has no function generate"),
+        ("dynamic_cheatsheet/language_model.py", ("{similarity:.2f}", ""), "words no earlier solutions"),
+        ("dynamic_cheatsheet/utils/execute_code.py", ("{python_output}", ""), "no texts around the output of code"),
+    ],
+)
+def test_a_checkout_of_another_form_is_one_sentence(*, file, change, message, cheatsheet, tmp_path, capsys):
+    path = cheatsheet / file
+    if change is None:
+        path.unlink()
+    else:
+        path.write_text(path.read_text().replace(*change))
+    assert start("prompts", [str(cheatsheet), str(tmp_path / "out")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("LABEL2TEXT = {", "LABELS = {"), "has no list of diagnoses LABEL2TEXT"),
+        (("'Cold'", "name()"), "LABEL2TEXT holds more than numbers and names"),
+        (("{profile}", "{patient}"), "get_zeroshot_prompt: an unknown placeholder: patient"),
+        (('f"""\\\n        Who', '"""\\\n        Who'), "get_zeroshot_prompt has no f-string"),
+    ],
+)
+def test_another_stream_bench_is_one_sentence(*, change, message, stream_bench, tmp_path, capsys):
+    path = stream_bench / "stream_bench" / "benchmarks" / "ddxplus.py"
+    assert change[0] in path.read_text()
+    path.write_text(path.read_text().replace(*change))
+    assert start("prompts", [str(stream_bench), str(tmp_path / "out")]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_run_with_the_cheatsheets_prompts_asks_with_them(cheatsheet, tmp_path):
+    assert start("prompts", [str(cheatsheet), str(tmp_path / "out")]) == 0
+    settings = ("task=formula", "method=dc", "task.source=sample", "limit=2", f"prompts={tmp_path / 'out'}")
+    ran = launch(tmp_path / "runs", *settings, "mode.epochs=1", "labels=none")
+    assert not any(ran.metrics["faults"].values())
+    requests = [record.request for record in read_calls(ran.folder)]
+    first = [request.messages[0].content.partition("\n")[0] for request in requests if request is not None]
+    assert {text[:5] for text in first} == {"Solve", "Old: "}

@@ -1,0 +1,143 @@
+"""Renders prompts with the authors' code, which asks no model.
+
+    python tests/official/authors_prompts.py REPOSITORY CHECKOUT < cases.json > prompts.json
+
+REPOSITORY is ``ace``, ``dynamic-cheatsheet`` or ``stream-bench``. The cases are a JSON list, and so are the prompts:
+for each case an object of its messages by role. Packages that their code imports are replaced where it does not need
+them for that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+import types
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+Case = dict[str, Any]
+_REPLACED = {
+    "ace": ("openai", "tiktoken", "dotenv", "numpy"),
+    "dynamic-cheatsheet": ("litellm", "tiktoken", "sklearn", "sklearn.metrics", "sklearn.metrics.pairwise"),
+    "stream-bench": ("evaluate", "datasets", "stream_bench.benchmarks.utils"),
+}
+
+
+def finance(cases: list[Case]) -> list[Case]:
+    """Return the prompts of Generator, Reflector and Curator."""
+    processor = import_module("finance.data_processor")
+    tools = import_module("playbook_utils")
+    roles = [import_module(f"ace.core.{name}") for name in ("generator", "reflector", "curator")]
+    sent: list[str] = []
+
+    def call(_client: Any, _provider: Any, _model: Any, prompt: str, **_: Any) -> tuple[str, dict[str, Any]]:
+        sent.append(prompt)
+        return "", {}
+
+    for role in roles:
+        role.timed_llm_call = call
+    generator, reflector, curator = (
+        getattr(role, role.__name__.rpartition(".")[2].capitalize())(None, "", "") for role in roles
+    )
+    made = []
+    for case in cases:
+        (data,) = processor.DataProcessor(case["task"]).process_task_data([case["row"]])
+        question, context, playbook = data["question"], data["context"], case["playbook"]
+        truth = {"use_ground_truth": case["gold"]}
+        feedback = f"Predicted answer {'matches' if case['correct'] else 'does not match'} ground truth"
+        used = tools.extract_playbook_bullets(playbook, generator._extract_bullet_ids(case["reply"], False))
+        answer = import_module("utils").extract_answer(case["reply"])
+        sent.clear()
+        generator.generate(question, playbook, context, case["reflection"] or "(empty)")
+        target = data["target"] if case["gold"] else None
+        reflector.reflect(question, case["reply"], answer, target, feedback, used, **truth)
+        curator.curate(
+            playbook,
+            case["reflection"],
+            context,
+            case["step"],
+            case["total"],
+            case["budget"],
+            tools.get_playbook_stats(playbook),
+            log_dir="",
+            **truth,
+        )
+        made.append(dict(zip(("generator", "reflector", "curator"), sent, strict=True)))
+    return made
+
+
+def dynamic_cheatsheet(cases: list[Case]) -> list[Case]:
+    """Return all messages of one step of an approach, up to the last call."""
+    import numpy as np
+
+    module = import_module("dynamic_cheatsheet.language_model")
+    module.cosine_similarity = lambda one, many: np.asarray(one) @ np.asarray(many).T
+    import_module("dynamic_cheatsheet.utils.execute_code").execute_code_with_timeout = lambda _: "42"
+    prompts = Path(module.__file__).parents[1] / "prompts"
+    names = {"Cumulative": "cumulative", "RetrievalSynthesis": "retrieval_synthesis"}
+    made = []
+    for case in cases:
+        sent: list[Any] = []
+        replies = iter(case["replies"])
+
+        def client(messages: Any, _sent: list[Any] = sent, _replies: Any = replies, **_: Any) -> Any:
+            _sent.append([dict(message) for message in messages])
+            return types.SimpleNamespace(choices=[types.SimpleNamespace(message={"content": next(_replies)})])
+
+        model = module.LanguageModel("openai/gpt-4o")
+        model.client = client
+        curator = f"curator_prompt_for_dc_{names[case['approach']]}.txt"
+        model.advanced_generate(
+            f"DynamicCheatsheet_{case['approach']}",
+            case["question"],
+            cheatsheet=case["cheatsheet"] or "(empty)",
+            generator_template=(prompts / "generator_prompt.txt").read_text(encoding="utf-8"),
+            cheatsheet_template=(prompts / curator).read_text(encoding="utf-8"),
+            original_input_corpus=case.get("questions"),
+            original_input_embeddings=np.asarray(case.get("embeddings", [[0]])),
+            generator_outputs_so_far=case.get("outputs"),
+        )
+        made.append({"calls": sent})
+    return made
+
+
+def ddxplus(cases: list[Case]) -> list[Case]:
+    """Return the prompts without and with examples."""
+    sys.modules["stream_bench.benchmarks.utils"].strip_all_lines = lambda text: "\n".join(
+        map(str.strip, text.splitlines())
+    )
+    bench_class = import_module("stream_bench.benchmarks.ddxplus").create_ddxplus()
+
+    class Rows(list[Any]):
+        def shuffle(self, seed: int) -> Rows:
+            return self
+
+    made = []
+    for case in cases:
+        bench = object.__new__(bench_class)
+        bench.seed, bench.NUM_SHOTS = 0, len(case["shots"])
+        bench.dataset = {"validate": Rows(case["shots"])}
+        bench.option_text = "\n".join(f"{number}. {name}" for number, name in bench.LABEL2TEXT.items())
+        bench.fewshot_text = bench.get_fewshot_text()
+        shown = bench.get_input(case["row"])
+        made.append({"base": shown["prompt_zeroshot"], "demonstrated": shown["prompt_fewshot"]})
+    return made
+
+
+def main() -> None:
+    repository, checkout = sys.argv[1:]
+    sys.dont_write_bytecode = True
+    sys.path[0] = checkout  # in place of this file's folder
+    sys.modules.update({name: MagicMock() for name in _REPLACED[repository]})
+    render = {"ace": finance, "dynamic-cheatsheet": dynamic_cheatsheet, "stream-bench": ddxplus}[repository]
+    with contextlib.redirect_stdout(io.StringIO()):
+        made = render(json.load(sys.stdin))
+    json.dump(made, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

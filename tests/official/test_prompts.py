@@ -1,0 +1,239 @@
+"""Imported prompts equal what the authors' code renders for the same sample, context and replies, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ace_bench.agents.official_answers import official_answer, official_citations
+from ace_bench.agents.single_turn import SingleTurn
+from ace_bench.cli.main import start
+from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
+from ace_bench.contexts.demonstrations import Demonstration, Demonstrations
+from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
+from ace_bench.core.types import Completion, Sample, Usage
+from ace_bench.methods.dc.method import Cumulative
+from ace_bench.store.prompts import PromptSet
+from ace_bench.tasks.ddxplus.conditions import CONDITIONS, answer_of
+from ace_bench.tasks.finer import split_context
+from ace_bench.tasks.formula import question_of
+from tests.official.authors import checkout
+
+pytestmark = pytest.mark.official
+CASES = 150
+SCRIPT = Path(__file__).with_name("authors_prompts.py")
+WORDS = (
+    "a {brace}",
+    "{{ x }}",
+    "{% raw %}",
+    "\\boxed{1}",
+    "naïve €",
+    "100%",
+    "  ",
+    "\n",
+    "[calc-00001]",
+    "## no",
+    "'",
+    '"',
+)
+
+
+def theirs(name: str, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    command = [sys.executable, str(SCRIPT), name, str(checkout(name))]
+    done = subprocess.run(command, input=json.dumps(cases), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    made: list[dict[str, Any]] = json.loads(done.stdout)
+    return made
+
+
+def imported(name: str, folder: Path, task: str, group: str = "qa") -> PromptSet:
+    if not folder.exists():
+        assert start("prompts", [str(checkout(name)), str(folder)]) == 0
+    return PromptSet(folder, task=task, prompt_group=group)
+
+
+def text(draw: random.Random, most: int = 12) -> str:
+    return " ".join(draw.choice(WORDS) for _ in range(draw.randint(0, most)))
+
+
+def a_playbook(draw: random.Random) -> str:
+    lines = []
+    for section in ("STRATEGIES & INSIGHTS", "FORMULAS & CALCULATIONS", "OTHERS"):
+        lines.append(f"## {section}")
+        for number in range(draw.randint(0, 3)):
+            votes = f"helpful={draw.randint(0, 9)} harmful={draw.randint(0, 3)}"
+            lines.append(f"[calc-{number:05}] {votes} :: {text(draw)}")
+        lines += [""] * draw.randint(0, 2)
+    return "\n".join(lines)
+
+
+def a_finance_case(draw: random.Random) -> dict[str, Any]:
+    task = draw.choice(("finer", "formula"))
+    rows = {
+        "finer": f"Tags: {text(draw)}\n1. What is {text(draw)}?\n2. And {text(draw)}?\n",
+        "formula": f'Use this formula. Question: "How much is {text(draw)}x?". Answer:',
+    }
+    reply = {"reasoning": text(draw), "bullet_ids": ["calc-00001"], "final_answer": draw.choice(("5", "A,B"))}
+    return {
+        "task": task,
+        "row": {"context": rows[task], "target": "5" if task == "formula" else "A,B"},
+        "playbook": a_playbook(draw),
+        "reply": draw.choice((json.dumps(reply), f"{text(draw)} [calc-00000] The final answer is: 5\n", text(draw))),
+        "reflection": draw.choice(("", json.dumps({"key_insight": text(draw)}), text(draw))),
+        "gold": draw.random() < 0.5,
+        "correct": draw.random() < 0.5,
+        "step": draw.randint(1, 9),
+        "total": 9,
+        "budget": 80_000,
+    }
+
+
+def test_finance_prompts_are_equal(tmp_path):
+    draw = random.Random(1)
+    cases = [a_finance_case(draw) for _ in range(CASES)]
+    for case, expected in zip(cases, theirs("ace", cases), strict=True):
+        prompts = imported("ace", tmp_path / "set", case["task"])
+        context = case["row"]["context"]
+        if case["task"] == "finer":
+            background, question = split_context(context, "")
+        else:
+            background, question = "not shown", question_of(context, "")
+        book = TextPlaybook.of_text(case["playbook"], dialect="finance", count=len)
+        sample = Sample(id="s", split="train", inputs={"background": background, "question": question})
+        shared = {
+            **sample.inputs,
+            **book.render(sample),
+            "labels": "gold" if case["gold"] else "correctness",
+            "reflection": case["reflection"],
+            "raw_reflection": case["reflection"] or "(empty)",
+        }
+        attempt = {
+            "reply": case["reply"],
+            "answer": official_answer(case["reply"]),
+            "cited": official_citations(case["reply"]),
+            "gold": case["row"]["target"] if case["gold"] else None,
+            "correct": case["correct"],
+            "feedback": "",
+        }
+        step = {"step": case["step"], "total": case["total"], "token_budget": case["budget"]}
+        for role, fields in (("generator", {}), ("reflector", attempt), ("curator", step)):
+            (message,) = prompts.render(role, {**shared, **fields})
+            assert (message.role, message.content) == ("user", expected[role])
+
+
+class Scripted:
+    """An ``Lm`` that keeps what it was sent."""
+
+    def __init__(self, replies):
+        self.replies = iter(replies)
+        self.sent = []
+
+    def __call__(self, messages, schema=None):
+        self.sent.append([{"role": message.role, "content": message.content} for message in messages])
+        return Completion(text=next(self.replies), usage=Usage(), seconds=0.0)
+
+
+class Calculator:
+    """In place of a sandbox: both sides are shown the same output of code."""
+
+    def run(self, code):
+        assert code == "print(6 * 7)"
+        return "42"
+
+
+def test_dynamic_cheatsheet_cumulative_is_equal_also_when_code_was_run(tmp_path):
+    prompts = imported("dynamic-cheatsheet", tmp_path / "set", "finer")
+    draw = random.Random(2)
+    code = "I compute.\n```python\nprint(6 * 7)\n```\nEXECUTE CODE!"
+    cases = [
+        {
+            "approach": "Cumulative",
+            "question": f"Q {text(draw)}.",
+            "cheatsheet": draw.choice(("", f"C {text(draw)}.")),
+            "replies": [*[code] * (number % 4), f"I say {text(draw)} <answer>42</answer>", "no cheatsheet"],
+        }
+        for number in range(40)
+    ]
+    for case, expected in zip(cases, theirs("dynamic-cheatsheet", cases), strict=True):
+        method = Cumulative(code_runs=4, initial=None)
+        agent = SingleTurn(prompts=prompts, generator=method.generator, sandbox=Calculator(), replies="repaired")
+        sample = Sample(id="s", split="train", inputs={"background": "", "question": case["question"]})
+        lm = Scripted(case["replies"])
+        context = Cheatsheet(text=case["cheatsheet"])
+        attempt = agent.solve(sample, None, context, lm, "")
+        fields = {
+            **sample.inputs,
+            "cheatsheet": case["cheatsheet"],
+            "reply": attempt.reply,
+            "feedback": "",
+            "gold": None,
+        }
+        lm(prompts.render("cheatsheet_curator", fields))
+        for ours, sent in zip(lm.sent, expected["calls"], strict=True):
+            for one, other in zip(ours, sent, strict=True):
+                assert one == other
+        assert attempt.answer == "42"
+
+
+def test_dynamic_cheatsheet_with_retrieval_is_equal(tmp_path):
+    prompts = imported("dynamic-cheatsheet", tmp_path / "set", "finer")
+    draw = random.Random(3)
+    cases = []
+    for _ in range(40):
+        known = draw.randint(1, 5)
+        angles = np.sort(np.array([draw.random() for _ in range(known)]))
+        cases.append(
+            {
+                "approach": "RetrievalSynthesis",
+                "question": f"Q {text(draw)}.",
+                "cheatsheet": draw.choice(("", f"C {text(draw)}.")),
+                "questions": [f"P{number} {text(draw)}." for number in range(known)] + ["next"],
+                "outputs": [f"O {text(draw)}." for _ in range(known)],
+                "embeddings": [*np.stack([np.cos(angles), np.sin(angles)], axis=1).tolist(), [0.0, 1.0]],
+                "replies": ["<cheatsheet>new</cheatsheet>", "<answer>42</answer>"],
+            }
+        )
+    for case, expected in zip(cases, theirs("dynamic-cheatsheet", cases), strict=True):
+        past = [
+            {"episode": PastRollout(question=question, output=output), "similarity": vector[1]}
+            for question, output, vector in zip(case["questions"], case["outputs"], case["embeddings"], strict=False)
+        ]
+        inputs = {"background": "", "question": case["question"]}
+        written = prompts.render(
+            "cheatsheet_synthesis", {**inputs, "cheatsheet": case["cheatsheet"], "retrieved": past[-3:]}
+        )
+        asked = prompts.render("cheatsheet", {**inputs, "cheatsheet": "new"})
+        assert [[{"role": one.role, "content": one.content} for one in call] for call in (written, asked)] == expected[
+            "calls"
+        ]
+
+
+def test_ddxplus_is_asked_as_stream_bench_asks(tmp_path):
+    prompts = imported("stream-bench", tmp_path / "set", "ddxplus")
+    draw = random.Random(4)
+
+    def row() -> dict[str, str]:
+        profile = f"Age: {draw.randint(1, 99)}\n  - {text(draw)}  \n\n- {text(draw)}"
+        return {"PATIENT_PROFILE": profile, "PATHOLOGY": draw.choice(CONDITIONS)}
+
+    cases = [{"row": row(), "shots": [row() for _ in range(draw.randint(1, 4))]} for _ in range(60)]
+    for case, expected in zip(cases, theirs("stream-bench", cases), strict=True):
+        items = tuple(
+            Demonstration(
+                question=shot["PATIENT_PROFILE"].strip(), answer=answer_of(CONDITIONS.index(shot["PATHOLOGY"]))
+            )
+            for shot in case["shots"]
+        )
+        sample = Sample(
+            id="s", split="test", inputs={"background": "not shown", "question": case["row"]["PATIENT_PROFILE"].strip()}
+        )
+        for role in ("base", "demonstrated"):
+            (message,) = prompts.render(role, {**sample.inputs, **Demonstrations(items=items).render(sample)})
+            assert (message.role, message.content) == ("user", expected[role])
