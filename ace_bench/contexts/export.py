@@ -27,6 +27,13 @@ def load(path: str | Path) -> Context:
     return load_context(path, sections=(), count=estimate_tokens)
 
 
+def official_text(context: Context) -> str | None:
+    """Return a playbook in the text format of the authors' code, with counters; ``None`` for other contexts."""
+    if isinstance(context, Playbook):
+        return write_text(context)
+    return context.text if isinstance(context, TextPlaybook) else None
+
+
 def system_prompt(context: Context) -> str:
     """Return a context as part of a system prompt, between tags of its kind; "" if it is empty.
 

@@ -44,6 +44,7 @@ class StepChange(msgspec.Struct, gc=False):
 
     kind: str
     index: int = 0
+    epoch: int = 0
     patch: dict[str, Any] = {}
     digest: str = ""
     context_tokens: int = 0

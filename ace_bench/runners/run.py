@@ -12,9 +12,7 @@ from typing import Any
 from omegaconf import DictConfig
 from rich.console import Console
 
-from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.text_format import write_text
-from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
+from ace_bench.contexts.export import official_text
 from ace_bench.core.backbones import Interruptible
 from ace_bench.core.errors import AceBenchError, DataError, FolderDamaged, Interrupted, Stopped, StoreError
 from ace_bench.core.redaction import redacted
@@ -223,8 +221,7 @@ def _contexts(outcome: RunOutcome) -> Mapping[str, str]:
     files = {}
     for name, context in {**outcome.contexts, "tested": outcome.context}.items():
         files[f"contexts/{name}.json"] = pretty(context.dump())
-        if isinstance(context, Playbook):
-            files[f"contexts/{name}.txt"] = write_text(context)
-        elif isinstance(context, TextPlaybook):
-            files[f"contexts/{name}.txt"] = context.text
+        text = official_text(context)
+        if text is not None:
+            files[f"contexts/{name}.txt"] = text
     return files

@@ -1,0 +1,87 @@
+"""Write a finished run's playbooks as text files, with the names that the authors' finance code gives them.
+
+    ace-bench playbooks RUN_FOLDER --out FOLDER
+
+FOLDER then holds final_playbook.txt and, with mode.select=best, best_playbook.txt. In intermediate_playbooks/ are every
+50th playbook (--every) and the last of each epoch, or of each window of an online run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from rich.console import Console
+
+from ace_bench.cli.arguments import Parser
+from ace_bench.contexts.export import official_text
+from ace_bench.contexts.load import restore
+from ace_bench.core.context import Context
+from ace_bench.core.errors import DataError
+from ace_bench.report.evidence import read_steps
+from ace_bench.report.histories import history
+from ace_bench.store.files import replace_files
+from ace_bench.store.results import read_metrics, read_object, read_settings
+
+INTERMEDIATE = "intermediate_playbooks"
+
+
+def playbook_files(run: Path, *, every: int) -> Mapping[str, str]:
+    """Return the texts by file name, with every ``every``-th playbook; raises ``DataError`` and ``StoreError``."""
+    metrics = read_metrics(run)
+    if metrics is None:
+        raise DataError(f"{run} is not the folder of a finished run; finish it with the command that started it")
+    if not metrics["steps"]:
+        raise DataError(f"{run} only evaluated a context, without adapting it; name a run that adapts a playbook")
+    texts = [_text(context, run) for context in history(run)][1:]
+    epochs = [step.epoch for step in read_steps(run)]
+    online = metrics["mode"] == "online"
+    names = _online(len(texts), read_settings(run)["mode"]["window"], every) if online else _offline(epochs, every)
+    files = {f"{INTERMEDIATE}/{name}_playbook.txt": texts[place] for name, place in names}
+    best = run / "contexts" / "best.json"
+    chosen = {"best_playbook.txt": _text(restore(read_object(run, "contexts/best.json")), run)} if best.exists() else {}
+    return {**files, "final_playbook.txt": texts[-1], **chosen}
+
+
+def _offline(epochs: Sequence[int], every: int) -> Iterator[tuple[str, int]]:
+    """Yield names and places of an offline run's steps; epochs, and the steps of each, are counted from 1."""
+    for epoch, group in groupby(range(len(epochs)), key=epochs.__getitem__):
+        places = [*group]
+        yield from ((f"epoch_{epoch + 1}_step_{n}", place) for n, place in enumerate(places, 1) if n % every == 0)
+        yield f"epoch_{epoch + 1}_final", places[-1]
+
+
+def _online(steps: int, window: int, every: int) -> Iterator[tuple[str, int]]:
+    for place in range(steps):
+        if (place + 1) % every == 0:
+            yield f"step_{place + 1}", place
+        if (place + 1) % window == 0 or place + 1 == steps:
+            yield f"window_{place // window + 1}_final", place
+
+
+def _text(context: Context, run: Path) -> str:
+    text = official_text(context)
+    if text is None:
+        raise DataError(f"{run} has contexts of the kind {context.kind}; only playbooks have this text form")
+    return text
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the files and return the exit status."""
+    parser = Parser("playbooks", __doc__)
+    parser.add_argument("run", type=Path, help="folder of a finished run")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    parser.add_argument("--every", type=_count, default=50, help="steps between intermediate playbooks (default: 50)")
+    options = parser.parse_args(arguments)
+    files = playbook_files(options.run, every=options.every)
+    replace_files({options.out / name: text.encode() for name, text in files.items()})
+    Console().print(f"{options.out}: {len(files)} playbooks", markup=False, highlight=False, soft_wrap=True)
+    return 0
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError("must be at least 1")
+    return number
