@@ -20,12 +20,13 @@ _SAMPLE = re.compile(r"(?:^|/)(?P<id>\w+-(?P<split>train|val|test)-[^/]+)(?:/(?P
 
 
 class GradeScores(msgspec.Struct, gc=False):
-    """The fields of a grade that scores are computed from."""
+    """The fields of a grade that scores are computed from; ``place`` is the sample's in the stream of an online run."""
 
     score: float
     correct: bool
     group: str = ""
     detail: dict[str, float] = {}
+    place: int = -1
 
 
 class _Line(msgspec.Struct, gc=False):
@@ -35,6 +36,8 @@ class _Line(msgspec.Struct, gc=False):
     split: str = ""
     sample: str = ""
     context: str = ""
+    samples: tuple[str, ...] = ()
+    index: int = 0
     trial: int = 0
     grade: GradeScores | None = None
 
@@ -85,12 +88,19 @@ def sharpest_fall(sizes: Sequence[int]) -> int | None:
 
 def predictions(folder: Path, split: str) -> Mapping[str, GradeScores]:
     """Grades by sample of an online run's predictions: the first rollout of each, before learning from the sample."""
-    return _first(line for line in _rollouts(folder, split) if line.stage == Stage.ADAPT)
+    lines = _lines(folder / "journal.jsonl", _Line)
+    found = _first(line for line in _rollouts(lines, split) if line.stage == Stage.ADAPT)
+    for step in (line for line in lines if line.kind == "step"):
+        for sample in step.samples:
+            if sample in found:
+                found[sample].place = step.index
+    return found
 
 
 def evaluations(folder: Path, split: str, context: str) -> Mapping[str, GradeScores]:
     """Grades by sample of the evaluation of a context, given by digest."""
-    return _first(line for line in _rollouts(folder, split) if line.stage == Stage.EVALUATE and line.context == context)
+    lines = _rollouts(_lines(folder / "journal.jsonl", _Line), split)
+    return _first(line for line in lines if line.stage == Stage.EVALUATE and line.context == context)
 
 
 def points_of(grades: Mapping[str, GradeScores], metric: str, headline: str) -> Points:
@@ -102,7 +112,11 @@ def points_of(grades: Mapping[str, GradeScores], metric: str, headline: str) -> 
     if metric == "sgc":
         return _by_group(grades.values())
     scores = {sample: _score(grade, metric, headline) for sample, grade in grades.items()}
-    return {s: Point(score=score, group=grades[s].group) for s, score in scores.items() if score is not None}
+    return {
+        s: Point(score=score, group=grades[s].group, place=grades[s].place)
+        for s, score in scores.items()
+        if score is not None
+    }
 
 
 def spent(calls: Iterable[CallCosts], wanted: str) -> float | None:
@@ -140,9 +154,9 @@ def _fits(split: str, wanted: str) -> bool:
     return wanted == "all" or (split != wanted[4:] if wanted.startswith("not_") else split == wanted)
 
 
-def _rollouts(folder: Path, split: str) -> Iterator[_Line]:
+def _rollouts(lines: Iterable[_Line], split: str) -> Iterator[_Line]:
     """Yield first rollouts in order; if one was repeated because a call had no answer, the last version."""
-    tries = [line for line in _lines(folder / "journal.jsonl", _Line) if line.grade is not None and line.trial == 0]
+    tries = [line for line in lines if line.grade is not None and line.trial == 0]
     latest = {line.key or number: line for number, line in enumerate(tries)}
     return (line for line in latest.values() if line.split == split)
 
@@ -165,10 +179,14 @@ def _score(grade: GradeScores, metric: str, headline: str) -> float | None:
 
 
 def _by_group(grades: Iterable[GradeScores]) -> Points:
-    right: dict[str, bool] = {}
+    groups: dict[str, list[GradeScores]] = {}
     for grade in grades:
-        right[grade.group] = right.get(grade.group, True) and grade.correct
-    return {group: Point(score=float(all_right)) for group, all_right in right.items() if group}
+        groups.setdefault(grade.group, []).append(grade)
+    return {
+        group: Point(score=float(all(task.correct for task in tasks)), place=min(task.place for task in tasks))
+        for group, tasks in groups.items()
+        if group
+    }
 
 
 def _lines(path: Path, kind: type[Any]) -> list[Any]:

@@ -114,7 +114,7 @@ class RunSummary:
         """
         figure = self.value(metric)
         found = points_of(self._tested, metric, self.metrics["headline"]["metric"])
-        if not found or figure is None or abs(mean_score([found]) - figure) > _ROUNDING:
+        if not found or figure is None or abs(mean_score({self.seed: found}) - figure) > _ROUNDING:
             return None
         return found
 

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ace_bench.core.backbones import Backbone, Priced
 from ace_bench.core.method import AFTER_CURATION
-from ace_bench.core.statistics import bootstrap_interval
+from ace_bench.core.statistics import blocks, bootstrap_interval, clusters, score_bounds
 from ace_bench.core.task import Task
 from ace_bench.core.types import Record, Stage, Usage
 from ace_bench.runners.experiment import Experiment, RunOutcome
@@ -18,6 +20,8 @@ from ace_bench.store.ledger import Account, Ledger
 
 SCHEMA = 1
 _DIGITS = 4
+_ROUNDING = 0.01
+"""Largest difference between a headline and the mean of its scores, in percentage points."""
 
 
 @dataclass(kw_only=True)
@@ -42,7 +46,9 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, about: Record) -> R
     return {
         "schema": SCHEMA,
         **about,
-        "headline": _headline(experiment.arena.task, outcome),
+        "headline": _headline(
+            experiment.arena.task, outcome, stream=about["mode"] == "online" and bool(experiment.folder.journal.steps)
+        ),
         "splits": {outcome.split: _split(experiment.arena.task, outcome)},
         "validation": [*outcome.validation],
         **_learning(experiment.arena.task, journal),
@@ -74,22 +80,45 @@ def objective(metrics: Record) -> float:
     return max(scores) if scores else float(metrics["headline"]["after"])
 
 
-def _headline(task: Task, outcome: RunOutcome) -> Record:
+def _headline(task: Task, outcome: RunOutcome, *, stream: bool) -> Record:
     grades = [record.grade for record in outcome.after]
+    after = _rounded(task.score(grades))[task.headline]
     before = None
     if outcome.before is not None:
         before = _rounded(task.score([record.grade for record in outcome.before]))[task.headline]
-    interval = bootstrap_interval(
-        grades, lambda some: task.score(some)[task.headline], seed=0, group=lambda grade: grade.group
-    )
+    interval = _interval(task, outcome.after, after, stream=stream)
     return {
         "split": outcome.split,
         "metric": task.headline,
         "before": before,
-        "after": _rounded(task.score(grades))[task.headline],
+        "after": after,
         "ci95": None if interval is None else [round(bound, _DIGITS) for bound in interval],
         "n": len(grades),
     }
+
+
+def _interval(
+    task: Task, records: Sequence[RolloutRecord], value: float, *, stream: bool
+) -> tuple[float, float] | None:
+    """Return 95% bounds of the headline, as tables do for one seed; a bootstrap if it is not the mean of the scores.
+
+    The records of a stream are in its order, and neighbours depend on each other.
+    """
+    if not stream:
+        records = sorted(records, key=lambda record: record.sample)  # bounds must not depend on the order of replies
+    scores = np.array([[record.grade.score for record in records]])
+    if not scores.size:
+        return None
+    if abs(100 * float(scores.mean()) - value) > _ROUNDING:
+        return bootstrap_interval(
+            [record.grade for record in records],
+            lambda some: task.score(some)[task.headline],
+            seed=0,
+            group=lambda grade: grade.group,
+        )
+    groups = clusters(range(len(records)), lambda place: records[place].grade.group)
+    bounds = score_bounds(scores, blocks(groups) if stream else groups)
+    return None if bounds is None else (100 * bounds[0], 100 * bounds[1])
 
 
 def _split(task: Task, outcome: RunOutcome) -> Record:

@@ -61,7 +61,7 @@ def test_points_are_those_that_the_metrics_rest_on(wanted, results):
     run = only(results, **wanted)
     points = run.points("accuracy")
     assert len(points) == 6
-    assert mean_score([points]) == pytest.approx(run.value("accuracy"), abs=1e-3)
+    assert mean_score({0: points}) == pytest.approx(run.value("accuracy"), abs=1e-3)
     assert run.value("accuracy") == run.metrics["headline"]["after"]
     assert run.points("no such metric") is None
     assert run.value("no such metric") is None
@@ -70,10 +70,10 @@ def test_points_are_those_that_the_metrics_rest_on(wanted, results):
 def test_runs_compare_by_sample(results):
     ours = only(results, method="ace", mode="offline", seed=0).points("accuracy")
     base = only(results, method="base").points("accuracy")
-    found = compare([ours], [base])
+    found = compare({0: ours}, {0: base})
     assert found.n == 6
-    assert found.difference == pytest.approx(mean_score([ours]) - mean_score([base]))
-    assert score_interval([ours]).low <= mean_score([ours]) <= score_interval([ours]).high
+    assert found.difference == pytest.approx(mean_score({0: ours}) - mean_score({0: base}))
+    assert score_interval({0: ours}).low <= mean_score({0: ours}) <= score_interval({0: ours}).high
 
 
 def test_spending_by_role_adds_up_to_the_metrics(results):

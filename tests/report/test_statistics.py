@@ -1,144 +1,188 @@
-"""Intervals and paired tests: known values, and what they promise held against simulations."""
+"""Intervals and paired tests: known values, what the libraries compute, and what must not change a result."""
 
 import numpy as np
 import pytest
+from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.power import TTestPower
+from statsmodels.stats.proportion import proportion_confint
 
 from ace_bench.core.errors import DataError
-from ace_bench.report.statistics import Point, compare, mean_score, score_interval
+from ace_bench.core.statistics import holm
+from ace_bench.report.statistics import Point, compare, mean_score, score_interval, seed_spread
 
 
-def points(scores, groups=None):
-    return {f"s{n}": Point(score=float(score), group=groups[n] if groups else "") for n, score in enumerate(scores)}
+def points(scores, groups=None, places=None):
+    return {
+        f"s{n:03}": Point(
+            score=float(score), group=groups[n] if groups else "", place=-1 if places is None else int(places[n])
+        )
+        for n, score in enumerate(scores)
+    }
 
 
-@pytest.mark.parametrize(
-    ("better", "worse", "p"),
-    [
-        (9, 1, 22 / 1024),
-        (1, 9, 22 / 1024),
-        (5, 5, 1.0),
-        (10, 0, 2 / 1024),
-        (1, 0, 1.0),
-        (0, 0, 1.0),
-        (600, 500, 0.0028),
-    ],
-)
-def test_right_or_wrong_is_mcnemars_exact_test(better, worse, p):
-    ours = points([1] * better + [0] * worse + [1] * 7)
-    base = points([0] * better + [1] * worse + [1] * 7)
-    found = compare([ours], [base])
+def run(scores, groups=None):
+    return {0: points(scores, groups)}
+
+
+def seeds(*scores):
+    return {seed: points(one) for seed, one in enumerate(scores)}
+
+
+def share(n, right):
+    return [1.0] * right + [0.0] * (n - right)
+
+
+@pytest.mark.parametrize(("n", "right"), [(10, 0), (10, 10), (40, 1), (57, 31), (441, 350)])
+def test_the_interval_of_right_or_wrong_answers_is_wilsons(n, right):
+    found = score_interval(run(share(n, right)))
+    expected = proportion_confint(right, n, method="wilson")
+    assert (found.low, found.high) == pytest.approx(tuple(100 * bound for bound in expected))
+
+
+@pytest.mark.parametrize(("better", "worse"), [(9, 1), (1, 9), (5, 5), (10, 0), (1, 0), (0, 0), (600, 500)])
+def test_right_or_wrong_answers_of_one_seed_take_mcnemars_exact_test(better, worse):
+    ours = [1] * better + [0] * worse + [1] * 7
+    base = [0] * better + [1] * worse + [1] * 7
+    found = compare(run(ours), run(base))
+    expected = mcnemar([[7, better], [worse, 0]], exact=True).pvalue
     assert (found.test, found.better, found.worse, found.discordant) == ("mcnemar", better, worse, better + worse)
-    assert found.p == pytest.approx(p, abs=5e-5)
+    assert found.p == pytest.approx(min(1.0, expected))
     assert found.n == better + worse + 7
     assert found.difference == pytest.approx(100 * (better - worse) / found.n)
-    assert found.within_noise() is (p >= 0.05)
 
 
-def test_graded_scores_try_every_flip_of_signs():
-    found = compare([points([0.25, 0.75, 1, 0.5])], [points([0, 0.25, 0.25, 0.5])])
-    # +0.25 +0.5 +0.75: of eight flips only all plus and all minus reach 1.5
-    assert (found.test, found.p, found.discordant) == ("permutation", 2 / 8, 3)
+def test_the_interval_of_a_difference_counts_one_more_win_and_one_more_loss():
+    found = compare(run(share(48, 12)), run([0.0] * 48))
+    shares = np.array([1.0] * 13 + [-1.0] + [0.0] * 36)
+    reach = stats.t.ppf(0.975, 49) * stats.sem(shares)
+    expected = (100 * (shares.mean() - reach), 100 * (shares.mean() + reach))
+    assert (found.interval.low, found.interval.high) == pytest.approx(expected)
+    equal = compare(run(share(48, 48)), run(share(48, 48)))
+    assert -8 < equal.interval.low < 0 < equal.interval.high < 8, "equal answers do not prove that contexts are equal"
+    assert equal.p == 1.0
 
 
-def test_many_graded_scores_count_every_flip_and_never_promise_certainty():
-    ours, base = points([0.75, 0.5] * 100), points([0.25, 0.25] * 100)
-    found = compare([ours], [base])
-    assert found.p == pytest.approx(2 / 2**200), "all plus, or all minus"
-    assert found.interval.low == pytest.approx(37.5, abs=3)
-    assert not found.within_noise()
-    assert compare([points([0.75, 0.5] * 1000)], [points([0.25, 0.25] * 1000)]).p > 0
+def test_seeds_that_disagree_are_not_averaged_away():
+    base = share(400, 200)
+    ours = [share(400, 160), share(400, 220), share(400, 280)]  # -10, +5 and +20 points
+    found = compare(seeds(*ours), run(base))
+    by_seeds = stats.ttest_1samp([-10.0, 5.0, 20.0], 0)
+    assert found.difference == pytest.approx(5.0)
+    assert found.spread == pytest.approx(15.0)
+    assert found.interval.low < -25
+    assert found.interval.high > 35
+    assert found.p > 0.5
+    assert found.seeds_p == pytest.approx(by_seeds.pvalue, abs=0.01)
+    assert found.test == "t over seeds and samples"
+    assert found.detectable > 40
 
 
-def test_scores_without_a_common_step_draw_flips():
+def test_the_test_over_seeds_is_a_t_test_paired_where_both_have_the_same_seeds():
+    rng = np.random.default_rng(0)
+    ours, base = ([rng.random(80) for _ in range(count)] for count in (3, 3))
+    means = [[100 * one.mean() for one in runs] for runs in (ours, base)]
+    paired = compare(seeds(*ours), seeds(*base))
+    assert paired.seeds_p == pytest.approx(stats.ttest_rel(*means).pvalue, rel=0.1)
+    unpaired = compare(seeds(*ours), {seed + 5: one for seed, one in seeds(*base).items()})
+    assert unpaired.seeds_p == pytest.approx(stats.ttest_ind(*means, equal_var=False).pvalue, rel=0.1)
+    assert unpaired.spread is None
+
+
+def test_graded_scores_take_the_t_test():
     rng = np.random.default_rng(3)
-    coarse = np.round(rng.normal(0.52, 0.1, size=60), 2)
-    fine, base = points(coarse + rng.uniform(-1e-5, 1e-5, size=60)), points([0.5] * 60)
-    counted, drawn = compare([points(coarse)], [base]), compare([fine], [base])
-    assert drawn == compare([fine], [base]), "the same answer each time"
-    assert (counted.test, drawn.test) == ("permutation", "permutation")
-    assert drawn.p != counted.p
-    assert drawn.p == pytest.approx(counted.p, abs=0.01), "drawing tells what counting does"
-    assert compare([fine], [points([0.0] * 60)]).p == pytest.approx(1 / 10_001)
+    ours, base = rng.random(300), rng.random(300)
+    found = compare(run(ours), run(base))
+    expected = stats.ttest_rel(ours, base)
+    bounds = expected.confidence_interval()
+    assert found.test == "t over samples"
+    assert found.p == pytest.approx(expected.pvalue, abs=0.01)
+    assert (found.interval.low, found.interval.high) == pytest.approx((100 * bounds.low, 100 * bounds.high), abs=0.2)
+    assert compare(run([0.75, 0.5] * 100), run([0.25, 0.25] * 100)).p > 0, "no test is certain"
 
 
-def test_a_difference_finer_than_any_step_is_compared_like_others():
-    ours, base = [0.5, 0.25, 0.5, 2e-8], [0.0, 0.5, 0.0, 0.0]
-    found = compare([points(ours)], [points(base)])
-    assert 0.3 < found.p < 0.6
+def test_the_smallest_detectable_difference_is_that_of_the_t_test():
+    rng = np.random.default_rng(4)
+    ours, base = rng.random(30), rng.random(30)
+    found = compare(run(ours), run(base))
+    effect = TTestPower().solve_power(nobs=30, alpha=0.05, power=0.8)
+    assert found.detectable == pytest.approx(100 * effect * np.std(ours - base, ddof=1), rel=0.05)
 
 
-def test_the_tasks_of_a_scenario_flip_together():
-    groups = [f"scenario {n // 3}" for n in range(12)]
-    found = compare([points([1] * 12, groups)], [points([0] * 12, groups)])
-    assert (found.better, found.worse) == (12, 0)
-    assert found.p == 2 / 2**4, "four scenarios, not twelve tasks"
+def test_holm_corrects_as_statsmodels_does():
+    p_values = list(np.random.default_rng(5).random(12) ** 3)
+    assert holm(p_values) == pytest.approx(list(multipletests(p_values, method="holm")[1]))
+    assert holm([]) == []
 
 
-def test_repetitions_are_averaged_by_sample():
-    ours = [points([1, 1, 0, 0]), points([1, 0, 0, 0])]
-    found = compare(ours, [points([0, 0, 0, 1])])
-    assert (found.better, found.worse) == (2, 1)
-    assert found.difference == pytest.approx(100 * (1.5 - 1) / 4)
-    assert mean_score(ours) == pytest.approx(100 * 3 / 8)
+def test_the_tasks_of_a_scenario_count_together():
+    groups = [f"scenario {n // 3}" for n in range(60)]
+    scores = np.repeat([1.0, 0.0, 1.0, 1.0], 15)
+    alone, together = compare(run(scores), run([0.0] * 60)), compare(run(scores, groups), run([0.0] * 60, groups))
+    assert together.test == "t over groups"
+    assert together.p > alone.p
+    width = [one.high - one.low for one in (score_interval(run(scores)), score_interval(run(scores, groups)))]
+    assert width[1] > 1.5 * width[0]
 
 
-def test_repetitions_that_differ_widen_the_interval():
+def test_repetitions_that_differ_widen_the_interval_and_equal_ones_do_not_narrow_it():
     half = [1, 0] * 50
-    alike = score_interval([points(half)] * 4)
-    unlike = score_interval([points([1] * 100), points([0] * 100), points(half), points(half)])
-    assert alike.high - alike.low < 21
-    assert unlike.high - unlike.low > 45
+    alone, alike = score_interval(run(half)), score_interval(seeds(half, half, half, half))
+    unlike = seeds([1] * 100, [0] * 100, half, half)
+    assert alike.high - alike.low == pytest.approx(alone.high - alone.low, rel=0.05)
+    assert score_interval(unlike).high - score_interval(unlike).low > 70
+    assert seed_spread(unlike) == pytest.approx(np.std([100, 0, 50, 50], ddof=1))
+    assert seed_spread(run(half)) is None
+    assert mean_score(unlike) == 50.0
+
+
+def test_the_order_of_a_journal_changes_nothing():
+    rng = np.random.default_rng(6)
+    groups = [f"scenario {n // 3}" for n in range(60)]
+    ours = {seed: points(rng.random(60), groups) for seed in range(3)}
+    base = {seed: points(rng.random(60), groups) for seed in range(3)}
+
+    def shuffled(runs):
+        return {
+            seed: {name: runs[seed][name] for name in rng.permutation(list(runs[seed]))}
+            for seed in rng.permutation(list(runs))
+        }
+
+    assert compare(shuffled(ours), shuffled(base)) == compare(ours, base)
+    assert score_interval(shuffled(ours)) == score_interval(ours)
+
+
+def test_one_stream_is_cut_into_blocks_of_its_order_and_several_count_by_seed():
+    rng = np.random.default_rng(7)
+    drift = np.repeat(rng.integers(2, size=20), 20)  # twenty neighbours share their luck
+    order = rng.permutation(400)
+    scores = np.empty(400)
+    scores[order] = drift
+    places = np.empty(400, dtype=int)
+    places[order] = np.arange(400)
+    stream, alone = {0: points(scores, None, places)}, run(scores)
+    assert compare(stream, run([0.0] * 400)).test == "t over blocks of the stream"
+    width = [one.high - one.low for one in (score_interval(alone), score_interval(stream))]
+    assert width[1] > 3 * width[0]
+    several = {0: points(scores, None, places), 1: points(scores, None, rng.permutation(400))}
+    assert compare(several, run([0.0] * 400)).test == "t over seeds and samples"
 
 
 def test_a_single_group_has_no_interval():
-    assert score_interval([points([1, 0], ["one", "one"])]) is None
-    assert score_interval([points([1])]) is None
+    one = run([1, 0], ["one", "one"])
+    assert score_interval(one) is None
+    assert score_interval(run([1])) is None
+    found = compare(one, run([0, 0], ["one", "one"]))
+    assert (found.interval, found.detectable, found.p) == (None, None, 1.0)
 
 
 @pytest.mark.parametrize("base", [points([1]), points([1, 0, 1]), {"other": Point(score=1.0), "s0": Point(score=0.0)}])
 def test_runs_on_different_samples_are_not_compared(base):
     with pytest.raises(DataError, match="different samples"):
-        compare([points([1, 0])], [base])
+        compare(run([1, 0]), {0: base})
 
 
 def test_nothing_is_not_compared():
     with pytest.raises(DataError, match="no scores"):
-        compare([{}], [{}])
-
-
-def scenarios(rng, count=40, size=3):
-    """Scores of tasks that share the luck of their scenario."""
-    luck = rng.beta(0.5, 0.5, size=count)
-    scores = rng.random((count, size)) < luck[:, np.newaxis]
-    return scores.ravel(), [f"scenario {n // size}" for n in range(count * size)]
-
-
-def share(outcomes):
-    outcomes = list(outcomes)
-    return sum(outcomes) / len(outcomes)
-
-
-@pytest.mark.parametrize(("grouped", "low", "high"), [(True, 0.90, 0.985), (False, 0.60, 0.89)])
-def test_an_interval_covers_the_truth_as_often_as_it_says_if_it_knows_the_groups(grouped, low, high):
-    rng = np.random.default_rng(1)
-
-    def covers():
-        scores, groups = scenarios(rng)
-        found = score_interval([points(scores, groups if grouped else None)])
-        return found.low <= 50 <= found.high
-
-    assert low < share(covers() for _ in range(200)) < high
-
-
-@pytest.mark.parametrize("grouped", [True, False])
-def test_equals_are_told_apart_no_more_often_than_promised_if_groups_are_known(grouped):
-    rng = np.random.default_rng(2)
-
-    def told_apart():
-        ours, groups = scenarios(rng, count=15, size=6)
-        base, _ = scenarios(rng, count=15, size=6)
-        known = groups if grouped else None
-        return not compare([points(ours, known)], [points(base, known)]).within_noise()
-
-    rate = share(told_apart() for _ in range(150))
-    assert rate < 0.09 if grouped else rate > 0.2
+        compare({0: {}}, {0: {}})

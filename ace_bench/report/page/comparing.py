@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Any
 
 import msgspec
 
 from ace_bench.core.errors import DataError, StoreError
+from ace_bench.core.statistics import holm
 from ace_bench.core.types import Record
 from ace_bench.report.records import RunSummary
 from ace_bench.report.statistics import Points, compare
 
 
 def comparison(runs: Sequence[RunSummary]) -> Record:
-    """Return scores by run and sample, and the paired test of each pair of runs, or why there is none."""
+    """Return scores by run and sample, and the paired test of each pair of runs, or why there is none.
+
+    The p-values of all pairs are one family, corrected by Holm's method. Each run is one context: nothing is said about
+    other seeds.
+    """
     points = [_points(run) for run in runs]  # the error for a damaged run
-    pairs = [
+    pairs: list[dict[str, Any]] = [
         {"ours": ours, "base": base, **_pair(points[ours], points[base])}
         for base, ours in combinations(range(len(runs)), 2)
     ]
@@ -24,6 +30,9 @@ def comparison(runs: Sequence[RunSummary]) -> Record:
         {} if of_run is None or isinstance(of_run, str) else {sample: point.score for sample, point in of_run.items()}
         for of_run in points
     ]
+    tested = [pair for pair in pairs if "p" in pair]
+    for pair, p in zip(tested, holm([pair["p"] for pair in tested]), strict=True):
+        pair |= {"p_holm": p, "noise": p >= 0.05, "pairs": len(tested)}
     return {"scores": scores, "pairs": pairs}
 
 
@@ -43,8 +52,8 @@ def _pair(ours: Points | str | None, base: Points | str | None) -> Record:
     if ours is None or base is None:
         return {"problem": "a run has no scores by sample: it is not finished, or its metric is not a mean"}
     try:
-        found = compare([ours], [base])
+        found = compare({0: ours}, {0: base})
     except DataError as error:
         return {"problem": str(error)}
     record: Record = msgspec.to_builtins(found)
-    return {**record, "noise": found.within_noise()}
+    return record

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from ace_bench.report.experiments import Experiment, Experiments, RowPlan
 from ace_bench.report.paper.tables import Column, PaperTable
-from ace_bench.report.tables.cells import Change, Measured, Place, derive, setting_warning
+from ace_bench.report.tables.cells import Change, Measured, Place, corrected, derive, setting_warning
 from ace_bench.report.tables.variants import Selection
 
 
@@ -63,7 +63,7 @@ def build_table(name: str, experiments: Experiments, selection: Selection) -> Re
     cells = {row: builder.row(row) for row in experiment.rows}
     base = cells.get(builder.paper.against)
     if base is not None:
-        cells = {row: line if line is base else builder.compared(line, base) for row, line in cells.items()}
+        cells = corrected({row: line if line is base else builder.compared(line, base) for row, line in cells.items()})
     return ResultTable(
         name=name,
         experiment=experiment,

@@ -1,17 +1,18 @@
-"""Cells of a table: the mean over seeds, its interval, and the change against the base row."""
+"""Cells of a table: the mean over seeds, its interval and spread, and the change against the base row."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Literal, TypeVar
 
 from ace_bench.core.errors import DataError, StoreError
+from ace_bench.core.statistics import holm
 from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.paper.tables import Cell
 from ace_bench.report.records import RunSummary
-from ace_bench.report.statistics import Comparison, Interval, Points, compare, score_interval
+from ace_bench.report.statistics import Comparison, Interval, Seeds, compare, score_interval, seed_spread
 
 _T = TypeVar("_T")
 
@@ -32,10 +33,10 @@ class Place:
 class Measured:
     """One cell over the seeds in ``runs``; ``value`` is ``None`` where it is unknown or there are no runs.
 
-    ``interval`` holds bootstrap bounds of a score; of anything else, the smallest and largest value over seeds.
-    ``points`` are the scores of each run, if the value is a mean of scores.
-    ``change`` is against the base row, in percentage points or percent. ``state`` is
-    that of the runs if none has finished.
+    ``interval`` holds the 95% bounds of a score; of anything else, the smallest and largest value over seeds.
+    ``spread`` is the standard deviation of a score over seeds. ``points`` are the scores by seed, if the value is a
+    mean of scores. ``change`` is against the base row, in percentage points or percent; ``p_holm`` is the p-value of
+    ``comparison``, corrected for all comparisons of the table. ``state`` is that of the runs if none has finished.
     ``deviations`` are settings of its runs that are not the paper's.
     """
 
@@ -46,11 +47,13 @@ class Measured:
     state: str = ""
     value: float | None = None
     interval: Interval | None = None
+    spread: float | None = None
     change: float | None = None
     comparison: Comparison | None = None
+    p_holm: float | None = None
     notes: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
-    points: tuple[Points, ...] = field(default=(), repr=False)
+    points: Seeds = field(default_factory=dict, repr=False)
 
     @property
     def difference(self) -> float | None:
@@ -62,8 +65,22 @@ class Measured:
     def samples(self) -> int | None:
         """Number of samples that each run tested; for a mean of scores, the number of samples or scenarios."""
         if self.points:
-            return len(self.points[0])
+            return len(next(iter(self.points.values())))
         return int(self.runs[0].value("n") or 0) if self.runs else None
+
+    @property
+    def within_noise(self) -> bool:
+        """Whether its difference to the base row is not significant at the 5% level, after the correction."""
+        return self.p_holm is not None and self.p_holm >= 0.05
+
+    @property
+    def scope(self) -> str:
+        """Which context a score of one seed is about; "" for several seeds, or without adaptation."""
+        kind = str(self.runs[0].metrics["context"]["kind"]).replace("_", " ") if len(self.points) == 1 else "none"
+        if kind == "none":
+            return ""
+        streamed = next(iter(next(iter(self.points.values())).values())).place >= 0
+        return f"this {kind}" + " and this stream" * streamed
 
     @property
     def faults(self) -> int | None:
@@ -83,10 +100,10 @@ def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequenc
         return Measured(place=place, planned=planned, metric=metric, state=state)
     collect = _ErrorCollector()
     value = collect(lambda: mean_of([run.value(metric) for run in done]))
-    interval = None
-    scores = (collect(lambda: _points(done, metric)) or ()) if place.unit == "percent" else ()
+    interval = spread = None
+    scores = (collect(lambda: _points(done, metric)) or {}) if place.unit == "percent" else {}
     if scores:
-        interval = collect(lambda: score_interval(scores))
+        interval, spread = collect(lambda: score_interval(scores)), collect(lambda: seed_spread(scores))
     elif value is not None and len(done) > 1:
         values = [run.value(metric) or 0.0 for run in done]
         interval = Interval(low=min(values), high=max(values))
@@ -97,7 +114,8 @@ def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequenc
         metric=metric,
         value=value,
         interval=interval,
-        notes=tuple(collect.errors),
+        spread=spread,
+        notes=tuple(dict.fromkeys(collect.errors)),
         points=scores,
     )
 
@@ -130,6 +148,17 @@ class Measures:
         notes_of_both = tuple(dict.fromkeys(filter(None, (*ours.notes, *base.notes, note))))
         change = _change(ours.value, base.value, kind)
         return replace(ours, change=change, comparison=comparison, notes=notes_of_both)
+
+
+def corrected(rows: Mapping[str, Mapping[str, Measured]]) -> dict[str, dict[str, Measured]]:
+    """Correct the p-values of all comparisons in a table by Holm's method; they are one family."""
+    cells = [(row, column) for row, line in rows.items() for column, cell in line.items() if cell.comparison]
+    adjusted = holm([tested.p for row, column in cells if (tested := rows[row][column].comparison)])
+    by_cell = dict(zip(cells, adjusted, strict=True))
+    return {
+        row: {column: replace(cell, p_holm=by_cell.get((row, column))) for column, cell in line.items()}
+        for row, line in rows.items()
+    }
 
 
 def derive(place: Place, parts: Sequence[Measured], formula: Callable[[list[float]], float | None]) -> Measured:
@@ -168,10 +197,10 @@ def mean_of(values: Sequence[float | None]) -> float | None:
     return fmean(known) if known and len(known) == len(values) else None
 
 
-def _points(runs: Sequence[RunSummary], metric: str) -> tuple[Points, ...]:
-    """Return the scores by run; empty if any run has none."""
-    known = tuple(points for run in runs if (points := run.points(metric)) is not None)
-    return known if len(known) == len(runs) else ()
+def _points(runs: Sequence[RunSummary], metric: str) -> Seeds:
+    """Return the scores by seed; empty if any run has none."""
+    known = {run.seed: points for run in runs if (points := run.points(metric)) is not None}
+    return known if len(known) == len(runs) else {}
 
 
 class _ErrorCollector:

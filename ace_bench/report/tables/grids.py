@@ -25,6 +25,9 @@ _COSTS = {
 """Columns of costs and their metrics. Latency is wall time without time lost to retries, model time the sum over all
 calls, as if they were made one after another."""
 
+_MEASURES = ("sd over seeds", "detectable", "p (Holm)", "p", "p over seeds", "discordant", "notes")
+"""Columns of the statistics on either side of the change against the base row."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PaperShown:
@@ -70,10 +73,21 @@ def result_grid(table: ResultTable, paper: PaperShown) -> Grid:
 
 
 def statistics_grid(table: ResultTable, paper: PaperShown) -> Grid:
-    """Give samples, seeds and faults of each number, and the paired test against the base row."""
+    """Give samples, seeds and faults of each number, its spread over seeds, and the tests against the base row."""
     base = table.lines[table.paper.against].label if table.paper.against else "base"
     change = f"change against {base} ({'%' if table.change == 'percent' else 'points'})"
-    header = ("method", "adaptation", "labels", "column", "n", "seeds", "faults", change, "p", "discordant", "notes")
+    header = (
+        "method",
+        "adaptation",
+        "labels",
+        "column",
+        "n",
+        "seeds",
+        "faults",
+        *_MEASURES[:1],
+        change,
+        *_MEASURES[1:],
+    )
     rows = [
         (*_named(table.lines[row]), _header(table, column), *_statistics(cell, paper))
         for row, line in table.cells.items()
@@ -101,14 +115,19 @@ def footnotes(table: ResultTable, paper: PaperShown) -> list[str]:
     notes = [table.experiment.notes] if table.experiment.notes else []
     if not table.empty:
         notes.append(
-            "In brackets: 95% interval of a score (percentile bootstrap over samples, groups resampled as a whole, and "
-            "over seeds); for all other numbers, minimum and maximum over seeds."
+            "In brackets: 95% interval of a score (Wilson's, with the variance between samples or groups of samples "
+            "and, where there are several, between seeds; with one seed it is about this run's context only); for all "
+            "other numbers, minimum and maximum over seeds."
         )
         if table.paper.against and table.change == "points":
+            family = sum(cell.comparison is not None for cell in table.measured)
             notes.append(
-                f"{_SIGNIFICANT} differs from {table.lines[table.paper.against].label} with p < 0.05 by a paired test "
-                "over samples (McNemar's exact test, or a sign-flip test if scores are graded or repeated), not "
-                "corrected for the number of comparisons. Averages are not tested."
+                f"{_SIGNIFICANT} differs from {table.lines[table.paper.against].label} with p < 0.05 by a test paired "
+                "by sample, and by seed where both have the same seeds (McNemar's exact test for right or wrong "
+                "answers of one seed, otherwise the t test of the interval), corrected by Holm's method for the "
+                f"{family} comparisons of this table. Detectable: the smallest change that the test finds with a power "
+                "of 80% at the 5% level. P over seeds: for these samples, a t test with seeds as units. Averages are "
+                "not tested."
             )
     notes += _settings(table, paper)
     if paper.numbers:
@@ -154,8 +173,7 @@ def _result(cell: Measured, paper: PaperShown, differences: bool) -> Iterator[st
     else:
         bounds = cell.interval
         spread = f" [{number(bounds.low, unit)}, {number(bounds.high, unit)}]" if bounds else ""
-        tested = cell.comparison
-        significant = _SIGNIFICANT * (tested is not None and not tested.within_noise())
+        significant = _SIGNIFICANT * (cell.comparison is not None and not cell.within_noise)
         yield number(cell.value, unit) + spread + significant + _OTHER_SETTING * bool(cell.deviations)
     if paper.numbers:
         published = cell.place.paper
@@ -170,17 +188,22 @@ def _statistics(cell: Measured, paper: PaperShown) -> Iterator[str]:
     yield number(cell.samples)
     yield _seeds(cell.runs)
     yield number(cell.faults)
+    yield "-" if cell.spread is None else number(cell.spread, "points")
     bounds = f" [{tested.interval.low:+.1f}, {tested.interval.high:+.1f}]" if tested and tested.interval else ""
     yield "-" if cell.change is None else f"{cell.change:+.1f}{bounds}"
-    yield "-" if tested is None else p_value(tested.p)
+    yield "-" if tested is None or tested.detectable is None else number(tested.detectable, "points")
+    p_values = (None, None) if tested is None else (tested.p, tested.seeds_p)
+    yield from ("-" if p is None else p_value(p) for p in (cell.p_holm, *p_values))
     yield "-" if tested is None else f"{tested.discordant} (+{tested.better}, -{tested.worse})"
     yield "; ".join(remarks(cell, paper)) or "-"
 
 
 def remarks(cell: Measured, paper: PaperShown) -> list[str]:
-    """List errors, differences within noise, and settings that differ from the paper's."""
+    """List errors, what one seed is about, differences within noise, and settings that differ from the paper's."""
     found = list(cell.notes)
-    if cell.comparison is not None and cell.comparison.within_noise():
+    if cell.scope:
+        found.append(f"one seed: about {cell.scope} only")
+    if cell.within_noise:
         found.append("within noise of the base")
     if cell.deviations:
         found.append(f"not the paper's setting: {', '.join(cell.deviations)}")

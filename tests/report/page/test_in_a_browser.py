@@ -193,7 +193,7 @@ def test_the_trajectory_of_an_agent_is_shown_step_by_step(ace, opened, tmp_path)
 
 def test_two_runs_are_compared_sample_by_sample(ace, base, opened):
     page = opened(base, ace, view="compare")
-    found = compare([read_run(ace).points("accuracy")], [read_run(base).points("accuracy")])
+    found = compare({0: read_run(ace).points("accuracy")}, {0: read_run(base).points("accuracy")})
     expect_text(page.locator(".verdict"), f"{found.difference:+.2f} points")
     expect_text(page.locator(".verdict"), f"over 8 samples: {found.better} win")
     rows = page.locator("table.samples tbody tr")

@@ -59,8 +59,11 @@ class CompareView {
   open() {}
 }
 
-function sentence({ n, difference, interval, better, worse, p, test, noise }) {
-  const by = { mcnemar: "McNemar's exact test", permutation: "sign flips" }[test];
+function sentence({ n, difference, interval, better, worse, p, p_holm, pairs, test, detectable, noise }) {
+  const by = test === "mcnemar" ? "McNemar's exact test" : `a ${test.replace("t over", "t test over")}`;
   const within = interval ? ` (95% interval ${interval.low.toFixed(2)} to ${interval.high.toFixed(2)})` : "";
-  return `${difference >= 0 ? "+" : ""}${difference.toFixed(2)} points${within} over ${plural(n, "sample")}: ${plural(better, "win")}, ${worse === 1 ? "1 loss" : `${worse} losses`}, p = ${p < 0.0001 ? "below 0.0001" : p.toPrecision(2)} by ${by}${noise ? "; within noise" : ""}.`.replace("= below", "below");
+  const shown = (value) => value < 0.0001 ? "below 0.0001" : `= ${value.toPrecision(2)}`;
+  const corrected = pairs > 1 ? ` (p ${shown(p_holm)} corrected by Holm's method for the ${pairs} pairs on this page)` : "";
+  const found = typeof detectable === "number" ? ` The test would find a difference of ${detectable.toFixed(2)} points with a power of 80%.` : "";
+  return `${difference >= 0 ? "+" : ""}${difference.toFixed(2)} points${within} over ${plural(n, "sample")}: ${plural(better, "win")}, ${worse === 1 ? "1 loss" : `${worse} losses`}, p ${shown(p)} by ${by}${corrected}${noise ? "; within noise" : ""}.${found} Each run is one seed: this is about these two contexts only.`;
 }
