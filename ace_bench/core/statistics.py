@@ -117,6 +117,36 @@ def score_bounds(scores: Array, groups: Sequence[Sequence[int]]) -> tuple[float,
     return found.wilson if found else None
 
 
+@dataclass(frozen=True, kw_only=True)
+class PairedTest:
+    """A difference, and its p-value; ``exact`` if that is McNemar's, otherwise it belongs to the estimate."""
+
+    estimate: Estimate | None
+    p: float
+    exact: bool
+    repeated: bool
+
+
+def paired_test(ours: Array, base: Array, groups: Sequence[Sequence[int]], *, paired: bool) -> PairedTest:
+    """Test the mean of ``ours`` against that of ``base``: scores (seeds, samples) in [0, 1] of the same samples.
+
+    ``paired`` says that row by row their seeds are the same, too. ``repeated`` of the result is whether any side has
+    several seeds. ``estimate`` is ``None`` for fewer than two groups.
+    """
+    gains = ours.mean(axis=0) - base.mean(axis=0)
+    one_sided = paired or min(len(ours), len(base)) == 1
+    sides = [side for side in ([ours - base] if one_sided else [ours, base]) if len(side) > 1]
+    discrete = right_or_wrong(ours) and right_or_wrong(base)
+    # Two more samples, one won and one lost by a single seed (Bonett and Price 2012); of typical size if graded.
+    prior = 1 / max(len(ours), len(base)) if discrete else math.sqrt(float(np.mean(gains**2)))
+    found = estimate(gains, groups, sides=sides, prior=prior) if len(groups) > 1 else None
+    exact = discrete and not sides and len(groups) == gains.size
+    p = found.p if found else 1.0
+    if exact:
+        p = mcnemar(int((gains > 0).sum()), int((gains < 0).sum()))
+    return PairedTest(estimate=found, p=p, exact=exact, repeated=bool(sides))
+
+
 def right_or_wrong(scores: Array) -> bool:
     """Whether no score is graded."""
     return bool(((scores == 0) | (scores == 1)).all())

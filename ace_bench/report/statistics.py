@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from ace_bench.core.errors import DataError
-from ace_bench.core.statistics import Array, blocks, clusters, estimate, mcnemar, right_or_wrong, score_bounds
+from ace_bench.core.statistics import Array, blocks, clusters, paired_test, score_bounds
 
 _EQUAL = 1e-9
 _SAMPLES = "samples"
@@ -98,24 +98,20 @@ def compare(ours: Seeds, base: Seeds) -> Comparison:
     scores, other = _scores([ours, base])
     units = _units([ours, base])
     gains = scores.mean(axis=0) - other.mean(axis=0)
-    better, worse = int((gains > _EQUAL).sum()), int((gains < -_EQUAL).sum())
-    sides = _sides(scores, other, paired=ours.keys() == base.keys())
-    discrete = right_or_wrong(scores) and right_or_wrong(other)
-    # Two more samples, one won and one lost by a single seed (Bonett and Price 2012); of typical size if graded.
-    prior = 1 / max(len(scores), len(other)) if discrete else float(np.sqrt(np.mean(gains**2)))
-    found = estimate(gains, units.groups, sides=sides, prior=prior) if len(units.groups) > 1 else None
-    exact = discrete and not sides and units.name == _SAMPLES
+    paired = ours.keys() == base.keys()
+    tested = paired_test(scores, other, units.groups, paired=paired)
+    found = tested.estimate
     detectable = found.detectable if found else None
     return Comparison(
         n=gains.size,
         difference=100.0 * float(gains.mean()),
         interval=_interval(*found.bounds, least=-1.0) if found else None,
-        better=better,
-        worse=worse,
-        p=mcnemar(better, worse) if exact else found.p if found else 1.0,
-        test="mcnemar" if exact else f"t over {'seeds and ' if sides else ''}{units.name}",
+        better=int((gains > _EQUAL).sum()),
+        worse=int((gains < -_EQUAL).sum()),
+        p=tested.p,
+        test="mcnemar" if tested.exact else f"t over {'seeds and ' if tested.repeated else ''}{units.name}",
         seeds_p=found.seeds_p if found else None,
-        spread=_spread(sides[0]) if len(sides) == 1 else None,
+        spread=_spread(scores - other) if tested.repeated and (paired or min(len(scores), len(other)) == 1) else None,
         detectable=None if detectable is None else 100.0 * detectable,
     )
 
@@ -156,17 +152,6 @@ def _units(methods: Sequence[Seeds]) -> _Units:
             groups.sort(key=lambda group: min(order[place] for place in group))
             return _Units(name="blocks of the stream", groups=blocks(groups))
     return _Units(name=_SAMPLES if len(groups) == len(names) else "groups", groups=groups)
-
-
-def _sides(scores: Array, other: Array, *, paired: bool) -> list[Array]:
-    """Return what varies over seeds: differences by seed if seeds are paired or one side has one, otherwise both."""
-    if paired or min(len(scores), len(other)) == 1:
-        return _repeated(scores - other)
-    return [scores, other]
-
-
-def _repeated(scores: Array) -> list[Array]:
-    return [scores] if len(scores) > 1 else []
 
 
 def _spread(scores: Array) -> float:
