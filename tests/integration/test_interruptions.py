@@ -112,15 +112,17 @@ STORMS = ({"http_500": 1.0}, {"http_500": 0.4, "drop": 0.2, "truncate": 0.2})
     "method",
     [
         ("method=ace", "mode.epochs=1", "limit=12"),
+        ("protocol=official", "mode.eval_every=4", "limit=8"),
+        ("protocol=official", "mode=online", "mode.window=3", "limit=10"),
         ("method=dc_rs", "mode=online", "limit=15"),
         ("method=gepa", "method.auto=null", "method.max_metric_calls=30", "limit=6"),
     ],
-    ids=lambda settings: settings[0],
+    ids=lambda settings: " ".join(settings[:2]),
 )
 def test_kills_interruptions_and_outages_at_random_moments_change_nothing(method, tmp_path):
     rng = random.Random(method[0])
     with running(Stormy(host="127.0.0.1", port=0, latency_s=0.01)) as server:
-        settings = (*method, "estimate=false", "backbone.retry.times=1", "backbone.retry.first_pause=0")
+        settings = ("method=ace", *method, "estimate=false", "backbone.retry.times=1", "backbone.retry.first_pause=0")
         whole = launch(tmp_path / "whole", *arguments(server), *settings)
         calls = len(whole.lines("calls"))
         for blow in (*rng.sample([*STORMS, "SIGKILL", "SIGTERM", "SIGINT", "SIGKILL"], 6), None):

@@ -16,6 +16,8 @@ ONLINE = ("mode=online", "~mode.epochs", "+mode.epochs=1")
 VARIANTS = {
     "offline": ("mode.select=best", "mode.eval_every=3", "mode.batch_size=2"),
     "online": ONLINE,
+    "official": ("protocol=official", "mode.eval_every=2"),
+    "official online": ("protocol=official", *ONLINE, "mode.window=2"),
     "cheatsheet": ("method=dc", *ONLINE),
     "retrieval": ("method=dc_rs", *ONLINE),
 }
