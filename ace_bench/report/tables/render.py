@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from csv import DictWriter
 from dataclasses import dataclass
 from io import StringIO
@@ -24,9 +24,10 @@ _WIDE = 7
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """The text of a table."""
+    """The text of a table; ``label`` starts its LaTeX labels."""
 
-    table: ResultTable
+    title: str
+    label: str
     grids: tuple[Grid, ...]
     notes: tuple[str, ...]
     commands: tuple[str, ...]
@@ -40,7 +41,8 @@ def page_of(table: ResultTable, commands: Sequence[str], paper: PaperShown) -> P
         cost_grid(table),
     )
     return Page(
-        table=table,
+        title=table.title,
+        label=f"{table.name}-{table.selection.variant.slug}",
         grids=tuple(grid for grid in grids if grid.rows),
         notes=tuple(" ".join(note.split()) for note in footnotes(table, paper)),
         commands=tuple(commands),
@@ -49,7 +51,7 @@ def page_of(table: ResultTable, commands: Sequence[str], paper: PaperShown) -> P
 
 def markdown(page: Page) -> str:
     """Format a table as Markdown."""
-    parts = [f"## {page.table.title}", *map(_markdown_grid, page.grids)]
+    parts = [f"## {page.title}", *map(_markdown_grid, page.grids)]
     parts.append("\n".join(f"- {note}" for note in page.notes))
     if page.commands:
         parts.append(f"{len(page.commands)} runs are missing; run these commands in this order:")
@@ -64,12 +66,12 @@ def latex(page: Page) -> str:
     """
     blocks = []
     for grid in page.grids:
-        label = f"tab:{page.table.name}-{page.table.selection.variant.slug}-{grid.title.split()[0].lower()}"
+        label = f"tab:{page.label}-{grid.title.split()[0].lower()}"
         wide = len(grid.header) > _WIDE
         blocks += [
             r"\begin{table}[t]",
             r"\centering\footnotesize",
-            rf"\caption{{{_escaped(f'{page.table.title}. {grid.title}.')}}}",
+            rf"\caption{{{_escaped(f'{page.title}. {grid.title}.')}}}",
             rf"\label{{{label}}}",
             *([r"\resizebox{\linewidth}{!}{%"] if wide else []),
             rf"\begin{{tabular}}{{{'l' * len(grid.header)}}}",
@@ -86,7 +88,11 @@ def latex(page: Page) -> str:
 
 def csv(table: ResultTable, paper: PaperShown) -> str:
     """Format one line per cell, with numbers in full precision; unknown values are empty."""
-    lines = [_record(table, cell, paper) for cell in table.measured]
+    return csv_of([_record(table, cell, paper) for cell in table.measured])
+
+
+def csv_of(lines: Sequence[Mapping[str, object]]) -> str:
+    """Format lines with the same keys."""
     text = StringIO()
     writer = DictWriter(text, list(lines[0]), lineterminator="\n")
     writer.writeheader()

@@ -8,37 +8,75 @@ from pathlib import Path
 from ace_bench.core.errors import DataError
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.tables.build import ResultTable, build_table
+from ace_bench.report.tables.claims import claim_results
+from ace_bench.report.tables.claims_text import claims_grid, claims_notes, claims_records
 from ace_bench.report.tables.grids import PaperShown
-from ace_bench.report.tables.render import csv, latex, markdown, page_of
+from ace_bench.report.tables.render import Page, csv, csv_of, latex, markdown, page_of
 from ace_bench.report.tables.results_index import ALL, ResultsIndex, Wanted
+from ace_bench.report.tables.variants import Selection
+
+CLAIMS = "claims"
+"""Name of the table of the paper's claims."""
 
 
 def write_tables(index: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[Path]:
     """Write ``table_<name>_<conditions>`` as ``.md``, ``.tex`` and ``.csv`` to ``out``, and all in ``tables.md``.
 
-    Names are those of tables (``2``, ``4a``; ``4`` is both); without names, all tables with a finished run are written.
-    Each shows runs of one set of conditions. Raises ``ConfigError`` and ``DataError``.
+    Names are those of tables (``2``, ``4a``; ``4`` is both; ``claims``); without names, all tables with a finished run
+    are written. Each shows runs of one set of conditions. Raises ``ConfigError`` and ``DataError``.
     """
-    names = table_names(index.experiments, wanted.names)
+    names = [name for name in wanted.names if name != CLAIMS]
+    names = table_names(index.experiments, names) if names or not wanted.names else []
     out.mkdir(parents=True, exist_ok=True)
     files, texts = [], []
-    for name in names:
-        for table in _tables(name, index, even_empty=bool(wanted.names)):
-            numbers = wanted.with_paper or wanted.differences or table.selection.variant.comparable
-            paper = PaperShown(numbers=numbers, differences=wanted.differences)
-            page = page_of(table, _commands(table, index), paper)
-            texts.append(markdown(page))
-            stem = f"table_{name.rjust(3 if name[-1].isalpha() else 2, '0')}_{table.selection.variant.slug}"
-            for suffix, text in (
-                ("md", texts[-1]),
-                ("tex", latex(page)),
-                ("csv", csv(table, paper)),
-            ):
-                files.append(out / f"{stem}.{suffix}")
-                files[-1].write_text(text)
+    for stem, page, records in _pages(names, index, wanted):
+        texts.append(markdown(page))
+        for suffix, text in (("md", texts[-1]), ("tex", latex(page)), ("csv", records)):
+            files.append(out / f"{stem}.{suffix}")
+            files[-1].write_text(text)
     files.append(out / "tables.md")
     files[-1].write_text("\n".join(["# Tables\n", *texts, *_damages(index)]))
     return files
+
+
+def _pages(names: Sequence[str], index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[str, Page, str]]:
+    """Yield the name of each table's files, its text, and its CSV."""
+    for name in names:
+        for table in _tables(name, index, even_empty=bool(wanted.names)):
+            variant = table.selection.variant
+            numbers = wanted.with_paper or wanted.differences or variant.comparable
+            paper = PaperShown(numbers=numbers, differences=wanted.differences)
+            stem = f"table_{name.rjust(3 if name[-1].isalpha() else 2, '0')}_{variant.slug}"
+            yield stem, page_of(table, _commands(table, index), paper), csv(table, paper)
+    if CLAIMS in wanted.names or not wanted.names:
+        yield from _claims(index, wanted)
+
+
+def _claims(index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[str, Page, str]]:
+    """Yield the claims table of each variant with runs for at least one claim; all are about one model."""
+    model = index.experiments.paper.table("1").model
+    for selection in _of_model(index, model):
+        variant = selection.variant
+        results = claim_results(index.experiments, selection)
+        if all(result.value is None for result in results):
+            continue
+        numbers = wanted.with_paper or wanted.differences or variant.comparable
+        page = Page(
+            title=f"The paper's claims: runs with {variant.label}",
+            label=f"{CLAIMS}-{variant.slug}",
+            grids=(claims_grid(results, numbers=numbers),),
+            notes=tuple(claims_notes(results, simulated=variant.simulated)),
+            commands=(),
+        )
+        yield f"table_{CLAIMS}_{variant.slug}", page, csv_of(claims_records(results, variant, numbers=numbers))
+
+
+def _of_model(index: ResultsIndex, model: str) -> Iterator[Selection]:
+    """Yield the conditions of a model, or of one that no table of the paper is about."""
+    models = {table.model for table in index.experiments.paper.tables.values()}
+    for selection in index.selections:
+        if selection.variant.backbone == model or selection.variant.backbone not in models:
+            yield selection
 
 
 def table_names(experiments: Experiments, which: Sequence[str]) -> list[str]:
@@ -48,23 +86,19 @@ def table_names(experiments: Experiments, which: Sequence[str]) -> list[str]:
     for wanted in which or known:
         found = [name for name in known if wanted in (name, name.rstrip("ab"))]
         if not found:
-            raise DataError(f"there is no table {wanted}; there are {', '.join(known)}")
+            raise DataError(f"there is no table {wanted}; there are {', '.join(known)} and {CLAIMS}")
         chosen += found
     return chosen
 
 
 def _tables(name: str, index: ResultsIndex, *, even_empty: bool) -> Iterator[ResultTable]:
-    paper = index.experiments.paper
-    models = {table.model for table in paper.tables.values()}
-    model = paper.table(index.experiments.by_name[name].paper).model
+    model = index.experiments.paper.table(index.experiments.by_name[name].paper).model
     any_runs = False
-    for selection in index.selections:
-        # Runs with the model of another table of the paper belong to that table.
-        if selection.variant.backbone == model or selection.variant.backbone not in models:
-            table = build_table(name, index.experiments, selection)
-            if not table.empty:
-                any_runs = True
-                yield table
+    for selection in _of_model(index, model):
+        table = build_table(name, index.experiments, selection)
+        if not table.empty:
+            any_runs = True
+            yield table
     if even_empty and not any_runs:
         yield build_table(name, index.experiments, index.empty_selection(model))
 

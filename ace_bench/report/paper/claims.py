@@ -1,0 +1,94 @@
+"""The paper's claims as differences of cells: what a claim compares with what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ace_bench.core.errors import DataError
+from ace_bench.report.paper.tables import CLAIM, DATA, Claim, Paper
+from ace_bench.report.yaml_models import YamlModel, read_yaml
+
+
+class ClaimRow(YamlModel, frozen=True, kw_only=True):
+    """A row of the claims table: a ``claim`` of the text, or a difference of cells as in ``Claim``."""
+
+    label: str
+    than: str
+    claim: str = ""
+    section: str = ""
+    gain: tuple[str, ...] = ()
+    over: tuple[str, ...] = ()
+    relative_to: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperClaim:
+    """A claim with the paper's number.
+
+    It is the mean over ``differences``, each the sum of ``cells`` times their coefficients; with ``relative_to`` in
+    percent of that cell.
+    """
+
+    label: str
+    than: str
+    section: str
+    value: float
+    unit: str
+    differences: Sequence[Difference]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """Cells by reference with their coefficients, which add up to 0."""
+
+    cells: Mapping[str, float]
+    relative_to: str = ""
+
+    def value(self, numbers: Mapping[str, float]) -> float:
+        """Compute it from the numbers of its cells."""
+        total = sum(coefficient * numbers[ref] for ref, coefficient in self.cells.items())
+        return 100 * total / numbers[self.relative_to] if self.relative_to else total
+
+
+def paper_claims(paper: Paper) -> list[PaperClaim]:
+    """Read the rows of the claims table (``data/claims_table.yaml``); raises ``DataError``."""
+    rows: list[ClaimRow] = read_yaml(DATA.joinpath("claims_table.yaml"), list[ClaimRow])
+    return [_paper_claim(paper, row) for row in rows]
+
+
+def _paper_claim(paper: Paper, row: ClaimRow) -> PaperClaim:
+    if row.claim:
+        claim = _claim(paper, row.claim)
+        differences, value, section, unit = _differences(paper, claim), claim.value, claim.section, claim.unit
+    else:
+        differences = [_difference(row.gain, row.over, row.relative_to)]
+        numbers = {ref: paper.cell(ref).value or 0.0 for ref in (*row.gain, *row.over)}
+        value, section = round(differences[0].value(numbers), 1), row.section
+        unit = "percent" if row.relative_to else "points"
+    return PaperClaim(label=row.label, than=row.than, section=section, value=value, unit=unit, differences=differences)
+
+
+def _claim(paper: Paper, name: str) -> Claim:
+    if name not in paper.claims:
+        raise DataError(f"claims_table.yaml names the unknown claim {name}; there are {', '.join(paper.claims)}")
+    return paper.claims[name]
+
+
+def _differences(paper: Paper, claim: Claim) -> list[Difference]:
+    """Return the differences that a claim is the mean of; those in points are joined to one."""
+    if not claim.mean:
+        return [_difference(claim.gain, claim.over, claim.relative_to)]
+    parts = [part for ref in claim.mean for part in _differences(paper, _claim(paper, ref.removeprefix(f"{CLAIM}/")))]
+    if any(part.relative_to for part in parts):
+        return parts
+    joined: dict[str, float] = {}
+    for part in parts:
+        for ref, coefficient in part.cells.items():
+            joined[ref] = joined.get(ref, 0.0) + coefficient / len(parts)
+    return [Difference(cells=joined)]
+
+
+def _difference(gain: Sequence[str], over: Sequence[str], relative_to: str) -> Difference:
+    cells = {ref: 1 / len(gain) for ref in gain} | {ref: -1 / len(over) for ref in over}
+    return Difference(cells=cells, relative_to=relative_to)
