@@ -113,6 +113,12 @@ def test_a_curators_reply_counts_as_a_whole_and_other_sections_are_left_out(lear
         assert [event["event"] for event in events(ran)] == ["rejected"]
 
 
+def test_the_text_without_its_loop_is_refused_before_the_first_call(learn):
+    script = Acting([RIGHT])
+    assert learn(script, "method.curate=step").status == 2
+    assert not script.calls
+
+
 def _prompts(folder, reflector):
     """The default prompts with another Reflector."""
     own = folder / "prompts"

@@ -42,11 +42,13 @@ def test_each_attempt_equals_the_authors(
     labels: str,
     messy: bool,
 ) -> None:
-    code, tasks = checkout("ace-appworld"), (world / "data" / "datasets" / "train.txt").read_text().split()
+    code = checkout("ace-appworld")
+    tasks, tested = ((world / "data/datasets" / f"{name}.txt").read_text().split() for name in ("train", "test_normal"))
+    solutions = solutions_of(world, [*tasks, *tested])
     root = tmp_path / "root"
     root.mkdir()
     (root / "data").symlink_to(world / "data")
-    with serving(AppWorldReplies(openings(code), solutions_of(world, tasks), messy=messy, seed=labels)) as server:
+    with serving(AppWorldReplies(openings(code), solutions, messy=messy, seed=labels)) as server:
         expected = run_appworld(code, root, server.url, tasks, labels=labels == "gold", max_steps=STEPS)
         done = ours.run(
             code,
@@ -56,7 +58,7 @@ def test_each_attempt_equals_the_authors(
             "task.source=sample",
             f"labels={labels}",
             f"agent.max_steps={STEPS}",
-            "mode.epochs=1",
+            f"method.initial={code / 'experiments/playbooks/appworld_initial_playbook.txt'}",
             "mode.before=false",
             "limit={test: 1}",
         )

@@ -11,6 +11,7 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook_text.dialects import dialect_of
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.arena import Arena
+from ace_bench.core.errors import SettingError
 from ace_bench.core.method import AFTER_CURATION, ContextUpdate
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Sample, Step
 from ace_bench.core.workload import Learning, Workload, exactly
@@ -49,6 +50,13 @@ class Ace(BaseMethod[AnyPlaybook]):
             "merger": frozenset(("bullets",)),
         }
         return {name: known[name] for templates in self.roles.values() for name in templates}
+
+    def check(self, arena: Arena) -> None:
+        """Reject the authors' text on AppWorld without their loop."""
+        settings = self._settings
+        appworld = dialect_of(arena.sections) == "appworld"
+        if appworld and settings.playbook == "text" and settings.curate != "attempt":
+            raise SettingError(f"curate={settings.curate} needs playbook=bullets: AppWorld's text goes with attempt")
 
     def start(self, arena: Arena) -> AnyPlaybook:
         """Return the initial playbook, or an empty one with the task's sections."""
