@@ -1,5 +1,7 @@
 """The ReAct agent: the conversation it leads, when it stops, and what it leaves out when there is no room."""
 
+from dataclasses import replace
+
 import pytest
 
 from ace_bench.agents.react.agent import ReAct
@@ -9,7 +11,7 @@ from ace_bench.contexts.instruction import Instruction
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.prompt_limit import CONTEXT_LENGTH
-from ace_bench.core.types import Fault, GeneratorSpec
+from ace_bench.core.types import Fault, GeneratorSpec, Usage
 from tests.agents.test_react_memory import TOOLS
 from tests.agents.world import COMPLETE, DOC, PROMPTS, Replies, World, code, sample
 from tests.contexts.making import playbook
@@ -238,3 +240,43 @@ def test_a_lookup_whose_output_was_left_out_is_given_again_in_full():
     )
     assert world.steps.count(LOOKUP) == 1
     assert DOC in attempt.trajectory[-2].observation
+
+
+class Paid(Replies):
+    """Replies that cost some dollars each."""
+
+    def __init__(self, *texts, usd):
+        super().__init__(*texts)
+        self._usd = usd
+
+    def __call__(self, messages, schema=None):
+        return replace(super().__call__(messages, schema), usage=Usage(usd=self._usd))
+
+
+def test_a_cost_limit_ends_an_attempt_and_needs_dollars():
+    lm = Paid(code("x = 1"), usd=0.4)
+    attempt = solve(lm, max_usd=1.0)
+    assert (attempt.ended, len(attempt.trajectory)) == ("cost", 3)
+    with pytest.raises(ConfigError, match=r"agent\.max_usd=1 needs dollars"):
+        solve(Paid(code("x = 1"), usd=None), max_usd=1.0)
+
+
+def test_official_replies_run_empty_code_and_never_end_an_attempt_early():
+    lm = Replies("I think.", "", "```py\nx = 1\n```", "Open:\n```python\nx = 2", code(COMPLETE, "Done.") + "\nmore")
+    world = World()
+    attempt = solve(lm, world, replies="official")
+    assert world.steps == ["", "", "", "x = 2", COMPLETE]
+    assert attempt.ended == "completed"
+    kept = [text for role, text in lm.prompts[-1] if role == "assistant"]
+    assert kept == ["I think.\n\n", "\n\n", "```py\nx = 1\n```\n\n", "Open:\n```python\nx = 2\n```\n\n"]
+
+
+def test_official_trimming_leaves_out_the_oldest_outputs_and_then_whole_steps():
+    lm = Replies(*[code(f"print('{n}' * 400)") for n in range(9)], code(COMPLETE))
+    solve(lm, replies="official", history_chars=3_000)
+    last = [text for _, text in lm.prompts[-1]]
+    assert sum("(left out)" in text for text in last) == 4
+    assert "8" * 400 in last[-1]
+    short = Replies(*[code(f"print('{n}' * 400)") for n in range(9)], code(COMPLETE))
+    solve(short, replies="official", history_chars=1_000)
+    assert any("The first steps are left out." in text for _, text in short.prompts[-1])
