@@ -128,7 +128,8 @@ def _is_json(text: str) -> bool:
 
 def _fitted(playbook: Playbook, sections: Iterable[str], count: TokenCounter) -> Playbook:
     bullets = [measured(replace(bullet, content=clean(bullet.content)), count) for bullet in playbook.bullets]
-    return Playbook.of(bullets, sections=[*sections, *playbook.sections], next_number=playbook.next_number)
+    fitted = Playbook.of(bullets, sections=[*sections, *playbook.sections], next_number=playbook.next_number)
+    return replace(fitted, layout=playbook.layout)
 
 
 def _read(path: Path) -> str:

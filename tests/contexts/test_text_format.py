@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from textwrap import dedent
 
 import pytest
@@ -10,6 +12,8 @@ from hypothesis import strategies as st
 
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import Imported, read_text, write_text
+from ace_bench.contexts.playbook_text.dialects import Line
+from ace_bench.contexts.playbook_text.operations import bullet_lines, statistics
 from ace_bench.core.errors import DataError
 
 from .making import SECTIONS, bullet, count, examples, ids, playbooks
@@ -111,8 +115,8 @@ def test_text_outside_of_bullets_is_noted() -> None:
     assert ids(imported.playbook) == ["a-00001", "a-00002"]
     assert {one.section for one in imported.playbook.bullets} == {"others"}
     assert imported.notes == (
-        "line 1: text outside of bullets is left out: 'My playbook'",
-        "line 5: text outside of bullets is left out: 'introduction'",
+        "line 1: text outside of bullets stays in the official text alone: 'My playbook'",
+        "line 5: text outside of bullets stays in the official text alone: 'introduction'",
     )
 
 
@@ -190,7 +194,7 @@ def test_writing() -> None:
         [cm-00002] helpful=1 harmful=0 :: three
 
         ## OTHERS
-        [others-00001] helpful=0 harmful=0 neutral=2 :: one
+        [others-00001] helpful=0 harmful=0 :: one
         \\## OTHERS
         \\[x-00009] two
         """)
@@ -199,15 +203,28 @@ def test_writing() -> None:
 
 @given(playbooks())
 @examples(100)
-def test_writing_and_reading_lose_nothing_of_the_bullets(book: Playbook) -> None:
+def test_writing_and_reading_lose_only_neutral_votes(book: Playbook) -> None:
     again = read(write_text(book))
-    fields = ("id", "section", "content", "helpful", "harmful", "neutral", "tokens")
+    fields = ("id", "section", "content", "helpful", "harmful", "tokens")
     assert again.notes == ()
     assert [[getattr(one, name) for name in fields] for one in again.playbook.bullets] == [
         [getattr(one, name) for name in fields] for one in book.bullets
     ]
     assert again.playbook.sections == book.sections
     assert write_text(again.playbook) == write_text(book)
+    assert again.playbook.layout is None
+
+
+@given(playbooks())
+@examples(100)
+def test_the_authors_code_sees_every_bullet_that_is_written(book: Playbook) -> None:
+    text = write_text(book)
+    by_section = sorted(book.bullets, key=lambda one: book.sections.index(one.section))
+    shown = [Line(one.id, one.helpful, one.harmful, one.content.split("\n")[0].strip()) for one in by_section]
+    assert bullet_lines(text, "finance") == shown
+    counted = json.loads(statistics(text, "finance"))["by_section"]
+    counts = {title.lower().replace(" ", "_"): one["count"] for title, one in counted.items()}
+    assert counts == Counter(one.section for one in book.bullets)
 
 
 @given(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from ace_bench.contexts.playbook.bullets import Bullet
-from ace_bench.contexts.playbook_text.dialects import Dialect, Line, title_of, write_line
+from ace_bench.contexts.playbook.layout import Layout
+from ace_bench.contexts.playbook.text_syntax import bullet_head
+from ace_bench.contexts.playbook_text.dialects import Dialect, title_of
 from ace_bench.contexts.playbook_text.operations import excerpt, statistics
 
 
-def official_fields(sections: Iterable[str], bullets: Iterable[Bullet]) -> Mapping[str, Any]:
+def official_fields(sections: Iterable[str], bullets: Sequence[Bullet], layout: Layout | None) -> Mapping[str, Any]:
     """Return the fields ``official_playbook``, ``official_excerpt`` and ``statistics``.
 
     They are functions, so that only templates that show them spend time on it.
@@ -19,7 +21,7 @@ def official_fields(sections: Iterable[str], bullets: Iterable[Bullet]) -> Mappi
 
     @cache
     def playbook(*, counters: bool = True) -> str:
-        return official_text(sections, bullets, "finance" if counters else "appworld")
+        return official_text(sections, bullets, layout, "finance" if counters else "appworld")
 
     return {
         "official_playbook": playbook,
@@ -28,11 +30,22 @@ def official_fields(sections: Iterable[str], bullets: Iterable[Bullet]) -> Mappi
     }
 
 
-def official_text(sections: Iterable[str], bullets: Iterable[Bullet], dialect: Dialect) -> str:
-    """Return the bullets by section, under the authors' headings; neutral votes, which theirs lacks, are not shown."""
-    lines = {section: [f"## {title_of(section, dialect)}"] for section in sections}
+def official_text(sections: Iterable[str], bullets: Sequence[Bullet], layout: Layout | None, dialect: Dialect) -> str:
+    """Return the bullets by section, under the authors' headings or those of the imported text.
+
+    Neutral votes, which their format lacks, are not shown.
+    """
+
+    def text_of(bullet: Bullet) -> str:
+        written = (layout and layout.imported(bullet)) or f" {bullet.content}"
+        return bullet_head(bullet, counters=dialect == "finance") + written
+
+    def heading_of(section: str) -> str:
+        return f"## {title_of(section, dialect)}"
+
+    if layout is not None:
+        return layout.fill(bullets, text_of=text_of, heading_of=heading_of)
+    lines = {section: [heading_of(section)] for section in sections}
     for bullet in bullets:
-        lines[bullet.section].append(
-            write_line(Line(bullet.id, bullet.helpful, bullet.harmful, bullet.content), dialect)
-        )
+        lines[bullet.section].append(text_of(bullet))
     return "\n\n".join(map("\n".join, lines.values()))

@@ -10,9 +10,11 @@ from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.playbook.bullets import Bullet, indented, number_of
+from ace_bench.contexts.playbook.layout import Layout
 from ace_bench.contexts.playbook.official_layout import official_fields
 from ace_bench.contexts.playbook.wording import section_name
 from ace_bench.core.errors import DataError
@@ -43,13 +45,15 @@ class Playbook(ContextValue):
     the cost of a new version follows the size of the change.
 
     ``recent`` are the latest reflections, the oldest first, for methods that show them to the Curator; the Generator's
-    prompts do not show them.
+    prompts do not show them. ``layout`` is the text around the bullets of an imported playbook, for exports; a saved
+    playbook without it has no such field.
     """
 
     sections: tuple[str, ...]
     bullets: tuple[Bullet, ...]
     next_number: _Next = 1
     recent: tuple[str, ...] = ()
+    layout: Layout | None = None
 
     kind = "playbook"
 
@@ -90,7 +94,11 @@ class Playbook(ContextValue):
         """Restore a playbook from its ``dump``, exactly. Raises ``DataError`` that names the first wrong field."""
         stored = super().load(record)
         book = cls.of(stored.bullets, sections=stored.sections, next_number=stored.next_number)
-        return replace(book, recent=stored.recent)
+        return replace(book, recent=stored.recent, layout=stored.layout)
+
+    def dump(self) -> Record:
+        """Return all fields and the kind as a JSON object."""
+        return {name: value for name, value in super().dump().items() if name != "layout" or value is not None}
 
     @property
     def size(self) -> int:
@@ -119,7 +127,8 @@ class Playbook(ContextValue):
     @cached_property
     def digest(self) -> str:
         """SHA-256 over all fields, bullets with their counters: equal content, equal digest."""
-        head = msgspec.json.encode([self.kind, self.sections, self.next_number, *self.recent])
+        layout = () if self.layout is None else (self.layout,)
+        head = msgspec.json.encode([self.kind, self.sections, self.next_number, *self.recent, *layout])
         return hashlib.sha256(head + b"".join([bullet.fingerprint for bullet in self.bullets])).hexdigest()
 
     def render(self, sample: Sample) -> Mapping[str, Any]:
@@ -134,7 +143,7 @@ class Playbook(ContextValue):
 
     @cached_property
     def _fields(self) -> Mapping[str, Any]:
-        official = official_fields(self.sections, self.bullets)
+        official = official_fields(self.sections, self.bullets, self.layout)
         return MappingProxyType({"playbook": self._text, "counters": self._counters, **official})
 
     @cached_property
@@ -177,9 +186,8 @@ class Playbook(ContextValue):
     def patch(self, earlier: Playbook) -> Record:
         """Return what changed since ``earlier``; its size does not depend on the size of the playbook.
 
-        ``set`` holds new and changed bullets, ``removed`` ids; ``sections`` and ``recent`` are present only if they
-        differ. The order follows from the bullets' numbers. Raises ``TypeError`` for
-        another kind of context.
+        ``set`` holds new and changed bullets, ``removed`` ids; ``sections``, ``recent`` and ``layout`` are present only
+        if they differ. The order follows from the bullets' numbers. Raises ``TypeError`` for another kind of context.
         """
         if not isinstance(earlier, Playbook):
             raise TypeError(f"a playbook has no patch against {type(earlier).__name__}")
@@ -194,6 +202,8 @@ class Playbook(ContextValue):
             patch["sections"] = list(self.sections)
         if self.recent != earlier.recent:
             patch["recent"] = list(self.recent)
+        if self.layout != earlier.layout:
+            patch["layout"] = msgspec.to_builtins(self.layout)
         return patch
 
     def patched(self, patch: Record) -> Playbook:
@@ -211,6 +221,7 @@ class Playbook(ContextValue):
             bullets=_in_order(bullets.values()),
             next_number=change.next_number,
             recent=self.recent if change.recent is None else change.recent,
+            layout=self.layout if isinstance(change.layout, UnsetType) else change.layout,
         )
 
 
@@ -220,6 +231,7 @@ class _Patch(msgspec.Struct):
     removed: tuple[str, ...] = ()
     sections: list[str] | None = None
     recent: tuple[str, ...] | None = None
+    layout: Layout | UnsetType | None = UNSET
 
 
 def _in_order(bullets: Iterable[Bullet]) -> tuple[Bullet, ...]:

@@ -1,41 +1,48 @@
 r"""Reads and writes playbooks in the official text format.
 
 Two dialects share the form (``## SECTION`` headings, then bullets): ``[id] helpful=X harmful=Y :: content`` of
-the finance code and ``[id] content`` of the AppWorld code. This module adds ``neutral=Z`` if it is not zero, and
-contents of several lines. Rules of reading:
+the finance code and ``[id] content`` of the AppWorld code. Rules of reading:
 
 - A bullet starts at ``[slug-number]`` (four digits or more; no link target after it) or ``[anything] helpful=``;
-  it ends at the next bullet or heading. All lines between belong to its content, blank ones included.
+  it ends at the next bullet or heading. All lines between belong to its content, blank ones included. A third counter,
+  ``neutral=Z``, is read, too: exports of earlier versions have it.
 - A heading starts with exactly two ``#`` in the first column; inside a code fence that is closed again before the
   next bullet such a line is content. Bullets before the first heading go to ``others``.
 - A content line that looks like a bullet or heading is written with a backslash before it, which reading removes:
-  exporting and importing returns every content unchanged.
+  exporting and importing returns every content unchanged. The authors' code takes a content's further lines for text
+  of its section: prompts show them, statistics and excerpts do not.
+- Headings, blank lines and other text around the bullets stay in the playbook's ``layout``: an unchanged playbook is
+  written as it was read, byte for byte, but for line ends, control characters, spaces within ``[id] helpful=...``,
+  ids that had to be replaced.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP, Bullet, measured, number_of
+from ace_bench.contexts.playbook.layout import Layout
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_syntax import (
     COUNTED_HEAD,
     PLAIN_HEAD,
+    bullet_head,
+    escaped,
     heading,
+    heading_line,
+    read_content,
     starts_bullet,
-    unescaped,
-    write_bullets,
 )
-from ace_bench.contexts.playbook.wording import OTHERS, clean, slug, tidy
+from ace_bench.contexts.playbook.wording import OTHERS, slug, tidy
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import DataError
 
 _COUNTERS = re.compile(
     r"helpful[ \t]*=[ \t]*([0-9]{1,9})[ \t,;]*harmful[ \t]*=[ \t]*([0-9]{1,9})"
-    r"(?:[ \t,;]*neutral[ \t]*=[ \t]*([0-9]{1,9}))?[ \t]*::[ \t]*(.*)"
+    r"(?:[ \t,;]*neutral[ \t]*=[ \t]*([0-9]{1,9}))?[ \t]*::(.*)"
 )
 _FENCE = "```"
 
@@ -48,8 +55,24 @@ class Imported(NamedTuple):
 
 
 def write_text(playbook: Playbook, *, counters: bool = True) -> str:
-    """Write a playbook section by section, with counters inline (finance) or without (AppWorld)."""
-    return write_bullets(playbook.sections, playbook.bullets, counters=counters)
+    """Write a playbook section by section, with counters inline (finance) or without (AppWorld).
+
+    Neutral votes are left out, since the authors' code cannot read them; a saved playbook (JSON) has them. Bullets of a
+    playbook that was imported without counters get them only when there are votes.
+    """
+    layout = playbook.layout
+
+    def text_of(bullet: Bullet) -> str:
+        shown = counters and (layout is None or layout.counted or bool(bullet.helpful or bullet.harmful))
+        written = (layout and layout.imported(bullet)) or f" {escaped(bullet.content)}"
+        return bullet_head(bullet, counters=shown) + written
+
+    if layout is not None:
+        return layout.fill(playbook.bullets, text_of=text_of, heading_of=heading_line)
+    lines = {section: [heading_line(section)] for section in playbook.sections}
+    for bullet in playbook.bullets:
+        lines[bullet.section].append(text_of(bullet))
+    return "\n\n".join(map("\n".join, lines.values())) + "\n"
 
 
 def read_text(text: str, *, sections: Iterable[str], count: TokenCounter) -> Imported:
@@ -59,33 +82,45 @@ def read_text(text: str, *, sections: Iterable[str], count: TokenCounter) -> Imp
     id without a number is replaced, with a note. Raises ``DataError`` with the line if counters cannot be read or the
     text holds no playbook.
     """
-    reader = _Reader(text)
+    reader = _Reader(tidy(text))
     reader.read()
     if not reader.headings and not reader.entries:
         raise DataError("line 1: no playbook: neither a '## SECTION' heading nor a '[id] ...' bullet")
     bullets, notes = _bullets(reader.entries, count)
+    book = Playbook.of([bullet for bullet, _ in bullets], sections=[*sections, *reader.headings])
+    if write_text(book) != reader.text:
+        book = replace(book, layout=_layout(reader.text, bullets))
     ordered = sorted([*reader.notes, *notes])
-    return Imported(
-        playbook=Playbook.of(bullets, sections=[*sections, *reader.headings]),
-        notes=tuple(f"line {line}: {note}" for line, note in ordered),
-    )
-
-
-@dataclass
-class _Entry:
-    """A bullet whose lines are being collected."""
-
-    line: int
-    id: str
-    section: str
-    votes: tuple[int, int, int]
-    content: list[str]
+    return Imported(playbook=book, notes=tuple(f"line {line}: {note}" for line, note in ordered))
 
 
 class _Head(NamedTuple):
+    """Start of a bullet; ``indent`` and ``length`` are the characters before the bullet and up to its content."""
+
     id: str
-    votes: tuple[int, int, int]
+    votes: tuple[int, int, int] | None
     content: str
+    indent: int
+    length: int
+
+
+@dataclass(kw_only=True)
+class _Entry:
+    """A bullet whose lines are being collected: its place in the text, and what follows its head there."""
+
+    line: int
+    start: int
+    section: str
+    head: _Head
+    written: str
+
+    @property
+    def content_start(self) -> int:
+        return self.start + self.head.length
+
+    @property
+    def end(self) -> int:
+        return self.content_start + len(self.written.rstrip())
 
 
 @dataclass
@@ -98,45 +133,49 @@ class _Reader:
     notes: list[tuple[int, str]] = field(default_factory=list)
 
     def read(self) -> None:
-        lines = tidy(self.text).split("\n")
+        lines = self.text.split("\n")
         fence_follows = _fences_ahead(lines)
         entry: _Entry | None = None
-        section, fenced = OTHERS, False
+        section, fenced, start = OTHERS, False, 0
         for number, line in enumerate(lines, start=1):
             head = _head(line, number)
             title = heading(line)
             if head is not None:
-                entry = _Entry(number, head.id, section, head.votes, [head.content])
+                entry = _Entry(line=number, start=start + head.indent, section=section, head=head, written=head.content)
                 self.entries.append(entry)
                 fenced = _toggles(head.content)
             elif title is not None and not (fenced and fence_follows[number]):
                 entry, section, fenced = None, title, False
                 self.headings.append(title)
             elif entry is not None:
-                entry.content.append(unescaped(line))
+                entry.written += f"\n{line}"
                 fenced ^= _toggles(line)
             elif line.strip():
-                self.notes.append((number, f"text outside of bullets is left out: {line.strip()[:80]!r}"))
+                outside = line.strip()[:80]
+                self.notes.append((number, f"text outside of bullets stays in the official text alone: {outside!r}"))
+            start += len(line) + 1
 
 
-def _bullets(entries: Sequence[_Entry], count: TokenCounter) -> tuple[list[Bullet], list[tuple[int, str]]]:
-    bullets: list[Bullet] = []
+def _bullets(
+    entries: Sequence[_Entry], count: TokenCounter
+) -> tuple[list[tuple[Bullet, _Entry]], list[tuple[int, str]]]:
+    bullets: list[tuple[Bullet, _Entry]] = []
     notes: list[tuple[int, str]] = []
     taken: set[str] = set()
-    following = 1 + max((number_of(entry.id) or 0 for entry in entries), default=0)
+    following = 1 + max((number_of(entry.head.id) or 0 for entry in entries), default=0)
     for entry in entries:
-        content = clean("\n".join(entry.content))
+        asked = bullet_id = entry.head.id
+        content = read_content(entry.written)
         if not content:
-            notes.append((entry.line, f"bullet [{entry.id}] has no content and is left out"))
+            notes.append((entry.line, f"bullet [{asked}] has no content and stays in the official text alone"))
             continue
-        bullet_id = entry.id
         if bullet_id in taken or number_of(bullet_id) is None:
             bullet_id = f"{slug(entry.section)}-{following:05d}"
             following += 1
-            problem = "is used twice" if entry.id in taken else "has no number"
-            notes.append((entry.line, f"id [{entry.id}] {problem}; this bullet becomes [{bullet_id}]"))
+            problem = "is used twice" if asked in taken else "has no number"
+            notes.append((entry.line, f"id [{asked}] {problem}; this bullet becomes [{bullet_id}]"))
         taken.add(bullet_id)
-        helpful, harmful, neutral = entry.votes
+        helpful, harmful, neutral = entry.head.votes or (0, 0, 0)
         bullet = Bullet(
             id=bullet_id,
             section=entry.section,
@@ -148,20 +187,36 @@ def _bullets(entries: Sequence[_Entry], count: TokenCounter) -> tuple[list[Bulle
             changed=BEFORE_FIRST_STEP,
             tokens=0,
         )
-        bullets.append(measured(bullet, count))
+        bullets.append((measured(bullet, count), entry))
     return bullets, notes
+
+
+def _layout(text: str, bullets: Sequence[tuple[Bullet, _Entry]]) -> Layout:
+    parts: list[str] = []
+    contents: list[tuple[str, str]] = []
+    end = 0
+    for bullet, entry in bullets:
+        parts += [text[end : entry.start], bullet.id]
+        end = entry.end
+        written = text[entry.content_start : end]
+        if written != f" {escaped(bullet.content)}":
+            contents.append((bullet.id, written))
+    counted = not bullets or any(entry.head.votes is not None for _, entry in bullets)
+    return Layout(parts=(*parts, text[end:]), counted=counted, contents=tuple(contents))
 
 
 def _head(line: str, number: int) -> _Head | None:
     """Read the start of a bullet; ``None`` for any other line."""
-    counted = COUNTED_HEAD.fullmatch(line)
-    if counted:
+    indent = len(line) - len(line.lstrip(" \t"))
+    if counted := COUNTED_HEAD.fullmatch(line):
         found = _COUNTERS.fullmatch(counted[2])
         if not found:
             raise DataError(f"line {number}: counters must read 'helpful=X harmful=Y :: content'")
-        return _Head(counted[1], (int(found[1]), int(found[2]), int(found[3] or 0)), found[4])
-    plain = PLAIN_HEAD.fullmatch(line)
-    return _Head(plain[1], (0, 0, 0), plain[2]) if plain else None
+        votes = (int(found[1]), int(found[2]), int(found[3] or 0))
+        return _Head(counted[1], votes, found[4], indent, len(line) - len(found[4]) - indent)
+    if plain := PLAIN_HEAD.fullmatch(line):
+        return _Head(plain[1], None, plain[2], indent, len(line) - len(plain[2]) - indent)
+    return None
 
 
 def _fences_ahead(lines: Sequence[str]) -> list[bool]:

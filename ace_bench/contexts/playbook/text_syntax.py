@@ -6,25 +6,15 @@ The rules and the reader are in ``text_format``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from ace_bench.contexts.playbook.bullets import Bullet
-from ace_bench.contexts.playbook.wording import section_name
+from ace_bench.contexts.playbook.wording import clean, section_name
+from ace_bench.contexts.playbook_text.dialects import read_line
 
 _HEADING = re.compile(r"##(?!#)[ \t]*(.*)")
-PLAIN_HEAD = re.compile(r"[ \t]*\[([A-Za-z][^\s\[\]]*-[0-9]{4,9})\](?!\()[ \t]*(.*)")
+PLAIN_HEAD = re.compile(r"[ \t]*\[([A-Za-z][^\s\[\]]*-[0-9]{4,9})\](?!\()(.*)")
 COUNTED_HEAD = re.compile(r"[ \t]*\[([^\s\[\]]+)\][ \t]*(helpful[ \t]*=.*)")
 _ESCAPED = re.compile(r"([ \t]*)\\(\\*)(.*)")
-
-
-def write_bullets(sections: Iterable[str], bullets: Iterable[Bullet], *, counters: bool) -> str:
-    """Write bullets section by section, with counters inline (finance) or without (AppWorld)."""
-    lines: dict[str, list[str]] = {section: [f"## {_title(section)}"] for section in sections}
-    for bullet in bullets:
-        first, *rest = bullet.content.split("\n")
-        lines[bullet.section].append(f"[{bullet.id}] {_inline_counters(bullet) if counters else ''}{first}")
-        lines[bullet.section] += map(_escaped, rest)
-    return "\n\n".join(map("\n".join, lines.values())) + "\n"
 
 
 def heading(line: str) -> str | None:
@@ -39,7 +29,14 @@ def starts_bullet(line: str) -> bool:
 
 
 def _special(line: str) -> bool:
-    return starts_bullet(line) or heading(line) is not None
+    """Whether this reader or the authors' would take a line for a bullet with counters or a heading."""
+    return starts_bullet(line) or line.strip().startswith("##") or read_line(line, "finance") is not None
+
+
+def escaped(content: str) -> str:
+    """Return a content with a backslash before each further line that looks like a bullet or heading."""
+    first, *rest = content.split("\n")
+    return "\n".join([first, *map(_escaped, rest)])
 
 
 def _escaped(line: str) -> str:
@@ -54,12 +51,18 @@ def unescaped(line: str) -> str:
     return f"{match[1]}{match[2]}{match[3]}" if match and _special(f"{match[1]}{match[3]}") else line
 
 
-def _inline_counters(bullet: Bullet) -> str:
-    neutral = f" neutral={bullet.neutral}" if bullet.neutral else ""
-    return f"helpful={bullet.helpful} harmful={bullet.harmful}{neutral} :: "
+def read_content(written: str) -> str:
+    """Return the content that a text writes as ``written``."""
+    first, *rest = written.split("\n")
+    return clean("\n".join([first, *map(unescaped, rest)]))
 
 
-def _title(section: str) -> str:
-    """Write a section as a heading, in capitals if these can be read back (some letters cannot)."""
+def bullet_head(bullet: Bullet, *, counters: bool) -> str:
+    """Write what stands before a content: the id and, in the finance dialect, two counters. Theirs has no third one."""
+    return f"[{bullet.id}] helpful={bullet.helpful} harmful={bullet.harmful} ::" if counters else f"[{bullet.id}]"
+
+
+def heading_line(section: str) -> str:
+    """Write a heading, in capitals if these can be read back (some letters cannot)."""
     title = section.replace("_", " ").upper()
-    return title if section_name(title) == section else section
+    return f"## {title if section_name(title) == section else section}"
