@@ -66,5 +66,5 @@ def _parts(context: Context) -> dict[str, str]:
         examples = Demonstrations(items=context.demonstrations)
         return {"instruction": context.text, **(_parts(examples) if examples.size else {})}
     if isinstance(context, Cheatsheet | Demonstrations):
-        return dict(context.render(_NO_SAMPLE))
+        return {name: text for name, text in context.render(_NO_SAMPLE).items() if name in _USES}
     return {}

@@ -163,7 +163,7 @@ def _unknown_contexts(first: Record, steps: Sequence[StepRecord]) -> tuple[list[
 
 
 def _text(context: Context) -> str:
-    fields = context.render(_NO_SAMPLE)
+    fields = {name: text for name, text in context.render(_NO_SAMPLE).items() if isinstance(text, str)}
     return "\n\n".join(fields.values() if len(fields) == 1 else (f"## {name}\n{text}" for name, text in fields.items()))
 
 
