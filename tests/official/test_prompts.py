@@ -45,9 +45,12 @@ WORDS = (
 )
 
 
-def theirs(name: str, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def theirs(name: str, cases: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
+    """Render with the authors' code, which writes its logs into ``folder``."""
     command = [sys.executable, str(SCRIPT), name, str(checkout(name))]
-    done = subprocess.run(command, input=json.dumps(cases), capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, input=json.dumps(cases), cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     made: list[dict[str, Any]] = json.loads(done.stdout)
     return made
@@ -98,7 +101,7 @@ def a_finance_case(draw: random.Random) -> dict[str, Any]:
 def test_finance_prompts_are_equal(tmp_path):
     draw = random.Random(1)
     cases = [a_finance_case(draw) for _ in range(CASES)]
-    for case, expected in zip(cases, theirs("ace", cases), strict=True):
+    for case, expected in zip(cases, theirs("ace", cases, tmp_path), strict=True):
         prompts = imported("ace", tmp_path / "set", case["task"])
         context = case["row"]["context"]
         if case["task"] == "finer":
@@ -161,7 +164,7 @@ def test_dynamic_cheatsheet_cumulative_is_equal_also_when_code_was_run(tmp_path)
         }
         for number in range(40)
     ]
-    for case, expected in zip(cases, theirs("dynamic-cheatsheet", cases), strict=True):
+    for case, expected in zip(cases, theirs("dynamic-cheatsheet", cases, tmp_path), strict=True):
         method = Cumulative(code_runs=4, initial=None)
         agent = SingleTurn(prompts=prompts, generator=method.generator, sandbox=Calculator(), replies="repaired")
         sample = Sample(id="s", split="train", inputs={"background": "", "question": case["question"]})
@@ -200,7 +203,7 @@ def test_dynamic_cheatsheet_with_retrieval_is_equal(tmp_path):
                 "replies": ["<cheatsheet>new</cheatsheet>", "<answer>42</answer>"],
             }
         )
-    for case, expected in zip(cases, theirs("dynamic-cheatsheet", cases), strict=True):
+    for case, expected in zip(cases, theirs("dynamic-cheatsheet", cases, tmp_path), strict=True):
         past = [
             {"episode": PastRollout(question=question, output=output), "similarity": vector[1]}
             for question, output, vector in zip(case["questions"], case["outputs"], case["embeddings"], strict=False)
@@ -224,7 +227,7 @@ def test_ddxplus_is_asked_as_stream_bench_asks(tmp_path):
         return {"PATIENT_PROFILE": profile, "PATHOLOGY": draw.choice(CONDITIONS)}
 
     cases = [{"row": row(), "shots": [row() for _ in range(draw.randint(1, 4))]} for _ in range(60)]
-    for case, expected in zip(cases, theirs("stream-bench", cases), strict=True):
+    for case, expected in zip(cases, theirs("stream-bench", cases, tmp_path), strict=True):
         items = tuple(
             Demonstration(
                 question=shot["PATIENT_PROFILE"].strip(), answer=answer_of(CONDITIONS.index(shot["PATHOLOGY"]))
