@@ -70,7 +70,7 @@ def test_a_claim_over_two_tasks_is_tested_as_one_and_its_verdict_needs_runs(tmp_
     assert icl.p_holm > 0.05
     assert icl.verdict == ("not supported" if icl.detectable <= icl.paper else "not enough runs")
     assert (mipro.verdict, pd.isna(mipro.value)) == ("not enough runs", True)
-    assert "no finished run for 2/mipro/finer, 2/mipro/formula" in text
+    assert "cells without a finished run in the rows 2/mipro |" in text
 
 
 def test_one_seed_speaks_of_one_playbook_and_scenarios_stay_together(tmp_path):
@@ -91,7 +91,7 @@ def test_one_seed_speaks_of_one_playbook_and_scenarios_stay_together(tmp_path):
     sgc_gain = sum(sgc(made["ace_online"])) / 12 - sum(sgc(made["dc_online"])) / 12
     assert claim.value == pytest.approx(100 * (tgc_gain + sgc_gain) / 2)
     assert (claim.scope, claim.n) == ("this playbook only", 2 * (36 + 12))
-    assert "this playbook only" in text
+    assert "| 1 (seed 0) |" in text
 
 
 def test_a_claim_about_one_test_set_is_the_paired_test_of_its_table(tmp_path):

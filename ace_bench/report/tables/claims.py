@@ -93,11 +93,11 @@ class _Reader:
     def result(self, claim: PaperClaim) -> ClaimResult:
         parts = [[*self._parts(difference)] for difference in claim.differences]
         every = [part for some in parts for part in some]
-        missing = sorted({part.place for part in every if not part.cell.runs})
+        missing = sorted({part.place.rpartition("/")[0] for part in every if not part.cell.runs})
         deviations = tuple(dict.fromkeys(text for part in every for text in part.cell.deviations))
         empty = ClaimResult(claim=claim, deviations=deviations)
         if missing:
-            return replace(empty, state=f"no finished run for {', '.join(missing)}")
+            return replace(empty, state=f"cells without a finished run in the rows {', '.join(missing)}")
         try:
             if claim.unit == "points":
                 return _tested(empty, parts[0])

@@ -64,7 +64,7 @@ def _words(result: ClaimResult) -> Mapping[str, str]:
         "interval": "-" if bounds is None else f"[{bounds.low:+.1f}, {bounds.high:+.1f}]",
         "p": "-" if result.p_holm is None else p_value(result.p_holm),
         "detectable": "-" if detectable is None else number(detectable, "points"),
-        "seeds": f"{len(result.seeds)} (seeds {', '.join(map(str, result.seeds))})" if result.seeds else "-",
+        "seeds": _seeds(result.seeds),
         "verdict": result.verdict,
         "notes": "; ".join(_remarks(result)) or "-",
     }
@@ -115,3 +115,8 @@ def _record(result: ClaimResult, variant: Variant, *, numbers: bool) -> dict[str
 
 def _signed(value: float | None, unit: str) -> str:
     return NOT_KNOWN if value is None else f"{value:+.1f}" + "%" * (unit == "percent")
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    which = ", ".join(map(str, seeds))
+    return f"{len(seeds)} (seed{'s' * (len(seeds) != 1)} {which})" if seeds else "-"
