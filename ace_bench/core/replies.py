@@ -134,13 +134,15 @@ def _inline(node: Any, components: Record) -> Any:
 
 
 def ask_once(lm: Lm, messages: Sequence[Message]) -> str:
-    """Return the reply as it is, ``EMPTY_REPLY`` for an empty one, as the authors' code does."""
+    """Return the reply as it is, even if it is empty, and ``EMPTY_REPLY`` for null, as the authors' code does."""
     try:
         return lm(messages).text
     except RolloutFault as error:
-        if error.fault.kind != "empty_reply":
+        if error.fault.kind == "no_content":
+            return EMPTY_REPLY
+        if error.fault.kind not in ("empty_reply", "length_truncated") or error.paid is None:
             raise
-        return EMPTY_REPLY
+        return error.paid.text
 
 
 def ask(lm: Lm, messages: Sequence[Message], kind: type[Reply]) -> Reply:

@@ -87,7 +87,7 @@ class Silent:
     """An ``Lm`` whose model says nothing."""
 
     def __call__(self, messages, schema=None):
-        raise RolloutFault(Fault(owner="model", kind="empty_reply", message="nothing"))
+        raise RolloutFault(Fault(owner="model", kind="no_content", message="nothing"))
 
 
 def test_official_replies_are_asked_for_once_and_always_answer():

@@ -29,6 +29,8 @@ T = TypeVar("T")
 Scores = Mapping[str, Sequence[float]]
 
 _TIMEOUT = 300
+SAVE_STEPS = 5
+"""Steps between the playbooks that are exported."""
 NO_ANSWER = "No final answer found"
 """What the authors' code reads where ours reads no answer."""
 
@@ -77,7 +79,15 @@ def side(run_folder: Path) -> Side:
     rollouts = {record.key: record for record in _journal(run_folder, RolloutRecord)}
     contexts = [*history(run_folder)]
     calls = [_call(record, rollouts) for record in read_calls(run_folder)]
-    return Side(calls, [_step(context) for context in contexts[1:]], _scores(run_folder, contexts, rollouts))
+    steps = [_step(context) for context in contexts[1:]]
+    return Side(calls, steps, _scores(run_folder, contexts, rollouts), _playbooks(run_folder))
+
+
+def _playbooks(run_folder: Path) -> dict[str, str]:
+    """Export the playbooks as the authors' code names them."""
+    out = run_folder.parent / "playbooks"
+    command("playbooks", str(run_folder), "--out", str(out), "--every", str(SAVE_STEPS), folder=run_folder)
+    return {path.relative_to(out).as_posix(): path.read_text(encoding="utf-8") for path in out.rglob("*.txt")}
 
 
 def adaptation(run_folder: Path) -> Side:

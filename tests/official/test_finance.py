@@ -68,7 +68,7 @@ def test_each_step_equals_the_authors(
     code, scenario = checkout("ace"), SCENARIOS[name]
     questions = finance(task, **dict(zip(("train", "val", "test"), scenario.sizes, strict=True)))
     data = questions.write(tmp_path)
-    theirs, overrides = [*scenario.theirs], [*scenario.ours]
+    theirs, overrides = [*scenario.theirs, "--save_steps", str(ours.SAVE_STEPS)], [*scenario.ours]
     if scenario.playbook is not None:
         (tmp_path / "initial.txt").write_text(scenario.playbook)
         theirs += ["--initial_playbook_path", str(tmp_path / "initial.txt")]

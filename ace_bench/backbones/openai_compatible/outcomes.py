@@ -1,6 +1,7 @@
 """Turns the result of a call into a completion, a fault of the rollout or the end of the run.
 
-- An empty answer of a model that ended normally is retried once; a second empty one is ``empty_reply``.
+- An empty answer of a model that ended normally is retried once; a second empty one is ``empty_reply``, or
+  ``no_content`` if the server sent null for the text.
 - A refusal (``refusal`` of the message) is ``refusal``; an answer blocked by the provider's filter is
   ``content_filter``. Neither is retried: the same prompt would be refused again.
 - An answer cut at the token limit is passed on where it can be used: as plain text, or if the JSON asked for is
@@ -76,7 +77,8 @@ def _fault(answer: Answer, schema: Record | None) -> Fault | None:
         message = f"cut at the token limit after {written} tokens; raise backbone.sampling.max_tokens"
         return Fault(owner="model", kind="length_truncated", message=message)
     if not answer.text.strip():
-        return Fault(owner="model", kind="empty_reply", message="the model returned an empty reply twice")
+        kind = "no_content" if answer.null else "empty_reply"
+        return Fault(owner="model", kind=kind, message="the model returned an empty reply twice")
     return None
 
 

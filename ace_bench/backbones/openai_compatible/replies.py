@@ -44,9 +44,13 @@ _DECODER = msgspec.json.Decoder(_Body)
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A server's answer. ``ended`` is its finish reason; ``simulated``: it declares that it is not a language model."""
+    """A server's answer. ``ended`` is its finish reason; ``simulated``: it declares that it is not a language model.
+
+    ``null`` says that the message had no content at all, not even an empty text.
+    """
 
     text: str
+    null: bool
     refusal: str
     ended: str
     model: str
@@ -70,6 +74,7 @@ def read_answer(body: bytes) -> Answer | Problem:
     choice = data.choices[0]
     return Answer(
         text=_text(choice.message.content),
+        null=choice.message.content is None,
         refusal=_plain(choice.message.refusal),
         ended=_plain(choice.finish_reason),
         model=_plain(data.model),
