@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ace_bench.core.digest import digest_of, digest_of_text
+from ace_bench.core.role_sampling import given_by_role
 from ace_bench.core.types import Record
 
 GROUPS = ("task", "method", "mode", "agent")
@@ -75,6 +76,7 @@ def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **found,
         **{name: config.get(name) for name in TOP},
+        **({"sampling": by_role} if (by_role := given_by_role(config)) else {}),
         "backbone": backbone_settings(config["backbone"]),
         "roles": {
             role: backbone_settings(backbone) for role, backbone in (config.get("roles") or {}).items() if backbone

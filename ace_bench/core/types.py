@@ -116,7 +116,7 @@ class Completion:
     """A backbone's reply.
 
     ``seconds`` is the latency of the successful request, ``waited`` the time lost to failed requests and pauses before
-    it, and ``retries`` the number of failed requests.
+    it, and ``retries`` the number of failed requests. ``cut``: the reply ended at the limit of its length.
     """
 
     text: str
@@ -126,6 +126,7 @@ class Completion:
     retries: int = 0
     model: str = ""
     replayed: bool = False
+    cut: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

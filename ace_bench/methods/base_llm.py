@@ -9,9 +9,17 @@ from ace_bench.methods.base import BaseMethod
 
 
 class BaseLlm(BaseMethod[NoContext]):
-    """Evaluates the task's own prompt."""
+    """Evaluates the task's own prompt; with ``reasoning`` the model reasons in JSON before it answers, as in ACE.
 
-    generator = GeneratorSpec(template="base", reply="text")
+    The template of ``reasoning`` is there for questions only: agents reason in any case.
+    """
+
+    def __init__(self, *, reasoning: bool) -> None:
+        self.generator = (
+            GeneratorSpec(template="base_reasoned", reply="json")
+            if reasoning
+            else GeneratorSpec(template="base", reply="text")
+        )
 
     def start(self, arena: Arena) -> NoContext:
         """Return the empty context."""

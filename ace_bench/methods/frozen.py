@@ -19,6 +19,7 @@ from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.settings import Text
 from ace_bench.core.types import GeneratorSpec
 from ace_bench.methods.base import BaseMethod
+from ace_bench.methods.optimising import first_instruction
 
 _FORMS: Mapping[str, GeneratorSpec] = MappingProxyType(
     {
@@ -36,7 +37,6 @@ _EMPTY: Mapping[str, Context] = MappingProxyType(
     {
         NoContext.kind: NoContext(),
         Demonstrations.kind: Demonstrations(),
-        Instruction.kind: Instruction(text=""),
         Cheatsheet.kind: Cheatsheet(),
     }
 )
@@ -72,6 +72,8 @@ class Frozen(BaseMethod[Context]):
         return self._file
 
     def baseline(self, arena: Arena) -> Context:
-        """Return the empty context of the kind, which ``mode.before=true`` compares with."""
+        """Return the empty context of the kind, or the first instruction: ``mode.before=true`` compares with it."""
+        if self._kind == Instruction.kind:
+            return first_instruction(arena)  # an agent's instruction holds its rules: without it there is no prompt
         playbook = self._kind in (Playbook.kind, TextPlaybook.kind)
         return Playbook.start(arena.sections) if playbook else _EMPTY[self._kind]

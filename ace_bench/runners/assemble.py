@@ -19,6 +19,7 @@ from ace_bench.core.identity import RunIdentity, identity_settings
 from ace_bench.core.method import Method
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import prompt_folders
+from ace_bench.core.role_sampling import with_role_sampling
 from ace_bench.core.secrets import refuse_secrets
 from ace_bench.core.settings import build
 from ace_bench.core.task import Judged, Task
@@ -32,7 +33,7 @@ from ace_bench.runners.settings import Settings, read_settings
 from ace_bench.store.folder import choose_folder
 from ace_bench.store.prompts import PromptSet
 
-_GROUPS = ("agent", "task", "method", "backbone", "roles", "default_roles", "rehearsal", "mode", "tracker")
+_GROUPS = ("agent", "task", "method", "backbone", "roles", "default_roles", "rehearsal", "mode", "tracker", "sampling")
 _ANY_USAGE = Usage(prompt=2, completion=1, cached=1)
 _NAMED = ("task", "method", "backbone", "mode")
 """Groups whose options name a run."""
@@ -159,6 +160,9 @@ def _backbones(resolved: Record) -> dict[str, Backbone]:
     roles = resolved.get("roles") or {}
     if not isinstance(roles, Mapping):
         raise ConfigError(f"roles={roles} must be a group of backbones: choose one by backbone@roles.reflector=NAME")
+    if resolved.get("backbone") is not None:
+        resolved = with_role_sampling(resolved)
+        roles = resolved["roles"]
     own = {role: build(node, place_of(role)) for role, node in roles.items()}
     return {GENERATOR: _build(resolved, "backbone"), **own}
 

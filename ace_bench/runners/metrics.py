@@ -66,6 +66,9 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, about: Record) -> R
         "dropped_items": by_stage(lambda stage: sums[stage].dropped),
         "counters": by_stage(lambda stage: dict(sorted(sums[stage].counters.items()))),
         "calls": by_stage(lambda stage: {role: paid.calls for role, paid in ledger.roles(stage).items()}),
+        "cut_replies": by_stage(
+            lambda stage: {role: paid.cut for role, paid in ledger.roles(stage).items() if paid.cut}
+        ),
         "tokens": {**by_stage(lambda stage: _tokens(ledger.stage(stage))), "total": _tokens(ledger.total)},
         "usd": {**by_stage(lambda stage: ledger.stage(stage).usage.usd), "total": ledger.total.usage.usd},
         "replayed": by_stage(lambda stage: ledger.stage(stage).replayed),

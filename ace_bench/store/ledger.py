@@ -15,12 +15,14 @@ class Account:
 
     ``calls`` counts answered calls. ``seconds`` is model time, ``waited`` time lost to ``retries``, including
     those of unanswered calls. ``replayed`` calls came from the response cache: they count in ``calls`` and in no other
-    sum. ``exact_usd`` makes ``usage.usd`` independent of the order of calls, which depends on threads.
+    sum. ``cut`` counts replies that ended at the limit of their length.
+    ``exact_usd`` makes ``usage.usd`` independent of the order of calls, which depends on threads.
     """
 
     calls: int = 0
     replayed: int = 0
     retries: int = 0
+    cut: int = 0
     usage: Usage = NO_USAGE
     seconds: float = 0.0
     waited: float = 0.0
@@ -43,6 +45,7 @@ class Account:
             calls=self.calls + other.calls,
             replayed=self.replayed + other.replayed,
             retries=self.retries + other.retries,
+            cut=self.cut + other.cut,
             usage=replace(self.usage + other.usage, usd=None if usd is None else float(usd)),
             exact_usd=usd,
             seconds=self.seconds + other.seconds,
@@ -64,6 +67,7 @@ class Ledger:
             calls=int(answered),
             replayed=int(completion.replayed),
             retries=completion.retries,
+            cut=int(completion.cut),
             usage=NO_USAGE if completion.replayed else completion.usage,
             seconds=completion.seconds,
             waited=completion.waited,

@@ -47,7 +47,7 @@ def _read_scene(messages: Sequence[Message]) -> Scene | None:
         return _read_dialogue(messages)
     if messages[0].role != "system" or _MARK not in messages[0].content:
         return None
-    parts = parse_prompt([messages[place]])
+    parts = parse_prompt([messages[0], messages[place]])
     return Scene(question=parts.question, entries=entries_of(parts), steps=_steps(messages[place + 1 :]))
 
 

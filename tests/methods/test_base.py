@@ -2,6 +2,7 @@
 
 import json
 
+from tests.launching import launch
 from tests.runners.scripted import Scripted, gold, play
 
 
@@ -14,3 +15,16 @@ def test_only_the_test_split_is_asked_and_nothing_is_adapted(tmp_path):
     assert ran.metrics["rollouts"] == {"adapt": 0, "evaluate": 4}
     assert ran.metrics["context"]["tokens"] == ran.metrics["context"]["items"] == 0
     assert json.loads((ran.folder / "contexts" / "tested.json").read_text()) == {"kind": "none"}
+
+
+def test_the_empty_playbook_is_asked_about_as_ace_is_before_it_learns(tmp_path):
+    few = ("task=finer", "task.source=sample", "limit={train: 1, test: 6}", "mode.epochs=1")
+    ace = launch(tmp_path, *few, "method=ace", "mode.before=true")
+    empty = launch(tmp_path, *few, "method=ace_empty", "mode.before=false")
+    assert empty.metrics["headline"]["after"] == ace.metrics["headline"]["before"]
+    assert empty.metrics["calls"]["evaluate"] == {"generator": 6}
+
+
+def test_base_can_reason_before_it_answers(tmp_path):
+    ran = launch(tmp_path, "task=finer", "task.source=sample", "limit=2", "method=base", "method.reasoning=true")
+    assert all("final_answer" in json.loads(call["text"]) for call in ran.lines("calls"))

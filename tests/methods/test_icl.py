@@ -1,5 +1,6 @@
 """In-context learning: which examples are shown, and when none may be."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -90,7 +91,7 @@ class Curious(Icl):
     """Asks for the reference answers of every split, and keeps the reply to each."""
 
     def __init__(self):
-        super().__init__(shots=1, fill=1)
+        super().__init__(shots=1, fill=1, reasoning=False)
         self.seen = {}
 
     def check(self, arena):
@@ -110,3 +111,10 @@ def test_reference_answers_are_shown_with_gold_labels_and_never_those_of_the_tes
     shown = [split for split, said in method.seen.items() if said == gold(f"toy-{split}-0")]
     assert shown == (["train", "val"] if labels == "gold" else [])
     assert "is hidden with labels=" in method.seen["test"]
+
+
+def test_with_reasoning_the_reply_is_json_that_reasons_first(tmp_path):
+    ran = launch(tmp_path, "task=finer", "task.source=sample", "method=icl", "limit=4", "method.reasoning=true")
+    (call, *_) = ran.lines("calls")
+    assert json.loads(call["text"]).keys() >= {"reasoning", "final_answer"}
+    assert ran.metrics["headline"]["n"] == 4

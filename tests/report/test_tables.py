@@ -4,6 +4,7 @@ import json
 import shlex
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -12,6 +13,7 @@ from ace_bench.cli.main import start
 from ace_bench.core.identity import identity_settings
 from ace_bench.core.resources import config_folders
 from ace_bench.report.statistics import Point, compare, score_interval
+from ace_bench.report.tables.cut_replies import void_note
 from ace_bench.report.tables.results_index import ResultsIndex, Wanted
 from ace_bench.report.tables.write import write_tables
 from ace_bench.runners.planning import Composer
@@ -422,3 +424,13 @@ def test_the_script_shows_differences_where_asked(tmp_path):
     for flags, shown in (((), False), (("--differences",), True)):
         assert start("tables", ["table=2", "--results", str(tmp_path), *flags]) == 0
         assert ("ours - paper" in (tmp_path / "tables" / "tables.md").read_text()) == shown
+
+
+def test_a_row_is_void_where_more_than_a_tenth_of_a_roles_replies_were_cut():
+    def run(cut):
+        metrics = {"calls": {"adapt": {"curator": 50}}, "cut_replies": {"adapt": {"curator": cut}, "evaluate": {}}}
+        return SimpleNamespace(metrics=metrics)
+
+    assert void_note([run(5)]) == ""
+    assert void_note([run(0), run(17)]) == "void: 34% of the curator's replies were cut"
+    assert void_note([SimpleNamespace(metrics={})]) == "", "runs of older versions do not say"

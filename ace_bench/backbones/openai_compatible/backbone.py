@@ -77,9 +77,11 @@ class OpenAICompatible:
         self.context_length = context_length
         self.structured = structured
         self.prices = prices
+        sampling.check_limits(context_length)
         self.sampling = sampling
         self._retry = retry
         self._cache = cache
+        self._salt = uuid.uuid4().hex if cache.salt == "new" else cache.salt
         self._extra_body = _checked_body(extra_body or {})
         self._interrupted = threading.Event()
         self._clock = Clock(sleep=self._pause)
@@ -95,8 +97,11 @@ class OpenAICompatible:
                 connections=connections,
             )
         )
-        self._fields = self._fixed_fields()
+        self._fields = self._fixed_fields(sampling)
+        self._fields_by_role = {role: self._fixed_fields(sampling.of(role)) for role in sampling.roles}
         settings = {name: value for name, value in asdict(sampling).items() if name not in _UNSEEDED}
+        if not sampling.roles:
+            del settings["roles"]
         self.identity: Record = {
             "model": model,
             "sampling": {**settings, "seeded": sampling.seed is not None},
@@ -128,18 +133,17 @@ class OpenAICompatible:
     def complete(
         self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
     ) -> Completion:
-        """Return one completion, after retries. ``role`` is not sent.
+        """Return one completion, after retries. ``role`` is not sent, but may have sampling settings of its own.
 
         Raises ``RolloutFault`` for an unusable reply or a server that does not recover, and ``BackboneUnavailable``
         where every further call would fail too; see ``problems`` and ``outcomes``. Raises ``Interrupted`` after
         ``interrupt``.
         """
-        del role
         try:
             self._endpoint.ready()
         except ConfigError as error:
             raise BackboneUnavailable(str(error)) from error
-        outcome = self._ask(messages, session, schema, self._retry)
+        outcome = self._ask(messages, session, schema, self._retry, role=role)
         return accept(outcome, schema=schema, prices=self.prices, endpoint=self._endpoint)
 
     def count(self, text: str) -> int:
@@ -165,8 +169,10 @@ class OpenAICompatible:
             )
         return found
 
-    def _ask(self, messages: Sequence[Message], session: str, schema: Record | None, retry: Retry) -> CallResult:
-        body, headers = self._request(messages, session, schema)
+    def _ask(
+        self, messages: Sequence[Message], session: str, schema: Record | None, retry: Retry, *, role: str = ""
+    ) -> CallResult:
+        body, headers = self._request(messages, session, schema, role)
         tokens = self._estimate(messages) if self._pacer.counts_tokens else 0
 
         def send() -> Answer | Problem:
@@ -183,9 +189,9 @@ class OpenAICompatible:
             raise Interrupted("interrupted")
 
     def _request(
-        self, messages: Sequence[Message], session: str, schema: Record | None
+        self, messages: Sequence[Message], session: str, schema: Record | None, role: str
     ) -> tuple[bytes, Mapping[str, str]]:
-        fields = dict(self._fields)
+        fields = dict(self._fields_by_role.get(role, self._fields))
         fields["messages"] = messages
         requested = response_format(schema, self.structured)
         if requested is not None:
@@ -200,15 +206,14 @@ class OpenAICompatible:
                 headers[self._cache.session_header] = short
         return encode(fields), headers
 
-    def _fixed_fields(self) -> dict[str, Any]:
-        sampling = self.sampling
+    def _fixed_fields(self, sampling: Sampling) -> dict[str, Any]:
         fields = {
             "model": self.name,
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             sampling.max_tokens_field: sampling.max_tokens,
             "seed": sampling.seed,
-            "cache_salt": uuid.uuid4().hex if self._cache.salt == "new" else self._cache.salt,
+            "cache_salt": self._salt,
         }
         return {**{name: value for name, value in fields.items() if value is not None}, **self._extra_body}
 

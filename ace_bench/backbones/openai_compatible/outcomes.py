@@ -46,6 +46,7 @@ def accept(outcome: CallResult, *, schema: Record | None, prices: PriceCard, end
         waited=outcome.waited if isinstance(result, Answer) else outcome.waited + outcome.seconds,
         retries=outcome.retries,
         model=secrets.hide(result.model) if isinstance(result, Answer) else "",
+        cut=isinstance(result, Answer) and result.ended == "length",
     )
     if isinstance(result, Problem):
         message = explain(result, endpoint)
@@ -74,7 +75,8 @@ def _fault(answer: Answer, schema: Record | None) -> Fault | None:
         return Fault(owner="model", kind="content_filter", message="the provider's content filter blocked the answer")
     if answer.ended == "length" and (not answer.text.strip() or (schema is not None and not _whole(answer.text))):
         written = "unknown many" if answer.usage.completion is None else str(answer.usage.completion)
-        message = f"cut at the token limit after {written} tokens; raise backbone.sampling.max_tokens"
+        raised = "raise backbone.sampling.max_tokens, or sampling.ROLE.max_tokens for one role"
+        message = f"cut at the token limit after {written} tokens; {raised}"
         return Fault(owner="model", kind="length_truncated", message=message)
     if not answer.text.strip():
         kind = "no_content" if answer.null else "empty_reply"

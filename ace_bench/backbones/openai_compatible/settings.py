@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from ace_bench.core.settings import Count, NotNegative, Positive, Seed, Text, Whole
+from ace_bench.core.errors import SettingError
+from ace_bench.core.settings import Count, NotNegative, Positive, Seed, Text, Whole, make_part
 
 Pause = Annotated[float, Meta(ge=0, le=10_000_000)]
 TokenLimitField = Literal["max_tokens", "max_completion_tokens"]
@@ -15,11 +17,20 @@ Structured = Literal["json_schema", "json_object", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class RoleSampling:
+    """What one role has in place of the backbone's own; ``None``: the backbone's."""
+
+    temperature: NotNegative | None = None
+    max_tokens: Count | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Sampling:
     """How the model writes; ``None`` leaves a field out of the request, for servers that reject it.
 
     ``max_tokens`` limits the reply, in the field that ``max_tokens_field`` names. ``seed`` is the run's; it does
-    not enter the identity of a backbone, because the seeds of one experiment belong together.
+    not enter the identity of a backbone, because the seeds of one experiment belong together. ``roles`` come from the
+    top-level group ``sampling``; a field that is left out of requests is left out for them, too.
     """
 
     temperature: NotNegative | None = 0.0
@@ -27,6 +38,34 @@ class Sampling:
     max_tokens: Count | None = 4096
     max_tokens_field: TokenLimitField = "max_tokens"
     seed: Seed | None = None
+    roles: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check the settings of roles; raises ``ConfigError`` that names the wrong one."""
+        checked = {role: make_part(RoleSampling, values, f"sampling.{role}") for role, values in self.roles.items()}
+        object.__setattr__(self, "roles", checked)
+
+    def of(self, role: str) -> Sampling:
+        """Return the settings of a role."""
+        own: RoleSampling | None = self.roles.get(role)
+        if own is None:
+            return self
+        return replace(
+            self,
+            roles={},
+            temperature=self.temperature if None in (self.temperature, own.temperature) else own.temperature,
+            max_tokens=self.max_tokens if None in (self.max_tokens, own.max_tokens) else own.max_tokens,
+        )
+
+    def check_limits(self, context_length: int | None) -> None:
+        """Raise ``SettingError`` where the reply of a role may be as long as prompt and reply together."""
+        for role in self.roles:
+            longest = self.of(role).max_tokens
+            if context_length is not None and longest is not None and longest >= context_length:
+                raise SettingError(
+                    f"sampling.roles.{role}.max_tokens={longest} leaves no room for a prompt in a context of "
+                    f"{context_length} tokens: lower sampling.{role}.max_tokens, or take a model with a longer context"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)

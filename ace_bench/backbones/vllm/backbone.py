@@ -13,7 +13,7 @@ from ace_bench.backbones.vllm.bounds import Bounds
 from ace_bench.backbones.vllm.command import LOCAL, Serve, free_port
 from ace_bench.backbones.vllm.server import Server
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault, SettingError
-from ace_bench.core.settings import Text
+from ace_bench.core.settings import Text, settings_of
 from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Record, Usage
 
 _EXIT_NOTICE_S = 0.5
@@ -85,6 +85,8 @@ class Vllm:
             self._client = self._connect(base_url=f"{self._root}/v1")
         self._client.start(say)
         self._reported_length = server_api.context_length(self._root, self.name, self._key_env)
+        with settings_of("backbone"):
+            self._client.sampling.check_limits(self.context_length)
 
     def close(self) -> None:
         """Close the connections, and end the server if it was launched here."""

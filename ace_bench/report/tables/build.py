@@ -9,6 +9,7 @@ from statistics import fmean
 from ace_bench.report.experiments import Experiment, Experiments, RowPlan
 from ace_bench.report.paper.tables import Column, PaperTable
 from ace_bench.report.tables.cells import Change, Measured, Place, corrected, derive, setting_warning
+from ace_bench.report.tables.cut_replies import void_note
 from ace_bench.report.tables.variants import Selection
 
 
@@ -140,6 +141,8 @@ class _Builder:
             label = (f"{printed.label} ({settings})" if settings else printed.label) + counted
         overrides = dict(override.split("=", 1) for override in (*self.experiment.common, *plan.overrides))
         label += self._answered_by(plan, cells)
+        void = void_note(run for cell in cells.values() for run in cell.runs)
+        label += f" ({void})" if void else ""
         # Labels only matter for adaptation.
         labels = overrides.get("labels", "gold") if plan.adapts else ""
         return Line(label=label, stage=plan.adapts or "", labels=labels)

@@ -8,6 +8,7 @@ import pytest
 from ace_bench.agents.answers import GeneratorReply
 from ace_bench.backbones.openai_compatible.schemas import response_format
 from ace_bench.backbones.openai_compatible.settings import CacheHints, Sampling
+from ace_bench.core.errors import SettingError
 from ace_bench.core.replies import schema_of
 from ace_bench.methods.ace.replies import CuratorReply, MergerReply, ReflectorReply, RewriterReply
 from tests.backbones.openai_compatible.scripted import PROMPT, answer, client, complete, serving
@@ -46,6 +47,35 @@ def test_what_is_null_is_left_out_and_the_token_limit_has_the_name_the_server_wa
     sampling = Sampling(temperature=None, max_tokens=50, max_tokens_field="max_completion_tokens")
     _, _, body = sent(sampling=sampling, extra_body={"reasoning_effort": "none"})
     assert body.keys() == {"model", "messages", "max_completion_tokens", "reasoning_effort"}
+
+
+@pytest.mark.parametrize(
+    ("role", "own", "temperature", "expected"),
+    [
+        ("generator", {"temperature": 1.0, "max_tokens": 900}, 0.0, {"temperature": 1.0, "max_tokens": 900}),
+        ("generator", {"max_tokens": 900}, 0.0, {"temperature": 0.0, "max_tokens": 900}),
+        ("generator", {"temperature": 1.0}, None, {"max_tokens": 100}),
+        ("curator", {"temperature": 1.0, "max_tokens": 900}, 0.0, {"temperature": 0.0, "max_tokens": 100}),
+    ],
+    ids=["its own", "limit alone", "model without temperature", "another role"],
+)
+def test_a_role_can_have_a_temperature_and_a_limit_of_its_own(role, own, temperature, expected):
+    sampling = Sampling(temperature=temperature, max_tokens=100, roles={role: own})
+    body = sent(sampling=sampling)[2]
+    assert {name: body[name] for name in ("temperature", "max_tokens") if name in body} == expected
+
+
+def test_a_limit_that_leaves_no_room_for_a_prompt_is_refused():
+    sampling = Sampling(max_tokens=100, roles={"curator": {"max_tokens": 32768}})
+    client("http://localhost:1/v1", sampling=sampling, context_length=131072)
+    with pytest.raises(SettingError, match=r"lower sampling\.curator\.max_tokens"):
+        client("http://localhost:1/v1", sampling=sampling, context_length=32768)
+
+
+def test_a_reply_that_was_cut_is_counted():
+    with serving(answer("half of", ended="length"), answer("whole")) as server:
+        backbone = client(server.url)
+        assert [backbone.complete(PROMPT, role="g", session="s").cut for _ in range(2)] == [True, False]
 
 
 def test_the_official_clients_environment_does_not_redirect_calls(monkeypatch):
