@@ -15,7 +15,7 @@ from ace_bench.core.context import Context
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.prompt_limit import send_within_limit
 from ace_bench.core.prompts import RAW_REFLECTION, Prompts
-from ace_bench.core.replies import ask_and_read, ask_once
+from ace_bench.core.replies import ask_and_read, ask_once, without_surrogates
 from ace_bench.core.task import Session
 from ace_bench.core.types import Attempt, Fault, GeneratorSpec, Message, Sample, Turn
 
@@ -105,13 +105,18 @@ class SingleTurn:
 
 def _attempt(text: str) -> Attempt:
     reply = read_reply(text)
-    return Attempt(answer=reply.answer, reasoning=reply.reasoning, cited=tuple(reply.bullet_ids), reply=text)
+    return Attempt(
+        answer=without_surrogates(reply.answer),  # JSON's escapes may name one
+        reasoning=without_surrogates(reply.reasoning),
+        cited=tuple(map(without_surrogates, reply.bullet_ids)),
+        reply=text,
+    )
 
 
 def _official_attempt(lm: Lm, messages: Sequence[Message]) -> Attempt:
     text = ask_once(lm, messages)
     try:
-        answer = official_answer(text)
+        answer = without_surrogates(official_answer(text))
     except (ValueError, RecursionError) as error:
         fault = Fault(owner="model", kind="unreadable_reply", message=f"the official code breaks off here: {error}")
         raise RolloutFault(fault) from error

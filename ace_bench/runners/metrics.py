@@ -130,9 +130,8 @@ def _split(task: Task, outcome: RunOutcome) -> Record:
             return None
         answered = [record.grade for record in records if record.fault is None]
         scores = task.score([record.grade for record in records])
-        if len(answered) < len(records):  # as the official code counts, which leaves failed samples out
-            without = task.score(answered)[task.headline] if answered else 0.0
-            scores = {**scores, f"{task.headline}_without_faults": without}
+        if 0 < len(answered) < len(records):  # as the official code counts, which leaves failed samples out
+            scores = {**scores, f"{task.headline}_without_faults": task.score(answered)[task.headline]}
         return {"n": len(records), "faults": len(records) - len(answered), **_rounded(scores)}
 
     return {"before": describe(outcome.before), "after": describe(outcome.after)}

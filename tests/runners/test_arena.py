@@ -39,7 +39,8 @@ def test_a_run_that_accepts_faults_counts_an_unanswered_sample_as_wrong(tmp_path
     script = Scripted(generator=lambda call: LOST if call.sample == "toy-test-2" else base_text(call))
     ran = play(tmp_path, "accept_faults=true", script=script, **BASE)
     assert ran.status == 0
-    assert ran.metrics["splits"]["test"]["after"] == {"n": 4, "faults": 1, "accuracy": 75.0}
+    after = {"n": 4, "faults": 1, "accuracy": 75.0, "accuracy_without_faults": 100.0}
+    assert ran.metrics["splits"]["test"]["after"] == after
     assert ran.metrics["faults"] == {"adapt": {}, "evaluate": {"generator/backbone/no_reply": 1}}
     (failed,) = [line for line in rollouts(ran, "evaluate") if line["fault"]]
     assert failed["sample"] == "toy-test-2"
@@ -136,7 +137,8 @@ def test_metrics_of_a_run_worked_out_by_hand(tmp_path):
     assert headline["n"] == 5
     low, high = headline["ci95"]
     assert 0 <= low <= 40 <= high <= 100
-    assert metrics["splits"]["test"] == {"before": None, "after": {"n": 5, "faults": 2, "accuracy": 40.0}}
+    after = {"n": 5, "faults": 2, "accuracy": 40.0, "accuracy_without_faults": 66.6667}
+    assert metrics["splits"]["test"] == {"before": None, "after": after}
     assert (metrics["labels"], metrics["seed"], metrics["simulated"]) == ("none", 3, True)
     assert metrics["rollouts"] == {"adapt": 0, "evaluate": 5}
     # the call that failed brought no reply: it is not among the paid ones; the empty reply is
