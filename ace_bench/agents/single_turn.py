@@ -58,14 +58,14 @@ class SingleTurn:
         executed = {"executed": frozenset(("shown", "output", "left"))} if self._generator.code_runs else {}
         return {self._generator.template: inputs | shown | {"reflection", RAW_REFLECTION, "code_runs"}, **executed}
 
-    def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str) -> Attempt:
+    def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str | None) -> Attempt:
         """Attempt the sample. Raises ``RolloutFault`` for an empty or unreadable reply."""
         del session  # these tasks have no actions to take
 
         def send(shown: Context) -> Attempt:
             own = {
                 "reflection": reflection or "(none)",
-                RAW_REFLECTION: reflection or "(empty)",
+                RAW_REFLECTION: "(empty)" if reflection is None else reflection,
                 "code_runs": self._generator.code_runs,
             }
             fields = {**own, **sample.inputs, **shown.render(sample)}

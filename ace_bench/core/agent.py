@@ -14,8 +14,8 @@ from ace_bench.core.types import Attempt, Message, Sample
 class Agent(Protocol):
     """Solves one sample under a context."""
 
-    def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str) -> Attempt:
-        """Attempt the sample; ``reflection`` is advice for a retry ("" in the first rollout of a sample).
+    def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str | None) -> Attempt:
+        """Attempt the sample; ``reflection`` is advice for a retry (``None`` in the first rollout of a sample).
 
         Raises ``RolloutFault`` when the attempt fails. It never grades.
         """
@@ -35,7 +35,9 @@ class Agent(Protocol):
 class Conversational(Protocol):
     """An agent whose conversation can be shown to other roles."""
 
-    def conversation(self, sample: Sample, context: Context, attempt: Attempt, reflection: str) -> tuple[Message, ...]:
+    def conversation(
+        self, sample: Sample, context: Context, attempt: Attempt, reflection: str | None
+    ) -> tuple[Message, ...]:
         """Return the messages of an attempt, made with these arguments, up to its last reply."""
         ...
 

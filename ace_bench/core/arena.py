@@ -48,11 +48,14 @@ class Arena(Protocol):
         """
         ...
 
-    def rollout(self, sample: Sample, context: Context, *, trial: int = 0, reflection: str = "") -> Rollout:
-        """Make a rollout, or return the recorded one; ``trial`` numbers the rollouts of a sample from 0."""
+    def rollout(self, sample: Sample, context: Context, *, trial: int = 0, reflection: str | None = None) -> Rollout:
+        """Make a rollout, or return the recorded one; ``trial`` numbers the rollouts of a sample from 0.
+
+        ``reflection`` is the advice shown, ``None`` for none; a model may have replied with an empty one.
+        """
         ...
 
-    def conversation(self, rollout: Rollout, context: Context, *, reflection: str = "") -> tuple[Message, ...]:
+    def conversation(self, rollout: Rollout, context: Context, *, reflection: str | None = None) -> tuple[Message, ...]:
         """Return the messages of a rollout, made with the same arguments, up to its last reply.
 
         Empty for agents that lead no conversation.

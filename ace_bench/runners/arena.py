@@ -77,7 +77,7 @@ class RunArena:
             )
         return self.task.forfeit(sample).gold
 
-    def rollout(self, sample: Sample, context: Context, *, trial: int = 0, reflection: str = "") -> Rollout:
+    def rollout(self, sample: Sample, context: Context, *, trial: int = 0, reflection: str | None = None) -> Rollout:
         """Attempt, grade and record; the method gets what ``labels`` reveals of the grade.
 
         Raises ``CallLost`` if a backbone left a call unanswered: then only the other calls are recorded.
@@ -104,7 +104,7 @@ class RunArena:
             seconds=record.seconds,
         )
 
-    def conversation(self, rollout: Rollout, context: Context, *, reflection: str = "") -> tuple[Message, ...]:
+    def conversation(self, rollout: Rollout, context: Context, *, reflection: str | None = None) -> tuple[Message, ...]:
         """Return the messages of a rollout up to its last reply; empty for agents that lead no conversation."""
         if not isinstance(self.agent, Conversational):
             return ()
@@ -161,7 +161,7 @@ class RunArena:
         """Return the role's own backbone, or the generator's."""
         return self.backbones.get(role) or self.backbones[GENERATOR]
 
-    def _attempt(self, key: str, sample: Sample, context: Context, trial: int, reflection: str) -> RolloutRecord:
+    def _attempt(self, key: str, sample: Sample, context: Context, trial: int, reflection: str | None) -> RolloutRecord:
         started = time.monotonic()
         for restarts in range(_ATTEMPTS):
             if restarts:
@@ -187,7 +187,9 @@ class RunArena:
             judge_fault=judge_fault,
         )
 
-    def _solve(self, sample: Sample, context: Context, lm: Lm, reflection: str) -> tuple[Attempt, Grade, Fault | None]:
+    def _solve(
+        self, sample: Sample, context: Context, lm: Lm, reflection: str | None
+    ) -> tuple[Attempt, Grade, Fault | None]:
         try:
             with self.task.open(sample) as session:
                 try:

@@ -36,7 +36,7 @@ def agent(generator=WITH_PLAYBOOK, **settings):
     return ReAct(prompts=PROMPTS, generator=generator, **settings)
 
 
-def solve(lm, world=None, context=None, reflection="", generator=WITH_PLAYBOOK, **settings):
+def solve(lm, world=None, context=None, reflection=None, generator=WITH_PLAYBOOK, **settings):
     context = Playbook.start(["others"]) if context is None else context
     return agent(generator, **settings).solve(sample(), world or World(), context, lm, reflection)
 

@@ -41,7 +41,7 @@ def solve(session, sample, lm):
         replies="repaired",
         max_usd=None,
     )
-    return agent.solve(sample, session, NoContext(), lm, "")
+    return agent.solve(sample, session, NoContext(), lm, None)
 
 
 def test_an_episode_that_runs_the_reference_solution_is_right_and_one_that_only_completes_is_wrong(appworld):

@@ -35,9 +35,9 @@ class Replies:
         return Completion(text=self._texts.pop(0), usage=Usage(), seconds=0.0)
 
 
-def solve(lm, generator=STRUCTURED, context=None, reflection="", replies="repaired"):
+def solve(lm, generator=STRUCTURED, context=None, *, reflection=None, replies="repaired", prompts=PROMPTS):
     sandbox = Sandbox(seconds=3, memory_mib=256, output_chars=500)
-    agent = SingleTurn(prompts=PROMPTS, generator=generator, sandbox=sandbox, replies=replies)
+    agent = SingleTurn(prompts=prompts, generator=generator, sandbox=sandbox, replies=replies)
     return agent.solve(SAMPLE, None, Playbook.start(["others"]) if context is None else context, lm, reflection)
 
 
@@ -125,6 +125,16 @@ def test_the_prompt_shows_playbook_and_reflection():
     assert context.bullets[0].line in first
     assert "<reflection>\n(none)\n</reflection>" in first
     assert "<reflection>\nyou forgot a zero\n</reflection>" in second
+
+
+def test_a_prompt_with_the_raw_reflection_tells_an_empty_one_from_none(tmp_path):
+    (tmp_path / "qa").mkdir()
+    (tmp_path / "qa" / "generator.j2").write_text("{% block user %}[{{ raw_reflection }}]{% endblock %}")
+    prompts = PromptSet(tmp_path, task="finer", prompt_group="qa")
+    lm = Replies(*['{"final_answer": "x"}'] * 2)
+    for reflection in (None, ""):
+        solve(lm, reflection=reflection, replies="official", prompts=prompts)
+    assert lm.prompts == ["[(empty)]", "[]"]
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def finance(cases: list[Case]) -> list[Case]:
         used = tools.extract_playbook_bullets(playbook, generator._extract_bullet_ids(case["reply"], False))
         answer = import_module("utils").extract_answer(case["reply"])
         sent.clear()
-        generator.generate(question, playbook, context, case["reflection"] or "(empty)")
+        generator.generate(question, playbook, context, case["reflection"])
         target = data["target"] if case["gold"] else None
         reflector.reflect(question, case["reply"], answer, target, feedback, used, **truth)
         curator.curate(

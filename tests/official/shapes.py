@@ -107,10 +107,8 @@ def reflector(fields: Fields, other: Fields) -> dict[str, str]:
     def tagged(value: object) -> str:
         return _dump({**fields, "bullet_tags": value})
 
-    usual = common(fields, other)
-    del usual["empty"]  # a difference that docs/fidelity.md lists
     return {
-        **usual,
+        **common(fields, other),
         "tags null": tagged(None),
         "tags null before a list": _dump({"bullet_tags": None, "steps": [*tags], **_strip(fields)}),
         "tags empty": tagged([]),

@@ -115,7 +115,7 @@ def test_finance_prompts_are_equal(tmp_path):
             **book.render(sample),
             "labels": "gold" if case["gold"] else "correctness",
             "reflection": case["reflection"],
-            "raw_reflection": case["reflection"] or "(empty)",
+            "raw_reflection": case["reflection"],
         }
         attempt = {
             "reply": case["reply"],
@@ -170,7 +170,7 @@ def test_dynamic_cheatsheet_cumulative_is_equal_also_when_code_was_run(tmp_path)
         sample = Sample(id="s", split="train", inputs={"background": "", "question": case["question"]})
         lm = Scripted(case["replies"])
         context = Cheatsheet(text=case["cheatsheet"])
-        attempt = agent.solve(sample, None, context, lm, "")
+        attempt = agent.solve(sample, None, context, lm, None)
         fields = {
             **sample.inputs,
             "cheatsheet": case["cheatsheet"],

@@ -73,7 +73,7 @@ class ReAct:
         fields |= {"retry": frozenset(("reflection",))} if self._dialogue else {}
         return fields | ({"left_out": frozenset[str]()} if self._official else {})
 
-    def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str) -> Attempt:
+    def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str | None) -> Attempt:
         """Attempt the sample until the session is finished, a limit is reached or the model stops acting.
 
         None of these is a fault: the final state is graded. Raises ``RolloutFault`` where the backbone or the
@@ -92,7 +92,9 @@ class ReAct:
         ended = "completed" if session.finished else progress.limit(self._limits)
         return progress.attempt(ended=ended, dropped=context.size - progress.talk.context.size)
 
-    def conversation(self, sample: Sample, context: Context, attempt: Attempt, reflection: str) -> tuple[Message, ...]:
+    def conversation(
+        self, sample: Sample, context: Context, attempt: Attempt, reflection: str | None
+    ) -> tuple[Message, ...]:
         """Return the messages of an attempt up to its last reply, for prompts that show them."""
         talk = self._begin(sample, context, reflection)
         for turn in attempt.trajectory:
@@ -100,7 +102,7 @@ class ReAct:
             talk = talk.grown(self._exchange(turn.reply or reply_text(turn.thought, turn.action), output))
         return talk.trimmed(self._history_chars).attempt
 
-    def _begin(self, sample: Sample, context: Context, reflection: str) -> Conversation:
+    def _begin(self, sample: Sample, context: Context, reflection: str | None) -> Conversation:
         def opening(shown: Context) -> tuple[Message, ...]:
             fields = {"reflection": reflection or "(none)", **sample.inputs, **shown.render(sample)}
             messages = self._prompts.render(self._template, fields)

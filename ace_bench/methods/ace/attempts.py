@@ -31,11 +31,11 @@ _FINISHED = ("completed", "cost")
 
 @dataclass(frozen=True, kw_only=True)
 class _Tried:
-    """An attempt, the playbook that it was made under, and the reflection in its conversation ("" for none)."""
+    """An attempt, the playbook that it was made under, and the reflection in its conversation."""
 
     rollout: Rollout
     playbook: TextPlaybook
-    advice: str = ""
+    advice: str | None = None
 
 
 @dataclass(kw_only=True)
