@@ -88,7 +88,7 @@ class PromptSet:
     def uses(self, role: str, field: str) -> bool:
         """Whether a template, or one that it includes, shows a field."""
         self._load(role)
-        return field in self._required_fields(f"{role}.j2")
+        return field in self._fields_of(f"{role}.j2", required=False)
 
     def require(self, roles: Iterable[str]) -> None:
         """Load templates early, so that a missing or broken one fails before anything is paid for."""
@@ -98,7 +98,7 @@ class PromptSet:
     def check(self, role: str, fields: Collection[str]) -> None:
         """Raise ``ConfigError`` if a template, or one that it includes, uses a field that is not in ``fields``."""
         try:
-            unknown = sorted(self._required_fields(f"{role}.j2") - set(fields))
+            unknown = sorted(self._fields_of(f"{role}.j2", required=True) - set(fields))
         except _TEMPLATE_ERRORS as error:
             raise self._template_error(role, error) from error
         if unknown:
@@ -107,19 +107,21 @@ class PromptSet:
                 f"{', '.join(sorted(fields)) or 'none'}: correct the template"
             )
 
-    def _required_fields(self, name: str) -> set[str]:
-        """Return the fields that a template and its includes require."""
+    def _fields_of(self, name: str, *, required: bool) -> set[str]:
+        """Return the fields of a template and its includes: all, or only those that may not be missing."""
         source, *_ = self._loader.get_source(self._environment, name)
         tree = self._environment.parse(source)
         probed = [*tree.find_all(nodes.Test), *tree.find_all(nodes.Filter)]
         optional = {
             one.node.name
             for one in probed
-            if one.name in ("defined", "undefined", "default", "d") and isinstance(one.node, nodes.Name)
+            if required and one.name in ("defined", "undefined", "default", "d") and isinstance(one.node, nodes.Name)
         }
         set_here = {one.name for one in tree.find_all(nodes.Name) if one.ctx == "store"}
         included = (
-            self._required_fields(other) for other in meta.find_referenced_templates(tree) if other not in (None, name)
+            self._fields_of(other, required=required)
+            for other in meta.find_referenced_templates(tree)
+            if other not in (None, name)
         )
         return (meta.find_undeclared_variables(tree) | set[str]().union(*included) - set_here) - optional
 

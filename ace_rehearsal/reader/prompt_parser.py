@@ -16,7 +16,7 @@ _TAGS = (
     "task", "playbook", "counters", "progress", "reflection", "question", "reasoning", "predicted_answer",
     "reference_answer", "environment_feedback", "bullets_used", "bullets_to_merge", "demonstrations",
     "instruction", "cheatsheet", "episodes", "schema", "reference_query", "predicted_query",
-    "reference_solution", "trajectory",
+    "reference_solution", "trajectory", "recent_reflections",
 )  # fmt: skip
 _OPEN = re.compile(rf"^<({'|'.join(_TAGS)})>[ \t]*$", re.MULTILINE)
 _BULLET = re.compile(

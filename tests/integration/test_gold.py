@@ -136,3 +136,16 @@ def test_online_gold_of_a_sample_comes_after_its_prediction(task, method, tmp_pa
             assert marker(sample_of(session)) not in prompt
         for gold in (part.split(">")[0] for part in prompt.split("planted<")[1:]):
             assert gold in predicted
+
+
+@pytest.mark.parametrize("labels", ["correctness", "gold"])
+@pytest.mark.parametrize("task", ["finer", "appworld"])
+def test_reflections_on_earlier_samples_bring_gold_as_labels_say_and_never_to_an_evaluation(task, labels, tmp_path):
+    settings = (f"task={task}", f"labels={labels}", "mode.epochs=1", "method.generator_reflections=3")
+    _, asked = prompts_of(tmp_path, "ace", *settings)
+    generated = [(session, prompt) for role, session, prompt in asked if role == "generator"]
+    assert any("planted<" in prompt for _, _, prompt in asked) is (labels == "gold")
+    for session, prompt in generated:
+        assert ("<recent_reflections>" in prompt) is session.startswith("adapt/")
+        if session.startswith("adapt/") and session.endswith("/0"):
+            assert marker(sample_of(session)) not in prompt

@@ -198,6 +198,7 @@ WRONG = {
         "method.playbook=prose": "method.playbook=prose must be one of bullets, text",
         "method.playbook=text": "method.refiner.when=delta needs playbook=bullets",
         "method.reflection_window=-1": "method.reflection_window=-1 must be",
+        "method.generator_reflections=-1": "method.generator_reflections=-1 must be a whole number, 0 or more",
         "method.curator_every=never": "method.curator_every=never must be",
         "method.reflector=maybe": "method.reflector=maybe must be one of on, off",
         "method.reflector=true": "method.reflector=true must be one of on, off",

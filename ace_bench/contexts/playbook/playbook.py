@@ -22,7 +22,9 @@ from ace_bench.core.typed import converted
 from ace_bench.core.types import Record, Sample
 
 EMPTY_PLAYBOOK = "(empty)"
-NO_COUNTERS = "(none)"
+NO_COUNTERS = NO_REFLECTIONS = "(none)"
+RECENT_REFLECTIONS = "recent_reflections"
+"""The prompt field with the reflections on earlier samples, where the Generator is shown some."""
 
 _MAX_NUMBER = 10**9
 _Next = Annotated[int, msgspec.Meta(ge=1, le=_MAX_NUMBER + 1)]
@@ -45,8 +47,8 @@ class Playbook(ContextValue):
     the cost of a new version follows the size of the change.
 
     ``recent`` are the latest reflections, the oldest first, for methods that show them to the Curator; the Generator's
-    prompts do not show them. ``layout`` is the text around the bullets of an imported playbook, for exports; a saved
-    playbook without it has no such field.
+    prompts show only ``shown_reflections`` (``None``: no such field), which are never saved. ``layout`` is the text
+    around the bullets of an imported playbook, for exports; a saved playbook without it has no such field.
     """
 
     sections: tuple[str, ...]
@@ -54,6 +56,7 @@ class Playbook(ContextValue):
     next_number: _Next = 1
     recent: tuple[str, ...] = ()
     layout: Layout | None = None
+    shown_reflections: tuple[str, ...] | None = None
 
     kind = "playbook"
 
@@ -98,7 +101,8 @@ class Playbook(ContextValue):
 
     def dump(self) -> Record:
         """Return all fields and the kind as a JSON object."""
-        return {name: value for name, value in super().dump().items() if name != "layout" or value is not None}
+        optional = ("layout", "shown_reflections")
+        return {name: value for name, value in super().dump().items() if name not in optional or value is not None}
 
     @property
     def size(self) -> int:
@@ -127,12 +131,14 @@ class Playbook(ContextValue):
     @cached_property
     def digest(self) -> str:
         """SHA-256 over all fields, bullets with their counters: equal content, equal digest."""
-        layout = () if self.layout is None else (self.layout,)
-        head = msgspec.json.encode([self.kind, self.sections, self.next_number, *self.recent, *layout])
+        optional = [value for value in (self.layout, self.shown_reflections) if value is not None]
+        head = msgspec.json.encode([self.kind, self.sections, self.next_number, *self.recent, *optional])
         return hashlib.sha256(head + b"".join([bullet.fingerprint for bullet in self.bullets])).hexdigest()
 
     def render(self, sample: Sample) -> Mapping[str, Any]:
         """Return the fields ``playbook`` (bullets without counters), ``counters`` and, for imported prompts, functions.
+
+        ``recent_reflections`` is a field only where the playbook has some to show.
 
         Bullets are in order of creation and separate from counters, so that a new bullet or a vote leaves the prompt
         before it unchanged, for the prefix cache. ``official_playbook(counters=True)`` gives the official layout, which
@@ -144,7 +150,9 @@ class Playbook(ContextValue):
     @cached_property
     def _fields(self) -> Mapping[str, Any]:
         official = official_fields(self.sections, self.bullets, self.layout)
-        return MappingProxyType({"playbook": self._text, "counters": self._counters, **official})
+        shown = self.shown_reflections
+        recent = {} if shown is None else {RECENT_REFLECTIONS: "\n\n".join(shown) or NO_REFLECTIONS}
+        return MappingProxyType({"playbook": self._text, "counters": self._counters, **recent, **official})
 
     @cached_property
     def _text(self) -> str:

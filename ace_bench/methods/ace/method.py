@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from ace_bench.contexts.load import load_kind, load_text_playbook
-from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.contexts.playbook.playbook import RECENT_REFLECTIONS, Playbook
 from ace_bench.contexts.playbook_text.dialects import dialect_of
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.arena import Arena
@@ -52,8 +52,13 @@ class Ace(BaseMethod[AnyPlaybook]):
         return {name: known[name] for templates in self.roles.values() for name in templates}
 
     def check(self, arena: Arena) -> None:
-        """Reject the authors' text on AppWorld without their loop."""
+        """Reject the authors' text on AppWorld without their loop, and reflections that no prompt would show."""
         settings = self._settings
+        if settings.generator_reflections and not arena.prompts.uses(self.generator.template, RECENT_REFLECTIONS):
+            raise SettingError(
+                f"generator_reflections={settings.generator_reflections} needs prompts that show the field "
+                f"{RECENT_REFLECTIONS}, as prompts/default does: set 0, or add it to {self.generator.template}.j2"
+            )
         appworld = dialect_of(arena.sections) == "appworld"
         if appworld and settings.playbook == "text" and settings.curate != "attempt":
             raise SettingError(f"curate={settings.curate} needs playbook=bullets: AppWorld's text goes with attempt")
@@ -80,6 +85,16 @@ class Ace(BaseMethod[AnyPlaybook]):
         if isinstance(context, TextPlaybook):
             return context
         return self._settings.retrieval.select(context, sample.inputs["question"])
+
+    def prepare(
+        self, context: AnyPlaybook, samples: Sequence[Sample], step: Step, arena: Arena
+    ) -> ContextUpdate[AnyPlaybook]:
+        """Return the playbook with the last reflections on earlier samples, for the rollouts of this step alone."""
+        del samples, step, arena
+        number = self._settings.generator_reflections
+        if not number or isinstance(context, TextPlaybook):
+            return ContextUpdate(context=context)
+        return ContextUpdate(context=replace(context, shown_reflections=context.recent[-number:]))
 
     def update(
         self, context: AnyPlaybook, rollouts: Sequence[Rollout], step: Step, arena: Arena
@@ -121,7 +136,8 @@ class Ace(BaseMethod[AnyPlaybook]):
             count=learner.curator.arena.counter("generator"),
             word=learner.curator.wording(batch[0].rollout.key) if settings.merge_wording == "curator" else None,
         )
-        return ContextUpdate(context=self._with_recent(refined.playbook, batch), events=refined.events)
+        book = self._with_recent(replace(refined.playbook, shown_reflections=None), batch)
+        return ContextUpdate(context=book, events=refined.events)
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return from no retry to all reflection rounds."""
@@ -137,10 +153,11 @@ class Ace(BaseMethod[AnyPlaybook]):
         )
 
     def _with_recent(self, playbook: Playbook, batch: Sequence[SampleReflection]) -> Playbook:
-        """Keep the reflections of this step that the Curator is shown in later steps."""
+        """Keep the reflections of this step that Curator and Generator are shown in later steps."""
+        kept = max(self._settings.reflection_window - 1, self._settings.generator_reflections)
         latest = (reflected.reflections[-1] for reflected in batch if reflected.reflections)
         recent = (*playbook.recent, *latest)
-        recent = recent[max(0, len(recent) - self._settings.reflection_window + 1) :]
+        recent = recent[max(0, len(recent) - kept) :]
         return playbook if recent == playbook.recent else replace(playbook, recent=recent)
 
     def _attempt_again(self, playbook: AnyPlaybook, rollouts: Sequence[Rollout], arena: Arena) -> Sequence[Record]:

@@ -34,9 +34,10 @@ class AceSettings:
     ``playbook=text`` adapts the authors' text with their rules, where ``bullets`` is this harness's own playbook. On an
     agent's task it goes with the authors' loop there (``AttemptLearner``).
     A new rollout is shown the last ``reflection_window`` reflections on its sample, the Curator the last ones on as
-    many samples. With ``reflector=off`` the Curator gets the rollout itself (table 3). ``harmful_every``: every so many
-    steps a Reflector that is asked to mislead takes over (table 17; ``None``: never). With ``update=rewrite`` the
-    Curator writes the whole playbook anew (table 18).
+    many samples. Every first rollout of adaptation is shown the ``generator_reflections`` last reflections on earlier
+    samples (an ACE engine for a coding assistant: 3); evaluation shows none. With ``reflector=off`` the Curator gets
+    the rollout itself (table 3). ``harmful_every``: every so many steps a Reflector that is asked to mislead takes over
+    (table 17; ``None``: never). With ``update=rewrite`` the Curator writes the whole playbook anew (table 18).
     ``operations`` are the types the Curator may use (the official code: ADD only) and ``bullet_tokens`` the most one
     bullet may take. ``initial`` is a playbook file to start from: a saved context or the official text.
     With ``merge_wording=curator`` the curator role words merged bullets; otherwise the older text stays.
@@ -57,6 +58,7 @@ class AceSettings:
     max_reflection_rounds: Count
     retries: Literal["auto"] | Whole
     reflection_window: Count
+    generator_reflections: Whole
     reflector: Literal["on", "off"]
     harmful_every: Count | None
     curator_every: Count
@@ -82,6 +84,10 @@ class AceSettings:
             raise SettingError(
                 f"harmful_every={self.harmful_every} needs a Reflector: set reflector=on, or this to null"
             )
+        if self.generator_reflections and self.reflector == "off":
+            raise SettingError(
+                f"generator_reflections={self.generator_reflections} needs a Reflector: set reflector=on, or this to 0"
+            )
         if self.curate == "attempt" and self.tags != "round":
             raise SettingError("curate=attempt changes the playbook within a step: set tags=round, too")
         if self.playbook == "text":
@@ -96,6 +102,7 @@ class AceSettings:
             "refiner.when": (self.refiner.when, "never"),
             "update": (self.update, "delta"),
             "reflector": (self.reflector, "on"),
+            "generator_reflections": (self.generator_reflections, 0),
         }
         for name, (value, possible) in needed.items():
             if value != possible:

@@ -1,0 +1,121 @@
+"""Reflections on earlier samples that ACE's Generator is shown while it adapts."""
+
+import re
+
+import pytest
+
+from tests.launching import ROOT, Recording, launch
+from tests.methods.test_ace_agentic import RIGHT, Acting
+from tests.methods.test_ace_agentic import play as play_agent
+from tests.runners.scripted import Scripted, lesson, play, reflection, right, wrong
+
+WINDOW = "method.generator_reflections=3"
+ORDERED = ("mode.shuffle=false", "method.max_reflection_rounds=1")
+
+
+def recent(prompt):
+    """The insights in a prompt's part for earlier samples; ``None`` where there is no such part."""
+    shown = re.search(r"^<recent_reflections>\n(.*?)\n</recent_reflections>\n", prompt, re.MULTILINE | re.DOTALL)
+    return None if shown is None else re.findall(r"insight on toy-(\w+-\d)", shown[1])
+
+
+def script(generator=wrong):
+    return Scripted(generator=generator, reflector=lambda call: reflection(f"insight on {call.sample}"), curator=lesson)
+
+
+def test_a_rollout_of_adaptation_sees_the_last_reflections_on_earlier_samples_and_evaluation_none(tmp_path):
+    def run(results, *settings):
+        scripted = script()
+        return scripted, play(results, WINDOW, *ORDERED, *settings, script=scripted, train=5, test=2)
+
+    scripted, whole = run(tmp_path / "whole")
+    first = [call for call in scripted.of("generator") if "train" in call.sample and call.trial == 0]
+    zero, one, two, three = (f"train-{n}" for n in range(4))
+    assert [recent(call.prompt) for call in first] == [[], [zero], [zero, one], [zero, one, two], [one, two, three]]
+    assert "<recent_reflections>\n(none)\n" in first[0].prompt
+    tested = [call for call in scripted.of("generator") if "test" in call.sample]
+    assert tested
+    assert not any("insight on" in call.prompt or "ecent" in call.prompt for call in tested)
+
+    _, cut = run(tmp_path / "cut", "budget.calls=9")
+    assert cut.status == 3
+    _, continued = run(tmp_path / "cut", "budget.calls=null")
+    assert continued.folder == cut.folder
+    assert continued.lasting() == whole.lasting()
+
+
+def test_a_retry_sees_the_reflection_on_its_own_sample_in_its_own_place(tmp_path):
+    scripted = script()
+    play(tmp_path, WINDOW, *ORDERED, script=scripted, train=2, test=1)
+    retry = next(call for call in scripted.of("generator") if call.sample == "toy-train-1" and call.trial == 1)
+    assert recent(retry.prompt) == ["train-0"]
+    assert "insight on toy-train-1" in retry.prompt.partition("<reflection>")[2]
+
+
+def test_what_changes_with_the_step_stands_behind_the_playbook_and_before_the_question(tmp_path):
+    scripted = script()
+    play(tmp_path, WINDOW, *ORDERED, script=scripted, train=2, test=1)
+    prompt = next(call.prompt for call in scripted.of("generator") if call.sample == "toy-train-1")
+    parts = [prompt.index(f"\n<{part}>") for part in ("playbook", "counters", "recent_reflections", "question")]
+    assert parts == sorted(parts)
+
+
+@pytest.mark.parametrize("settings", [(), (WINDOW,)])
+def test_online_each_sample_sees_those_before_it(settings, tmp_path):
+    scripted = script(right)
+    play(tmp_path, "mode=online", "mode.shuffle=false", *settings, script=scripted, test=3)
+    seen = [["test-0"][:n] + ["test-1"][: n - 1] for n in range(3)] if settings else [None] * 3
+    assert [recent(call.prompt) for call in scripted.of("generator")] == seen
+
+
+def test_an_agent_sees_them_too(tmp_path):
+    scripted = Acting([RIGHT], reflector=lambda call: reflection(f"insight on {call.sample}"))
+    play_agent(tmp_path, WINDOW, *ORDERED, script=scripted, train=2)
+    prompts = {call.sample: call.prompt for call in scripted.of("generator")}
+    assert recent(prompts["toy-train-1"]) == ["train-0"]
+    assert recent(prompts["toy-test-0"]) is None
+    assert prompts["toy-train-1"].index("<recent_reflections>") < prompts["toy-train-1"].index("<supervisor>")
+
+
+@pytest.mark.parametrize("labels", ["none", "correctness", "gold"])
+def test_the_window_widens_no_label(labels, tmp_path):
+    scripted = Scripted(generator=wrong, reflector=lambda call: reflection(f"shown: {'gold of' in call.prompt}"))
+    ran = play(tmp_path, WINDOW, *ORDERED, f"labels={labels}", script=scripted, train=3, test=2)
+    assert ran.status == 0
+    later = [call.prompt for call in scripted.of("generator") if call.sample == "toy-train-2"]
+    assert all(f"shown: {labels == 'gold'}" in prompt for prompt in later)
+    assert all("gold of" not in call.prompt for call in scripted.of("generator"))
+
+
+REFUSED = [
+    (("method.reflector=off",), "method.generator_reflections=3 needs a Reflector: set reflector=on, or this to 0"),
+    (
+        ("method.playbook=text", "method.refiner.when=never"),
+        "method.generator_reflections=3 needs playbook=bullets: with playbook=text it must be 0",
+    ),
+]
+
+
+@pytest.mark.parametrize(("settings", "said"), REFUSED)
+def test_settings_that_have_no_such_reflections_are_refused(settings, said, tmp_path, capsys):
+    assert launch(tmp_path, "method=ace", WINDOW, *settings).status == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_prompt_set_that_would_not_show_them_is_refused(tmp_path, capsys):
+    prompts = tmp_path / "prompts"
+    for source in (ROOT / "prompts" / "default").rglob("*.*"):
+        copy = prompts / source.relative_to(ROOT / "prompts" / "default")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        text = source.read_text()
+        copy.write_text(text.replace("recent_reflections", "something_else") if copy.name == "generator.j2" else text)
+    asked = []
+
+    def record(backbone):
+        asked.append(Recording(backbone))
+        return asked[-1]
+
+    settings = ("method=ace", WINDOW, f"prompts={prompts}", "task.source=sample")
+    assert launch(tmp_path, *settings, backbone=record).status == 2
+    assert "needs prompts that show the field recent_reflections" in capsys.readouterr().err
+    assert not any(recorder.asked for recorder in asked)
