@@ -96,6 +96,8 @@ def _value(value: Any, kind: Any, path: str) -> Any:
     if isinstance(value, Mapping):
         if _TARGET in value:
             return build(value, path)
+        if get_origin(kind) is Mapping and dataclasses.is_dataclass(get_args(kind)[1]):
+            return {name: _value(one, get_args(kind)[1], f"{path}.{name}") for name, one in value.items()}
         group = next((one for one in (kind, *get_args(kind)) if dataclasses.is_dataclass(one)), None)
         if isinstance(group, type):
             return make_part(group, value, path)

@@ -28,6 +28,7 @@ def agent(generator=WITH_PLAYBOOK, **settings):
         "history_chars": 400_000,
         "demonstrations": None,
         "memory": "off",
+        "memory_place": "newest",
         "tools": TOOLS,
         "replies": "repaired",
         "max_usd": None,
@@ -230,6 +231,35 @@ def test_repeated_lookups_are_answered_from_memory(memory):
         assert "api_docs.show_api_doc(app_name='music', api_name='login'): names username, password" in str(
             lm.prompts[2]
         )
+
+
+def test_findings_can_stand_at_the_end_of_the_system_message():
+    replies = [code(LOOKUP), code("print(1)"), code(COMPLETE)]
+    system, newest = Replies(*replies), Replies(*replies)
+    solve(system, memory="execution", memory_place="system")
+    solve(newest, memory="execution")
+    assert system.prompts[0] == newest.prompts[0], "nothing is known yet"
+    (role, before), (_, after) = newest.prompts[2][0], system.prompts[2][0]
+    assert role == "system"
+    assert after.removeprefix(before) == (
+        "\n\n# Execution memory\n\nAPI documentation already read:\n"
+        "- step 1: api_docs.show_api_doc(app_name='music', api_name='login'): names username, password"
+    )
+    assert "<memory>" not in str(system.prompts)
+    assert [text.partition("\n\n<memory>")[0] for _, text in newest.prompts[2][1:]] == [
+        text for _, text in system.prompts[2][1:]
+    ]
+
+
+@pytest.mark.parametrize("place", ["newest", "system"])
+def test_no_finding_carries_over_to_the_next_attempt(place):
+    one = agent(memory="execution", memory_place=place)
+    playbook, worlds = Playbook.start(["others"]), [World(), World()]
+    lms = [Replies(code(LOOKUP), code("print(1)"), code(COMPLETE)) for _ in worlds]
+    attempts = [one.solve(sample(), world, playbook, lm, None) for world, lm in zip(worlds, lms, strict=True)]
+    assert lms[0].prompts == lms[1].prompts
+    assert attempts[0] == attempts[1]
+    assert [world.steps.count(LOOKUP) for world in worlds] == [1, 1]
 
 
 def test_a_lookup_whose_output_was_left_out_is_given_again_in_full():

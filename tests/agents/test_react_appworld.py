@@ -37,6 +37,7 @@ def solve(session, sample, lm):
         history_chars=400_000,
         demonstrations="default",
         memory="execution",
+        memory_place="newest",
         tools=TOOLS,
         replies="repaired",
         max_usd=None,
@@ -59,6 +60,50 @@ def test_an_episode_that_runs_the_reference_solution_is_right_and_one_that_only_
         attempt = solve(session, sample, Replies(code(COMPLETE)))
         assert session.finished
         assert not session.grade(attempt.answer).correct
+
+
+EVERY_API = """
+docs = [
+    (app['name'], apis.api_docs.show_api_doc(app_name=app['name'], api_name=api['name']))
+    for app in apis.api_docs.show_app_descriptions()
+    for api in apis.api_docs.show_api_descriptions(app_name=app['name'])
+]
+print(len(docs), *(f"apis.{app}.{doc['api_name']}" for app, doc in docs if doc['method'] != 'GET'))
+"""
+
+
+def test_tools_that_are_declared_to_read_only_read(appworld):
+    with appworld.open(appworld.samples("train")[0]) as session:
+        number, *changing = session.step(EVERY_API).split()
+    assert int(number) > 400
+    declared = {name.rpartition(".")[2] for name in changing if TOOLS.named(name).access != "write"}
+    assert declared == {"login", *BALANCES}
+
+
+BALANCES = ("show_person_balance", "show_people_balance")
+"""Splitwise computes them, with arguments in the body of the request."""
+LOG_IN = """
+passwords = {one['account_name']: one['password'] for one in apis.supervisor.show_account_passwords()}
+email = apis.supervisor.show_profile()['email']
+token = apis.spotify.login(username=email, password=passwords['spotify'])['access_token']
+"""
+LIKED = "print(apis.spotify.show_liked_songs(access_token=token))"
+UNLIKE = """
+song = apis.spotify.show_liked_songs(access_token=token)[0]
+apis.spotify.unlike_song(song_id=song['song_id'], access_token=token)
+"""
+SEARCHED = "print(apis.spotify.search_songs(query='a', page_limit=20, access_token=token))"
+
+
+def test_a_memory_never_shows_what_a_write_has_changed(appworld):
+    codes = [LOG_IN, LIKED, SEARCHED, LIKED, UNLIKE, LIKED, LIKED, COMPLETE]
+    with appworld.open(appworld.samples("train")[0]) as session:
+        attempt = solve(session, appworld.samples("train")[0], Replies(*map(code, codes)))
+    shown = [turn.observation for turn in attempt.trajectory]
+    assert shown[1] != shown[5], "the world has changed"
+    assert not shown[5].startswith("(from memory")
+    assert [number for number, one in enumerate(shown) if one.startswith("(from memory")] == [3, 6]
+    assert attempt.counters["lookups_saved"] == 2
 
 
 def test_the_worked_examples_call_only_what_the_engine_has(appworld):

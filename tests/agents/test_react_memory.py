@@ -4,20 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.agents.react.lookups import ToolConventions, read_code
 from ace_bench.agents.react.memory import ExecutionMemory
+from ace_bench.core.tool_calls import read_action
+from tests.core.test_tool_rules import tools
 
 LOGIN = "print(apis.api_docs.show_api_doc(app_name='music', api_name='login'))"
 SWAPPED = 'print( apis.api_docs.show_api_doc(api_name="login",\n    app_name="music") )'
 APPS = "print(apis.api_docs.show_app_descriptions())"
 
-TOOLS = ToolConventions(
-    names="apis.*.*",
-    lookups="apis.api_docs.show_*",
-    hidden="access_token",
-    failed="Execution failed",
-    whole_chars=20_000,
-)
+TOOLS = tools("appworld")
 
 
 def after(*steps):
@@ -52,13 +47,13 @@ def test_lookups_made_before_are_known_however_they_are_spelt(again):
         "for _ in range(2):\n    " + LOGIN,
         "print(apis.api_docs.show_api_doc(app_name=app, api_name='login'))",  # depends on a variable
         "print(apis.api_docs.show_api_doc(**arguments))",
-        "print(apis.music.show_songs())",
+        "print(apis.music.play(song_id=1))",
         "",
         "print(",
     ],
 )
 def test_everything_else_is_left_to_the_environment(code):
-    memory = after((LOGIN, "doc of login"), ("print(apis.music.show_songs())", "[]"))
+    memory = after((LOGIN, "doc of login"), ("print(apis.music.play(song_id=1))", "[]"))
     assert memory.recall(code, everywhere) is None
     assert memory.saved == 0
 
@@ -75,13 +70,21 @@ def test_a_finding_says_which_tool_was_asked_what_and_what_came_back():
         ("apis.music.like(song_id=3)", 'Execution failed. Traceback:\n  line 1\nException: 422:\n{"message":"gone"}'),
         ("x = 1", "Execution successful."),
     )
-    lookup, songs, failed = memory.findings
+    lookup, login, songs, failed = memory.findings
     assert (lookup.tool, lookup.step, lookup.success) == ("api_docs.show_api_doc", 1, True)
     assert lookup.fact == "names username, password"
-    assert (songs.tool, songs.fact) == ("music.login, music.show_songs", "[1, 2]")
+    assert (login.tool, songs.tool, songs.fact) == ("music.login", "music.show_songs", "[1, 2]")
     assert "access_token" not in songs.query
     assert (failed.success, failed.fact) == (False, '{"message":"gone"}')
-    assert memory.text.splitlines()[2] == '- step 3, failed: music.like(song_id=3): {"message":"gone"}'
+    assert memory.text == (
+        "API documentation already read:\n"
+        "- step 1: api_docs.show_api_doc(app_name='music', api_name='login'): names username, password\n\n"
+        "Previous look-ups:\n"
+        "- step 2: music.show_songs(): [1, 2]\n\n"
+        "Other findings:\n"
+        "- step 2: music.login(username='a', password='b'): [1, 2]\n"
+        '- step 3, failed: music.like(song_id=3): {"message":"gone"}'
+    )
 
 
 def test_the_block_stays_compact_however_long_the_episode():
@@ -98,6 +101,72 @@ def test_any_code_and_any_output_can_be_noted(code, output):
     assert all(len(line) < 700 for line in memory.text.splitlines())
 
 
+SONGS = "print(apis.music.show_songs(page_index=0, access_token=token))"
+TOKEN = "token = apis.music.login(username='a', password='b')['access_token']"
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "print(apis.mail.show_letters(access_token=token))",
+        "apis.mail.login(username='a', password='c')",
+        "songs = [1]\nsongs.append(2)\nprint(len(songs), sorted(songs), json.dumps(songs))",
+        "from datetime import datetime\nprint(datetime.now().strftime('%A'))",
+        "best = max(apis.music.show_albums(access_token=token), key=lambda one: one['rating'])",
+        "for page in range(3):\n    print(apis.music.show_albums(page_index=page, access_token=token))",
+    ],
+)
+def test_what_a_tool_showed_is_known_until_something_may_have_changed(between):
+    memory = after((TOKEN, "done"), (SONGS, "[1, 2]"), (between, "shown"))
+    assert memory.has_finding_for("music.show_songs", "access_token=token, page_index=0")
+    assert not memory.has_finding_for("music.show_songs", "access_token=token, page_index=1")
+    assert memory.recall(SONGS, nowhere) == "(from memory)\n[1, 2]"
+
+
+@pytest.mark.parametrize(
+    ("between", "output"),
+    [
+        ("apis.music.like(song_id=3)", "done"),
+        ("apis.mail.send(to='b')", "done"),  # another app: a write may change anything
+        ("apis.music.like(song_id=3)", "Execution failed. Traceback:\nno"),  # it may have run before it failed
+        ("token = apis.music.login(username='other', password='b')['access_token']", "done"),
+        ("del token", "done"),
+        ("for token in ['x']:\n    pass", "done"),
+        ("helper()", "done"),
+        ("requester.post('/songs')", "done"),
+        ("like = apis.music.like", "done"),
+        ("print(list(map(apis.music.like, [3])))", "done"),
+        ("getattr(apis, 'music')", "done"),
+        ("f = lambda: apis.music.like(song_id=3)", "done"),
+        ("print(sorted([1], key=helper))", "done"),
+        ("class Songs(list):\n    def append(self, song):\n        pass", "done"),
+        ("songs.owner = 3", "done"),
+        ("from helpers import *", "done"),
+        ("sorted = helper", "done"),
+        ("%run helper.py", "done"),
+        ("if False:\n    apis.music.like(song_id=3)", "done"),
+    ],
+)
+def test_what_may_have_changed_is_looked_up_again(between, output):
+    memory = after((TOKEN, "done"), (LOGIN, "doc of login"), (SONGS, "[1, 2]"), (between, output))
+    assert memory.recall(SONGS, everywhere) is None
+    assert not memory.has_finding_for("music.show_songs", "access_token=token, page_index=0")
+    assert memory.recall(LOGIN, everywhere), "documentation is the same at any time"
+
+
+def test_after_code_that_may_act_unseen_only_documentation_is_known():
+    hidden = "later = (apis.music.like(song_id=n) for n in (1, 2))"
+    memory = after((hidden, "done"), (SONGS, "[]"), (LOGIN, "doc of login"), ("print(list(later))", "liked"))
+    assert memory.recall(SONGS, everywhere) is None
+    assert memory.recall(LOGIN, everywhere)
+
+
+def test_an_output_that_also_shows_what_no_longer_holds_is_not_given_again():
+    memory = after((f"{LOGIN}\n{SONGS}", "doc of login\n[1, 2]"), ("apis.music.like(song_id=3)", "done"))
+    assert "see its output above" in memory.recall(LOGIN, everywhere)
+    assert memory.recall(LOGIN, nowhere) is None
+
+
 @pytest.mark.parametrize("code", ["(" * 5000, "-" * 100_000 + "1", "x" + ".x" * 20_000, "'\\d'"])
 def test_hostile_code_is_read_without_harm(code):
-    assert read_code(code, TOOLS).calls == ()
+    assert [call for statement in read_action(code, TOOLS) for call in statement.calls] == []

@@ -7,19 +7,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from ace_bench.agents.react.conversation import Conversation, Exchange, Opening
+from ace_bench.agents.react.conversation import Conversation, Exchange, Opening, with_reminder
 from ace_bench.agents.react.dialogue import joined, load_dialogue, read_dialogue
-from ace_bench.agents.react.lookups import ToolConventions
 from ace_bench.agents.react.memory import ExecutionMemory, NoMemory
 from ace_bench.agents.react.official import OfficialConversation, OfficialTrimming, read_official_reply
 from ace_bench.agents.react.replies import AgentReply, cited_in, read_reply, reply_text
 from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
-from ace_bench.core.errors import ConfigError, RolloutFault
+from ace_bench.core.errors import ConfigError, RolloutFault, SettingError
 from ace_bench.core.prompt_limit import send_within_limit
 from ace_bench.core.prompts import Prompts
 from ace_bench.core.settings import Count, Positive, Text
 from ace_bench.core.task import Session
+from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import Attempt, AttemptEnd, Completion, GeneratorSpec, Message, Sample, Turn
 
 _MOST_IDLE = 3
@@ -34,10 +34,11 @@ class ReAct:
     ``max_steps`` is the most replies of an attempt (official ACE code 40, AppWorld's own ReAct 50) and
     ``history_chars`` the length above which the oldest outputs are removed. ``demonstrations`` are the
     worked examples before the task: ``default`` (those of the prompt set), a dialogue file, or ``None``; a generator's
-    template that is a whole dialogue has its own. ``memory`` is ``execution`` or ``off``, and ``tools`` says how code
-    calls the tools that the memory is about. ``replies=official`` reads replies and shortens conversations as the
-    authors' agents do, runs a reply without code as empty code, and never stops early. ``max_usd`` ends an attempt once
-    its calls have cost that much. A method's form gives the template; whether it wants JSON does not matter, since this
+    template that is a whole dialogue has its own. ``memory`` is ``execution`` or ``off``. ``memory_place`` says where
+    its findings stand: in the ``newest`` message, or at the end of the ``system`` message. ``tools`` says what the
+    environment's tools do. ``replies=official`` reads replies and shortens conversations as the authors' agents do,
+    runs a reply without code as empty code, and never stops early. ``max_usd`` ends an attempt once its calls have cost
+    that much. A method's form gives the template; whether it wants JSON does not matter, since this
     agent's replies are code.
     """
 
@@ -50,7 +51,8 @@ class ReAct:
         history_chars: Count,
         demonstrations: Text | None,
         memory: Literal["off", "execution"],
-        tools: ToolConventions,
+        memory_place: Literal["newest", "system"],
+        tools: ToolRules | None,
         replies: Literal["repaired", "official"],
         max_usd: Positive | None,
     ):
@@ -58,10 +60,12 @@ class ReAct:
         self._template = generator.template
         self._limits = _Limits(steps=max_steps, idle=_MOST_IDLE if replies == "repaired" else None, usd=max_usd)
         self._history_chars = history_chars
-        self._remembers = memory == "execution"
-        self._tools = tools
+        if memory == "execution" and tools is None:
+            raise SettingError("memory=execution needs to know the tools: choose them with tools@agent.tools=NAME")
+        self._tools = tools if memory == "execution" else None
+        self._in_system = self._tools is not None and memory_place == "system"
         self._official = replies == "official"
-        prompts.require(["observation", *(["left_out"] if self._official else [])])
+        prompts.require(["observation", *self._further_templates])
         self._dialogue = prompts.is_dialogue(self._template)
         self._demonstrations = () if self._dialogue else self._load(demonstrations)
         self.max_usd = max_usd
@@ -71,7 +75,8 @@ class ReAct:
         """Return the fields of the generator's template and of what the environment showed."""
         fields = {self._template: inputs | shown | {"reflection"}, "observation": _OBSERVATION}
         fields |= {"retry": frozenset(("reflection",))} if self._dialogue else {}
-        return fields | ({"left_out": frozenset[str]()} if self._official else {})
+        further = {"left_out": frozenset[str](), "memory": frozenset(("memory",))}
+        return fields | {name: further[name] for name in self._further_templates}
 
     def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str | None) -> Attempt:
         """Attempt the sample until the session is finished, a limit is reached or the model stops acting.
@@ -79,12 +84,12 @@ class ReAct:
         None of these is a fault: the final state is graded. Raises ``RolloutFault`` where the backbone or the
         environment fails.
         """
-        memory = ExecutionMemory(self._tools) if self._remembers else NoMemory()
+        memory = NoMemory() if self._tools is None else ExecutionMemory(self._tools)
         progress = _Progress(talk=self._begin(sample, context, reflection), memory=memory)
         while not session.finished and not progress.limit(self._limits):
             progress.talk = progress.talk.trimmed(self._history_chars)
             reply = self._read(self._ask(progress, lm))
-            known = progress.memory.text
+            known = "" if self._in_system else progress.memory.text
             output = progress.act(reply.code, session) if reply.code or self._official else None
             turn = Turn(action=reply.code, observation=output or "", thought=reply.thought)
             progress.turns.append(replace(turn, reply=reply.shown) if self._official else turn)
@@ -101,6 +106,14 @@ class ReAct:
             output = turn.observation if turn.action or self._official else None
             talk = talk.grown(self._exchange(turn.reply or reply_text(turn.thought, turn.action), output))
         return talk.trimmed(self._history_chars).attempt
+
+    @property
+    def _further_templates(self) -> tuple[str, ...]:
+        return (*(["left_out"] if self._official else []), *(["memory"] if self._in_system else []))
+
+    def _reminder(self, memory: str) -> str:
+        """Return what the system message ends with, "" for nothing."""
+        return self._prompts.render("memory", {"memory": memory})[-1].content if memory and self._in_system else ""
 
     def _begin(self, sample: Sample, context: Context, reflection: str | None) -> Conversation:
         def opening(shown: Context) -> tuple[Message, ...]:
@@ -129,7 +142,7 @@ class ReAct:
     def _ask(self, progress: _Progress, lm: Lm) -> str:
         """Return the next reply; the official agents go on from an empty one, which otherwise is a fault."""
         try:
-            return progress.ask(lm).text
+            return progress.ask(lm, self._reminder(progress.memory.text)).text
         except RolloutFault as error:
             if not self._official or error.blank is None:
                 raise
@@ -189,11 +202,11 @@ class _Progress:
             return "steps"
         return "idle" if limits.idle is not None and self.idle >= limits.idle else None
 
-    def ask(self, lm: Lm) -> Completion:
+    def ask(self, lm: Lm, reminder: str) -> Completion:
         """Send the conversation, or as much of it as fits; what did not fit stays out from then on."""
 
         def send(talk: Conversation) -> tuple[Completion, Conversation]:
-            return lm(talk.messages), talk
+            return lm(with_reminder(talk.messages, reminder)), talk
 
         (completion, self.talk), _ = send_within_limit(self.talk, send)
         spent = completion.usage.usd

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -99,3 +99,13 @@ class Conversation:
             return replace(self, hidden=hidden)
         context = shrink(self.context)
         return None if context is None else replace(self, context=context, head=self.opening(context))
+
+
+def with_reminder(messages: Sequence[Message], reminder: str) -> tuple[Message, ...]:
+    """Return messages whose system message ends with a reminder; one is put in front where there is none."""
+    if not reminder:
+        return tuple(messages)
+    if messages[0].role != "system":
+        return (Message(role="system", content=reminder), *messages)
+    first, *others = messages
+    return (replace(first, content=f"{first.content}\n\n{reminder}"), *others)

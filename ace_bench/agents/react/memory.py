@@ -1,27 +1,29 @@
 """Execution memory: what the steps of one rollout have found out, in short, for its later steps.
 
-Findings are taken from code and output by written rules, without a call to a model. A memory lives as long as its
-rollout: what is worth keeping for other samples belongs in a playbook, and rollouts must not depend on their order.
+Findings are taken from code and output by the task's tool rules, without a call to a model. A memory lives as long as
+its rollout: what is worth keeping for other samples belongs in a playbook, and rollouts must not depend on their order.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ace_bench.agents.react.lookups import ToolCall, ToolConventions, read_code
+from ace_bench.core.known_calls import KnownCalls
+from ace_bench.core.tool_calls import ToolCall, read_action
+from ace_bench.core.tool_rules import ToolRules
 
 _LONGEST_FACT = 200
 _MOST_FINDINGS = 24
-_MOST_NAMES = 40
-_NAME = re.compile(r"""["']name["']:\s*["']([\w.-]{1,60})["']""")
+_MOST_MATCHES = 40
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
     """One thing a step found out: by which tools, with what arguments, and whether it worked."""
 
+    category: str
     tool: str
     query: str
     fact: str
@@ -53,44 +55,62 @@ class NoMemory:
 class ExecutionMemory:
     """The findings of a rollout and what it has looked up; ``saved`` counts look-ups not run again."""
 
-    conventions: ToolConventions
+    rules: ToolRules
     findings: list[Finding] = field(default_factory=list)
     saved: int = 0
-    _outputs: dict[int, str] = field(default_factory=dict)
-    _looked_up: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Start with nothing known."""
+        self._known = KnownCalls(self.rules)
+        self._outputs: dict[int, str] = {}
+        self._reads: dict[int, list[ToolCall]] = {}
+
+    def has_finding_for(self, tool: str, query: str) -> bool:
+        """Whether a tool was asked this before and the answer still holds (see ``KnownCalls``)."""
+        return self._known.has_finding_for(tool, query)
 
     def note(self, step: int, code: str, observation: str) -> None:
-        """Take findings from a step that was run: one for its look-ups and one for its other calls."""
-        reading = read_code(code, self.conventions)
-        success = not observation.lstrip().startswith(self.conventions.failed)
-        lookups = [call for call in reading.calls if call.is_lookup]
-        others = [call for call in reading.calls if not call.is_lookup]
-        for calls, fact in ((lookups, _names(observation)), (others, _short(observation))):
-            if calls:
-                self.findings.append(_finding(calls, fact if success else _last_line(observation), step, success))
-        if success and reading.printed and len(observation) <= self.conventions.whole_chars:
+        """Take findings from a step that was run, one for each category of its calls."""
+        statements = read_action(code, self.rules)
+        calls = [call for statement in statements for call in statement.calls]
+        success = self.rules.succeeded(observation)
+        for category in dict.fromkeys(call.rule.category for call in calls if call.rule.category):
+            some = [call for call in calls if call.rule.category == category]
+            fact = _fact(some[0], observation) if success else _last_line(observation)
+            self.findings.append(_finding(category, some, fact, step, success))
+        whole = len(observation) <= self.rules.whole_chars
+        for statement in statements:
+            self._known.note(step, statement, shown=success, whole=whole)
+        if success and whole and any(statement.printed for statement in statements):
             self._outputs[step] = observation
-            for spelling in reading.printed:
-                self._looked_up.setdefault(spelling, step)
+            self._reads[step] = [call for call in calls if call.rule.access == "read"]
 
     def recall(self, code: str, in_view: Callable[[int], bool]) -> str | None:
-        """Answer code that only repeats look-ups of this rollout; ``None`` where it must be run.
+        """Answer code that only repeats look-ups of this rollout that still hold; ``None`` where it must be run.
 
-        An output still in view (``in_view`` of its step) is pointed to, another one given once more.
+        An output still in view (``in_view`` of its step) is pointed to. Another one is given once more, unless it also
+        shows what no longer holds.
         """
-        reading = read_code(code, self.conventions)
-        if not reading.only_lookups or any(spelling not in self._looked_up for spelling in reading.printed):
-            return None
-        self.saved += len(reading.printed)
+        statements = read_action(code, self.rules)
         by_step: dict[int, list[str]] = {}
-        for spelling in reading.printed:
-            by_step.setdefault(self._looked_up[spelling], []).append(spelling)
-        return "\n".join(self._remembered(step, spellings, in_view) for step, spellings in by_step.items())
+        for statement in statements:
+            known = self._known.find(statement.printed) if statement.printed else None
+            if known is None or not known.printed or not (in_view(known.step) or self._holds(known.step)):
+                return None
+            by_step.setdefault(known.step, []).append(self._spelling(known.call))
+        self.saved += len(statements)
+        return "\n".join(self._remembered(*one, in_view) for one in by_step.items()) if statements else None
 
     @property
     def text(self) -> str:
-        """The newest findings, oldest first; "" where there are none."""
-        return "\n".join(finding.line for finding in self.findings[-_MOST_FINDINGS:])
+        """The newest findings by category, oldest first; "" where there are none."""
+        newest = self.findings[-_MOST_FINDINGS:]
+        order = dict.fromkeys(rule.category for rule in self.rules.rules.values() if rule.category)
+        parts = [[one.line for one in newest if one.category == category] for category in order]
+        return "\n\n".join("\n".join([f"{title}:", *lines]) for title, lines in zip(order, parts, strict=True) if lines)
+
+    def _holds(self, step: int) -> bool:
+        return all(self._known.find(call) is not None for call in self._reads[step])
 
     def _remembered(self, step: int, spellings: Iterable[str], in_view: Callable[[int], bool]) -> str:
         what = ", ".join(dict.fromkeys(spellings))
@@ -98,17 +118,22 @@ class ExecutionMemory:
             return f"(from memory: {what} was looked up before; see its output above)"
         return f"(from memory)\n{self._outputs[step]}"
 
-
-def _finding(calls: Iterable[ToolCall], fact: str, step: int, success: bool) -> Finding:
-    tools = ", ".join(dict.fromkeys(call.name for call in calls))
-    queries = "; ".join(dict.fromkeys(call.query for call in calls if call.query))
-    return Finding(tool=_short(tools), query=_short(queries), fact=fact, step=step, success=success)
+    def _spelling(self, call: ToolCall) -> str:
+        return f"{'' if call.rule.tool else self.rules.prefix or ''}{call.tool}({call.query})"
 
 
-def _names(observation: str) -> str:
-    """Return the names that documentation lists."""
-    names = list(dict.fromkeys(_NAME.findall(observation)))
-    return f"names {', '.join(names[:_MOST_NAMES])}" if names else _short(observation)
+def _finding(category: str, calls: Sequence[ToolCall], fact: str, step: int, success: bool) -> Finding:
+    tools = ", ".join(dict.fromkeys(call.tool for call in calls))
+    queries = "; ".join(dict.fromkeys(call.shown for call in calls if call.shown))
+    return Finding(category=category, tool=_short(tools), query=_short(queries), fact=fact, step=step, success=success)
+
+
+def _fact(call: ToolCall, observation: str) -> str:
+    """Return what the call's rule looks for in an output, or the output's beginning."""
+    found = re.finditer(call.rule.fact, observation) if call.rule.fact else ()
+    matches = list(dict.fromkeys(match[1] for match in found if match[1]))[:_MOST_MATCHES]
+    listed = f"{call.rule.label or ''} {', '.join(matches)}".strip()
+    return listed if matches else _short(observation)
 
 
 def _last_line(observation: str) -> str:

@@ -1,0 +1,178 @@
+"""Reads an agent's action without running it: which tools it calls, and whether it may change anything.
+
+The rules err on the side of change: whatever is neither declared by the tool rules nor known to be plain Python counts
+as a change.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ace_bench.core.plain_python import binds_of, dotted, is_deferred, is_plain_call, rebinds
+from ace_bench.core.tool_rules import ToolRule, ToolRules
+
+_LONGEST_QUERY = 120
+_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What parsing hostile code may raise (a null byte is a ``ValueError``)."""
+_MAYBE = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.IfExp, ast.BoolOp)
+"""Expressions whose parts may run several times or never."""
+_ONCE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)
+"""Statements that run once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCall:
+    """A call as written.
+
+    ``tool`` and ``query`` identify it: the name without the prefix, and all arguments, named ones in the order of their
+    names. ``shown`` is the query as findings show it. ``fixed``: the call runs exactly once and its arguments are
+    constants (hidden ones may be variables). ``names`` are the variables that it uses.
+    """
+
+    tool: str
+    query: str
+    shown: str
+    rule: ToolRule
+    fixed: bool
+    names: frozenset[str] = frozenset()
+
+    @property
+    def is_lookup(self) -> bool:
+        """Whether a memory can know what the call would show."""
+        return self.fixed and self.rule.holds
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatementReading:
+    """A statement of an action, or a whole action in another language than Python.
+
+    ``printed`` is the look-up whose output the statement prints, if it does nothing else. ``changes``: it may change
+    what ``read`` calls show. ``binds`` are the names that it sets. ``opaque``: later code may do more than it seems to.
+    """
+
+    calls: tuple[ToolCall, ...] = ()
+    printed: ToolCall | None = None
+    changes: bool = False
+    binds: frozenset[str] = frozenset()
+    opaque: bool = False
+
+
+def read_action(action: str, rules: ToolRules) -> tuple[StatementReading, ...]:
+    """Return an action's statements in their order; what cannot be read may change anything."""
+    declared = rules.rule_of_action(action)
+    if declared is not None:
+        name, rule, shown = declared
+        query = " ".join(action.split())
+        call = ToolCall(tool=rule.tool or name, query=query, shown=shown[:_LONGEST_QUERY], rule=rule, fixed=True)
+        printed = call if call.is_lookup else None
+        return (StatementReading(calls=(call,), printed=printed, changes=rule.access == "write"),)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # the code is the model's
+            return tuple(_read_statement(statement, rules) for statement in ast.parse(action).body)
+    except _UNREADABLE:
+        return (StatementReading(changes=True),)
+
+
+def _read_statement(statement: ast.stmt, rules: ToolRules) -> StatementReading:
+    once = set(_run_once(statement))
+    calls: dict[ast.AST, ToolCall] = {}
+    called: set[ast.AST] = set()  # the names of functions that are called
+    undeclared: list[ast.Call] = []
+    for node in ast.walk(statement):  # from the outside: `open(...).read()` comes before its `open(...)`
+        if isinstance(node, ast.Call) and node not in called:
+            call = _tool_call(node, rules, once=node in once)
+            chain = list(_chain(node.func))
+            called.update(chain if call else (part for part in chain if not isinstance(part, ast.Call)))
+            if call:
+                calls[node] = call
+            else:
+                undeclared.append(node)
+    opaque = rebinds(statement, rules.roots) or any(_escapes(node, rules, called) for node in ast.walk(statement))
+    changes = any(call.rule.access == "write" for call in calls.values()) or not all(map(is_plain_call, undeclared))
+    later = any(map(is_deferred, ast.walk(statement)))
+    return StatementReading(
+        calls=tuple(calls[node] for node in sorted(calls, key=_place)),
+        printed=_printed(statement, calls),
+        changes=changes or opaque,
+        binds=binds_of(statement),
+        opaque=opaque or (later and changes),
+    )
+
+
+def _tool_call(node: ast.Call, rules: ToolRules, *, once: bool) -> ToolCall | None:
+    path = dotted(node.func)
+    if path is None:
+        return None
+    chain = [node, *(part for part in _chain(node.func) if isinstance(part, ast.Call))]
+    given = [one for call in reversed(chain) for one in call.args]
+    words = [word for call in reversed(chain) for word in call.keywords]
+    hidden = [word for word in words if word.arg in rules.hidden]
+    open_words = [word for word in words if word not in hidden]
+    named = [ast.unparse(word) for word in open_words]
+    declared = rules.rule_for(path, ", ".join([*map(ast.unparse, given), *named]))
+    if declared is None:
+        return None
+    rule, shown = declared
+    constant = all(map(_is_constant, [*given, *(word.value for word in open_words)]))
+    fixed = constant and all(isinstance(word.value, ast.Name | ast.Constant) for word in hidden)
+    return ToolCall(
+        tool=rule.tool or path.removeprefix(rules.prefix or ""),
+        query=", ".join([*map(ast.unparse, given), *sorted(map(ast.unparse, words))]),
+        shown=shown[:_LONGEST_QUERY],
+        rule=rule,
+        fixed=once and fixed and all(word.arg for word in words),
+        names=frozenset(one.id for part in (node.func, *hidden) for one in ast.walk(part) if isinstance(one, ast.Name)),
+    )
+
+
+def _is_constant(node: ast.expr) -> bool:
+    try:
+        ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError):
+        return False
+    return True
+
+
+def _chain(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield the parts of a dotted name, with the calls in between."""
+    yield node
+    match node:
+        case ast.Attribute(value=owner) | ast.Call(func=owner):
+            yield from _chain(owner)
+
+
+def _escapes(node: ast.AST, rules: ToolRules, called: set[ast.AST]) -> bool:
+    """Whether a tool that may change something is mentioned without being called, so that it may be called unseen."""
+    if not isinstance(node, ast.Attribute | ast.Name) or node in called:
+        return False
+    path = dotted(node)
+    if path is None or path.split(".")[0].removesuffix("()") not in rules.roots:
+        return False
+    rule = rules.named(path)
+    called.update(_chain(node))
+    return rule is None or rule.access == "write"
+
+
+def _run_once(statement: ast.stmt) -> Iterator[ast.AST]:
+    """Yield the expressions that a statement evaluates exactly once."""
+    todo: list[ast.AST] = [statement] if isinstance(statement, _ONCE) else []
+    while todo:
+        node = todo.pop()
+        yield node
+        todo.extend(part for part in ast.iter_child_nodes(node) if not isinstance(part, _MAYBE))
+
+
+def _printed(statement: ast.stmt, calls: dict[ast.AST, ToolCall]) -> ToolCall | None:
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=[ast.Call() as call], keywords=[])):
+            found = calls.get(call)
+            return found if found is not None and found.is_lookup else None
+    return None
+
+
+def _place(node: ast.AST) -> tuple[int, int]:
+    return (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))

@@ -1,0 +1,82 @@
+"""Tool rules as tasks declare them, and what they make of actions: files and SQL by Python code, and SQL as actions."""
+
+import pytest
+import yaml
+
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.known_calls import redundant_calls
+from ace_bench.core.settings import make_part
+from ace_bench.core.tool_calls import read_action
+from ace_bench.core.tool_rules import ToolRules
+from ace_bench.core.types import Turn
+from tests.launching import ROOT
+
+
+def tools(name, **changes):
+    """The rules of ``configs/tools``."""
+    settings = yaml.safe_load((ROOT / "configs" / "tools" / f"{name}.yaml").read_text())
+    return make_part(ToolRules, {**settings, **changes}, "agent.tools")
+
+
+def calls(action, rules):
+    return [(call.tool, call.shown, call.rule.access) for one in read_action(action, rules) for call in one.calls]
+
+
+@pytest.mark.parametrize(
+    ("action", "seen"),
+    [
+        ("print(open('a.py').read())", ("read", "'a.py'", "read")),
+        ("print(open('a.py', 'rb').read())", ("read", "'a.py'", "read")),
+        ("print(open('a.py', 'w').read())", ("open", "'a.py', 'w'", "write")),
+        ("print(Path('a.py').read_text())", ("read", "'a.py'", "read")),
+        ('rows = db.execute("SELECT 1").fetchall()', ("sql", "'SELECT 1'", "read")),
+        ("db.execute('DELETE FROM t')", ("sql", "'DELETE FROM t'", "write")),
+        ("select name from t", ("sql", "select name from t", "read")),
+    ],
+)
+def test_files_and_queries(action, seen):
+    assert calls(action, tools("files_sql")) == [seen]
+
+
+def turns(*actions):
+    return [Turn(action=action, observation="done") for action in actions]
+
+
+@pytest.mark.parametrize(
+    ("actions", "redundant"),
+    [
+        (["SELECT a FROM t", "SELECT  a FROM t"], 1),
+        (["SELECT a FROM t", "UPDATE t SET a = 1", "SELECT a FROM t"], 0),
+        (["print(open('a').read())"] * 3, 2),
+        (["text = open('a').read()", "print(len(text))", "print(open('a').read())"], 1),
+        (["print(open('a').read())", "open('a', 'w').write('x')", "print(open('a').read())"], 0),
+        (["db.execute('SELECT 1').fetchall()", "db = sqlite3.connect('b')", "db.execute('SELECT 1').fetchall()"], 0),
+        (["print(open(name).read())"] * 2, 0),  # depends on a variable
+        (["for n in (1, 2):\n    print(open('a').read())"] * 2, 0),  # how often it ran is not known
+    ],
+)
+def test_a_call_is_redundant_if_it_repeats_a_lookup_that_still_holds(actions, redundant):
+    assert redundant_calls(turns(*actions), tools("files_sql")) == redundant
+
+
+def test_a_lookup_that_failed_is_not_redundant():
+    failed = [Turn(action="SELECT a FROM t", observation="Traceback: no such table")] * 3
+    assert redundant_calls(failed, tools("files_sql")) == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"call": None}, "agent.tools.rules.one.call must be set, or else action"),
+        ({"action": "x"}, "agent.tools.rules.one.call must be set, or else action"),
+        ({"fact": "(x"}, "agent.tools.rules.one.fact=(x must be a regular expression"),
+        ({"fact": "x"}, "agent.tools.rules.one.fact=x must have a group in round brackets"),
+        ({"access": "maybe"}, "agent.tools.rules.one.access=maybe must be one of constant, read, open, write"),
+        ({"colour": "red"}, "there is no setting agent.tools.rules.one.colour"),
+    ],
+)
+def test_a_rule_that_cannot_be_used_is_refused(changes, said):
+    rule = {"call": "a.*", "access": "read", "category": "Others", **changes}
+    with pytest.raises(ConfigError) as caught:
+        tools("appworld", rules={"one": rule})
+    assert str(caught.value).startswith(said)
