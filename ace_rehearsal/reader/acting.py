@@ -68,5 +68,7 @@ def _read_dialogue(messages: Sequence[Message]) -> Scene | None:
 
 
 def _steps(messages: Sequence[Message]) -> tuple[tuple[str, str], ...]:
+    """Return the steps with code: words alone change nothing."""
     pairs = zip(messages[::2], messages[1::2], strict=False)
-    return tuple(read_step(f"{reply.content}\n{observed.content}") for reply, observed in pairs)
+    steps = (read_step(f"{reply.content}\n{observed.content}") for reply, observed in pairs)
+    return tuple(step for step in steps if step[0])

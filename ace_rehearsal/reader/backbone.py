@@ -14,7 +14,7 @@ from ace_rehearsal.reader.prompt_parser import parse_prompt
 from ace_rehearsal.reader.proposing import propose
 from ace_rehearsal.reader.roles import reply
 
-READER_VERSION = 4
+READER_VERSION = 5
 """Increased with every change that may change an answer, so that recorded answers of older versions are not reused."""
 
 

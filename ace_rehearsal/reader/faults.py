@@ -6,8 +6,9 @@ import random
 import threading
 from collections.abc import Mapping
 
-KINDS = ("http_500", "http_429", "drop", "truncate", "empty")
-"""Server error; rate limit; connection closed without a reply; reply cut in the middle; reply without text."""
+KINDS = ("http_500", "http_429", "drop", "truncate", "empty", "no_code")
+"""Server error; rate limit; connection closed without a reply; reply cut in the middle; reply without text; an agent's
+reply without its code."""
 
 
 class Faults:

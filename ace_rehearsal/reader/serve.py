@@ -109,8 +109,9 @@ class _Handler(BaseHTTPRequestHandler):
         messages = read_request(body, self.server.backbone.name)
         completion = self.server.backbone.complete(messages, role="", session="")
         answer = dict(completion_body(completion, number=number, created=int(time.time())))
-        if fault == "empty":
-            answer["choices"][0]["message"]["content"] = ""
+        if fault in {"empty", "no_code"}:
+            kept = completion.text.partition("\n\n```python\n")[0] if fault == "no_code" else ""
+            answer["choices"][0]["message"]["content"] = kept
         self.server.count("completions")
         self._send(200, answer, cut=fault == "truncate")
 

@@ -31,6 +31,7 @@ def agent(generator=WITH_PLAYBOOK, **settings):
         "memory_place": "newest",
         "tools": TOOLS,
         "replies": "repaired",
+        "keep_text_replies": True,
         "max_usd": None,
         **settings,
     }
@@ -147,6 +148,54 @@ def test_a_reply_without_code_is_a_step_and_three_in_a_row_end_the_attempt():
     assert all(text for prompt in lm.prompts for _, text in prompt), "servers refuse empty messages"
     silent = solve(Replies(""))
     assert (silent.answer, len(silent.trajectory)) == (None, 3)
+
+
+def test_replies_without_code_leave_the_conversation_once_the_agent_acts_again():
+    said = (code("print(1)"), "I think.", "I plan.", code("print(2)"), "Hm.", code("print(3)"), code(COMPLETE))
+    kept, left = Replies(*said), Replies(*said)
+    before, after = solve(kept), solve(left, keep_text_replies=False)
+    texts = [[text for role, text in prompt if role == "assistant"] for prompt in left.prompts]
+    one, two, three = (f"```python\nprint({n})\n```" for n in (1, 2, 3))
+    assert texts == [
+        [],
+        [one],
+        [one, "I think."],
+        [one, "I think.", "I plan."],
+        [one, two],
+        [one, two, "Hm."],
+        [one, two, three],
+    ]
+    assert "held no code" in left.prompts[3][-1][1]
+    assert not any("held no code" in text for _, text in left.prompts[4])
+    assert before == after, "what is recorded of the attempt is the same"
+    sizes = [sum(len(text) for prompt in lm.prompts for _, text in prompt) for lm in (left, kept)]
+    assert sizes[0] < sizes[1]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_the_conversation_shown_to_other_roles_is_the_one_that_was_led(keep):
+    lm = Replies(code("print(1)"), "I think.", code("print(2)"), "Hm.")
+    context = Playbook.start(["others"])
+    asked = agent(keep_text_replies=keep)
+    attempt = asked.solve(sample(), World(), context, lm, None)
+    shown = [(message.role, message.content) for message in asked.conversation(sample(), context, attempt, None)]
+    assert shown[:-1] == lm.prompts[-1]
+
+
+def test_outputs_are_left_out_and_looked_up_by_their_place_among_the_turns_that_stayed():
+    acts = [code(LOOKUP), *(code(f"print('{n}' * 3000)") for n in range(8))]
+    said = [part for act in acts for part in ("Hm.", act)]
+    lm = Replies(*said, code(LOOKUP), code(COMPLETE))
+    attempt = solve(lm, keep_text_replies=False, memory="execution", history_chars=20_000)
+    assert 0 < attempt.counters["outputs_left_out"] < 9
+    again = lm.prompts[-1][-1][1]
+    assert "(from memory)" in again
+    assert DOC in again, "the output of the first look-up has left the conversation"
+
+
+def test_official_replies_all_stay():
+    with pytest.raises(ConfigError, match="keep_text_replies=false needs replies=repaired"):
+        agent(keep_text_replies=False, replies="official")
 
 
 def test_cited_bullets_are_those_named_in_thoughts_and_code():

@@ -56,8 +56,10 @@ def play(results, *overrides, script, max_steps=5, memory="off", train=1, task=W
             history_chars=400_000,
             demonstrations=None,
             memory=memory,
+            memory_place="newest",
             tools=TOOLS,
             replies="repaired",
+            keep_text_replies=True,
             max_usd=None,
         )
         return replace(plan, task=task(train=train, val=1, test=1), prompts=prompts, agent=agent)

@@ -311,6 +311,8 @@ WRONG = {
         "agent.max_steps=0": "agent.max_steps=0 must be a whole number, 1 or more",
         "agent.max_steps=true": "agent.max_steps=true must be a whole number",
         "agent.history_chars=-1": "agent.history_chars=-1 must be a whole number",
+        "agent.keep_text_replies=no_code": "agent.keep_text_replies=no_code must be true or false",
+        "agent.keep_text_replies=false agent.replies=official": "agent.keep_text_replies=false needs replies=repaired",
         "agent.replies=theirs": "agent.replies=theirs must be one of repaired, official",
         "agent.max_usd=0": "agent.max_usd=0 must be a number above 0, or null",
         "agent.memory=on": "agent.memory=on must be one of off, execution",

@@ -37,9 +37,10 @@ class ReAct:
     template that is a whole dialogue has its own. ``memory`` is ``execution`` or ``off``. ``memory_place`` says where
     its findings stand: in the ``newest`` message, or at the end of the ``system`` message. ``tools`` says what the
     environment's tools do. ``replies=official`` reads replies and shortens conversations as the authors' agents do,
-    runs a reply without code as empty code, and never stops early. ``max_usd`` ends an attempt once its calls have cost
-    that much. A method's form gives the template; whether it wants JSON does not matter, since this
-    agent's replies are code.
+    runs a reply without code as empty code, and never stops early. With ``keep_text_replies=false`` a reply without
+    code leaves the conversation with the next reply that has some (an engine for a coding assistant keeps turns with
+    actions alone). ``max_usd`` ends an attempt once its calls have cost that much. A method's form gives the template;
+    whether it wants JSON does not matter, since this agent's replies are code.
     """
 
     def __init__(  # noqa: PLR0913 - settings, all keyword-only
@@ -54,6 +55,7 @@ class ReAct:
         memory_place: Literal["newest", "system"],
         tools: ToolRules | None,
         replies: Literal["repaired", "official"],
+        keep_text_replies: bool,
         max_usd: Positive | None,
     ):
         self._prompts = prompts
@@ -65,6 +67,11 @@ class ReAct:
         self._tools = tools if memory == "execution" else None
         self._in_system = self._tools is not None and memory_place == "system"
         self._official = replies == "official"
+        self._keeps_text = keep_text_replies
+        if self._official and not keep_text_replies:
+            raise SettingError(
+                "keep_text_replies=false needs replies=repaired: official runs such replies as empty code"
+            )
         prompts.require(["observation", *self._further_templates])
         self._dialogue = prompts.is_dialogue(self._template)
         self._demonstrations = () if self._dialogue else self._load(demonstrations)
@@ -89,6 +96,7 @@ class ReAct:
         while not session.finished and not progress.limit(self._limits):
             progress.talk = progress.talk.trimmed(self._history_chars)
             reply = self._read(self._ask(progress, lm))
+            progress.talk = self._before(progress.talk, reply.code)
             known = "" if self._in_system else progress.memory.text
             output = progress.act(reply.code, session) if reply.code or self._official else None
             turn = Turn(action=reply.code, observation=output or "", thought=reply.thought)
@@ -104,7 +112,9 @@ class ReAct:
         talk = self._begin(sample, context, reflection)
         for turn in attempt.trajectory:
             output = turn.observation if turn.action or self._official else None
-            talk = talk.grown(self._exchange(turn.reply or reply_text(turn.thought, turn.action), output))
+            talk = self._before(talk, turn.action).grown(
+                self._exchange(turn.reply or reply_text(turn.thought, turn.action), output)
+            )
         return talk.trimmed(self._history_chars).attempt
 
     @property
@@ -114,6 +124,10 @@ class ReAct:
     def _reminder(self, memory: str) -> str:
         """Return what the system message ends with, "" for nothing."""
         return self._prompts.render("memory", {"memory": memory})[-1].content if memory and self._in_system else ""
+
+    def _before(self, talk: Conversation, code: str) -> Conversation:
+        """Return the conversation that the next exchange joins: words alone may stay only until the agent acts."""
+        return talk if self._keeps_text or not code else talk.without_text_replies()
 
     def _begin(self, sample: Sample, context: Context, reflection: str | None) -> Conversation:
         def opening(shown: Context) -> tuple[Message, ...]:
@@ -153,7 +167,7 @@ class ReAct:
 
     def _exchange(self, reply: str, output: str | None, known: str = "") -> Exchange:
         message, newest = self._observation_message(output), self._observation_message(output, known)
-        return Exchange(reply=reply, observation=message, newest=newest)
+        return Exchange(reply=reply, observation=message, newest=newest, acted=output is not None)
 
     def _observation_message(self, output: str | None, memory: str = "") -> str:
         shown = None if output is None else output.strip("\n")
@@ -219,7 +233,7 @@ class _Progress:
         if remembered is not None:
             return remembered
         output = session.step(code)
-        self.memory.note(len(self.turns) + 1, code, output)
+        self.memory.note(len(self.talk.exchanges) + 1, code, output)
         return output
 
     def attempt(self, *, ended: AttemptEnd | None, dropped: int) -> Attempt:

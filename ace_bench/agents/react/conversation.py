@@ -20,11 +20,15 @@ Opening = Callable[[Context], tuple[Message, ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
-    """A reply and the message with what the environment showed; ``newest`` is that message while it is the last."""
+    """A reply and the message with what the environment showed; ``newest`` is that message while it is the last.
+
+    ``acted`` is false where the reply held no code.
+    """
 
     reply: str
     observation: str
     newest: str
+    acted: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +54,11 @@ class Conversation:
     def grown(self, exchange: Exchange) -> Conversation:
         """Return the conversation one exchange later."""
         return replace(self, exchanges=(*self.exchanges, exchange))
+
+    def without_text_replies(self) -> Conversation:
+        """Return it with only the exchanges in which the agent acted."""
+        exchanges = tuple(exchange for exchange in self.exchanges if exchange.acted)
+        return replace(self, exchanges=exchanges, hidden=min(self.hidden, len(exchanges)))
 
     @property
     def messages(self) -> tuple[Message, ...]:

@@ -204,6 +204,20 @@ def test_an_empty_reply_is_a_fault_too(serve: Serve, client: Client) -> None:
     assert ask(client(serve(faults=Faults(chances={"empty": 1.0})))).choices[0].message.content == ""
 
 
+def test_an_agent_can_be_made_to_talk_without_acting(serve: Serve, client: Client) -> None:
+    system = {"role": "system", "content": "When it is done, call `apis.supervisor.complete_task()`."}
+    asked = {"role": "user", "content": "<question>\nPay the bill.\n</question>"}
+
+    def said(server: ReaderServer) -> str | None:
+        reply = client(server).chat.completions.create(model="embedded", messages=[system, asked])  # type: ignore[list-item]
+        return reply.choices[0].message.content
+
+    words, acts = said(serve(faults=Faults(chances={"no_code": 1.0}))), said(serve())
+    assert words
+    assert acts is not None
+    assert acts.startswith(f"{words}\n\n```python\n")
+
+
 def test_faults_repeat_with_their_seed_and_pass_with_retries(serve: Serve, client: Client) -> None:
     chances = parse_chances("http_500=0.2, http_429=0.2,empty=0.1")
     draws = [[faults.draw() for _ in range(50)] for faults in (Faults(chances=chances, seed=3) for _ in range(2))]
