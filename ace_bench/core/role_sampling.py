@@ -3,9 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from ace_bench.core.settings import Count, NotNegative, check, make_part
+
 GENERATOR = "generator"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleSampling:
+    """What one role has in place of its backbone's own; ``None``: the backbone's."""
+
+    temperature: NotNegative | None = None
+    max_tokens: Count | None = None
+
+
+def check_role_sampling(config: Mapping[str, Any]) -> None:
+    """Check the group, also where the backbone does not sample; raises ``ConfigError`` that names the wrong setting."""
+    by_role = config.get("sampling")
+    if not isinstance(by_role, Mapping):
+        check(by_role, Mapping[str, RoleSampling | None] | None, "sampling")
+    for role, values in (by_role or {}).items():
+        if isinstance(values, Mapping):
+            make_part(RoleSampling, values, f"sampling.{role}")
+        else:
+            check(values, RoleSampling | None, f"sampling.{role}")
 
 
 def with_role_sampling(config: Mapping[str, Any]) -> dict[str, Any]:

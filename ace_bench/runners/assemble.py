@@ -19,7 +19,7 @@ from ace_bench.core.identity import RunIdentity, identity_settings
 from ace_bench.core.method import Method
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import prompt_folders
-from ace_bench.core.role_sampling import with_role_sampling
+from ace_bench.core.role_sampling import check_role_sampling, with_role_sampling
 from ace_bench.core.secrets import refuse_secrets
 from ace_bench.core.settings import build
 from ace_bench.core.task import Judged, Task
@@ -160,6 +160,7 @@ def _backbones(resolved: Record) -> dict[str, Backbone]:
     roles = resolved.get("roles") or {}
     if not isinstance(roles, Mapping):
         raise ConfigError(f"roles={roles} must be a group of backbones: choose one by backbone@roles.reflector=NAME")
+    check_role_sampling(resolved)
     if resolved.get("backbone") is not None:
         resolved = with_role_sampling(resolved)
         roles = resolved["roles"]

@@ -23,6 +23,7 @@ _FEW = 12
 """The maximum number of names that a message lists."""
 _TAKING = ("--config-name", "-cn", "--config-path", "-cp", "--package", "-p")
 """Options of Hydra that take the next argument."""
+_GLOBAL = "# @package _global_"
 _MERGING = "Error merging override "
 _UNRESOLVED = "Error resolving interpolation '${protocol}"
 _KEYED = ("task", "method", "mode", "agent")
@@ -165,18 +166,19 @@ def _keys(top: DictConfig, groups: Mapping[str, Mapping[str, Path]], chosen: Map
     defaults = _defaults(top)
     for group in groups:
         for option in _chosen(str(chosen.get(group, defaults.get(group)))):
-            keys += [f"{group}.{key}" for key in _option_keys(groups[group], option)]
+            keys += _option_keys(group, groups[group], option)
     return keys
 
 
-def _option_keys(group: Mapping[str, Path], option: str) -> list[str]:
-    """Return the keys of an option and of the options of its group that it inherits from."""
-    if option not in group:
+def _option_keys(group: str, files: Mapping[str, Path], option: str) -> list[str]:
+    """Return the keys that an option sets, with those of the options of its group that it inherits from."""
+    if option not in files:
         return []
-    node = OmegaConf.load(group[option])
+    node = OmegaConf.load(files[option])
     assert isinstance(node, DictConfig)
     parents = [entry for entry in node.pop("defaults", []) if isinstance(entry, str) and entry != "_self_"]
-    return [*_flat(node), *(key for parent in parents for key in _option_keys(group, parent))]
+    place = "" if _GLOBAL in files[option].read_text(encoding="utf-8") else f"{group}."
+    return [*_flat(node, place), *(key for parent in parents for key in _option_keys(group, files, parent))]
 
 
 def _flat(node: object, prefix: str = "") -> list[str]:

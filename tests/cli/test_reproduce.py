@@ -21,6 +21,7 @@ from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.runners.override_help import explain_overrides
 from tests.cli.conftest import EXPERIMENTS, PAPER, compose
 from tests.launching import ROOT
+from tests.report.planned import Planner
 
 REHEARSED = ("table=4b", "backbone=embedded", "limit=2")
 
@@ -55,6 +56,20 @@ def test_what_is_missing_is_run_once_and_makes_the_table(reproduce, tmp_path):
     assert "ours - paper" not in table.read_text()
     assert "0 of 2 runs to do" in reproduce(*REHEARSED, "--differences")[1]
     assert "ours - paper" in table.read_text()
+
+
+def test_the_whole_paper_includes_the_claims(tmp_path):
+    planner = Planner(tmp_path, compose, simulated=True, source="sample")
+    extra = ("backbone=embedded", "task.source=sample")
+    for row in ("ace", "gepa"):
+        planner.make(EXPERIMENTS.run("10", row, "accuracy"), [1.0, 0.0], extra=extra, sizes=[1])
+    request = read_request(["table=all", "backbone=embedded", f"results={tmp_path}"], EXPERIMENTS)
+    index = ResultsIndex(results=tmp_path, compose=compose)
+    with (tmp_path / "said").open("w") as out:
+        Reproduction(request, (), index, Console(file=out, width=500), JobRunner(1)).complete(continue_begun=True)
+    (claims,) = tmp_path.glob("tables/table_claims_*.md")
+    assert "| ACE against GEPA on DDXPlus |" in claims.read_text()
+    assert claims.read_text() in (tmp_path / "tables" / "tables.md").read_text()
 
 
 def test_a_run_that_fails_stops_no_other_and_is_continued_by_the_next_call(reproduce, tmp_path):
@@ -147,7 +162,7 @@ def test_each_table_is_made_with_the_papers_model_unless_another_is_named():
         (["table=2", "limit={2"], "limit={2 cannot be composed with any run asked for: "),
         (["table=2", "backbone=gpt_5_1", "backbone.urls=x"], "backbone.urls=x cannot be composed with any run asked"),
         (["table=16", "backbone.timeout=5", "backbone=embedded"], "backbone.timeout=5 cannot be composed with any"),
-        (["table=2", "method.max_reflection_rounds=1"], "fits only 12 of the 24 runs asked for, not method=base mode="),
+        (["table=2", "method.max_reflection_rounds=1"], "fits only 12 of the 28 runs asked for, not method=base mode="),
         (["table=2", "method.max_reflection_rounds=1"], "that have it: ace:method.max_reflection_rounds=1"),
         (
             ["table=2", "gep:method.auto=light"],
@@ -230,8 +245,8 @@ def test_what_the_paper_does_not_count_is_unknown_and_a_sum_says_what_it_leaves_
     assert estimate("2", "ace_offline_gt", "finer", "limit=10").high.usd is None, "its evaluation is not known"
     status, said = reproduce("table=2", "limit=100", "--estimate")
     assert status == 0
-    together = next(line for line in said.splitlines() if line.strip().startswith("together"))
-    assert "of 24" in together
+    together = said[said.index("together") :]
+    assert "of 28 runs" in together
     assert "n/a" in together
     assert " 0.0" not in said
 

@@ -79,6 +79,7 @@ def test_a_setting_that_names_its_method_goes_to_the_runs_of_that_method_that_ha
         taken.setdefault(kind, set()).add((method.get("max_reflection_rounds"), method.get("max_metric_calls")))
     assert taken == {
         ("method=base", 5): {(None, None)},
+        ("method=ace_empty", 5): {(None, None)},
         ("method=icl", 1): {(None, None)},
         ("method=icl", None): {(None, None)},
         ("method=gepa", 5): {(None, 20)},

@@ -160,6 +160,15 @@ def test_a_rehearsed_row_names_the_backbone_that_answered_and_how_many_seeds(tmp
     assert "| 2 (seeds 0, 1) |" in text
 
 
+def test_one_seed_of_icl_is_about_these_demonstrations(tmp_path):
+    folder = Planner(tmp_path, SHARED.compose).make(planned("2/icl/finer"), [1.0, 0.0], extra=REAL, sizes=[1])
+    metrics = json.loads((folder / "metrics.json").read_text())
+    (folder / "metrics.json").write_text(
+        json.dumps(metrics | {"context": metrics["context"] | {"kind": "demonstrations"}})
+    )
+    assert "one seed: about these demonstrations only" in made(tmp_path, "2")[1]
+
+
 def test_real_and_simulated_runs_never_share_a_table_and_simulated_ones_have_no_paper_beside_them(real):
     simulated = Planner(real, SHARED.compose, simulated=True, source="sample")
     simulated.make(planned("2/base/finer"), ACE, extra=("backbone=embedded", "task.source=sample"))

@@ -58,6 +58,7 @@ def every_key() -> dict[str, str]:
     for path in sorted(file for group in GROUPS for file in (CONFIGS / group).glob("*.yaml")):
         node = OmegaConf.load(path)
         node.pop("defaults", None)
+        node = node.get(path.parent.name, node)  # methods that set keys of other groups, too
         if "_target_" in node:
             choice = f"{path.parent.name}={path.stem}"
             found |= {f"{choice} {key}": choice for key in keys_of(node, f"{path.parent.name}.")}

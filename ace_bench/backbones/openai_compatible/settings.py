@@ -9,19 +9,12 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from ace_bench.core.errors import SettingError
+from ace_bench.core.role_sampling import RoleSampling
 from ace_bench.core.settings import Count, NotNegative, Positive, Seed, Text, Whole, make_part
 
 Pause = Annotated[float, Meta(ge=0, le=10_000_000)]
 TokenLimitField = Literal["max_tokens", "max_completion_tokens"]
 Structured = Literal["json_schema", "json_object", "none"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RoleSampling:
-    """What one role has in place of the backbone's own; ``None``: the backbone's."""
-
-    temperature: NotNegative | None = None
-    max_tokens: Count | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from ace_bench.cli.reproducing.run_status import RunStates, State, as_typed, com
 from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.figures.write import write_figures
 from ace_bench.report.tables.results_index import ResultsIndex, Wanted
-from ace_bench.report.tables.write import write_tables
+from ace_bench.report.tables.write import CLAIMS, write_tables
 
 FAILED = 1
 
@@ -107,16 +107,16 @@ class Reproduction:
         request = self._request
         extra = (*((f"backbone={request.backbone}",) if request.backbone else ()), *request.overrides)
         index = ResultsIndex(results=request.results, compose=self._index.compose, extra=extra)
-        tables = [name for name in request.names if not name.startswith("figure_")]
+        experiments = index.experiments
+        whole = {name for name in experiments.by_name if count(name, experiments)} <= set(request.names)
+        tables = [name for name in request.names if not name.startswith("figure_")] + [CLAIMS] * whole
         files: list[Path] = []
         if tables:
             wanted = Wanted(names=tuple(tables), differences=request.differences)
             files += write_tables(index, request.results / "tables", wanted)
-        everything = {name for name in self._index.experiments.by_name if count(name, self._index.experiments)}
         kinds = [_KINDS[name] for name in request.names if name in _KINDS]
         if kinds:
-            chosen = () if everything <= set(request.names) else tuple(kinds)
-            wanted = Wanted(names=chosen, differences=request.differences)
+            wanted = Wanted(names=() if whole else tuple(kinds), differences=request.differences)
             files += write_figures(index, request.results / "figures", wanted)
         for file in files:
             if file.suffix in (".md", ".png"):

@@ -80,7 +80,8 @@ class Measured:
         if kind == "none":
             return ""
         streamed = next(iter(next(iter(self.points.values())).values())).place >= 0
-        return f"this {kind}" + " and this stream" * streamed
+        these = "these" if kind.endswith("s") else "this"
+        return f"{these} {kind}" + " and this stream" * streamed
 
     @property
     def faults(self) -> int | None:

@@ -71,7 +71,7 @@ def test_queueing_is_waiting_and_not_lost_patience():
         now.at += seconds
 
     pacer = Pacer(Rate(requests_per_minute=1), now=now)
-    fine = Answer(text="fine", refusal="", ended="stop", model="m", usage=Usage(), simulated=False)
+    fine = Answer(text="fine", refusal="", ended="stop", model="m", usage=Usage(), simulated=False, null=False)
     clock = Clock(now=now, sleep=sleep)
     outcomes = [
         attempt(lambda: fine, retry=Retry(times=0, seconds=0), pacer=pacer, tokens=0, clock=clock) for _ in range(2)
