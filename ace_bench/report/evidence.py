@@ -66,7 +66,7 @@ class CallCosts(msgspec.Struct, gc=False):
 
 def read_calls(folder: Path) -> list[CallCosts]:
     """Read the calls of a run; raises ``StoreError``."""
-    return _lines(folder / "calls.jsonl", CallCosts)
+    return read_lines_of(folder / "calls.jsonl", CallCosts)
 
 
 def evaluates_other_context(call: CallCosts, split: str, context: str) -> bool:
@@ -77,7 +77,7 @@ def evaluates_other_context(call: CallCosts, split: str, context: str) -> bool:
 
 def read_steps(folder: Path) -> Iterator[StepChange]:
     """Read the change of each step, in order; raises ``StoreError``."""
-    return (line for line in _lines(folder / "journal.jsonl", StepChange) if line.kind == "step")
+    return (line for line in read_lines_of(folder / "journal.jsonl", StepChange) if line.kind == "step")
 
 
 def sharpest_fall(sizes: Sequence[int]) -> int | None:
@@ -88,7 +88,7 @@ def sharpest_fall(sizes: Sequence[int]) -> int | None:
 
 def predictions(folder: Path, split: str) -> Mapping[str, GradeScores]:
     """Grades by sample of an online run's predictions: the first rollout of each, before learning from the sample."""
-    lines = _lines(folder / "journal.jsonl", _Line)
+    lines = read_lines_of(folder / "journal.jsonl", _Line)
     found = _first(line for line in _rollouts(lines, split) if line.stage == Stage.ADAPT)
     for step in (line for line in lines if line.kind == "step"):
         for sample in step.samples:
@@ -99,7 +99,7 @@ def predictions(folder: Path, split: str) -> Mapping[str, GradeScores]:
 
 def evaluations(folder: Path, split: str, context: str) -> Mapping[str, GradeScores]:
     """Grades by sample of the evaluation of a context, given by digest."""
-    lines = _rollouts(_lines(folder / "journal.jsonl", _Line), split)
+    lines = _rollouts(read_lines_of(folder / "journal.jsonl", _Line), split)
     return _first(line for line in lines if line.stage == Stage.EVALUATE and line.context == context)
 
 
@@ -189,7 +189,7 @@ def _by_group(grades: Iterable[GradeScores]) -> Points:
     }
 
 
-def _lines(path: Path, kind: type[Any]) -> list[Any]:
+def read_lines_of(path: Path, kind: type[Any]) -> list[Any]:
     """Read the fields of ``kind`` from each line; raises ``StoreError`` if any is damaged: sums would be wrong."""
     if not path.exists():
         raise StoreError(f"{path} is missing; repeat the command of the run")

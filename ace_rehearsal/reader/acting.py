@@ -13,6 +13,7 @@ from ace_rehearsal.reader.kinds import entries_of
 from ace_rehearsal.reader.kinds.code import CodeItem, described_apis, next_code, read_step
 from ace_rehearsal.reader.lessons import Entry, one_line
 from ace_rehearsal.reader.prompt_parser import PLAIN, parse_prompt, read_bullets
+from ace_rehearsal.reader.stepwise import next_step
 
 _MARK = "apis.supervisor.complete_task"
 _QUESTION = re.compile(r"^<question>[ \t]*$", re.MULTILINE)
@@ -21,20 +22,26 @@ _TASK = re.compile(r"^(?:[\w' ]{0,40}\b)?[Tt]ask(?: is)?:\s*(\S.*)$", re.MULTILI
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """An unfinished task: ``steps`` are pairs of code and output."""
+    """An unfinished task: ``steps`` are pairs of code and output; ``shown`` is where a memory may be listed."""
 
     question: str
     entries: tuple[Entry, ...]
     steps: tuple[tuple[str, str], ...]
+    shown: str
 
 
-def act(messages: Sequence[Message]) -> str | None:
-    """Take the next step in an agent's conversation; ``None`` where the messages are not one."""
+def act(messages: Sequence[Message], attention: int | None = None) -> str | None:
+    """Take the next step in an agent's conversation; ``None`` where the messages are not one.
+
+    With ``attention`` the code is run piece by piece (see ``stepwise``).
+    """
     scene = _read_scene(messages)
     if scene is None:
         return None
     best, cited = choose(CodeItem(cue=one_line(scene.question), apis=described_apis(scene.steps)), scene.entries)
     thought, code = next_code(best, scene.steps)
+    if attention is not None and code == best:
+        code = next_step(code, scene.steps, attention=attention, listed=scene.shown)
     relied = "".join(f" [{name}]" for name in cited)
     return f"{thought}{relied}\n\n```python\n{code}\n```"
 
@@ -48,7 +55,7 @@ def _read_scene(messages: Sequence[Message]) -> Scene | None:
     if messages[0].role != "system" or _MARK not in messages[0].content:
         return None
     parts = parse_prompt([messages[0], messages[place]])
-    return Scene(question=parts.question, entries=entries_of(parts), steps=_steps(messages[place + 1 :]))
+    return _scene(messages, place, question=parts.question, entries=entries_of(parts))
 
 
 def _read_dialogue(messages: Sequence[Message]) -> Scene | None:
@@ -61,10 +68,16 @@ def _read_dialogue(messages: Sequence[Message]) -> Scene | None:
     given = [*messages[: min(head, place)], messages[place]]
     if parse_prompt(given).form is not PLAIN:
         return None  # the prompt is about an attempt
-    shown = (parts_under_headings(message.content)[0].get("playbook", message.content) for message in given)
+    texts = (parts_under_headings(message.content)[0].get("playbook", message.content) for message in given)
     advice = Entry(id="", content=given[-1].content[match.end() :])
-    bullets = tuple(bullet for text in shown for bullet in read_bullets(text))
-    return Scene(question=match[1], entries=(*bullets, advice), steps=_steps(messages[place + 1 :]))
+    bullets = tuple(bullet for text in texts for bullet in read_bullets(text))
+    return _scene(messages, place, question=match[1], entries=(*bullets, advice))
+
+
+def _scene(messages: Sequence[Message], place: int, *, question: str, entries: tuple[Entry, ...]) -> Scene:
+    """Return the scene of a conversation whose message ``place`` states the task."""
+    shown = f"{messages[0].content}\n{messages[-1].content}"
+    return Scene(question=question, entries=entries, steps=_steps(messages[place + 1 :]), shown=shown)
 
 
 def _steps(messages: Sequence[Message]) -> tuple[tuple[str, str], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from ace_bench.core.settings import Text
+from ace_bench.core.settings import Text, Whole
 from ace_bench.core.tokens import BYTES_PER_TOKEN, estimate_tokens
 from ace_bench.core.types import Completion, Message, Record, Usage
 from ace_rehearsal.reader.acting import act
@@ -23,14 +23,19 @@ class EmbeddedBackbone:
 
     ``simulated`` is True: tokens are estimates, cached tokens come from a simulated prefix cache, dollars are
     zero because nothing is paid. Any list of messages gets an answer; nothing is raised.
+
+    ``attention`` makes it a careful and forgetful agent, for episodes of many steps: it runs code piece by piece and
+    looks APIs up, and recalls only the look-ups of its newest steps (their number). ``None``: as few steps as it can.
     """
 
     simulated = True
     context_length = None
 
-    def __init__(self, *, name: Text = "embedded"):
+    def __init__(self, *, name: Text = "embedded", attention: Whole | None = None):
         self.name = name
-        self.identity: Record = {"name": name, "reader": READER_VERSION}
+        habits = {} if attention is None else {"attention": attention}
+        self.identity: Record = {"name": name, "reader": READER_VERSION, **habits}
+        self._attention = attention
         self._prefixes = PrefixCache()
 
     def complete(
@@ -39,7 +44,7 @@ class EmbeddedBackbone:
         """Return one completion. ``role``, ``session`` and ``schema`` are ignored, as the reader sees only messages."""
         del role, session, schema
         started = time.perf_counter()
-        text = propose(messages) or act(messages) or reply(parse_prompt(messages))
+        text = propose(messages) or act(messages, self._attention) or reply(parse_prompt(messages))
         usage = Usage(
             prompt=-(-len(serialise(messages)) // BYTES_PER_TOKEN),
             completion=estimate_tokens(text),

@@ -1,4 +1,4 @@
-"""A run of AppWorld's official loop, killed and continued, ends with the same bytes and pays for nothing twice."""
+"""AppWorld runs, killed and continued, end with the same bytes and pay for nothing twice."""
 
 import json
 import subprocess
@@ -12,18 +12,24 @@ from tests.integration.test_resume import wait_for_calls
 from tests.launching import ROOT
 
 COMMAND = [
-    sys.executable, "run.py", "task=appworld", "task.source=sample", "protocol=official", "concurrency=1",
-    "limit={train: 2, test: 1}", "agent.max_steps=4", "mode.before=false",
+    sys.executable, "run.py", "task=appworld", "task.source=sample", "concurrency=1", "mode.before=false",
 ]  # fmt: skip
+RUNS = {
+    "the official loop": ("protocol=official", "limit={train: 2, test: 1}", "agent.max_steps=4"),
+    "execution memory": (
+        *("method=icl", "backbone=embedded_stepwise", "limit={train: 12, test: 2}"),
+        *("agent.memory=execution", "agent.memory_place=system"),
+    ),
+}
 
 
-def start(results):
-    command = [*COMMAND, f"results={results}"]
+def start(results, run):
+    command = [*COMMAND, *RUNS[run], f"results={results}"]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def finished(results):
-    with start(results) as process:
+def finished(results, run):
+    with start(results, run) as process:
         printed = process.communicate()[0]
     assert process.returncode == 0, printed
     (metrics,) = results.rglob("metrics.json")
@@ -40,19 +46,21 @@ def lasting(folder):
 
 
 @pytest.mark.thorough
-def test_kill_9_within_the_attempts_at_a_task(tmp_path):
+@pytest.mark.parametrize("run", RUNS)
+def test_kill_9_within_the_attempts_at_a_task(run, tmp_path):
     try:
         find_engine()
     except ConfigError as error:
         pytest.skip(str(error))
-    whole = finished(tmp_path / "whole")
+    whole = finished(tmp_path / "whole", run)
     for least in (2, 7):
-        with start(tmp_path / "cut") as process:
+        with start(tmp_path / "cut", run) as process:
             wait_for_calls(tmp_path / "cut", least, process)
             process.kill()
-    cut = finished(tmp_path / "cut")
+    cut = finished(tmp_path / "cut", run)
     assert sorted(calls(cut)) == sorted(calls(whole))
     assert len({*calls(cut)}) == len(calls(cut))
-    for name in ("contexts/final.json", "contexts/final.txt"):
-        assert (cut / name).read_bytes() == (whole / name).read_bytes()
+    contexts = {path.name: path.read_bytes() for path in (whole / "contexts").glob("final.*")}
+    assert contexts
+    assert contexts == {path.name: path.read_bytes() for path in (cut / "contexts").glob("final.*")}
     assert lasting(cut) == lasting(whole)

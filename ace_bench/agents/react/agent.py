@@ -63,7 +63,7 @@ class ReAct:
         self._limits = _Limits(steps=max_steps, idle=_MOST_IDLE if replies == "repaired" else None, usd=max_usd)
         self._history_chars = history_chars
         if memory == "execution" and tools is None:
-            raise SettingError("memory=execution needs to know the tools: choose them with tools@agent.tools=NAME")
+            raise SettingError("memory=execution needs to know the tools: add +tools@agent.tools=NAME (configs/tools)")
         self._tools = tools if memory == "execution" else None
         self._in_system = self._tools is not None and memory_place == "system"
         self._official = replies == "official"

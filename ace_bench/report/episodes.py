@@ -1,0 +1,113 @@
+"""Figures of an agent's long episodes, for what matters in long ones, such as its execution memory.
+
+An episode is the attempt of a tested rollout. Founding document 002 ("Consequences", "Why Limited Impact") claims a
+benefit from five steps on, so that only such episodes count. All figures are means over these episodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import msgspec
+
+from ace_bench.core.known_calls import redundant_calls
+from ace_bench.core.settings import make_part
+from ace_bench.core.tool_rules import ToolRules
+from ace_bench.core.types import NO_USAGE, Record, Stage, Turn, Usage
+from ace_bench.report.evidence import CallCosts, read_lines_of
+
+LEAST_STEPS = 5
+
+
+class _Attempt(msgspec.Struct, gc=False):
+    trajectory: tuple[Turn, ...] = ()
+    counters: dict[str, int] = {}
+
+
+class _Verdict(msgspec.Struct, gc=False):
+    correct: bool
+
+
+class _Rollout(msgspec.Struct, gc=False):
+    kind: str
+    key: str = ""
+    stage: str = ""
+    split: str = ""
+    context: str = ""
+    trial: int = 0
+    attempt: _Attempt | None = None
+    grade: _Verdict | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Episode:
+    """A tested attempt of at least five steps; ``redundant`` are its redundant calls (see ``redundant_calls``)."""
+
+    steps: int
+    redundant: int
+    from_memory: int
+    correct: bool
+    usage: Usage
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens in and out of all calls of the episode."""
+        prompt, completion = self.usage.prompt, self.usage.completion
+        return None if prompt is None or completion is None else prompt + completion
+
+
+_FIGURES: Mapping[str, Callable[[Episode], float | None]] = {
+    "redundant_calls": lambda one: one.redundant,
+    "from_memory": lambda one: one.from_memory,
+    "tokens": lambda one: one.tokens,
+    "steps": lambda one: one.steps,
+    "success": lambda one: 100.0 * one.correct,
+}
+
+
+def long_episodes(folder: Path, *, settings: Record, metrics: Record, calls: Sequence[CallCosts]) -> list[Episode]:
+    """Return the long episodes of a run's test; raises ``StoreError``."""
+    tools = settings["agent"].get("tools")
+    rules: ToolRules | None = make_part(ToolRules, tools, "agent.tools") if tools else None
+    spent: dict[str, Usage] = {}
+    for call in calls:
+        spent[call.session] = spent.get(call.session, NO_USAGE) + call.usage
+    return [
+        Episode(
+            steps=len(attempt.trajectory),
+            redundant=redundant_calls(attempt.trajectory, rules) if rules else 0,
+            from_memory=attempt.counters.get("lookups_saved", 0),
+            correct=correct,
+            usage=spent.get(key, Usage()),
+        )
+        for key, attempt, correct in _tested(folder, metrics)
+        if len(attempt.trajectory) >= LEAST_STEPS
+    ]
+
+
+def figure_of(episodes: Sequence[Episode], what: str) -> float | None:
+    """Return a figure of long episodes: ``n``, ``cached`` (percent of tokens in), or a mean of ``_FIGURES``.
+
+    ``None`` if it is unknown, or a mean of no episodes.
+    """
+    if what == "n":
+        return len(episodes)
+    if what == "cached":
+        total = sum((one.usage for one in episodes), NO_USAGE)
+        return 100 * total.cached / total.prompt if total.prompt and total.cached is not None else None
+    values = [_FIGURES[what](one) for one in episodes] if what in _FIGURES else []
+    known = [value for value in values if value is not None]
+    return fmean(known) if known and len(known) == len(values) else None
+
+
+def _tested(folder: Path, metrics: Record) -> list[tuple[str, _Attempt, bool]]:
+    split, context = metrics["headline"]["split"], metrics["context"]["digest"]
+    latest: dict[str, Any] = {}
+    for line in read_lines_of(folder / "journal.jsonl", _Rollout):
+        if line.attempt and line.grade and line.stage == Stage.EVALUATE and line.split == split and not line.trial:
+            latest[line.key] = line
+    return [(one.key, one.attempt, one.grade.correct) for one in latest.values() if one.context == context]
