@@ -25,7 +25,8 @@ class Backbone(Protocol):
     def complete(
         self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
     ) -> Completion:
-        """Make one call. ``session`` groups the calls of one rollout; ``schema`` is the JSON schema of the reply.
+        """Make one call. ``session`` groups the calls of one rollout; ``schema`` is the JSON schema of the reply, or
+        the tools that it may call (``core.tools``), for a backbone with ``takes_tools = True``.
 
         Raises ``RolloutFault`` with owner ``backbone`` if all retries failed, or with owner ``model`` if the model
         cannot or will not answer (kind ``context_length`` for a prompt that is too long). Raises

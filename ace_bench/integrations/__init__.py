@@ -1,1 +1,1 @@
-"""Adapted contexts in other frameworks; each module needs the extra of the same name."""
+"""Adapted contexts and learning in other frameworks; each package needs the extra of the same name."""

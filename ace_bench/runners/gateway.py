@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from ace_bench.core.backbones import Backbone
 from ace_bench.core.errors import BudgetExhausted, CallLost, RolloutFault
 from ace_bench.core.replies import without_surrogates
+from ace_bench.core.tools import takes_tools
 from ace_bench.core.types import Completion, Message, Record, Stage
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.stopping import Stop
@@ -200,6 +201,11 @@ class BoundLm:
         self._backbone = backbone
         self._caller = caller
         self.calls = 0
+
+    @property
+    def takes_tools(self) -> bool:
+        """Whether the backbone can be offered tools."""
+        return takes_tools(self._backbone)
 
     def __call__(self, messages: Sequence[Message], schema: Record | None = None) -> Completion:
         """Complete once through the gateway."""

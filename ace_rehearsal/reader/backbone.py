@@ -7,12 +7,14 @@ from collections.abc import Sequence
 
 from ace_bench.core.settings import Text, Whole
 from ace_bench.core.tokens import BYTES_PER_TOKEN, estimate_tokens
+from ace_bench.core.tools import is_offer
 from ace_bench.core.types import Completion, Message, Record, Usage
 from ace_rehearsal.reader.acting import act
 from ace_rehearsal.reader.prefix_cache import PrefixCache, serialise
 from ace_rehearsal.reader.prompt_parser import parse_prompt
 from ace_rehearsal.reader.proposing import propose
 from ace_rehearsal.reader.roles import reply
+from ace_rehearsal.reader.tool_use import use_tools
 
 READER_VERSION = 5
 """Increased with every change that may change an answer, so that recorded answers of older versions are not reused."""
@@ -29,6 +31,7 @@ class EmbeddedBackbone:
     """
 
     simulated = True
+    takes_tools = True
     context_length = None
 
     def __init__(self, *, name: Text = "embedded", attention: Whole | None = None):
@@ -41,10 +44,13 @@ class EmbeddedBackbone:
     def complete(
         self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
     ) -> Completion:
-        """Return one completion. ``role``, ``session`` and ``schema`` are ignored, as the reader sees only messages."""
-        del role, session, schema
+        """Return one completion. The reader sees only messages and offered tools; the rest is ignored."""
+        del role, session
         started = time.perf_counter()
-        text = propose(messages) or act(messages, self._attention) or reply(parse_prompt(messages))
+        if schema is not None and is_offer(schema):
+            text = use_tools(messages, schema)
+        else:
+            text = propose(messages) or act(messages, self._attention) or reply(parse_prompt(messages))
         usage = Usage(
             prompt=-(-len(serialise(messages)) // BYTES_PER_TOKEN),
             completion=estimate_tokens(text),

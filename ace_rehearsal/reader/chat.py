@@ -6,20 +6,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ace_bench.core.types import Completion, Message
+from ace_bench.core.types import Completion, Message, Record
+from ace_rehearsal.reader.bad_request import BadRequest
+from ace_rehearsal.reader.chat_tools import content_with_tools, read_offer, reply_with_tools
 
 
-class BadRequest(Exception):
-    """A request that gets an error reply: HTTP status, machine-readable code, message."""
+def read_request(body: bytes, model: str) -> tuple[tuple[Message, ...], Record | None]:
+    """The messages and the offered tools of a request; raises ``BadRequest`` with the cause.
 
-    def __init__(self, status: int, code: str, message: str):
-        super().__init__(message)
-        self.status = status
-        self.code = code
-
-
-def read_request(body: bytes, model: str) -> tuple[Message, ...]:
-    """The messages of a request; raises ``BadRequest`` with the cause. Sampling settings are ignored."""
+    Sampling settings and the form of the reply are ignored.
+    """
     try:
         data = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -39,10 +35,11 @@ def read_request(body: bytes, model: str) -> tuple[Message, ...]:
     messages = data.get("messages")
     if not isinstance(messages, list) or not messages:
         raise BadRequest(400, "missing_messages", "'messages' must be a list with at least one message.")
-    return tuple(_message(item, place) for place, item in enumerate(messages))
+    offered = read_offer(data, messages)
+    return tuple(_message(item, place, with_tools=offered is not None) for place, item in enumerate(messages)), offered
 
 
-def _message(item: object, place: int) -> Message:
+def _message(item: object, place: int, *, with_tools: bool) -> Message:
     if not isinstance(item, dict) or not isinstance(item.get("role"), str):
         raise BadRequest(400, "invalid_message", f"messages[{place}] must be an object with a 'role'.")
     content = item.get("content")
@@ -55,11 +52,14 @@ def _message(item: object, place: int) -> Message:
         content = ""
     if not isinstance(content, str):
         raise BadRequest(400, "invalid_content", f"messages[{place}].content must be text.")
+    if with_tools:
+        content = content_with_tools(item, content, place)
     return Message(role=item["role"], content=content)
 
 
-def completion_body(completion: Completion, *, number: int, created: int) -> Mapping[str, Any]:
-    """Build the reply to a request, usage and cached tokens included."""
+def completion_body(completion: Completion, *, number: int, created: int, tools: bool = False) -> Mapping[str, Any]:
+    """Build the reply to a request, usage and cached tokens included; ``tools`` says that some were offered."""
+    said = reply_with_tools(completion.text) if tools else {"content": completion.text}
     usage = completion.usage
     prompt, written = usage.prompt or 0, usage.completion or 0
     return {
@@ -70,9 +70,9 @@ def completion_body(completion: Completion, *, number: int, created: int) -> Map
         "choices": [
             {
                 "index": 0,
-                "message": {"role": "assistant", "content": completion.text},
+                "message": {"role": "assistant", **said},
                 "logprobs": None,
-                "finish_reason": "stop",
+                "finish_reason": "tool_calls" if "tool_calls" in said else "stop",
             }
         ],
         "usage": {

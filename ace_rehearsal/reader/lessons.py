@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from textwrap import dedent
 
-ANSWER, COMPUTE, QUERY, RUN = "answer", "compute", "query", "run"
+ANSWER, COMPUTE, QUERY, RUN, CALL = "answer", "compute", "query", "run", "call"
 _LESSON = re.compile(
     r'When asked "([^"\n]{1,1600})", '
-    r"(?:(answer|compute|query) `([^`\n]{1,3000})`(?:, not `([^`\n]{1,200})`)?\."
+    r"(?:(answer|compute|query|call) `([^`\n]{1,3000})`(?:, not `([^`\n]{1,200})`)?\."
     r"|run:\n[ \t]*```python\n(.{1,8000}?)\n[ \t]*```)",
     re.DOTALL,
 )

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from ace_rehearsal.reader.items import choose, joined
 from ace_rehearsal.reader.kinds import entries_of, read_items
 from ace_rehearsal.reader.kinds.queries import same_query
-from ace_rehearsal.reader.lessons import ANSWER, COMPUTE, QUERY, RUN, Lesson, condense, find_lessons, merge
+from ace_rehearsal.reader.kinds.tools import lists_tools, read_calling
+from ace_rehearsal.reader.lessons import ANSWER, CALL, COMPUTE, QUERY, RUN, Lesson, condense, find_lessons, merge
 from ace_rehearsal.reader.prompt_parser import PromptParts, read_bullets, verdict
 from ace_rehearsal.reader.reflecting import Review, advised, learnt, misled, reflect
 
@@ -21,6 +22,7 @@ _SECTIONS = {
     COMPUTE: ("formula", "calculation", "strateg"),
     QUERY: ("quer", "sql", "schema", "strateg"),
     RUN: ("snippet", "code", "strateg"),
+    CALL: ("tool", "api", "strateg"),
 }
 """Words in the names of suitable playbook sections, best first."""
 _MISLEAD = re.compile(r"\bWrite a harmful reflection\b")
@@ -65,12 +67,17 @@ def _tagged(parts: PromptParts) -> str:
 def review_of(parts: PromptParts) -> Review:
     """The attempt in the prompt of a reflector or a cheatsheet curator."""
     gold = parts.blocks.get("reference_answer", parts.blocks.get("reference_solution"))
+    predicted = parts.get("predicted_answer") or parts.get("trajectory")
+    correct = verdict(parts.get("environment_feedback"))
+    if lists_tools(parts.get("task")):
+        predicted, recovered = read_calling(predicted)
+        correct = True if recovered and correct is None else correct
     return Review(
         background=parts.get("task"),
         question=parts.question,
-        predicted=parts.get("predicted_answer") or parts.get("trajectory"),
+        predicted=predicted,
         gold=gold,
-        correct=verdict(parts.get("environment_feedback")),
+        correct=correct,
         used=read_bullets(parts.get("bullets_used")),
     )
 

@@ -20,7 +20,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from ace_rehearsal.reader.backbone import EmbeddedBackbone
-from ace_rehearsal.reader.chat import BadRequest, completion_body, error_body, models_body, read_request
+from ace_rehearsal.reader.bad_request import BadRequest
+from ace_rehearsal.reader.chat import completion_body, error_body, models_body, read_request
 from ace_rehearsal.reader.faults import Faults, parse_chances
 
 _RETRY_AFTER_S = "0.05"
@@ -106,12 +107,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._error(problem.status, problem.code, str(problem))
 
     def _complete(self, body: bytes, number: int, fault: str | None) -> None:
-        messages = read_request(body, self.server.backbone.name)
-        completion = self.server.backbone.complete(messages, role="", session="")
-        answer = dict(completion_body(completion, number=number, created=int(time.time())))
+        messages, offered = read_request(body, self.server.backbone.name)
+        completion = self.server.backbone.complete(messages, role="", session="", schema=offered)
+        created, tools = int(time.time()), offered is not None
+        answer = dict(completion_body(completion, number=number, created=created, tools=tools))
         if fault in {"empty", "no_code"}:
-            kept = completion.text.partition("\n\n```python\n")[0] if fault == "no_code" else ""
-            answer["choices"][0]["message"]["content"] = kept
+            said = answer["choices"][0]["message"]["content"] or ""
+            kept = said.partition("\n\n```python\n")[0] if fault == "no_code" else ""
+            answer["choices"][0]["message"] = {"role": "assistant", "content": kept}
         self.server.count("completions")
         self._send(200, answer, cut=fault == "truncate")
 

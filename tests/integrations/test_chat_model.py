@@ -8,18 +8,19 @@ import pytest
 pytest.importorskip("langchain", reason="needs the extra langchain")
 
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 
-from ace_bench.core.errors import BudgetExhausted, CallLost, RolloutFault
+from ace_bench.core.errors import BackboneUnavailable, BudgetExhausted, CallLost, RolloutFault
 from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
-from ace_bench.integrations.chat_model import BackboneChatModel
+from ace_bench.integrations.langchain.chat_model import BackboneChatModel
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.stopping import Stop
 from ace_bench.store.call_log import CallLog
 from ace_bench.tasks.catalog import make_task
 from ace_rehearsal.reader import EmbeddedBackbone
+from tests.backbones.openai_compatible.scripted import Reply, answer, client, serving
 from tests.launching import launch
 
 
@@ -74,7 +75,7 @@ def test_unknown_usage_stays_unknown():
 @pytest.mark.parametrize(
     ("asked", "settings", "message"),
     [
-        ([ToolMessage("1", tool_call_id="1")], {}, "takes no tool messages"),
+        ([ChatMessage("1", role="critic")], {}, "takes no chat messages"),
         ([HumanMessage([{"type": "image", "url": "x"}])], {}, "text only"),
         ("Hi", {"stop": ["x"]}, "leave out stop"),
         ("Hi", {"temperature": 1.0}, "leave out temperature"),
@@ -87,14 +88,63 @@ def test_what_a_backbone_has_not_is_refused(asked, settings, message):
     assert not lm.messages
 
 
-def test_tools_are_refused():
-    @tool
-    def add(a: int, b: int) -> int:
-        """Add."""
-        return a + b
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
 
-    with pytest.raises(NotImplementedError):
-        create_agent(BackboneChatModel(lm=Heard()), tools=[add]).invoke({"messages": [("user", "Add.")]})
+
+def test_tools_are_refused_by_a_backbone_that_takes_none():
+    lm = Heard()
+    with pytest.raises(NotImplementedError, match="this backbone takes no tools: use an OpenAI-compatible one"):
+        create_agent(BackboneChatModel(lm=lm), tools=[add]).invoke({"messages": [("user", "Add.")]})
+    with pytest.raises(NotImplementedError, match="takes no tools"):
+        BackboneChatModel(lm=lm).invoke([HumanMessage("Hi"), ToolMessage("1", tool_call_id="1")])
+    assert not lm.messages
+
+
+def test_tool_calls_are_recorded_and_replayed(through):
+    question = {"messages": [("user", "Add the two numbers 17 and 25.")]}
+    model, log = through(EmbeddedBackbone())
+    said = create_agent(model, tools=[add]).invoke(question)["messages"]
+    assert said[1].tool_calls[0]["args"] == {"a": 17, "b": 25}
+    assert [message.text for message in said[2:]] == ["42", "42"]
+    assert log.ledger.total.calls == 2
+
+    class Dead(EmbeddedBackbone):
+        def complete(self, messages, **_):
+            raise AssertionError("a finished call was made again")
+
+    again, log = through(Dead())
+    assert create_agent(again, tools=[add]).invoke(question)["messages"][-1].text == "42"
+    assert log.ledger.total.calls == 2
+
+
+def test_an_openai_compatible_backbone_gets_tools_and_history_in_the_protocols_form():
+    call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'}}
+    broken = {"id": "c2", "type": "function", "function": {"name": "add", "arguments": '{"a": '}}
+    with serving(answer(None, tool_calls=[call, broken]), answer("It is 3.")) as server:
+        model = BackboneChatModel.from_backbone(client(server.url))
+        bound = model.bind_tools([add], tool_choice="any")
+        said = bound.invoke("Add 1 and 2.")
+        bound.invoke([HumanMessage("Add 1 and 2."), said, ToolMessage("3", tool_call_id="c1")])
+        model.bind_tools([add], tool_choice="add").invoke("Add.")
+    assert said.tool_calls == [{"name": "add", "args": {"a": 1, "b": 2}, "id": "c1", "type": "tool_call"}]
+    assert said.invalid_tool_calls[0]["error"] == "the arguments are not a JSON object"
+    first, second, third = server.asked()
+    assert first["tools"][0]["function"]["name"] == "add"
+    assert first["tool_choice"] == "required"
+    assert third["tool_choice"] == {"type": "function", "function": {"name": "add"}}
+    assert second["messages"][1] == {"role": "assistant", "content": "", "tool_calls": [call, broken]}
+    assert second["messages"][2] == {"role": "tool", "tool_call_id": "c1", "content": "3"}
+
+
+def test_a_server_without_tools_is_told_by_its_own_words():
+    refusal = {"error": {"message": "tool choice requires --enable-auto-tool-choice", "code": 400}}
+    with serving(Reply(400, refusal)) as server:
+        model = BackboneChatModel.from_backbone(client(server.url))
+        with pytest.raises((BackboneUnavailable, RolloutFault), match="--enable-auto-tool-choice"):
+            model.bind_tools([add]).invoke("Add.")
 
 
 def test_faults_and_stops_come_through_an_agent(through):

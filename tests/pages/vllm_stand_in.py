@@ -11,7 +11,8 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from ace_rehearsal.reader.backbone import EmbeddedBackbone
-from ace_rehearsal.reader.chat import BadRequest, completion_body, error_body, read_request
+from ace_rehearsal.reader.bad_request import BadRequest
+from ace_rehearsal.reader.chat import completion_body, error_body, read_request
 
 READER = EmbeddedBackbone()
 TOTALS = {"queries": 0, "hits": 0}
@@ -47,14 +48,14 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         name = json.loads(body).get("model")
         try:
-            messages = read_request(body, name if name in self.names else " or ".join(self.names))
+            messages, offered = read_request(body, name if name in self.names else " or ".join(self.names))
         except BadRequest as problem:
             self._send(problem.status, json.dumps(error_body(problem.status, problem.code, str(problem))))
             return
-        completion = READER.complete(messages, role="", session="")
+        completion = READER.complete(messages, role="", session="", schema=offered)
         TOTALS["queries"] += completion.usage.prompt
         TOTALS["hits"] += completion.usage.cached
-        reply = {**completion_body(completion, number=1, created=0), "model": name}
+        reply = {**completion_body(completion, number=1, created=0, tools=offered is not None), "model": name}
         del reply["simulated"]  # it stands for a language model
         self._send(200, json.dumps(reply))
 

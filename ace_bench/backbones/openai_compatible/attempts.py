@@ -97,8 +97,9 @@ def is_final(result: Answer | Problem) -> bool:
 
 
 def is_empty(answer: Answer) -> bool:
-    """Whether the model ended normally without any text; asking again may help."""
-    return not answer.text.strip() and not answer.refusal and answer.ended not in ("length", "content_filter")
+    """Whether the model ended normally without text or tool calls; asking again may help."""
+    said = answer.text.strip() or answer.tool_calls or answer.refusal
+    return not said and answer.ended not in ("length", "content_filter")
 
 
 def _pause(problem: Problem, retries: int, retry: Retry, clock: Clock) -> float:

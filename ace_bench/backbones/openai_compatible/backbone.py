@@ -20,15 +20,17 @@ from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.schemas import response_format
 from ace_bench.backbones.openai_compatible.settings import CacheHints, Rate, Retry, Sampling, Structured
+from ace_bench.backbones.openai_compatible.tool_calls import tool_fields
 from ace_bench.core.digest import digest_of_text
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, Interrupted, SettingError
 from ace_bench.core.secrets import refuse_secrets
 from ace_bench.core.settings import Count, Parallel, Seconds, Text
 from ace_bench.core.tokens import estimate_tokens
+from ace_bench.core.tools import is_offer
 from ace_bench.core.types import Completion, Message, Probe, Record, Usage
 from ace_bench.store.prices import PriceCard
 
-_OWN_FIELDS = frozenset(("model", "messages", "stream", "n", "response_format", "cache_salt"))
+_OWN_FIELDS = frozenset(("model", "messages", "stream", "n", "response_format", "cache_salt", "tools", "tool_choice"))
 _UNSEEDED = ("seed", "max_tokens_field")
 _MESSAGE_TOKENS = 4
 """About what a chat template adds to a message."""
@@ -48,6 +50,8 @@ class OpenAICompatible:
 
     Raises ``ConfigError`` for settings that cannot work.
     """
+
+    takes_tools = True
 
     def __init__(  # noqa: PLR0913 - settings, all keyword-only
         self,
@@ -193,8 +197,9 @@ class OpenAICompatible:
     ) -> tuple[bytes, Mapping[str, str]]:
         fields = dict(self._fields_by_role.get(role, self._fields))
         fields["messages"] = messages
-        requested = response_format(schema, self.structured)
-        if requested is not None:
+        if schema is not None and is_offer(schema):
+            fields |= tool_fields(schema, messages)
+        elif (requested := response_format(schema, self.structured)) is not None:
             fields["response_format"] = requested
         headers: dict[str, str] = {}
         if self._cache.session_field or self._cache.session_header:

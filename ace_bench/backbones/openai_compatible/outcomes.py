@@ -22,6 +22,7 @@ from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault
 from ace_bench.core.replies import parse
+from ace_bench.core.tools import ToolTurn, is_offer, write_turn
 from ace_bench.core.types import NO_USAGE, Completion, Fault, Record, Usage
 from ace_bench.store.prices import PriceCard
 
@@ -40,7 +41,7 @@ def accept(outcome: CallResult, *, schema: Record | None, prices: PriceCard, end
     if isinstance(result, Problem) and (result.disposition is Disposition.STOP or result.kind == "unreachable"):
         raise BackboneUnavailable(explain(result, endpoint))
     completion = Completion(
-        text=secrets.hide(result.text) if isinstance(result, Answer) else "",
+        text=secrets.hide(_text(result, schema)) if isinstance(result, Answer) else "",
         usage=priced(outcome, prices),
         seconds=outcome.seconds if isinstance(result, Answer) else 0.0,
         waited=outcome.waited if isinstance(result, Answer) else outcome.waited + outcome.seconds,
@@ -68,20 +69,33 @@ def priced(outcome: CallResult, prices: PriceCard) -> Usage:
     return replace(used, usd=prices.dollars(used))
 
 
+def _text(answer: Answer, schema: Record | None) -> str:
+    if not is_offer(schema):
+        return answer.text
+    return write_turn(ToolTurn(content=answer.text, tool_calls=answer.tool_calls))
+
+
 def _fault(answer: Answer, schema: Record | None) -> Fault | None:
     if answer.refusal:
         return Fault(owner="model", kind="refusal", message=f"the model refused: {answer.refusal[:300]}")
     if answer.ended == "content_filter":
         return Fault(owner="model", kind="content_filter", message="the provider's content filter blocked the answer")
-    if answer.ended == "length" and (not answer.text.strip() or (schema is not None and not _whole(answer.text))):
+    if answer.ended == "length" and not _usable(answer, schema):
         written = "unknown many" if answer.usage.completion is None else str(answer.usage.completion)
         raised = "raise backbone.sampling.max_tokens, or sampling.ROLE.max_tokens for one role"
         message = f"cut at the token limit after {written} tokens; {raised}"
         return Fault(owner="model", kind="length_truncated", message=message)
-    if not answer.text.strip():
+    if not answer.text.strip() and not (is_offer(schema) and answer.tool_calls):
         kind = "no_content" if answer.null else "empty_reply"
         return Fault(owner="model", kind=kind, message="the model returned an empty reply twice")
     return None
+
+
+def _usable(answer: Answer, schema: Record | None) -> bool:
+    """Whether an answer that was cut can be used."""
+    if is_offer(schema):
+        return bool(answer.text.strip()) and not answer.tool_calls
+    return bool(answer.text.strip()) and (schema is None or _whole(answer.text))
 
 
 def _whole(text: str) -> bool:

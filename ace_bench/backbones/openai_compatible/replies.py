@@ -14,7 +14,9 @@ from typing import Any
 import msgspec
 
 from ace_bench.backbones.openai_compatible.problems import Problem, from_status, unreadable_body
+from ace_bench.backbones.openai_compatible.tool_calls import read_calls
 from ace_bench.core.replies import without_surrogates
+from ace_bench.core.tools import ToolCall
 from ace_bench.core.types import Usage
 
 _MAX_TOKENS = 2**53
@@ -24,6 +26,7 @@ _MAX_TOKENS = 2**53
 class _Message(msgspec.Struct):
     content: str | list[Any] | None = None
     refusal: Any = None
+    tool_calls: Any = None
 
 
 class _Choice(msgspec.Struct):
@@ -56,6 +59,7 @@ class Answer:
     model: str
     usage: Usage
     simulated: bool
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 def read_answer(body: bytes) -> Answer | Problem:
@@ -80,6 +84,7 @@ def read_answer(body: bytes) -> Answer | Problem:
         model=_plain(data.model),
         usage=_usage(data.usage),
         simulated=data.simulated is True,
+        tool_calls=read_calls(choice.message.tool_calls),
     )
 
 

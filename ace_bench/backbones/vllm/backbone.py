@@ -14,6 +14,7 @@ from ace_bench.backbones.vllm.command import LOCAL, Serve, free_port
 from ace_bench.backbones.vllm.server import Server
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault, SettingError
 from ace_bench.core.settings import Text, settings_of
+from ace_bench.core.tools import is_offer
 from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Record, Usage
 
 _EXIT_NOTICE_S = 0.5
@@ -32,6 +33,7 @@ class Vllm:
     """
 
     simulated = False
+    takes_tools = True
 
     def __init__(
         self,
@@ -103,7 +105,8 @@ class Vllm:
     ) -> Completion:
         """Return one completion; raises ``BackboneUnavailable`` if a launched server has exited."""
         self._check_alive()
-        bounded = self._bounds.apply(schema) if self._bounds and schema is not None else schema
+        bounds = None if is_offer(schema) else self._bounds
+        bounded = bounds.apply(schema) if bounds and schema is not None else schema
         try:
             return self._client.complete(messages, role=role, session=session, schema=bounded)
         except RolloutFault:

@@ -11,11 +11,13 @@ from ace_rehearsal.reader.kinds.choices import read_choice, read_listed_choice
 from ace_rehearsal.reader.kinds.code import read_task
 from ace_rehearsal.reader.kinds.queries import read_query
 from ace_rehearsal.reader.kinds.tags import read_tags
+from ace_rehearsal.reader.kinds.tools import read_tool_use
 from ace_rehearsal.reader.lessons import Entry, Lesson
 from ace_rehearsal.reader.prompt_parser import PromptParts, read_demonstrations
 
 _KINDS: tuple[Callable[[str, str], Sequence[Item]], ...] = (
     read_task,
+    read_tool_use,
     read_query,
     read_tags,
     read_listed_choice,

@@ -28,18 +28,20 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Call the model with the context."""
-        return handler(self._with_context(request))
+        return handler(with_text(request, self._text))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """Call the model with the context."""
-        return await handler(self._with_context(request))
+        return await handler(with_text(request, self._text))
 
-    def _with_context(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        if not self._text:
-            return request
-        before = request.system_message
-        added = {"type": "text", "text": self._text if before is None else f"\n\n{self._text}"}
-        blocks = [] if before is None else before.content_blocks
-        return request.override(system_message=SystemMessage(content_blocks=[*blocks, added]))  # type: ignore[list-item]
+
+def with_text(request: ModelRequest[Any], text: str) -> ModelRequest[Any]:
+    """Return a request with ``text`` at the end of its system message; the same request where the text is empty."""
+    if not text:
+        return request
+    before = request.system_message
+    added = {"type": "text", "text": text if before is None else f"\n\n{text}"}
+    blocks = [] if before is None else before.content_blocks
+    return request.override(system_message=SystemMessage(content_blocks=[*blocks, added]))  # type: ignore[list-item]

@@ -1,0 +1,120 @@
+"""A small office to measure an agent's learning in: tools whose descriptions mislead, and questions for two runs.
+
+Both runs ask the same kinds of question about other names. The tool that a description suggests is right for three
+kinds. For three it returns an error that says where to look, and for two it returns an answer that is out of date,
+which only feedback shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from langchain_core.tools import BaseTool, tool
+
+from ace_bench.core.digest import digest_of_text
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeskQuestion:
+    """A question, the value that a right answer holds, and the call that returns it."""
+
+    text: str
+    value: str
+    call: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Kind:
+    text: str
+    function: Callable[[str], str]
+    names: tuple[str, str]
+
+
+def _value(kind: str, name: str) -> str:
+    """Return a three-digit number that belongs to a name."""
+    return str(100 + int(digest_of_text(f"{kind}/{name}")[:6], 16) % 900)
+
+
+def customer_record(name: str) -> str:
+    """Look up a customer: address, contact, invoices, payments and complaints of the customer."""
+    return f"Error: {name} has no invoices, payments or complaints here; ask the ledger, the bank or the tickets."
+
+
+def ledger_entries(account: str) -> str:
+    """Ledger entries of an account."""
+    return f"The open invoices of {account} sum up to {_value('ledger', account)} EUR."
+
+
+def bank_statement(payer: str) -> str:
+    """Bank statement for a payer."""
+    return f"The last payment of {payer} was {_value('bank', payer)} EUR."
+
+
+def ticket_search(reporter: str) -> str:
+    """Tickets by reporter."""
+    return f"{reporter} has filed {_value('tickets', reporter)} tickets."
+
+
+def article_catalogue(article: str) -> str:
+    """Catalogue of articles: price and weight of an article."""
+    return f"{article}: price {_value('old price', article)} EUR, weight {_value('weight', article)} g."
+
+
+def daily_quote(item: str) -> str:
+    """What an item costs as of this morning."""
+    return f"{item}: {_value('price', item)} EUR."
+
+
+def staff_directory(person: str) -> str:
+    """Directory of the staff: phone extension and room of a person."""
+    return f"{person}: extension {_value('phone', person)}, room {_value('old room', person)}."
+
+
+def desk_plan(who: str) -> str:
+    """Where people sit since the move."""
+    return f"{who} sits in {_value('room', who)}."
+
+
+def stock_level(article: str) -> str:
+    """Stock of an article: pieces left in the warehouse."""
+    return f"{article}: {_value('stock', article)} pieces."
+
+
+_TOOLS = (
+    customer_record, ledger_entries, bank_statement, ticket_search, article_catalogue, daily_quote, staff_directory,
+    desk_plan, stock_level,
+)  # fmt: skip
+_KINDS = (
+    _Kind(text="Which invoices of the customer {} are open?", function=ledger_entries, names=("Acme", "Globex")),
+    _Kind(text="What is the weight of the article {}?", function=article_catalogue, names=("Bolt", "Hinge")),
+    _Kind(text="What was the last payment of the customer {}?", function=bank_statement, names=("Initech", "Hooli")),
+    _Kind(text="What is the price of the article {}?", function=daily_quote, names=("Washer", "Rivet")),
+    _Kind(text="What is the phone extension of {}?", function=staff_directory, names=("Miriam", "Tobias")),
+    _Kind(text="How many complaints has the customer {} made?", function=ticket_search, names=("Umbrella", "Stark")),
+    _Kind(text="In which room is the person {}?", function=desk_plan, names=("Jonas", "Ingrid")),
+    _Kind(text="How many pieces of {} are left in the warehouse?", function=stock_level, names=("Dowel", "Bracket")),
+)
+_MEASURED: Mapping[Callable[[str], str], str] = {
+    ledger_entries: "ledger", bank_statement: "bank", ticket_search: "tickets", article_catalogue: "weight",
+    daily_quote: "price", staff_directory: "phone", desk_plan: "room", stock_level: "stock",
+}  # fmt: skip
+
+
+def desk_tools() -> Sequence[BaseTool]:
+    """Return the tools of the office."""
+    return [tool(function) for function in _TOOLS]
+
+
+def desk_questions(run: int) -> Sequence[DeskQuestion]:
+    """Return the questions of run 0 or 1."""
+    return [_question(kind, kind.names[run]) for kind in _KINDS]
+
+
+def _question(kind: _Kind, name: str) -> DeskQuestion:
+    parameter = kind.function.__code__.co_varnames[0]
+    return DeskQuestion(
+        text=kind.text.format(name),
+        value=_value(_MEASURED[kind.function], name),
+        call=f"{kind.function.__name__}({parameter}={name!r})",
+    )

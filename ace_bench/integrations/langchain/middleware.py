@@ -1,0 +1,147 @@
+"""A LangChain middleware that learns: the agent's playbook grows with every run, in the agent's own state."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, NotRequired
+
+from langchain.agents.middleware import AgentMiddleware, AgentState, ExtendedModelResponse, ModelRequest, ModelResponse
+from langchain.agents.middleware.types import PrivateStateAttr
+from langchain_core.messages import AIMessage
+from langgraph.config import get_config
+from langgraph.runtime import Runtime
+from langgraph.types import Command
+
+from ace_bench.contexts import load, system_prompt
+from ace_bench.contexts.playbook.embed import make_embedder
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.contexts.playbook.refine import Refiner
+from ace_bench.core.errors import ConfigError
+from ace_bench.integrations.langchain.attempts import attempt_in, question_in, task_text
+from ace_bench.integrations.langchain.entries import Reflect, entry_record, observe, with_entries
+from ace_bench.integrations.langchain.frozen import with_text
+from ace_bench.integrations.langchain.roles import AceRoles, FinishedRun, as_json
+
+SECTIONS = ("strategies", "tool_use", "common_mistakes", "final_answer")
+_CITE = "When you rely on an entry, name its id in square brackets."
+
+
+class ACEState(AgentState[Any]):
+    """The agent's state with its playbook (``Playbook.dump()``) and the number of runs that it has learnt from.
+
+    The other fields last for one run: its question, the agent's system message and tools, and what the reflector has
+    noted. All are JSON, so that any checkpointer keeps them.
+    """
+
+    ace_playbook: NotRequired[dict[str, Any]]
+    ace_runs: NotRequired[int]
+    ace_question: NotRequired[Annotated[str, PrivateStateAttr]]
+    ace_task: NotRequired[Annotated[str, PrivateStateAttr]]
+    ace_pending_deltas: NotRequired[Annotated[list[Any], PrivateStateAttr]]
+
+
+class ACEMiddleware(AgentMiddleware[ACEState, Any, Any]):
+    """Shows the playbook to the model, reflects on its replies, and curates after each run.
+
+    The hooks are those of the roles (paper, section 3): ``wrap_model_call`` adds the playbook to the system message for
+    the Generator, ``after_model`` reflects, ``after_agent`` curates. The playbook is in the state, so a checkpointer
+    keeps it by thread; the middleware holds none.
+
+    ``reflector`` is ``observe`` (no model; every entry is neutral), any other function of a reply, or ``AceRoles``:
+    ACE's own Reflector and Curator. A subclass can override ``reflect`` instead. ``initial`` is the playbook of new
+    threads: a value or a saved file; ``sections`` are those of an empty one. ``refiner`` keeps playbooks compact.
+    """
+
+    state_schema = ACEState
+
+    def __init__(
+        self,
+        *,
+        reflector: Reflect | AceRoles = observe,
+        initial: Playbook | str | Path | None = None,
+        sections: Sequence[str] = SECTIONS,
+        refiner: Refiner | None = None,
+    ) -> None:
+        super().__init__()
+        self._reflector = reflector
+        self._start = _started(initial, sections)
+        self._refiner = refiner or Refiner(make_embedder("hashing"))
+
+    def reflect(self, latest: AIMessage) -> Iterable[Any]:
+        """Return the entries (``DeltaEntry``) that a reply teaches; not used with ``AceRoles``."""
+        return () if isinstance(self._reflector, AceRoles) else self._reflector(latest)
+
+    def before_agent(self, state: ACEState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002 - a hook
+        """Note the question, which a summary may remove from the messages."""
+        return {"ace_question": question_in(state["messages"]), "ace_pending_deltas": []}
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ExtendedModelResponse[Any]:
+        """Call the model with the playbook."""
+        return self._with_task(request, handler(with_text(request, self._shown(request.state))))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ExtendedModelResponse[Any]:
+        """Call the model with the playbook."""
+        return self._with_task(request, await handler(with_text(request, self._shown(request.state))))
+
+    def after_model(self, state: ACEState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002 - a hook
+        """Reflect: on the reply, or with ``AceRoles`` on the whole run once the reply is its answer."""
+        latest = next((m for m in reversed(state["messages"]) if isinstance(m, AIMessage)), None)
+        if latest is None:
+            return None
+        if isinstance(self._reflector, AceRoles):
+            return None if latest.tool_calls else {"ace_pending_deltas": [self._reflection(self._reflector, state)]}
+        noted = [entry_record(entry) for entry in self.reflect(latest)]
+        return {"ace_pending_deltas": [*state.get("ace_pending_deltas", []), *noted]} if noted else None
+
+    def after_agent(self, state: ACEState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002 - a hook
+        """Curate: apply what was noted in the run, and refine the playbook."""
+        playbook, step, pending = self._playbook(state), state.get("ace_runs", 0), state.get("ace_pending_deltas", [])
+        if isinstance(self._reflector, AceRoles):
+            # A run that a limit has ended has no answer, and its steps are still to be reflected on.
+            reflection = pending[-1] if pending else self._reflection(self._reflector, state)
+            playbook = self._reflector.curate(playbook, reflection, step=step, refiner=self._refiner)
+        else:
+            playbook = with_entries(playbook, pending, step=step, refiner=self._refiner)
+        return {"ace_playbook": as_json(playbook.dump()), "ace_runs": step + 1, "ace_pending_deltas": []}
+
+    def _reflection(self, roles: AceRoles, state: ACEState) -> Mapping[str, Any]:
+        playbook, question = self._playbook(state), state.get("ace_question", "")
+        run = FinishedRun(
+            session=f"{_thread()}/{state.get('ace_runs', 0)}",
+            background=state.get("ace_task", ""),
+            question=question,
+            attempt=attempt_in(state["messages"], question, playbook),
+        )
+        return roles.reflect(run, playbook, state)
+
+    def _playbook(self, state: Mapping[str, Any]) -> Playbook:
+        saved = state.get("ace_playbook")
+        return self._start if not saved else Playbook.load(saved)
+
+    def _shown(self, state: Mapping[str, Any]) -> str:
+        text = system_prompt(self._playbook(state))
+        return f"{text}\n\n{_CITE}" if text else ""
+
+    def _with_task(self, request: ModelRequest[Any], response: ModelResponse[Any]) -> ExtendedModelResponse[Any]:
+        task = task_text(request.system_prompt or "", request.tools)
+        return ExtendedModelResponse(model_response=response, command=Command(update={"ace_task": task}))
+
+
+def _started(initial: Playbook | str | Path | None, sections: Sequence[str]) -> Playbook:
+    """Return the playbook of new threads; raises ``ConfigError`` for another kind of context."""
+    if initial is None:
+        return Playbook.start(sections)
+    playbook = load(initial) if isinstance(initial, str | Path) else initial
+    if not isinstance(playbook, Playbook):
+        raise ConfigError(f"initial={initial} is not a playbook: give a playbook saved by a run, or leave it out")
+    return playbook
+
+
+def _thread() -> str:
+    """Return the thread's id; "langchain" without a checkpointer."""
+    return str(get_config().get("configurable", {}).get("thread_id", "langchain"))

@@ -1,0 +1,150 @@
+"""ACE's own Reflector and Curator for the runs of a LangChain agent: the roles and prompts of ``method=ace``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
+
+import msgspec
+
+from ace_bench.contexts.playbook.apply import Limits
+from ace_bench.contexts.playbook.deltas import Kind
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.contexts.playbook.refine import Refiner
+from ace_bench.core.arena import Arena
+from ace_bench.core.backbones import Lm, TokenCounter
+from ace_bench.core.prompts import Prompts
+from ace_bench.core.resources import prompts_folder
+from ace_bench.core.tokens import estimate_tokens
+from ace_bench.core.typed import converted
+from ace_bench.core.types import Attempt, Feedback, Labels, Message, Record, Rollout, Sample, Step
+from ace_bench.methods.ace import reflector
+from ace_bench.methods.ace.curator import Curator
+from ace_bench.methods.ace.draft import Draft
+from ace_bench.methods.ace.reflector import ReflectionPlan, SampleReflection, reflect
+from ace_bench.store.prompts import PromptSet
+
+_log = logging.getLogger(__name__)
+_PLAN = ReflectionPlan(rounds=1, retries=0, window=1, template=reflector.ROLE, tagged="used", replies="repaired")
+"""One reflection on each run, which is over and cannot be tried again."""
+NO_FEEDBACK = Feedback(correct=None, message="", gold=None)
+
+
+class Models(Protocol):
+    """Gives a role's backbone: ``CountedModels``, or a run's arena."""
+
+    def lm(self, role: str, session: str) -> Lm:
+        """Return the role's backbone, bound to one session."""
+        ...
+
+
+def as_json(value: Any) -> dict[str, Any]:
+    """Return a value as the JSON object that a checkpoint keeps."""
+    record: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
+    return record
+
+
+def agent_prompts() -> Prompts:
+    """Return the shipped prompts for agents."""
+    return PromptSet(prompts_folder() / "default", task="langchain", prompt_group="agent")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AceRoles:
+    """Reflects on each finished run by one call of the Reflector, and asks the Curator for operations.
+
+    ``feedback`` sees the agent's state at the end of a run and says what is known of its outcome, as ``labels`` does in
+    a benchmark: right or wrong, or the right answer or calls, too. Without it the roles see what the tools returned.
+    A model's reply that cannot be used teaches nothing, and the log says why.
+    """
+
+    models: Models
+    feedback: Callable[[Mapping[str, Any]], Feedback] | None = None
+    prompts: Prompts = field(default_factory=agent_prompts)
+    operations: Sequence[Kind] = ("ADD",)
+    token_budget: int = 80_000
+
+    def reflect(self, run: FinishedRun, playbook: Playbook, state: Mapping[str, Any]) -> Record:
+        """Return the reflection on a run, as JSON."""
+        shown = NO_FEEDBACK if self.feedback is None else self.feedback(state)
+        reflected = reflect(playbook, run.rollout(playbook, shown), plan=_PLAN, arena=self._arena(shown, playbook))
+        _report(reflected.events)
+        return as_json(reflected)
+
+    def curate(self, playbook: Playbook, pending: Record, *, step: int, refiner: Refiner) -> Playbook:
+        """Return the playbook with a reflection's tags and the Curator's operations, refined."""
+        reflected: SampleReflection = converted(pending, SampleReflection)
+        arena = self._arena(reflected.rollout.feedback, playbook)
+        draft = Draft(playbook, step=Step(index=step, total=step + 1, epoch=0), count=estimate_tokens)
+        draft.tag(reflected)
+        curator = Curator(
+            arena=arena,
+            step=step + 1,
+            total=step + 1,
+            token_budget=self.token_budget,
+            window=1,
+            replies="repaired",
+        )
+        proposal = curator.propose(reflected, draft.playbook, self.operations)
+        _report(proposal.events)
+        draft.curate(reflected, proposal, Limits(kinds=tuple(self.operations)))
+        assert isinstance(draft.playbook, Playbook)  # it began as one
+        return refiner.refine(draft.playbook, draft.touched, step=step, count=estimate_tokens).playbook
+
+    def _arena(self, shown: Feedback, playbook: Playbook) -> Arena:
+        labels = Labels.GOLD if shown.gold is not None else Labels.NONE if shown.correct is None else Labels.CORRECTNESS
+        view = _RoleView(models=self.models, labels=labels, prompts=self.prompts, sections=playbook.sections)
+        # The roles use no more of an arena where no attempt is made again.
+        return cast(Arena, view)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishedRun:
+    """One run of an agent: what all its runs share, the user's question, and what the agent did."""
+
+    session: str
+    background: str
+    question: str
+    attempt: Attempt
+
+    def rollout(self, playbook: Playbook, feedback: Feedback) -> Rollout:
+        """Return the run as a rollout."""
+        inputs = {"background": self.background, "question": self.question}
+        return Rollout(
+            key=self.session,
+            sample=Sample(id=self.session, split="train", inputs=inputs),
+            context_digest=playbook.digest,
+            trial=0,
+            attempt=self.attempt,
+            feedback=feedback,
+            fault=None,
+            calls=len(self.attempt.trajectory),
+            seconds=0.0,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RoleView:
+    """The part of an arena that Reflector and Curator use."""
+
+    models: Models
+    labels: Labels
+    prompts: Prompts
+    sections: tuple[str, ...]
+
+    def lm(self, role: str, session: str) -> Lm:
+        return self.models.lm(role, session)
+
+    def counter(self, role: str) -> TokenCounter:  # noqa: ARG002 - the arena's signature
+        return estimate_tokens
+
+    def conversation(self, *_: Any, **__: Any) -> tuple[Message, ...]:
+        return ()
+
+
+def _report(events: Sequence[Record]) -> None:
+    for event in events:
+        if event["event"] == "fault":
+            _log.warning("nothing was learnt: the %s failed: %s", event["role"], event["message"])

@@ -1,0 +1,117 @@
+"""First run against second run: what an agent gains from its playbook, and what learning costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware, ModelCallLimitMiddleware
+from langchain_core.messages import HumanMessage, RemoveMessage
+from langgraph.checkpoint.memory import MemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+from ace_bench.core.types import Feedback, Stage
+from ace_bench.integrations.langchain.chat_model import BackboneChatModel
+from ace_bench.integrations.langchain.desk import DeskQuestion, desk_questions, desk_tools
+from ace_bench.integrations.langchain.middleware import ACEMiddleware
+from ace_bench.integrations.langchain.roles import AceRoles, Models
+from ace_bench.store.ledger import Account, Ledger
+
+Learner = Literal["nothing", "heuristic", "ace", "ace_gold"]
+"""No middleware; the heuristic; ACE's roles, which see what the tools return; the same and the right calls."""
+LEARNERS: Sequence[Learner] = ("nothing", "heuristic", "ace", "ace_gold")
+GENERATOR = "generator"
+_CALLS_PER_QUESTION = 4
+_SYSTEM = "You answer questions of the office staff with the tools."
+
+
+class CountingModels(Models, Protocol):
+    """Backbones whose calls are counted."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """What all calls cost so far."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """One run over all questions: the share answered rightly, and what it took.
+
+    ``calls`` and ``prompt_tokens`` are the agent's, ``learning_calls`` those of Reflector and Curator; ``bullets`` is
+    the size of the playbook after the run. ``None`` is unknown.
+    """
+
+    score: float
+    calls: int
+    prompt_tokens: int | None
+    learning_calls: int
+    bullets: int
+
+
+def two_runs(models: CountingModels, learner: Learner) -> tuple[RunResult, RunResult]:
+    """Ask the questions of both runs in one thread, in which only the playbook stays from question to question."""
+    first = _Session(models, learner)
+    return first.run(desk_questions(0)), first.run(desk_questions(1))
+
+
+class _Session:
+    def __init__(self, models: CountingModels, learner: Learner):
+        self._models = models
+        self._asked: DeskQuestion | None = None
+        limit = ModelCallLimitMiddleware(run_limit=_CALLS_PER_QUESTION, exit_behavior="end")
+        middleware: list[AgentMiddleware[Any, Any, Any]] = [limit]
+        if learner == "heuristic":
+            middleware.insert(0, ACEMiddleware())
+        elif learner != "nothing":
+            feedback = self._feedback if learner == "ace_gold" else None
+            middleware.insert(0, ACEMiddleware(reflector=AceRoles(models=models, feedback=feedback)))
+        self._agent = create_agent(
+            BackboneChatModel(lm=models.lm(GENERATOR, f"desk/{learner}")),
+            tools=desk_tools(),
+            system_prompt=_SYSTEM,
+            middleware=middleware,
+            checkpointer=MemorySaver(),
+        )
+        self._thread: Any = {"configurable": {"thread_id": f"desk/{learner}"}}
+
+    def run(self, questions: Sequence[DeskQuestion]) -> RunResult:
+        before = self._accounts()
+        right = sum([self._ask(question) for question in questions])
+        after = self._accounts()
+        state = self._agent.get_state(self._thread).values
+        return RunResult(
+            score=right / len(questions),
+            calls=after[GENERATOR].calls - before[GENERATOR].calls,
+            prompt_tokens=_difference(after[GENERATOR].usage.prompt, before[GENERATOR].usage.prompt),
+            learning_calls=_learning(after) - _learning(before),
+            bullets=len(state.get("ace_playbook", {}).get("bullets", ())),
+        )
+
+    def _ask(self, question: DeskQuestion) -> bool:
+        self._asked = question
+        fresh: Any = [RemoveMessage(id=REMOVE_ALL_MESSAGES), HumanMessage(question.text)]
+        return _is_right(question, self._agent.invoke({"messages": fresh}, self._thread))
+
+    def _feedback(self, state: Mapping[str, Any]) -> Feedback:
+        assert self._asked is not None  # the agent works on a question
+        right = _is_right(self._asked, state)
+        message = f"The answer is {'correct' if right else 'not correct'}."
+        return Feedback(correct=right, message=message, gold=self._asked.call, score=float(right))
+
+    def _accounts(self) -> Mapping[str, Account]:
+        return {GENERATOR: Account(), **self._models.ledger.roles(Stage.ADAPT)}
+
+
+def _is_right(question: DeskQuestion, state: Mapping[str, Any]) -> bool:
+    return question.value in str(state["messages"][-1].text)
+
+
+def _learning(accounts: Mapping[str, Account]) -> int:
+    return sum(account.calls for role, account in accounts.items() if role != GENERATOR)
+
+
+def _difference(after: int | None, before: int | None) -> int | None:
+    return None if after is None or before is None else after - before

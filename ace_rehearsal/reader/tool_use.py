@@ -1,0 +1,63 @@
+"""The reader as an agent with tools: it calls the tool of the nearest lesson and says what came back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from ace_bench.core.tools import TOOLS, ToolCall, ToolResult, ToolTurn, read_turn, write_turn
+from ace_bench.core.types import Message, Record
+from ace_rehearsal.reader.items import choose
+from ace_rehearsal.reader.kinds import entries_of
+from ace_rehearsal.reader.kinds.tools import NO_CALL, ToolItem, has_failed, read_calls, written
+from ace_rehearsal.reader.lessons import one_line
+from ace_rehearsal.reader.prompt_parser import parse_prompt
+from ace_rehearsal.reader.roles import reply
+
+_GAVE_UP = "I do not know."
+
+
+def use_tools(messages: Sequence[Message], offered: Record) -> str:
+    """The reply to messages with tools, as ``core.tools`` writes it.
+
+    A call that returned an error is followed by the next best one, results without errors by an answer that repeats
+    them. Where no tool has a word of the question, the reply is the one without tools.
+    """
+    place = max((n for n, message in enumerate(messages) if message.role == "user"), default=len(messages) - 1)
+    said = [read_turn(m.content, ToolTurn) for m in messages[place + 1 :] if m.role == "assistant"]
+    results = _latest_results(messages[place + 1 :])
+    if results and not any(map(has_failed, results)):
+        return write_turn(ToolTurn(content="\n".join(results)))
+    before = [message for message in messages[: place + 1] if message.role in ("system", "user")]
+    item = ToolItem(
+        cue=one_line(messages[place].content),
+        tools={tool["function"]["name"]: tool["function"] for tool in offered[TOOLS]},
+        tried=frozenset(_written(turn) for turn in said),
+        hint=" ".join(results),
+    )
+    best, cited = choose(item, entries_of(parse_prompt(before)))
+    if best == NO_CALL:
+        return write_turn(ToolTurn(content=_GAVE_UP if said else reply(parse_prompt([*before]))))
+    relied = f"I rely on {' '.join(f'[{name}]' for name in cited)}." if cited else ""
+    calls = tuple(
+        ToolCall(id=f"call-{len(said)}-{number}", name=name, arguments=json.dumps(arguments))
+        for number, (name, arguments) in enumerate(read_calls(best))
+    )
+    return write_turn(ToolTurn(content=relied, tool_calls=calls))
+
+
+def _latest_results(messages: Sequence[Message]) -> list[str]:
+    """The results behind the model's last message."""
+    last = max((n for n, message in enumerate(messages) if message.role == "assistant"), default=len(messages))
+    return [read_turn(m.content, ToolResult).content for m in messages[last + 1 :] if m.role == "tool"]
+
+
+def _written(turn: ToolTurn) -> str:
+    calls = []
+    for call in turn.tool_calls:
+        try:
+            arguments = json.loads(call.arguments)
+        except ValueError:
+            arguments = None
+        calls.append((call.name, arguments if isinstance(arguments, dict) else {}))
+    return written(calls)

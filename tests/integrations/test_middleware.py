@@ -1,0 +1,247 @@
+"""The learning middleware in real agents with tools, on the embedded server over HTTP."""
+
+import asyncio
+import json
+import sqlite3
+
+import pytest
+
+pytest.importorskip("langchain", reason="needs the extra langchain")
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import ModelCallLimitMiddleware, SummarizationMiddleware, ToolRetryMiddleware
+from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import MemorySaver
+
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.core.errors import BackboneUnavailable, ConfigError
+from ace_bench.core.types import Completion, Feedback, Stage, Usage
+from ace_bench.integrations.langchain import ACEMiddleware, AceRoles, BackboneChatModel, DeltaEntry, observe
+from ace_bench.integrations.langchain.two_runs import LEARNERS, two_runs
+from tests.contexts.making import playbook
+
+
+@tool
+def customer_record(name: str) -> str:
+    """Payments and address of a customer."""
+    return f"Error: payments of {name} are in the ledger."
+
+
+@tool
+def ledger_entries(account: str) -> str:
+    """Ledger entries of an account."""
+    return f"{account} has paid 120 EUR."
+
+
+TOOLS = [customer_record, ledger_entries]
+QUESTION = "Which payments did the customer {} make?"
+
+
+def ask(agent, name="Acme", thread="a", question=QUESTION):
+    return agent.invoke({"messages": [("user", question.format(name))]}, in_thread(thread))
+
+
+def in_thread(name):
+    return {"configurable": {"thread_id": name}}
+
+
+def agent_on(models, *more, saver=None, reflector=None, tools=TOOLS):
+    learner = ACEMiddleware(reflector=reflector or AceRoles(models=models))
+    model = BackboneChatModel(lm=models.lm("generator", "s"))
+    return create_agent(model, tools=tools, middleware=[learner, *more], checkpointer=saver or MemorySaver())
+
+
+def called(state):
+    """Names of the tools called since the last question."""
+    messages = state["messages"]
+    start = max(place for place, message in enumerate(messages) if message.type == "human")
+    return [call["name"] for m in messages[start:] if m.type == "ai" for call in m.tool_calls]
+
+
+def bullets(state):
+    return [bullet.content for bullet in Playbook.load(state["ace_playbook"]).bullets]
+
+
+def test_the_second_run_calls_the_right_tool_at_once(models):
+    counted = models()
+    agent = agent_on(counted)
+    first, second = ask(agent, "Acme"), ask(agent, "Globex")
+    assert called(first) == ["customer_record", "ledger_entries"]
+    assert called(second) == ["ledger_entries"]
+    assert second["messages"][-1].text == "Globex has paid 120 EUR."
+    assert bullets(first) == [
+        "When asked \"Which payments did the customer Acme make?\", call `ledger_entries(account='Acme')`."
+    ]
+    assert json.loads(json.dumps(second["ace_playbook"])) == second["ace_playbook"]
+    assert second["ace_runs"] == 2
+    accounts = counted.ledger.roles(Stage.ADAPT)
+    assert {role: account.calls for role, account in accounts.items()} == {"curator": 2, "generator": 5, "reflector": 2}
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_what_two_runs_gain(models, learner):
+    first, second = two_runs(models(), learner)
+    gained, saved = second.score - first.score, first.calls - second.calls
+    expected = {"nothing": (0.0, 0, 0), "heuristic": (0.0, 0, 0), "ace": (0.0, 3, 16), "ace_gold": (0.5, 3, 16)}
+    assert (gained, saved, second.learning_calls) == expected[learner]
+    assert (second.bullets > 0) == (learner != "nothing")
+
+
+def test_threads_do_not_mix_and_a_new_instance_goes_on(models):
+    saver = MemorySaver()
+    ask(agent_on(models(), saver=saver), thread="a")
+    other = ask(agent_on(models(), saver=saver), thread="b")
+    assert called(other) == ["customer_record", "ledger_entries"]
+    assert called(ask(agent_on(models(), saver=saver), "Globex", thread="a")) == ["ledger_entries"]
+
+
+def test_the_playbook_survives_in_a_sqlite_file(models, tmp_path):
+    sqlite = pytest.importorskip("langgraph.checkpoint.sqlite", reason="needs langgraph-checkpoint-sqlite")
+    for name, tools in (("Acme", ["customer_record", "ledger_entries"]), ("Globex", ["ledger_entries"])):
+        connection = sqlite3.connect(tmp_path / "threads.sqlite", check_same_thread=False)
+        try:
+            assert called(ask(agent_on(models(), saver=sqlite.SqliteSaver(connection)), name)) == tools
+        finally:
+            connection.close()
+
+
+def test_async_and_streaming_learn_the_same(models):
+    async def twice(agent):
+        await agent.ainvoke({"messages": [("user", QUESTION.format("Acme"))]}, in_thread("a"))
+        return await agent.ainvoke({"messages": [("user", QUESTION.format("Globex"))]}, in_thread("a"))
+
+    waited = asyncio.run(twice(agent_on(models())))
+    assert called(waited) == ["ledger_entries"]
+    agent = agent_on(models())
+    ask(agent)
+    question = {"messages": [("user", QUESTION.format("Globex"))]}
+    updates = [*agent.stream(question, in_thread("a"), stream_mode="updates")]
+    nodes = [name for update in updates for name in update]
+    assert nodes[-1] == "ACEMiddleware.after_agent"
+    assert nodes.count("model") == 2
+    assert bullets(agent.get_state(in_thread("a")).values) == bullets(waited)
+    texts = [chunk.text for chunk, _ in agent.stream(question, in_thread("a"), stream_mode="messages")]
+    assert any("Globex has paid" in text for text in texts)
+    assert not any("key_insight" in text for text in texts)
+
+
+def test_it_learns_beside_summarisation(models):
+    counted = models()
+    summary = SummarizationMiddleware(
+        model=BackboneChatModel(lm=counted.lm("summariser", "s")), trigger=("messages", 7), keep=("messages", 3)
+    )
+    agent = agent_on(counted, summary)
+    for name in ("Acme", "Globex", "Initech"):
+        state = ask(agent, name)
+    assert counted.ledger.roles(Stage.ADAPT)["summariser"].calls
+    assert state["messages"][0].additional_kwargs["lc_source"] == "summarization"
+    assert "call `ledger_entries(account='Acme')`" in bullets(state)[0]
+    assert state["messages"][-1].text == "Initech has paid 120 EUR."
+
+
+def test_the_heuristic_notes_each_reply_once_and_judges_none(models):
+    counted = models()
+    agent = agent_on(counted, reflector=observe)
+    ask(agent)
+    state = ask(agent)
+    noted = Playbook.load(state["ace_playbook"]).bullets
+    assert [(bullet.section, bullet.content) for bullet in noted] == [
+        ("tool_use", "Called customer_record(name='Acme')."),
+        ("tool_use", "Called ledger_entries(account='Acme')."),
+        ("final_answer", "Acme has paid 120 EUR."),
+    ]
+    assert all((b.helpful, b.harmful, b.neutral) == (0, 0, 2) for b in noted)
+    assert [*counted.ledger.roles(Stage.ADAPT)] == ["generator"]
+
+
+def test_a_subclass_or_a_function_reflects_instead(models):
+    class Judging(ACEMiddleware):
+        def reflect(self, latest: AIMessage):
+            if latest.tool_calls:
+                return []
+            return [DeltaEntry(category="checked", content="Say the sum.", outcome="success")]
+
+    model = BackboneChatModel(lm=models().lm("generator", "s"))
+    for learner in (Judging(), ACEMiddleware(reflector=Judging().reflect)):
+        state = create_agent(model, tools=TOOLS, middleware=[learner]).invoke({"messages": [("user", "Payments?")]})
+        (bullet,) = Playbook.load(state["ace_playbook"]).bullets
+        assert (bullet.section, bullet.helpful, bullet.content) == ("checked", 1, "Say the sum.")
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("text", "must return DeltaEntry values, not str"),
+        (DeltaEntry(category="x", content="y", outcome="good"), "success, failure, neutral, not 'good'"),
+    ],
+)
+def test_entries_that_cannot_be_used_are_refused(models, entry, message):
+    with pytest.raises(ValueError, match=message):
+        ask(agent_on(models(), reflector=lambda _: [entry]))
+
+
+def test_feedback_is_shown_to_the_reflector_and_counts_on_bullets(models):
+    feedback = Feedback(correct=True, message="The answer is correct.", gold="ledger_entries(account='x')")
+    agent = agent_on(models := models(), reflector=AceRoles(models=models, feedback=lambda _: feedback))
+    ask(agent)
+    (bullet,) = Playbook.load(ask(agent, "Globex")["ace_playbook"]).bullets
+    assert (bullet.helpful, bullet.harmful) == (1, 0)
+
+
+def test_a_run_without_an_answer_is_learnt_from(models):
+    """The limit ends the run after the call that worked."""
+    counted = models()
+    limit = ModelCallLimitMiddleware(thread_limit=2, exit_behavior="end")
+    state = ask(agent_on(counted, limit))
+    assert "limit" in state["messages"][-1].text
+    assert "ledger_entries(account='Acme')" in bullets(state)[0]
+    assert counted.ledger.roles(Stage.ADAPT)["curator"].calls == 1
+
+
+def test_failing_tools_do_not_stop_learning(models):
+    @tool
+    def customer_record(name: str) -> str:
+        """Payments and address of a customer."""
+        raise RuntimeError("payments are in the ledger")
+
+    counted = models()
+    failing = agent_on(counted, tools=[customer_record, ledger_entries])
+    with pytest.raises(RuntimeError, match="in the ledger"):
+        ask(failing)
+    retried = ToolRetryMiddleware(max_retries=0, on_failure=lambda error: f"Error: {error}")
+    agent = agent_on(counted, retried, tools=[customer_record, ledger_entries])
+    assert called(ask(agent)) == ["customer_record", "ledger_entries"]
+    assert called(ask(agent, "Globex")) == ["ledger_entries"]
+
+
+def test_new_threads_can_start_with_a_saved_playbook(models, tmp_path):
+    lesson = "When asked \"Which payments did the customer Hooli make?\", call `ledger_entries(account='Hooli')`."
+    path = tmp_path / "final.json"
+    path.write_text(json.dumps(playbook(lesson).dump()))
+    model = BackboneChatModel(lm=models().lm("generator", "s"))
+    agent = create_agent(model, tools=TOOLS, middleware=[ACEMiddleware(initial=path)])
+    assert called(agent.invoke({"messages": [("user", QUESTION.format("Acme"))]})) == ["ledger_entries"]
+    path.write_text('{"kind": "instruction", "text": "Be brief.", "demonstrations": []}')
+    with pytest.raises(ConfigError, match="is not a playbook"):
+        ACEMiddleware(initial=path)
+
+
+def test_a_role_that_fails_costs_a_lesson_and_not_the_answer(models, caplog):
+    class Mute:
+        def lm(self, role, session):
+            return lambda *_: Completion(text="Hm.", usage=Usage(), seconds=0.0)
+
+    state = ask(agent_on(models(), reflector=AceRoles(models=Mute())))
+    assert state["messages"][-1].text == "Acme has paid 120 EUR."
+    assert bullets(state) == []
+    assert "the reflector failed" in caplog.text
+
+
+def test_a_server_that_is_gone_is_named():
+    from ace_bench.integrations.langchain import CountedModels
+    from tests.backbones.openai_compatible.scripted import client
+
+    gone = CountedModels(backbone=client("http://127.0.0.1:9/v1"))
+    with pytest.raises(BackboneUnavailable, match="cannot be reached"):
+        ask(agent_on(gone))

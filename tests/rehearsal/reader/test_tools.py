@@ -1,0 +1,122 @@
+"""The reader with tools, over HTTP: it chooses by description, by lessons and by what errors say."""
+
+import json
+
+import openai
+import pytest
+
+from ace_bench.core.tools import ToolTurn, offer, write_turn
+from ace_bench.core.types import Message
+from ace_rehearsal.reader import EmbeddedBackbone
+from ace_rehearsal.reader.kinds.tools import read_calls
+from ace_rehearsal.reader.serve import ReaderServer
+from tests.backbones.serving import running
+
+
+def tool(name, description, **properties):
+    parameters = {"type": "object", "properties": properties, "required": [*properties]}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
+
+TOOLS = [
+    tool("add", "Add numbers.", a={"type": "integer"}, b={"type": "integer"}),
+    tool("weather", "Weather in a city.", city={"type": "string"}, days={"type": "integer"}),
+    tool("climate", "Averages by place.", place={"type": "string"}),
+]
+
+
+@pytest.fixture(scope="module")
+def ask():
+    with (
+        running(ReaderServer(host="127.0.0.1", port=0)) as server,
+        openai.OpenAI(base_url=server.address, api_key="none", max_retries=0, timeout=20) as client,
+    ):
+
+        def create(*messages, **more):
+            settings = {"tools": TOOLS, **more}
+            return client.chat.completions.create(model="embedded", messages=messages, **settings).choices[0]
+
+        yield create
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+def calls_of(choice):
+    return [(call.function.name, json.loads(call.function.arguments)) for call in choice.message.tool_calls or ()]
+
+
+def followed(question, choice, *results):
+    """The conversation after the tools of a reply have returned."""
+    returned = zip(choice.message.tool_calls, results, strict=True)
+    return [
+        user(question),
+        choice.message.model_dump(exclude_none=True),
+        *({"role": "tool", "tool_call_id": call.id, "content": result} for call, result in returned),
+    ]
+
+
+def test_it_calls_by_description_and_fills_arguments_from_the_question(ask):
+    choice = ask(user("What will the weather in Paris be for the next 3 days?"))
+    assert calls_of(choice) == [("weather", {"city": "Paris", "days": 3})]
+    assert choice.finish_reason == "tool_calls"
+    assert choice.message.content is None
+
+
+def test_it_answers_with_what_the_tools_returned(ask):
+    question = "Add the numbers 17 and 25."
+    first = ask(user(question))
+    answer = ask(*followed(question, first, "42"))
+    assert (answer.message.content, answer.message.tool_calls, answer.finish_reason) == ("42", None, "stop")
+
+
+def test_an_error_leads_to_the_tool_that_it_names_and_no_call_is_repeated(ask):
+    question = "What is the weather in Oslo for 2 days?"
+    first = ask(user(question))
+    talk = followed(question, first, "Error: no forecast; see the climate averages.")
+    second = ask(*talk)
+    assert calls_of(second) == [("climate", {"place": "Oslo"})]
+    third = ask(*talk, *followed(question, second, "Error: no data")[1:])
+    assert third.message.content == "I do not know."
+
+
+def test_a_lesson_decides_and_may_hold_several_calls(ask):
+    lesson = "When asked \"How warm is Rome in June?\", call `climate(place='Rome'); weather(city='Rome', days=1)`."
+    playbook = f"<playbook>\n[api-00001] {lesson}\n</playbook>"
+    choice = ask({"role": "system", "content": playbook}, user("How warm is Lima in June?"))
+    assert calls_of(choice) == [("climate", {"place": "Lima"}), ("weather", {"city": "Lima", "days": 1})]
+    assert choice.message.content == "I rely on [api-00001]."
+    unknown = playbook.replace("climate(", "tides(")
+    assert calls_of(ask({"role": "system", "content": unknown}, user("How warm is Lima in June?"))) == []
+
+
+def test_a_question_for_no_tool_is_answered_as_without_tools(ask):
+    question = user("Choose from: red, green, blue. What is the colour of a green frog?")
+    assert ask(question).message.content == "green"
+    assert ask(question, tools=openai.omit).message.content == "green"
+    assert ask(user("Add 1 and 2."), tool_choice="none").message.tool_calls is None
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"tool_choice": "required"}, "send tool_choice=auto or none"),
+        ({"tools": [{"type": "web_search"}]}, "must be a list of functions"),
+    ],
+)
+def test_what_the_server_cannot_do_is_refused(ask, more, message):
+    with pytest.raises(openai.BadRequestError, match=message):
+        ask(user("Add 1 and 2."), **more)
+
+
+@pytest.mark.parametrize("text", ["", "add", "add(1)", "add(a=b)", "x = 1", "add(**{})", "add(a=open('x'))", "("])
+def test_only_calls_with_plain_arguments_are_read(text):
+    assert read_calls(text) == []
+
+
+def test_broken_arguments_in_a_conversation_do_no_harm():
+    turn = write_turn(ToolTurn(tool_calls=()))
+    messages = [Message(role="user", content="Add 1 and 2."), Message(role="assistant", content=turn)]
+    reply = EmbeddedBackbone().complete(messages, role="", session="", schema=offer(TOOLS))
+    assert json.loads(reply.text)["tool_calls"][0]["name"] == "add"
