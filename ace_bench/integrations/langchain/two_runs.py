@@ -12,6 +12,7 @@ from langchain_core.messages import HumanMessage, RemoveMessage
 from langgraph.checkpoint.memory import MemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
+from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Feedback, Stage
 from ace_bench.integrations.langchain.chat_model import BackboneChatModel
 from ace_bench.integrations.langchain.desk import DeskQuestion, desk_questions, desk_tools
@@ -41,7 +42,7 @@ class RunResult:
     """One run over all questions: the share answered rightly, and what it took.
 
     ``calls`` and ``prompt_tokens`` are the agent's, ``learning_calls`` those of Reflector and Curator; ``bullets`` is
-    the size of the playbook after the run. ``None`` is unknown.
+    the size of the playbook after the run. ``None`` is unknown. A model's fault counts as a wrong answer.
     """
 
     score: float
@@ -93,7 +94,12 @@ class _Session:
     def _ask(self, question: DeskQuestion) -> bool:
         self._asked = question
         fresh: Any = [RemoveMessage(id=REMOVE_ALL_MESSAGES), HumanMessage(question.text)]
-        return _is_right(question, self._agent.invoke({"messages": fresh}, self._thread))
+        try:
+            return _is_right(question, self._agent.invoke({"messages": fresh}, self._thread))
+        except RolloutFault as error:
+            if error.fault.unanswered:
+                raise
+            return False
 
     def _feedback(self, state: Mapping[str, Any]) -> Feedback:
         assert self._asked is not None  # the agent works on a question
