@@ -34,6 +34,7 @@ COMMANDS: Mapping[str, Command] = {
     "playbooks": Command("ace_bench.cli.playbooks", "write a run's playbooks as text files, as the authors' code does"),
     "leaderboard": Command("ace_bench.cli.leaderboard", "prepare a run for AppWorld's leaderboard"),
     "benchmark": Command("ace_bench.cli.benchmark", "measure the harness itself"),
+    "retrieval": Command("ace_bench.cli.retrieval", "measure the retrieval of bullets: R@1, R@5, P@3, latency"),
     # A name instead of an import: this package does not depend on ``ace_rehearsal``.
     "serve": Command("ace_rehearsal.reader.serve", "serve the embedded backbone over HTTP"),
 }

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from ace_bench.contexts.playbook.embed import HashingEmbedder, SentenceTransformerEmbedder, make_embedder
-from ace_bench.contexts.playbook.lexical import LexicalIndex, is_conversational, words_of
 from ace_bench.contexts.playbook.rerank import CrossEncoderReranker
 from ace_bench.contexts.playbook.retrieve import Retriever, fused
+from ace_bench.contexts.retrieval.bm25 import LexicalIndex
+from ace_bench.contexts.retrieval.words import is_conversational, words_of
 from ace_bench.core.errors import ConfigError
 
 from .making import ids, playbook
@@ -90,8 +91,8 @@ def test_the_reranker_has_the_last_word():
 
 
 def test_reciprocal_ranks_prefer_what_both_rankings_know():
-    assert fused([[1, 2, 3], [4, 2, 5]]) == [2, 1, 4, 3, 5]
-    assert fused([[7, 8], []]) == [7, 8]
+    assert list(fused([[1, 2, 3], [4, 2, 5]])) == [2, 1, 4, 3, 5]
+    assert list(fused([[7, 8], []])) == [7, 8]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ace_bench.contexts.playbook.lexical import Scores
+from ace_bench.contexts.retrieval.bm25 import Scores
 from ace_bench.core.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -1,54 +1,74 @@
 """Fine-grained retrieval (paper, section 3.1): selects the bullets of a playbook that are relevant to a question.
 
-It ranks by shared words (BM25), by embeddings, or by both fused by reciprocal rank; a cross-encoder may rerank the
-best; near-duplicates of a better bullet are left out. The selection differs between samples, so a server cannot reuse
-the playbook's part of the prompt: fewer tokens, but hardly any of them cached.
+It ranks by shared words (BM25), by embeddings, or by both fused by reciprocal rank; a percentile may cut the weakest
+candidates, a cross-encoder or own features may rerank the others, and near-duplicates of a better bullet are left out.
+The selection differs between samples, so a server cannot reuse the playbook's part of the prompt: fewer tokens, but
+hardly any of them cached.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+from msgspec import Meta
 
 from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo, Matrix
-from ace_bench.contexts.playbook.lexical import LexicalIndex, Scores, is_conversational, require_bm25
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.rerank import CrossEncoderReranker, Reranker
+from ace_bench.contexts.retrieval import features
+from ace_bench.contexts.retrieval.bm25 import LexicalIndex, Scores
+from ace_bench.contexts.retrieval.expansion import expanded
+from ace_bench.contexts.retrieval.typos import TypoCorrector
+from ace_bench.contexts.retrieval.words import is_conversational
 from ace_bench.core.settings import Count, Similarity, Text
 
-RetrievalMode = Literal["off", "bm25", "embeddings", "fused", "reranked"]
+RetrievalMode = Literal["off", "bm25", "embeddings", "fused", "features", "reranked"]
+Percentile = Annotated[float, Meta(ge=0, lt=100, description="a percentile from 0 to below 100")]
 
 _FETCH = 10
 """Candidates per ranking for each bullet that is shown."""
 _RANK_CONSTANT = 60
 _DECIMALS = 5
+_MARGIN = 1e-4
+"""More than a similarity changes by rounding and by the order of summing."""
+
+Vector = npt.NDArray[np.float32]
 
 
 class _Prepared(NamedTuple):
-    """A playbook with its embeddings and index."""
+    """A playbook with the rows of its embeddings, which stay where they are while the playbook changes."""
 
     bullets: tuple[Bullet, ...]
     contents: tuple[str, ...]
-    vectors: Matrix
-    words: LexicalIndex | None
+    rows: npt.NDArray[np.intp]
+
+
+class _Candidates(NamedTuple):
+    """Places in the playbook, the best first, with their score in that order."""
+
+    places: list[int]
+    scores: Scores
 
 
 class Retriever:
-    """Selects at most ``top_k`` bullets for a question.
+    """Selects at most ``top_k`` bullets for a question (document 004, "Multi-Stage Retrieval Pipeline").
 
     ``mode`` is the ranking, ``duplicates`` the cosine similarity to a better bullet from which one is left out, and
-    ``cross_encoder`` the model of ``reranked``. A query of mostly filler words is ranked by embeddings alone, if the
-    mode has them.
+    ``cross_encoder`` the model of ``reranked``; ``features`` reranks without a model. A query of mostly filler words is
+    ranked by embeddings alone, if the mode has them, and never expanded. ``expansion`` adds words of about the same
+    meaning to other queries, ``typos`` corrects words that the playbook does not have, and ``percentile`` drops the
+    candidates below that percentile of the candidates' scores before they are reranked.
 
-    It caches embeddings and the index of the latest playbook and has no other state, so the same question always gets
-    the same bullets. It is safe between threads.
+    Embeddings and the index of words follow the playbook from version to version. What was asked before changes
+    nothing, so the same question always gets the same bullets. It is safe between threads.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - settings, all keyword-only
         self,
         *,
         mode: RetrievalMode,
@@ -56,20 +76,26 @@ class Retriever:
         duplicates: Similarity,
         embedder: Embedder,
         cross_encoder: Text | Reranker,
+        percentile: Percentile = 0.0,
+        expansion: bool = False,
+        typos: TypoCorrector | None = None,
     ) -> None:
         self.mode = mode
         self._top_k = top_k
         self._duplicates = duplicates
         self._embedder = embedder
         self._memo = EmbeddingMemo(embedder)
-        self._lexical = mode in ("bm25", "fused", "reranked")
-        self._semantic = mode in ("embeddings", "fused", "reranked")
+        self._lexical = mode in ("bm25", "fused", "features", "reranked")
+        self._semantic = mode in ("embeddings", "fused", "features", "reranked")
+        self._percentile = percentile
+        self._expansion = expansion
+        self._typos = typos or TypoCorrector()
+        self._indexed = self._lexical or expansion or self._typos.is_on
         self._reranker: Reranker | None = None
-        if self._lexical:
-            require_bm25()
         if mode == "reranked":
             self._reranker = CrossEncoderReranker(cross_encoder) if isinstance(cross_encoder, str) else cross_encoder
-        self._latest = _Prepared((), (), np.zeros((0, 0), dtype=np.float32), None)
+        self._latest = _Prepared((), (), np.zeros(0, dtype=np.intp))
+        self._words = LexicalIndex()
         self._lock = threading.Lock()
 
     def prepare(self) -> None:
@@ -91,59 +117,126 @@ class Retriever:
         """Return the selected bullets, the best first."""
         if not playbook.bullets:
             return ()
-        with self._lock:  # models and the memo are not thread-safe
-            ready = self._latest = self._prepared(playbook.bullets)
-            places = self._places(ready, query)
-            if self._reranker is not None:
-                scores = self._reranker.scores(query, [ready.contents[place] for place in places])
-                places = [places[n] for n in _best(scores, len(places))]
-        return [ready.bullets[place] for place in self._distinct(places, ready.vectors)]
+        with self._lock:  # models, the index and the memo are not thread-safe
+            self._follow(playbook.bullets)
+            asked = self._typos.corrected(query)
+            vector = self._embedder.embed([self._expanded(asked)])[0] if self._semantic else None
+            candidates = self._above_percentile(self._candidates(asked, vector))
+            places = self._reranked(asked, candidates.places, vector)
+            return [playbook.bullets[place] for place in self._distinct(places)]
 
-    def _prepared(self, bullets: tuple[Bullet, ...]) -> _Prepared:
-        latest = self._latest
-        if latest.bullets is bullets:
-            return latest
+    def _follow(self, bullets: tuple[Bullet, ...]) -> None:
+        """Bring index and embeddings to a version of the playbook; costs what differs from the latest."""
+        if self._latest.bullets is bullets:
+            return
         contents = tuple([bullet.content for bullet in bullets])
-        if contents == latest.contents:
-            return latest._replace(bullets=bullets)
+        if contents == self._latest.contents:
+            self._latest = self._latest._replace(bullets=bullets)
+            return
         rows = self._memo.rows(contents)
-        vectors = self._memo.matrix[rows]
-        return _Prepared(bullets, contents, vectors, LexicalIndex(contents) if self._lexical else None)
+        if self._indexed:
+            self._words.update(contents)
+            self._typos.update(self._words.vocabulary)
+        self._latest = _Prepared(bullets, contents, rows)
 
-    def _places(self, ready: _Prepared, query: str) -> list[int]:
-        """Return the ranked indices; two rankings are fused, a single one is kept as it is."""
+    def _similarities(self, places: Sequence[int] | npt.NDArray[np.intp], vector: Vector) -> Scores:
+        """Return the similarities of some bullets, computed and rounded so that they are equal on all machines."""
+        rows = self._memo.matrix[self._latest.rows[places]]
+        found: Scores = np.round(np.einsum("ij,j->i", rows, vector), _DECIMALS)
+        return found
+
+    def _nearest(self, vector: Vector, fetch: int) -> _Candidates:
+        """Return the most similar bullets: a fast product finds those that may be among them, then the exact one."""
+        rough: Scores = (self._memo.matrix @ vector)[self._latest.rows]
+        if fetch < len(rough):
+            least = np.partition(rough, len(rough) - fetch)[len(rough) - fetch]
+            near = np.flatnonzero(rough >= least - _MARGIN)
+        else:
+            near = np.arange(len(rough))
+        scores = self._similarities(near, vector)
+        order = _best(scores, fetch)
+        return _Candidates(near[order].tolist(), scores[order])
+
+    def _expanded(self, query: str) -> str:
+        if not self._expansion or is_conversational(query, self._words.vocabulary):
+            return query
+        return expanded(query)
+
+    def _candidates(self, query: str, vector: Vector | None) -> _Candidates:
+        """Return the best of the rankings; two rankings are fused, a single one is kept as it is."""
         fetch = _FETCH * self._top_k
-        rankings: list[list[int]] = []
-        if self._semantic:
-            similarities = np.einsum("ij,j->i", ready.vectors, self._embedder.embed([query])[0])
-            rankings.append(_best(np.round(similarities, _DECIMALS), fetch))
-        words = ready.words
-        if words is not None and not (self._semantic and is_conversational(query, words.vocabulary)):
-            scores = words.scores(query)
-            rankings.append([place for place in _best(scores, fetch) if scores[place] > 0])
-        return rankings[0] if len(rankings) == 1 else fused(rankings)[:fetch]
+        rankings: list[_Candidates] = []
+        if vector is not None:
+            rankings.append(self._nearest(vector, fetch))
+        if self._lexical and not (self._semantic and is_conversational(query, self._words.vocabulary)):
+            scores = self._words.scores(self._expanded(query))
+            places = [place for place in _best(scores, fetch) if scores[place] > 0]
+            rankings.append(_Candidates(places, scores[places]))
+        if len(rankings) == 1:
+            return rankings[0]
+        sums = fused([ranking.places for ranking in rankings])
+        places = list(sums)[:fetch]
+        return _Candidates(places, np.array([sums[place] for place in places], dtype=np.float32))
 
-    def _distinct(self, places: Iterable[int], vectors: Matrix) -> list[int]:
+    def _above_percentile(self, candidates: _Candidates) -> _Candidates:
+        if not self._percentile or not candidates.places:
+            return candidates
+        least = np.percentile(candidates.scores, self._percentile)
+        kept = int((candidates.scores >= least).sum())
+        return _Candidates(candidates.places[:kept], candidates.scores[:kept])
+
+    def _reranked(self, query: str, places: list[int], vector: Vector | None) -> list[int]:
+        texts = [self._latest.contents[place] for place in places]
+        if self._reranker is not None:
+            scores = self._reranker.scores(query, texts)
+        elif self.mode == "features" and vector is not None and places:
+            scores = features.scores(self._features(query, places, vector))
+        else:
+            return places
+        return [places[n] for n in _best(scores, len(places))]
+
+    def explained(self, playbook: Playbook, query: str) -> npt.NDArray[np.float64]:
+        """Return the features of every bullet for a query, a row each (``features.Weights``)."""
+        with self._lock:
+            self._follow(playbook.bullets)
+            return self._features(query, range(playbook.size), self._embedder.embed([query])[0])
+
+    def _features(self, query: str, places: Sequence[int], vector: Vector) -> npt.NDArray[np.float64]:
+        return features.feature_matrix(
+            query,
+            [self._latest.contents[place] for place in places],
+            rarity=self._words.rarity,
+            lexical=self._words.scores(query)[places],
+            semantic=self._similarities(places, vector),
+        )
+
+    def _distinct(self, places: Iterable[int]) -> list[int]:
         """Return the best of a ranking without near-duplicates of better ones."""
         kept: list[int] = []
+        vectors: list[Matrix] = []
         for place in places:
             if len(kept) == self._top_k:
                 break
-            if not kept or float((vectors[kept] @ vectors[place]).max()) < self._duplicates:
+            vector = self._memo.matrix[self._latest.rows[place]]
+            if not kept or float((np.array(vectors) @ vector).max()) < self._duplicates:
                 kept.append(place)
+                vectors.append(vector)
         return kept
 
 
-def fused(rankings: Sequence[Sequence[int]]) -> list[int]:
-    """Fuse rankings by the sum of reciprocal ranks; equal sums are ordered as in the playbook."""
+def fused(rankings: Sequence[Sequence[int]]) -> dict[int, float]:
+    """Return places with the sum of their reciprocal ranks, the best first; ties are ordered as in the playbook."""
     sums: dict[int, float] = {}
     for ranking in rankings:
         for rank, place in enumerate(ranking, start=1):
             sums[place] = sums.get(place, 0.0) + 1 / (_RANK_CONSTANT + rank)
-    return sorted(sums, key=lambda place: (-sums[place], place))
+    return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _best(scores: Scores, most: int) -> list[int]:
     """Return the indices of the highest scores, best first; equal ones are ordered as in the playbook."""
-    order: list[int] = np.argsort(-scores, kind="stable")[:most].tolist()
+    above = np.arange(len(scores))
+    if most < len(scores):
+        above = np.flatnonzero(scores >= np.partition(scores, len(scores) - most)[len(scores) - most])
+    order: list[int] = above[np.argsort(-scores[above], kind="stable")[:most]].tolist()
     return order

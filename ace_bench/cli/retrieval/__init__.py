@@ -1,0 +1,135 @@
+"""Measure the retrieval of bullets: R@1, R@5, P@3 and latency of each stage (document 004, "A/B Test Results").
+
+    ace-bench retrieval                                   the report half of the set that ships
+    ace-bench retrieval --out ab.md --json ab.json        the same as files
+    ace-bench retrieval --embedder sentence-transformers/all-MiniLM-L6-v2 \
+        --cross-encoder cross-encoder/ms-marco-MiniLM-L-6-v2
+    ace-bench retrieval --playbook final.json --queries questions.txt --judge MODEL
+    ace-bench retrieval --bullets 100000                  latency in a playbook filled up to that size
+
+R@k is the share of queries with a relevant bullet among the first k, P@3 the relevant share of the first three places.
+Relevance comes from labels, or from a cross-encoder that no measured retriever uses, because a retriever's own
+similarity would only agree with itself. Most queries of the set have one relevant bullet, so P@3 cannot exceed about a
+third.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from ace_bench.cli.arguments import Parser
+from ace_bench.cli.retrieval.filling import filled
+from ace_bench.cli.retrieval.labels import HALVES, SHIPPED, judged, labelled, read_labels, read_playbook
+from ace_bench.cli.retrieval.measuring import Measured, Measurement, ways
+from ace_bench.contexts.playbook.embed import make_embedder
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.contexts.playbook.rerank import CrossEncoderReranker
+from ace_bench.core.errors import ConfigError
+from ace_bench.store.files import replace_files
+
+_HEADINGS = ("", "configuration", "R@1", "R@5", "P@3", "p50 ms", "p95 ms")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure all configurations, print the table and write the files asked for."""
+    options = _options(arguments)
+    measurement = measurement_of(options)
+    results = [measurement.of(way) for way in ways(cross_encoder=bool(options.cross_encoder))]
+    files: dict[Path, str] = {}
+    if options.out is not None:
+        files[options.out] = markdown(results)
+    if options.json is not None:
+        files[options.json] = json.dumps([one._asdict() for one in results], indent=2) + "\n"
+    try:
+        replace_files({path: text.encode() for path, text in files.items()})
+    except OSError as error:
+        raise ConfigError(f"{error.filename} cannot be written: {error.strerror}") from error
+    Console().print(_table(results, len(measurement.queries), measurement.playbook.size))
+    return 0
+
+
+def measurement_of(options: argparse.Namespace) -> Measurement:
+    """Read what the options name; raises ``ConfigError`` and ``DataError``."""
+    playbook = read_playbook(options.playbook)
+    if options.judge is None:
+        labels = read_labels(options.labels, playbook, half=options.half)
+        queries = [label.query for label in labels]
+        relevant = labelled(labels)
+    else:
+        if options.queries is None or options.labels != SHIPPED.labels:
+            raise ConfigError("--judge needs --queries and takes no --labels")
+        check_judge(options.judge, embedder=options.embedder, cross_encoder=options.cross_encoder)
+        queries = list(filter(None, map(str.strip, _text(options.queries).splitlines())))
+        relevant = judged(CrossEncoderReranker(options.judge), options.threshold)
+    if not queries:
+        raise ConfigError("there is no query to measure with")
+    return Measurement(
+        playbook=_filled(playbook, options.bullets),
+        queries=queries,
+        relevant=relevant,
+        embedder=make_embedder(options.embedder),
+        cross_encoder=options.cross_encoder or "",
+    )
+
+
+def check_judge(judge: str, *, embedder: str, cross_encoder: str | None) -> None:
+    """Raise ``ConfigError`` if a retriever would be judged by itself."""
+    if judge in ("cosine", "hashing", embedder):
+        raise ConfigError(f"--judge {judge} would judge the retriever by its own cosine; use labels or a cross-encoder")
+    if judge == cross_encoder:
+        raise ConfigError(f"--judge {judge} also orders the reranked way; judge by another cross-encoder or by labels")
+
+
+def markdown(results: Sequence[Measured]) -> str:
+    """Return the table in Markdown."""
+    lines = [_HEADINGS, ("---", "---", *["---:"] * 5), *map(_cells, results)]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = Parser("retrieval", __doc__)
+    parser.add_argument("--playbook", type=Path, default=SHIPPED.playbook, help="saved playbook, JSON or text")
+    parser.add_argument(
+        "--labels", type=Path, default=SHIPPED.labels, help='lines such as {"query": "...", "relevant": ["id"]}'
+    )
+    parser.add_argument("--half", choices=HALVES, default="report", help="labelled queries (default: %(default)s)")
+    parser.add_argument("--judge", help="cross-encoder that judges relevance instead of labels")
+    parser.add_argument("--threshold", type=float, default=-10.0, help="score above which the judge finds it relevant")
+    parser.add_argument("--queries", type=Path, help="queries for the judge, one a line")
+    parser.add_argument("--embedder", default="hashing", help="hashing, or a sentence-transformers model")
+    parser.add_argument("--cross-encoder", help="model of the cross-encoder's rows, which are left out without it")
+    parser.add_argument("--bullets", type=int, default=0, help="fill the playbook up to this size, to measure latency")
+    parser.add_argument("--out", type=Path, help="write the table as Markdown")
+    parser.add_argument("--json", type=Path, help="write the figures as JSON")
+    return parser.parse_args(arguments)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _filled(playbook: Playbook, size: int) -> Playbook:
+    return filled(playbook, size) if size > playbook.size else playbook
+
+
+def _cells(one: Measured) -> tuple[str, ...]:
+    shares = (f"{100 * share:.1f}" for share in (one.recall_1, one.recall_5, one.precision_3))
+    return one.row, one.way, *shares, f"{one.p50_ms:.1f}", f"{one.p95_ms:.1f}"
+
+
+def _table(results: Sequence[Measured], queries: int, bullets: int) -> Table:
+    table = Table(title=f"Retrieval: {queries} queries, {bullets:,} bullets")
+    for at, heading in enumerate(_HEADINGS):
+        table.add_column(heading, justify="left" if at < 2 else "right")
+    for one in results:
+        table.add_row(*_cells(one))
+    return table

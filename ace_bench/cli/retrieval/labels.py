@@ -1,0 +1,76 @@
+"""Labelled queries: the set that ships, and files of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple, get_args
+
+import msgspec
+
+from ace_bench.contexts.load import load_context
+from ace_bench.contexts.playbook.bullets import Bullet
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.contexts.playbook.rerank import Reranker
+from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.core.tokens import estimate_tokens
+
+Half = Literal["tuning", "report"]
+HALVES = (*get_args(Half), "all")
+
+Relevant = Callable[[str, Bullet], bool]
+
+
+class Label(msgspec.Struct, forbid_unknown_fields=True):
+    """A line of a labels file: a query, the ids of the bullets that answer it, and its half of the set."""
+
+    query: str
+    relevant: list[str]
+    half: Half = "report"
+
+
+class Files(NamedTuple):
+    """A playbook and the labels over it."""
+
+    playbook: Path
+    labels: Path
+
+
+SHIPPED = Files(Path(__file__).parent / "playbook.txt", Path(__file__).parent / "labels.jsonl")
+
+
+def read_playbook(path: Path) -> Playbook:
+    """Read a saved playbook, JSON or text; raises ``ConfigError`` for another kind of context."""
+    playbook = load_context(path, sections=(), count=estimate_tokens)
+    if not isinstance(playbook, Playbook):
+        raise ConfigError(f"{path} does not hold a playbook")
+    return playbook
+
+
+def read_labels(path: Path, playbook: Playbook, *, half: str = "all") -> Sequence[Label]:
+    """Read the labels of a half; raises ``DataError`` for a broken line, a repeated query and an unknown id."""
+    labels: dict[str, Label] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            label = msgspec.json.decode(line, type=Label)
+        except msgspec.DecodeError as error:
+            raise DataError(f"{path}: line {number}: {error}") from error
+        unknown = [one for one in label.relevant if one not in playbook.index]
+        if unknown or not label.relevant:
+            problem = f"no bullet has the id {', '.join(unknown)}" if unknown else "no bullet is relevant"
+            raise DataError(f"{path}: line {number}: {problem}")
+        if label.query in labels:
+            raise DataError(f"{path}: line {number}: the query {label.query!r} has a line already")
+        labels[label.query] = label
+    return [label for label in labels.values() if half in ("all", label.half)]
+
+
+def labelled(labels: Sequence[Label]) -> Relevant:
+    """Return relevance by labels."""
+    relevant = {label.query: frozenset(label.relevant) for label in labels}
+    return lambda query, bullet: bullet.id in relevant[query]
+
+
+def judged(judge: Reranker, threshold: float) -> Relevant:
+    """Return relevance by a cross-encoder; a bullet is relevant above the score ``threshold``."""
+    return lambda query, bullet: float(judge.scores(query, [bullet.content])[0]) > threshold

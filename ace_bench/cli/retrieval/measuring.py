@@ -1,0 +1,111 @@
+"""Measure retrievers: R@1, R@5, P@3 and latency."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ace_bench.cli.retrieval.labels import Relevant
+from ace_bench.contexts.playbook.embed import Embedder
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.contexts.playbook.rerank import Reranker
+from ace_bench.contexts.playbook.retrieve import RetrievalMode, Retriever
+from ace_bench.contexts.retrieval.typos import TypoCorrector
+
+SHOWN = 5
+_DUPLICATES = 0.9
+_LEARNT_TYPOS = 1000
+_PERCENTILE = 50.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """One configuration of the pipeline; ``row`` is its letter in the document's A/B table."""
+
+    name: str
+    mode: RetrievalMode
+    row: str = ""
+    expansion: bool = False
+    typos: bool = False
+    percentile: float = 0.0
+
+
+class Measured(NamedTuple):
+    """One configuration's results: shares in [0, 1], latencies in milliseconds."""
+
+    row: str
+    way: str
+    recall_1: float
+    recall_5: float
+    precision_3: float
+    p50_ms: float
+    p95_ms: float
+
+
+def ways(*, cross_encoder: bool) -> Sequence[Way]:
+    """Return the configurations to compare: single rankings, the document's A to D, and the other stages."""
+    own = [
+        Way(name="bm25", mode="bm25"),
+        Way(name="embeddings", mode="embeddings"),
+        Way(row="A", name="fused (baseline)", mode="fused"),
+        Way(row="B", name="re-ranked by own features", mode="features"),
+        Way(row="C", name="expansion", mode="fused", expansion=True),
+        Way(row="D", name="re-ranked by own features, expansion", mode="features", expansion=True),
+        Way(name="B with typo correction", mode="features", typos=True),
+        Way(name="B with percentile 50", mode="features", percentile=_PERCENTILE),
+    ]
+    if not cross_encoder:
+        return own
+    return [
+        *own,
+        Way(row="B", name="cross-encoder", mode="reranked"),
+        Way(row="D", name="cross-encoder, expansion", mode="reranked", expansion=True),
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """What to measure with: a playbook, queries, and what is relevant to them."""
+
+    playbook: Playbook
+    queries: Sequence[str]
+    relevant: Relevant
+    embedder: Embedder
+    cross_encoder: str | Reranker = field(default="")
+
+    def of(self, way: Way) -> Measured:
+        """Run every query one way; the first runs twice, so that preparation is not timed."""
+        retriever = Retriever(
+            mode=way.mode,
+            top_k=SHOWN,
+            duplicates=_DUPLICATES,
+            embedder=self.embedder,
+            cross_encoder=self.cross_encoder,
+            percentile=way.percentile,
+            expansion=way.expansion,
+            typos=TypoCorrector(max_learned=_LEARNT_TYPOS if way.typos else 0),
+        )
+        retriever.prepare()
+        retriever.ranked(self.playbook, self.queries[0])
+        hits: list[list[bool]] = []
+        seconds: list[float] = []
+        for query in self.queries:
+            started = time.perf_counter()
+            found = retriever.ranked(self.playbook, query)
+            seconds.append(time.perf_counter() - started)
+            hits.append([self.relevant(query, bullet) for bullet in found])
+        n = len(self.queries)
+        p50, p95 = (1000 * np.percentile(seconds, [50, 95])).tolist()
+        return Measured(
+            row=way.row,
+            way=way.name,
+            recall_1=sum(any(hit[:1]) for hit in hits) / n,
+            recall_5=sum(any(hit[:SHOWN]) for hit in hits) / n,
+            precision_3=sum(sum(hit[:3]) for hit in hits) / (3 * n),
+            p50_ms=round(p50, 2),
+            p95_ms=round(p95, 2),
+        )

@@ -1,0 +1,1 @@
+"""Parts of retrieval: the index of words, typos, expansions, and the order by own features."""

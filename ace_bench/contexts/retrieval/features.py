@@ -1,0 +1,124 @@
+"""Order candidates by a weighted sum of features of query and text: a re-ranker that needs no download.
+
+It stands where document 004 has its cross-encoder (stage 3). The weights were fitted on the tuning half of the labelled
+queries (``scripts/tune_retrieval.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ace_bench.contexts.retrieval.bm25 import Scores
+from ace_bench.contexts.retrieval.expansion import EXPANSIONS
+from ace_bench.contexts.retrieval.words import stem_of, words_of
+
+Rarity = Callable[[str], float]
+
+_GRAM = 3
+_LONGEST_ACRONYM = 5
+
+
+class Weights(NamedTuple):
+    """The weight of each feature; the fields say what they measure, all in [0, 1]."""
+
+    stems: float
+    """Rarity-weighted share of the query's words that the text has, by their stems."""
+    related: float
+    """The same, counting words of about the same meaning."""
+    covered: float
+    """Rarity-weighted share of the text's words that the query has."""
+    pairs: float
+    """Share of the query's adjacent stems that are within three words of each other in the text."""
+    acronym: float
+    """1 if a word of the query is made of the first letters of words in the text, or the reverse."""
+    grams: float
+    """Cosine similarity of the sets of character 3-grams."""
+    lexical: float
+    """The BM25 score, relative to the best candidate."""
+    semantic: float
+    """The embeddings' similarity."""
+
+
+WEIGHTS = Weights(
+    stems=0.97, related=7.51, covered=3.59, pairs=0.74, acronym=2.39, grams=3.05, lexical=0.50, semantic=1.20
+)
+
+
+class _Text(NamedTuple):
+    words: tuple[str, ...]
+    stems: tuple[str, ...]
+    grams: frozenset[str]
+    initials: str
+    related: frozenset[str]
+
+
+@lru_cache(maxsize=16_384)
+def _text(text: str) -> _Text:
+    words = words_of(text)
+    stems = tuple(map(stem_of, words))
+    return _Text(
+        words=words,
+        stems=stems,
+        grams=frozenset().union(*map(_grams, words)),
+        initials="".join(word[0] for word in words),
+        related=frozenset(stem_of(other) for stem in stems for other in EXPANSIONS.get(stem, ())),
+    )
+
+
+@lru_cache(maxsize=65_536)
+def _grams(word: str) -> frozenset[str]:
+    padded = f" {word} "
+    return frozenset(padded[at : at + _GRAM] for at in range(len(padded) - _GRAM + 1))
+
+
+def features(query: str, text: str, rarity: Rarity) -> tuple[float, ...]:
+    """Return the features of ``Weights`` but for the last two, which the earlier stages give."""
+    asked, given = _text(query), _text(text)
+    if not asked.words or not given.words:
+        return (0.0,) * (len(Weights._fields) - 2)
+    weights = [rarity(word) for word in asked.words]
+    total = sum(weights) or 1.0
+    stems = set(given.stems)
+    known = set(asked.stems)
+    texts = [rarity(word) for word in given.words]
+    return (
+        sum(w for w, stem in zip(weights, asked.stems, strict=True) if stem in stems) / total,
+        sum(w for w, s in zip(weights, asked.stems, strict=True) if s in stems or s in given.related) / total,
+        sum(w for w, stem in zip(texts, given.stems, strict=True) if stem in known) / (sum(texts) or 1.0),
+        _near_pairs(asked.stems, given.stems),
+        float(_acronym(asked, given) or _acronym(given, asked)),
+        len(asked.grams & given.grams) / (len(asked.grams) * len(given.grams)) ** 0.5,
+    )
+
+
+def _near_pairs(asked: Sequence[str], given: Sequence[str]) -> float:
+    pairs = [pair for pair in pairwise(asked) if pair[0] != pair[1]]
+    if not pairs:
+        return 0.0
+    near = {(given[i], given[j]) for i in range(len(given)) for j in range(i + 1, min(i + 4, len(given)))}
+    return sum((a, b) in near or (b, a) in near for a, b in pairs) / len(pairs)
+
+
+def _acronym(short: _Text, long: _Text) -> bool:
+    return any(1 < len(word) <= _LONGEST_ACRONYM and word in long.initials for word in short.words if word.isalpha())
+
+
+def feature_matrix(
+    query: str, texts: Sequence[str], *, rarity: Rarity, lexical: Scores, semantic: Scores
+) -> npt.NDArray[np.float64]:
+    """Return all features: shape (texts, features)."""
+    own = np.array([features(query, text, rarity) for text in texts], dtype=np.float64)
+    best = float(lexical.max(initial=0.0)) or 1.0
+    return np.column_stack([own.reshape(len(texts), -1), lexical / best, semantic])
+
+
+def scores(matrix: npt.NDArray[np.float64], weights: Weights = WEIGHTS) -> Scores:
+    """Return a score per row, rounded so that machines agree on the order."""
+    found: Scores = np.round(matrix @ np.array(weights), 6).astype(np.float32)
+    return found
