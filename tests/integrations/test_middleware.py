@@ -9,10 +9,16 @@ import pytest
 pytest.importorskip("langchain", reason="needs the extra langchain")
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import ModelCallLimitMiddleware, SummarizationMiddleware, ToolRetryMiddleware
+from langchain.agents.middleware import (
+    HumanInTheLoopMiddleware,
+    ModelCallLimitMiddleware,
+    SummarizationMiddleware,
+    ToolRetryMiddleware,
+)
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import MemorySaver
+from langgraph.types import Command
 
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
@@ -225,6 +231,32 @@ def test_new_threads_can_start_with_a_saved_playbook(models, tmp_path):
     path.write_text('{"kind": "instruction", "text": "Be brief.", "demonstrations": []}')
     with pytest.raises(ConfigError, match="is not a playbook"):
         ACEMiddleware(initial=path)
+
+
+def test_it_waits_for_a_human(models):
+    agent = agent_on(models(), HumanInTheLoopMiddleware(interrupt_on={"ledger_entries": True}))
+    waiting = ask(agent)
+    assert waiting["__interrupt__"]
+    state = agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), in_thread("a"))
+    assert called(state) == ["customer_record", "ledger_entries"]
+    assert "ledger_entries(account='Acme')" in bullets(state)[0]
+
+
+def test_agents_in_several_threads_do_not_disturb_each_other(models):
+    agent = agent_on(models())
+    names = ("Acme", "Globex", "Initech", "Hooli")
+    questions = [{"messages": [("user", QUESTION.format(name))]} for name in names]
+    for state, name in zip(agent.batch(questions, [in_thread(name) for name in names]), names, strict=True):
+        assert [f"account='{name}'" in content for content in bullets(state)] == [True]
+
+
+def test_a_thread_of_the_package_goes_on(models):
+    package = pytest.importorskip("agent_episodic_memory", reason="needs the extra langchain")
+    saver, model = MemorySaver(), BackboneChatModel(lm=models().lm("generator", "s"))
+    ask(create_agent(model, tools=TOOLS, middleware=[package.ACEMiddleware()], checkpointer=saver))
+    state = ask(create_agent(model, tools=TOOLS, middleware=[ACEMiddleware()], checkpointer=saver), "Globex")
+    assert bullets(state)[:2] == ["tool call: customer_record", "tool call: ledger_entries"]
+    assert "Called ledger_entries(account='Globex')." in bullets(state)
 
 
 def test_a_role_that_fails_costs_a_lesson_and_not_the_answer(models, caplog):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -11,7 +11,6 @@ from langchain_core.messages import AIMessage
 from ace_bench.contexts.playbook.apply import Limits, apply
 from ace_bench.contexts.playbook.deltas import Add, Operation, Tag, Votes
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.contexts.playbook.wording import clean, comparable
 from ace_bench.core.tokens import estimate_tokens
 
@@ -32,6 +31,8 @@ class DeltaEntry:
 
 Reflect = Callable[[AIMessage], Iterable[Any]]
 """Returns what one reply teaches: values with the fields of ``DeltaEntry``."""
+Refine = Callable[[Playbook, Collection[str], int], Playbook]
+"""Returns a playbook refined at a step, given the ids of its bullets with new content."""
 
 
 def observe(latest: AIMessage) -> Sequence[DeltaEntry]:
@@ -64,20 +65,21 @@ def entry_record(entry: Any) -> dict[str, str]:
     return record
 
 
-def with_entries(playbook: Playbook, entries: Sequence[dict[str, str]], *, step: int, refiner: Refiner) -> Playbook:
+def with_entries(playbook: Playbook, entries: Sequence[Mapping[str, str]], *, step: int, refine: Refine) -> Playbook:
     """Add entries and refine: one that the playbook holds already adds its outcome to that bullet's counters."""
+    touched: list[str] = []
     for entry in entries:
         playbook = _with_section(playbook, entry["category"])
         twin = next((b.id for b in playbook.bullets if b.comparable == comparable(clean(entry["content"]))), None)
         votes = Votes(**{_COUNTERS[entry["outcome"]]: 1})
         operation: Operation = Tag(id=twin, votes=votes) if twin else _addition(entry, votes)
         applied = apply(playbook, [operation], step=step, source="", limits=_LIMITS, count=estimate_tokens)
-        refined = refiner.refine(applied.playbook, applied.touched, step=step, count=estimate_tokens)
-        playbook = refined.playbook
-    return playbook
+        playbook = applied.playbook
+        touched += applied.touched
+    return refine(playbook, touched, step)
 
 
-def _addition(entry: dict[str, str], votes: Votes) -> Add:
+def _addition(entry: Mapping[str, str], votes: Votes) -> Add:
     return Add(section=entry["category"], content=entry["content"], votes=votes)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
@@ -14,10 +15,12 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from ace_bench.contexts import load, system_prompt
+from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP
 from ace_bench.contexts.playbook.embed import make_embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.tokens import estimate_tokens
 from ace_bench.integrations.langchain.attempts import attempt_in, question_in, task_text
 from ace_bench.integrations.langchain.entries import Reflect, entry_record, observe, with_entries
 from ace_bench.integrations.langchain.frozen import with_text
@@ -67,6 +70,7 @@ class ACEMiddleware(AgentMiddleware[ACEState, Any, Any]):
         self._reflector = reflector
         self._start = _started(initial, sections)
         self._refiner = refiner or Refiner(make_embedder("hashing"))
+        self._refining = threading.Lock()  # an agent may run in several threads, and a refiner caches embeddings
 
     def reflect(self, latest: AIMessage) -> Iterable[Any]:
         """Return the entries (``DeltaEntry``) that a reply teaches; not used with ``AceRoles``."""
@@ -104,9 +108,9 @@ class ACEMiddleware(AgentMiddleware[ACEState, Any, Any]):
         if isinstance(self._reflector, AceRoles):
             # A run that a limit has ended has no answer, and its steps are still to be reflected on.
             reflection = pending[-1] if pending else self._reflection(self._reflector, state)
-            playbook = self._reflector.curate(playbook, reflection, step=step, refiner=self._refiner)
+            playbook = self._reflector.curate(playbook, reflection, step=step, refine=self._refined)
         else:
-            playbook = with_entries(playbook, pending, step=step, refiner=self._refiner)
+            playbook = with_entries(playbook, pending, step=step, refine=self._refined)
         return {"ace_playbook": as_json(playbook.dump()), "ace_runs": step + 1, "ace_pending_deltas": []}
 
     def _reflection(self, roles: AceRoles, state: ACEState) -> Mapping[str, Any]:
@@ -121,7 +125,15 @@ class ACEMiddleware(AgentMiddleware[ACEState, Any, Any]):
 
     def _playbook(self, state: Mapping[str, Any]) -> Playbook:
         saved = state.get("ace_playbook")
-        return self._start if not saved else Playbook.load(saved)
+        if not saved:
+            return self._start
+        if "entries" in saved:  # of the package agent_episodic_memory
+            return with_entries(self._start, saved["entries"], step=BEFORE_FIRST_STEP, refine=self._refined)
+        return Playbook.load(saved)
+
+    def _refined(self, playbook: Playbook, touched: Collection[str], step: int) -> Playbook:
+        with self._refining:
+            return self._refiner.refine(playbook, touched, step=step, count=estimate_tokens).playbook
 
     def _shown(self, state: Mapping[str, Any]) -> str:
         text = system_prompt(self._playbook(state))

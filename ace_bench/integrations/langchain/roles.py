@@ -12,7 +12,6 @@ import msgspec
 from ace_bench.contexts.playbook.apply import Limits
 from ace_bench.contexts.playbook.deltas import Kind
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.core.arena import Arena
 from ace_bench.core.backbones import Lm, TokenCounter
 from ace_bench.core.prompts import Prompts
@@ -20,6 +19,7 @@ from ace_bench.core.resources import prompts_folder
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.typed import converted
 from ace_bench.core.types import Attempt, Feedback, Labels, Message, Record, Rollout, Sample, Step
+from ace_bench.integrations.langchain.entries import Refine
 from ace_bench.methods.ace import reflector
 from ace_bench.methods.ace.curator import Curator
 from ace_bench.methods.ace.draft import Draft
@@ -73,7 +73,7 @@ class AceRoles:
         _report(reflected.events)
         return as_json(reflected)
 
-    def curate(self, playbook: Playbook, pending: Record, *, step: int, refiner: Refiner) -> Playbook:
+    def curate(self, playbook: Playbook, pending: Record, *, step: int, refine: Refine) -> Playbook:
         """Return the playbook with a reflection's tags and the Curator's operations, refined."""
         reflected: SampleReflection = converted(pending, SampleReflection)
         arena = self._arena(reflected.rollout.feedback, playbook)
@@ -91,7 +91,7 @@ class AceRoles:
         _report(proposal.events)
         draft.curate(reflected, proposal, Limits(kinds=tuple(self.operations)))
         assert isinstance(draft.playbook, Playbook)  # it began as one
-        return refiner.refine(draft.playbook, draft.touched, step=step, count=estimate_tokens).playbook
+        return refine(draft.playbook, draft.touched, step)
 
     def _arena(self, shown: Feedback, playbook: Playbook) -> Arena:
         labels = Labels.GOLD if shown.gold is not None else Labels.NONE if shown.correct is None else Labels.CORRECTNESS
