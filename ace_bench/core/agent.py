@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
 from ace_bench.core.task import Session
+from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import Attempt, Message, Sample
 
 
@@ -40,6 +41,14 @@ class Conversational(Protocol):
     ) -> tuple[Message, ...]:
         """Return the messages of an attempt, made with these arguments, up to its last reply."""
         ...
+
+
+@runtime_checkable
+class ToolUser(Protocol):
+    """An agent that acts by tools."""
+
+    tools: ToolRules | None
+    """What they do; ``None``: nothing is declared."""
 
 
 @runtime_checkable

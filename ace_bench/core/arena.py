@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 from ace_bench.core.backbones import Lm, TokenCounter
 from ace_bench.core.context import Context
 from ace_bench.core.prompts import Prompts
+from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import Labels, Message, Rollout, Sample
 
 T = TypeVar("T")
@@ -30,6 +31,11 @@ class Arena(Protocol):
     @property
     def sections(self) -> tuple[str, ...]:
         """Playbook sections that suit the task."""
+        ...
+
+    @property
+    def tools(self) -> ToolRules | None:
+        """What the agent's tools do; ``None`` for agents that answer without acting, and where nothing is declared."""
         ...
 
     @property

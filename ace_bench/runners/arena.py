@@ -8,13 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ace_bench.core.agent import Agent, Conversational
+from ace_bench.core.agent import Agent, Conversational, ToolUser
 from ace_bench.core.backbones import Backbone, Lm, TokenCounter
 from ace_bench.core.context import Context
 from ace_bench.core.digest import digest_of_text
 from ace_bench.core.errors import CallLost, ConfigError, RolloutFault
 from ace_bench.core.prompts import Prompts
 from ace_bench.core.task import Judged, Task
+from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import Attempt, Fault, Grade, Labels, Message, Rollout, Sample, Stage, reveal
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.progress import ProgressCounter
@@ -58,6 +59,11 @@ class RunArena:
     def sections(self) -> tuple[str, ...]:
         """Playbook sections that suit the task."""
         return self.task.sections
+
+    @property
+    def tools(self) -> ToolRules | None:
+        """What the agent's tools do."""
+        return self.agent.tools if isinstance(self.agent, ToolUser) else None
 
     def at(self, stage: Stage, scope: str = "") -> RunArena:
         """Return the same arena for another stage and scope."""

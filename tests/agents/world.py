@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import linecache
 import traceback
 from types import SimpleNamespace
 
@@ -29,15 +30,18 @@ class World:
         self.finished = False
         self.steps: list[str] = []
         self._gold = gold
+        self._file = f"<python-input-{id(self)}>"
         docs = SimpleNamespace(show_api_doc=lambda **_: DOC, show_app_descriptions=lambda: '[{"name": "music"}]')
         supervisor = SimpleNamespace(complete_task=self._complete)
         self._names = {"apis": SimpleNamespace(api_docs=docs, supervisor=supervisor)}
 
     def step(self, action: str) -> str:
         self.steps.append(action)
+        # So that a traceback shows the line that failed, as the engine's does.
+        linecache.cache[self._file] = (len(action), None, action.splitlines(keepends=True), self._file)
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             try:
-                exec(action, self._names)
+                exec(compile(action, self._file, "exec"), self._names)
             except Exception:
                 return "Execution failed. Traceback:\n" + traceback.format_exc()
         return printed.getvalue() or "Execution successful."

@@ -64,8 +64,10 @@ class ReAct:
         self._history_chars = history_chars
         if memory == "execution" and tools is None:
             raise SettingError("memory=execution needs to know the tools: add +tools@agent.tools=NAME (configs/tools)")
-        self._tools = tools if memory == "execution" else None
-        self._in_system = self._tools is not None and memory_place == "system"
+        self.tools = tools
+        """What the environment's tools do, for methods that learn from their calls."""
+        self._remembered = tools if memory == "execution" else None
+        self._in_system = self._remembered is not None and memory_place == "system"
         self._official = replies == "official"
         self._keeps_text = keep_text_replies
         if self._official and not keep_text_replies:
@@ -91,7 +93,7 @@ class ReAct:
         None of these is a fault: the final state is graded. Raises ``RolloutFault`` where the backbone or the
         environment fails.
         """
-        memory = NoMemory() if self._tools is None else ExecutionMemory(self._tools)
+        memory = NoMemory() if self._remembered is None else ExecutionMemory(self._remembered)
         progress = _Progress(talk=self._begin(sample, context, reflection), memory=memory)
         while not session.finished and not progress.limit(self._limits):
             progress.talk = progress.talk.trimmed(self._history_chars)

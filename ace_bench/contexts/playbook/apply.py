@@ -29,7 +29,7 @@ from ace_bench.contexts.playbook.wording import OTHERS, clean, comparable, secti
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.types import Record
 
-UnknownSection = Literal["reject", "others"]
+UnknownSection = Literal["reject", "others", "create"]
 
 _CHARS_PER_TOKEN = 64
 """More than any tokenizer packs: a text longer than this many times the limit is too long without counting."""
@@ -40,8 +40,8 @@ class Limits:
     """What a delta may do.
 
     ``kinds`` are the enabled operation types and ``bullet_tokens`` the most tokens of one bullet. ``unknown_section``
-    says whether an ADD to an unknown section is rejected or goes to ``others`` with a note (the official code does so
-    without a note).
+    says whether an ADD to an unknown section is rejected, goes to ``others`` with a note (the official code does so
+    without a note), or creates the section.
     """
 
     kinds: Sequence[Kind] = KINDS
@@ -224,6 +224,8 @@ class _Draft:
     def _section(self, name: str) -> tuple[str, str]:
         section = section_name(name)
         if section in self._sections:
+            return section, ""
+        if section and self._limits.unknown_section == "create":
             return section, ""
         problem = f"there is no section {name[:80]!r}"
         if self._limits.unknown_section == "others":

@@ -9,7 +9,9 @@ from functools import partial
 from typing import Any, Literal
 
 from ace_bench.contexts.playbook.bullets import Bullet
-from ace_bench.contexts.playbook.deltas import Add, Operation, parse_operations
+from ace_bench.contexts.playbook.deltas import Add, Operation, Tag, Votes, parse_operations
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.contexts.playbook.wording import comparable
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.arena import Arena
 from ace_bench.core.backbones import Lm
@@ -53,6 +55,22 @@ class Proposal:
 
 
 NO_PROPOSAL = Proposal()
+
+
+def propose_strategies(reflected: SampleReflection, playbook: Playbook) -> Proposal:
+    """Propose what rules have learnt: bullets for new strategies, and votes for those that worked again.
+
+    A bullet that the attempt used has its vote by the outcome.
+    """
+    known = {bullet.comparable: bullet.id for bullet in playbook.bullets}
+    operations: list[Operation] = []
+    for strategy in dict.fromkeys(reflected.strategies):
+        votes, bullet = Votes(helpful=int(strategy.worked)), known.get(comparable(strategy.content))
+        if bullet is None:
+            operations.append(Add(section=strategy.category, content=strategy.content, votes=votes))
+        elif strategy.worked and bullet not in reflected.studied.cited:
+            operations.append(Tag(id=bullet, votes=votes))
+    return Proposal(operations=tuple(operations))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.types import Rollout
-from ace_bench.methods.ace.curator import Curator
+from ace_bench.methods.ace.curator import Curator, Proposal, propose_strategies
 from ace_bench.methods.ace.draft import Draft
 from ace_bench.methods.ace.playbooks import AnyPlaybook
 from ace_bench.methods.ace.reflector import Learn, ReflectionPlan, SampleReflection, reflect, without_reflector
@@ -46,9 +47,8 @@ class BatchLearner:
 
     def _add_deltas(self, batch: Sequence[SampleReflection]) -> None:
         """Propose the deltas of a batch in parallel, each against the playbook before the step and its own tags."""
-        kinds = self.settings.operations
         proposals = self.curator.arena.map(
-            lambda reflected: self.curator.propose(reflected, self.draft.tagged(reflected), kinds), batch
+            lambda reflected: self._propose(reflected, self.draft.tagged(reflected)), batch
         )
         for reflected, proposal in zip(batch, proposals, strict=True):
             self.draft.tag(reflected)
@@ -74,8 +74,12 @@ class BatchLearner:
         if self.settings.update == "rewrite":
             self._rewrite(reflected)
         else:
-            proposal = self.curator.propose(reflected, self.draft.playbook, self.settings.operations)
-            self.draft.curate(reflected, proposal, self.settings.limits)
+            self.draft.curate(reflected, self._propose(reflected, self.draft.playbook), self.settings.limits)
+
+    def _propose(self, reflected: SampleReflection, playbook: AnyPlaybook) -> Proposal:
+        if self.settings.reflector == "rules" and isinstance(playbook, Playbook):
+            return propose_strategies(reflected, playbook)
+        return self.curator.propose(reflected, playbook, self.settings.operations)
 
     def _rewrite(self, reflected: SampleReflection) -> None:
         """Rewrite the playbook; the next sample's rewriting replaces this one."""

@@ -19,6 +19,7 @@ from ace_bench.methods.ace import curator, reflector
 from ace_bench.methods.ace.attempts import learn_from_attempts
 from ace_bench.methods.ace.curator import Curator
 from ace_bench.methods.ace.draft import Draft
+from ace_bench.methods.ace.execution import ExecutionReflector
 from ace_bench.methods.ace.learning import BatchLearner
 from ace_bench.methods.ace.playbooks import AnyPlaybook
 from ace_bench.methods.ace.reflector import HARMFUL, SampleReflection
@@ -52,12 +53,17 @@ class Ace(BaseMethod[AnyPlaybook]):
         return {name: known[name] for templates in self.roles.values() for name in templates}
 
     def check(self, arena: Arena) -> None:
-        """Reject the authors' text on AppWorld without their loop, and reflections that no prompt would show."""
+        """Reject the authors' text on AppWorld without their loop, and reflections that nobody makes or is shown."""
         settings = self._settings
         if settings.generator_reflections and not arena.prompts.uses(self.generator.template, RECENT_REFLECTIONS):
             raise SettingError(
                 f"generator_reflections={settings.generator_reflections} needs prompts that show the field "
                 f"{RECENT_REFLECTIONS}, as prompts/default does: set 0, or add it to {self.generator.template}.j2"
+            )
+        if settings.reflector == "rules" and arena.tools is None:
+            raise SettingError(
+                "reflector=rules needs an agent that acts by tools (task=appworld): questions that are answered in one "
+                "turn have no tool executions; set reflector=on"
             )
         appworld = dialect_of(arena.sections) == "appworld"
         if appworld and settings.playbook == "text" and settings.curate != "attempt":
@@ -115,13 +121,17 @@ class Ace(BaseMethod[AnyPlaybook]):
                 window=settings.reflection_window,
                 replies=settings.replies,
             ),
-            plan=settings.reflection_plan(step),
+            plan=replace(settings.reflection_plan(step), rules=self._rules(arena)),
             curates=number % settings.curator_every == 0,
         )
         batch = learner.learn(rollouts)
         refined = self._refined(learner, batch, step)
         repeated = self._attempt_again(refined.context, rollouts, arena) if settings.after_curation else ()
         return replace(refined, events=(*learner.draft.events, *refined.events, *repeated))
+
+    def _rules(self, arena: Arena) -> ExecutionReflector | None:
+        tools = arena.tools if self._settings.reflector == "rules" else None
+        return None if tools is None else ExecutionReflector(tools=tools)
 
     def _refined(
         self, learner: BatchLearner, batch: Sequence[SampleReflection], step: Step

@@ -16,6 +16,7 @@ from ace_bench.core.prompts import RAW_REFLECTION
 from ace_bench.core.replies import ask_and_read, ask_once, parse
 from ace_bench.core.transcript import Transcript
 from ace_bench.core.types import Attempt, Fault, Record, Rollout
+from ace_bench.methods.ace.execution import ExecutionReflector, Strategy
 from ace_bench.methods.ace.official_replies import official_tags
 from ace_bench.methods.ace.playbooks import AnyPlaybook, shown_to_reflector
 from ace_bench.methods.ace.replies import BulletTag, ReflectorReply
@@ -56,6 +57,7 @@ class SampleReflection:
     ``tags`` are the Reflector's verdicts on bullets, ``verdicts`` the same by round as the replies hold them,
     for a playbook as text; ``reflections`` its reflections as text (none where there is
     nothing to curate from) and ``studied`` the attempt that the last of them is about; ``rollout`` is the first one.
+    ``strategies`` are what rules learnt in place of a model.
     """
 
     rollout: Rollout
@@ -63,6 +65,7 @@ class SampleReflection:
     tags: tuple[Operation, ...] = ()
     verdicts: tuple[Sequence[Any], ...] = ()
     reflections: tuple[str, ...] = ()
+    strategies: tuple[Strategy, ...] = ()
     events: tuple[Record, ...] = ()
 
     def followed_by(self, later: SampleReflection) -> SampleReflection:
@@ -73,6 +76,7 @@ class SampleReflection:
             tags=(*self.tags, *later.tags),
             verdicts=(*self.verdicts, *later.verdicts),
             reflections=(*self.reflections, *later.reflections),
+            strategies=(*self.strategies, *later.strategies),
             events=(*self.events, *later.events),
         )
 
@@ -84,7 +88,7 @@ class ReflectionPlan:
     ``retries`` is the number of new attempts at the environment of an agent; see ``AceSettings``.
     ``tagged`` says which of the Reflector's tags count: on bullets that the rollout used (the first tag on each), or on
     any (the last tag on each, as in the official code). With ``replies=official`` a reply is asked for once and read by
-    the authors' rules; the reflection is its whole text.
+    the authors' rules; the reflection is its whole text. ``rules`` reflect in place of the model.
     """
 
     rounds: int
@@ -93,6 +97,7 @@ class ReflectionPlan:
     template: str
     tagged: Literal["used", "any"]
     replies: Literal["repaired", "official"]
+    rules: ExecutionReflector | None = None
 
     def most(self, rollout: Rollout) -> tuple[int, int]:
         """Return the most reflections on a sample and the most new rollouts of it.
@@ -186,6 +191,8 @@ def _one_round(
 ) -> SampleReflection:
     """Reflect on the latest rollout; where the Reflector fails, the round has an event and no reflection."""
     this = SampleReflection(rollout=so_far.rollout, studied=so_far.studied)
+    if plan.rules is not None:
+        return _by_rules(this, latest, plan.rules)
     try:
         reply, dropped = _reflect(playbook, latest, so_far, plan=plan, arena=arena)
     except RolloutFault as error:
@@ -200,6 +207,16 @@ def _one_round(
         studied=latest.attempt,
         events=(*events, *dropped_event(ROLE, dropped)),
     )
+
+
+def _by_rules(this: SampleReflection, latest: Rollout, rules: ExecutionReflector) -> SampleReflection:
+    lesson = rules.reflect(latest)
+    if lesson is None:
+        return this
+    used = latest.attempt.cited
+    tags, events = _tags([BulletTag(id=bullet, tag=lesson.tag) for bullet in used], used)
+    learnt = replace(this, tags=tags, strategies=lesson.strategies, events=events)
+    return replace(learnt, reflections=(lesson.text,), studied=latest.attempt)
 
 
 def fault_event(role: str, fault: Fault) -> Record:

@@ -36,8 +36,9 @@ class AceSettings:
     A new rollout is shown the last ``reflection_window`` reflections on its sample, the Curator the last ones on as
     many samples. Every first rollout of adaptation is shown the ``generator_reflections`` last reflections on earlier
     samples (an ACE engine for a coding assistant: 3); evaluation shows none. With ``reflector=off`` the Curator gets
-    the rollout itself (table 3). ``harmful_every``: every so many steps a Reflector that is asked to mislead takes over
-    (table 17; ``None``: never). With ``update=rewrite`` the Curator writes the whole playbook anew (table 18).
+    the rollout itself (table 3); with ``rules`` an ``ExecutionReflector`` takes the place of both models.
+    ``harmful_every``: every so many steps a Reflector that is asked to mislead takes over (table 17; ``None``: never).
+    With ``update=rewrite`` the Curator writes the whole playbook anew (table 18).
     ``operations`` are the types the Curator may use (the official code: ADD only) and ``bullet_tokens`` the most one
     bullet may take. ``initial`` is a playbook file to start from: a saved context or the official text.
     With ``merge_wording=curator`` the curator role words merged bullets; otherwise the older text stays.
@@ -59,7 +60,7 @@ class AceSettings:
     retries: Literal["auto"] | Whole
     reflection_window: Count
     generator_reflections: Whole
-    reflector: Literal["on", "off"]
+    reflector: Literal["on", "off", "rules"]
     harmful_every: Count | None
     curator_every: Count
     tags: Literal["step", "round"]
@@ -80,7 +81,9 @@ class AceSettings:
 
     def __post_init__(self) -> None:
         """Raise ``SettingError`` for settings that contradict each other and for a missing file."""
-        if self.harmful_every is not None and self.reflector == "off":
+        if self.reflector == "rules" and self.update == "rewrite":
+            raise SettingError("update=rewrite needs a Curator, and reflector=rules asks none: set update=delta")
+        if self.harmful_every is not None and self.reflector != "on":
             raise SettingError(
                 f"harmful_every={self.harmful_every} needs a Reflector: set reflector=on, or this to null"
             )
@@ -142,12 +145,19 @@ class AceSettings:
         reflecting = (reflector.ROLE, *((reflector.HARMFUL,) if self.harmful_every else ()))
         curating = ("rewriter" if self.update == "rewrite" else "curator",)
         merging = ("merger",) if self.merge_wording == "curator" else ()
+        if self.reflector == "rules":
+            return {curator.ROLE: merging} if merging else {}
         reflects = {reflector.ROLE: reflecting} if self.reflector == "on" else {}
         return {**reflects, curator.ROLE: (*curating, *merging)}
 
     @property
     def limits(self) -> Limits:
-        """What the Curator may do; a rewritten playbook consists of ADD operations, to any section."""
+        """What the Curator may do; a rewritten playbook consists of ADD operations, to any section.
+
+        Rules add and vote, and their categories are sections.
+        """
+        if self.reflector == "rules":
+            return Limits(kinds=("ADD", "TAG"), bullet_tokens=self.bullet_tokens, unknown_section="create")
         if self.update == "rewrite":
             return Limits(kinds=("ADD",), bullet_tokens=self.bullet_tokens, unknown_section="others")
         return Limits(

@@ -15,11 +15,14 @@ def step_counts(settings: Mapping[str, Any], *, acts: bool, shown: bool) -> Mapp
     says whether attempts act in an environment, ``shown`` whether the outcome of a training sample is shown: then
     ``retries`` limits the attempts. Calls that word merged bullets (``merge_wording``) are not counted.
     """
-    reflects = settings["reflector"] == "on"
+    by_rules = settings["reflector"] == "rules"
+    reflects = settings["reflector"] != "off"
     reflected, again = _rounds(settings, acts=acts, shown=shown) if reflects else (0, 0)
     rollouts = Span(1, 1 + again) + exactly(int(settings["after_curation"]))
     asked = Span(1, reflected) if settings["curate"] == "attempt" and reflects else exactly(1)
     every = 1 / settings["curator_every"]
+    if by_rules:
+        return {"generator": rollouts}
     reflections = {"reflector": Span(1, reflected)} if reflects else {}
     return {"generator": rollouts, **reflections, "curator": asked.times(exactly(every))}
 

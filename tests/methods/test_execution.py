@@ -1,0 +1,106 @@
+"""Rules that learn from tool executions: what is worth learning, how an attempt ended, and what enters the playbook."""
+
+import pytest
+
+from ace_bench.core.types import Attempt, Feedback, Rollout, Turn
+from ace_bench.methods.ace.execution import ExecutionReflector
+from tests.agents.test_react_memory import TOOLS
+from tests.agents.world import sample
+
+REFLECTOR = ExecutionReflector(tools=TOOLS)
+FAILED = (
+    'Execution failed. Traceback:\n  File "<python-input>", line 1, in <module>\n    {code}\n'
+    'Exception: Response status code is 401:\n{{"message":"ida@example.com with account 5550100 is not authorized"}}'
+)
+SONG = "print(apis.spotify.show_song(song_id=7))"
+TOKEN = "token = apis.spotify.login(username='ida@example.com', password=secret)['access_token']"
+SONG_AGAIN = "print(apis.spotify.show_song(song_id=7, access_token=token))"
+DONE = "apis.supervisor.complete_task(answer='Blue')"
+
+
+def reflect(*codes, failing=(), ended="completed", correct=None):
+    turns = [Turn(action=code, observation=FAILED.format(code=code) if code in failing else "{}") for code in codes]
+    rollout = Rollout(
+        key="adapt/world-train-0/0",
+        sample=sample(),
+        context_digest="",
+        trial=0,
+        attempt=Attempt(answer=None, trajectory=tuple(turns), ended=ended),
+        feedback=Feedback(correct=correct, message="", gold="the gold" if correct is not None else None),
+        fault=None,
+        calls=len(turns),
+        seconds=0.0,
+    )
+    return REFLECTOR.reflect(rollout)
+
+
+WORTH = [
+    ((), (), False),
+    ((SONG,), (), False),
+    (("x = 1", "y = 2"), (), False),
+    ((SONG, DONE), (), True),
+    ((f"{SONG}\n{DONE}",), (), True),
+    ((SONG,), (SONG,), True),
+]
+
+
+@pytest.mark.parametrize(("codes", "failing", "worth"), WORTH)
+def test_a_single_look_up_teaches_nothing_two_calls_or_a_failure_do(codes, failing, worth):
+    assert (reflect(*codes, failing=failing) is not None) is worth
+
+
+OUTCOMES = [  # ended, verdict, failing steps, outcome, vote
+    ("completed", None, (), "success", "helpful"),
+    ("completed", None, (SONG,), "partial", "neutral"),
+    ("steps", None, (), "error", "harmful"),
+    ("completed", True, (SONG,), "success", "helpful"),
+    ("completed", False, (), "partial", "neutral"),
+    ("idle", False, (), "error", "harmful"),
+]
+
+
+@pytest.mark.parametrize(("ended", "correct", "failing", "outcome", "vote"), OUTCOMES)
+def test_the_outcome_follows_the_verdict_or_where_it_is_hidden_the_executions(ended, correct, failing, outcome, vote):
+    lesson = reflect(SONG, TOKEN, SONG_AGAIN, DONE, failing=failing, ended=ended, correct=correct)
+    assert (lesson.outcome, lesson.tag) == (outcome, vote)
+    assert lesson.text.startswith(f"Outcome: {outcome}")
+
+
+def test_a_recovery_is_worded_by_what_came_between_without_what_belongs_to_the_task():
+    lesson = reflect(SONG, TOKEN, SONG_AGAIN, DONE, failing=(SONG,))
+    (recovery,) = lesson.strategies
+    assert (recovery.category, recovery.worked) == ("error_handling", True)
+    assert recovery.content == (
+        "`spotify.show_song(song_id)` can fail with: Exception: Response status code is 401: "
+        '{"message":"... with account ... is not authorized"}\n'
+        "It worked as `spotify.show_song(access_token, song_id)`, after `spotify.login(password, username)`."
+    )
+
+
+def test_a_failure_without_a_recovery_is_a_warning_and_one_of_plain_python_none():
+    (warning,) = reflect(SONG, DONE, failing=(SONG,)).strategies
+    assert not warning.worked
+    assert warning.content.endswith("\nCheck what it takes before calling it.")
+    assert reflect(SONG, "1 / 0", DONE, failing=("1 / 0",)).strategies == ()
+
+
+def test_a_success_teaches_its_order_of_calls_under_the_tools_used_most():
+    (order,) = reflect(TOKEN, SONG_AGAIN, SONG_AGAIN, DONE).strategies
+    assert order.category == "spotify"
+    assert order.content == (
+        "This order of calls worked: `spotify.login(password, username)`, then "
+        "`spotify.show_song(access_token, song_id)`, then `supervisor.complete_task(answer)`."
+    )
+    assert reflect(TOKEN, SONG_AGAIN, DONE, correct=False).strategies == ()
+
+
+def test_neither_gold_nor_values_of_the_task_are_repeated():
+    lesson = reflect(SONG, TOKEN, SONG_AGAIN, DONE, failing=(SONG,), correct=True)
+    assert len(lesson.strategies) == 2
+    assert not any(secret in lesson.text for secret in ("the gold", "Blue", "ida@", "5550100", "secret", "song_id=7"))
+
+
+@pytest.mark.parametrize("code", ["x = (", "\0", "apis.spotify.show_song(*a, **{'b': 1}, c=(", "apis" * 5000])
+def test_code_that_cannot_be_read_is_an_action_without_calls(code):
+    assert reflect(code) is None
+    assert reflect(code, failing=(code,)).strategies == ()
