@@ -8,7 +8,7 @@ from ace_bench.tasks.appworld.engine import find_engine
 from tests.launching import launch
 
 RUN = (
-    *("task=appworld", "task.source=sample", "method=icl", "backbone=embedded_stepwise"),
+    *("task=appworld", "task.source=sample", "method=icl", "backbone=embedded", "backbone.attention=3"),
     *("mode.before=false", "limit={train: 12, test: 6}", "concurrency=1"),
 )
 ROWS = {

@@ -17,7 +17,7 @@ COMMAND = [
 RUNS = {
     "the official loop": ("protocol=official", "limit={train: 2, test: 1}", "agent.max_steps=4"),
     "execution memory": (
-        *("method=icl", "backbone=embedded_stepwise", "limit={train: 12, test: 2}"),
+        *("method=icl", "backbone=embedded", "backbone.attention=3", "limit={train: 12, test: 2}"),
         *("agent.memory=execution", "agent.memory_place=system"),
     ),
 }
