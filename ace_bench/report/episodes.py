@@ -1,7 +1,7 @@
-"""Figures of an agent's long episodes, for what matters in long ones, such as its execution memory.
+"""Figures of an agent's episodes, and of the long ones alone, which show the use of an execution memory.
 
 An episode is the attempt of a tested rollout. Founding document 002 ("Consequences", "Why Limited Impact") claims a
-benefit from five steps on, so that only such episodes count. All figures are means over these episodes.
+benefit of its memory from five steps on. All figures are means over episodes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Rollout(msgspec.Struct, gc=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Episode:
-    """A tested attempt of at least five steps; ``redundant`` are its redundant calls (see ``redundant_calls``)."""
+    """A tested attempt; ``redundant`` are its redundant calls (see ``redundant_calls``)."""
 
     steps: int
     redundant: int
@@ -69,8 +69,8 @@ _FIGURES: Mapping[str, Callable[[Episode], float | None]] = {
 }
 
 
-def long_episodes(folder: Path, *, settings: Record, metrics: Record, calls: Sequence[CallCosts]) -> list[Episode]:
-    """Return the long episodes of a run's test; raises ``StoreError``."""
+def episodes_of(folder: Path, *, settings: Record, metrics: Record, calls: Sequence[CallCosts]) -> list[Episode]:
+    """Return all episodes of a run's test; raises ``StoreError``."""
     tools = settings["agent"].get("tools")
     rules: ToolRules | None = make_part(ToolRules, tools, "agent.tools") if tools else None
     spent: dict[str, Usage] = {}
@@ -85,12 +85,16 @@ def long_episodes(folder: Path, *, settings: Record, metrics: Record, calls: Seq
             usage=spent.get(key, Usage()),
         )
         for key, attempt, correct in _tested(folder, metrics)
-        if len(attempt.trajectory) >= LEAST_STEPS
     ]
 
 
+def long_ones(episodes: Sequence[Episode]) -> list[Episode]:
+    """Return the episodes of five steps and more."""
+    return [one for one in episodes if one.steps >= LEAST_STEPS]
+
+
 def figure_of(episodes: Sequence[Episode], what: str) -> float | None:
-    """Return a figure of long episodes: ``n``, ``cached`` (percent of tokens in), or a mean of ``_FIGURES``.
+    """Return a figure of episodes: ``n``, ``cached`` (percent of tokens in), or a mean of ``_FIGURES``.
 
     ``None`` if it is unknown, or a mean of no episodes.
     """

@@ -18,6 +18,9 @@ from ace_bench.report.yaml_models import YamlModel, read_yaml
 TESTED = "tested"
 """Name of the file with the context that a run was tested with."""
 
+_DOCUMENT = "seed_"
+"""Start of the names of the founding documents' experiments."""
+
 
 class ColumnPlan(YamlModel, frozen=True, kw_only=True):
     """A measured column: ``metric`` as ``RunSummary.value`` takes it, with ``{who}`` and ``{counts}`` for the row's.
@@ -52,12 +55,19 @@ class RowPlan(YamlModel, frozen=True, kw_only=True):
 class Experiment(YamlModel, frozen=True, kw_only=True):
     """One result. ``paper`` is the table or figure to compare with; ``bars`` refer to cells of other results.
 
+    An entry ``seed_<number>.yaml`` measures what one of the founding documents beside the paper claims. It has a
+    ``model`` (the backbone by default) in place of ``paper``, and one of two forms: rows and columns that are all
+    ``ours``, or the name of a function that returns its table: ``measure: package.module:function``
+    (``core.measurement``).
+
     ``not_reproducible`` maps rows that cannot be reproduced to the reason. Columns of the paper that are computed from
     others (means, ratios) are not repeated here.
     """
 
     title: str
     paper: str = ""
+    model: str = ""
+    measure: str = ""
     notes: str = ""
     layout: Literal["table", "bars", "curve"] = "table"
     common: tuple[str, ...] = ()
@@ -96,10 +106,22 @@ class PlannedCell:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiments:
-    """All experiments by name: ``1`` to ``21`` with ``4a`` and ``4b``, ``figure_1``, ``figure_2``, ``figure_5``."""
+    """All experiments by name: ``1`` to ``21`` with ``4a`` and ``4b``, ``figure_1``, ``figure_2``, ``figure_5``, and
+    ``seed_002`` for a founding document.
+    """
 
     by_name: Mapping[str, Experiment]
     paper: Paper
+
+    @property
+    def documents(self) -> tuple[str, ...]:
+        """Names of the founding documents' experiments, which are not results of the paper."""
+        return tuple(name for name in self.by_name if name.startswith(_DOCUMENT))
+
+    def model(self, name: str) -> str:
+        """The backbone that an experiment is made with by default."""
+        experiment = self._experiment(name)
+        return experiment.model or self.paper.table(experiment.paper).model
 
     def cells(self, name: str) -> Iterator[PlannedCell]:
         """All measured cells of an experiment, line by line; raises ``DataError`` for an unknown one."""
@@ -170,7 +192,7 @@ def load_experiments(paper: Paper, folder: Traversable | None = None) -> Experim
     """Read all experiments, by default those of the package; raises ``DataError`` that names file and fix."""
     folder = folder or DATA.joinpath("experiments")
     by_name = {}
-    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+    for file in sorted(folder.iterdir(), key=lambda file: (file.name.startswith(_DOCUMENT), file.name)):
         if file.name.endswith(".yaml"):
             experiment: Experiment = read_yaml(file, Experiment)
             by_name[_name(file.name)] = experiment
@@ -183,11 +205,15 @@ def load_experiments(paper: Paper, folder: Traversable | None = None) -> Experim
 
 def _name(file: str) -> str:
     kind, _, number = file.removesuffix(".yaml").partition("_")
-    number = number.lstrip("0")
+    number = number if f"{kind}_" == _DOCUMENT else number.lstrip("0")
     return number if kind == "table" else f"{kind}_{number}"
 
 
 def _check(experiment: Experiment, paper: Paper, where: str) -> None:
+    if bool(experiment.model) == bool(experiment.paper or experiment.bars):
+        raise DataError(f"{where}: give the paper's table, or without one a model: the backbone by default")
+    if experiment.measure and experiment.rows:
+        raise DataError(f"{where}: give rows and columns, or the function of a measurement, not both")
     for row, line in experiment.rows.items():
         if line.ours != bool(line.label):
             raise DataError(f"{where}: row {row} needs both ours and label, or neither (then it has the paper's label)")

@@ -16,7 +16,7 @@ from typing import Any
 
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Record, Stage
-from ace_bench.report.episodes import Episode, figure_of, long_episodes
+from ace_bench.report.episodes import Episode, episodes_of, figure_of, long_ones
 from ace_bench.report.evidence import (
     CallCosts,
     GradeScores,
@@ -35,7 +35,7 @@ from ace_bench.store.results import read_about, read_identity, read_metrics, rea
 _SEED = re.compile(r"seed\d+(?:-(?P<attempt>\d+))?")
 _SPENT = "spent."
 _SPENT_TESTED = "spent.tested."
-_LONG = "long_episodes."
+_EPISODES, _LONG = "episodes.", "long_episodes."
 _FALL = ("fall.before.tokens", "fall.after.tokens")
 _ROUNDING = 0.01
 """Maximum rounding difference between a metric and the mean of its points, in percentage points."""
@@ -90,14 +90,17 @@ class RunSummary:
         ``metrics.json`` (``rollouts.adapt``), ``spent.`` with a sum over calls as in ``evidence.spent``
         (``spent.adapt.reflector.all.in``; the stage ``tested`` is ``evaluate`` without an evaluation before
         adaptation), ``fall.before.tokens`` and ``fall.after.tokens``: the size of the context before and after the
-        step that removed most tokens, or ``long_episodes.`` with a figure of ``episodes.figure_of``.
+        step that removed most tokens, or ``episodes.`` with a figure of ``episodes.figure_of``; ``long_episodes.``
+        gives it for those of five steps and more.
         """
         if metric.startswith(_SPENT_TESTED):
             return spent(self._tested_calls, f"{Stage.EVALUATE}.{metric.removeprefix(_SPENT_TESTED)}")
         if metric.startswith(_SPENT):
             return spent(self._calls, metric.removeprefix(_SPENT))
         if metric.startswith(_LONG):
-            return figure_of(self._long_episodes, metric.removeprefix(_LONG)) if self.finished else None
+            return figure_of(long_ones(self._episodes), metric.removeprefix(_LONG)) if self.finished else None
+        if metric.startswith(_EPISODES):
+            return figure_of(self._episodes, metric.removeprefix(_EPISODES)) if self.finished else None
         if metric in _FALL:
             sizes = [step.context_tokens for step in read_steps(self.folder)]
             self._expect("journal.jsonl", "steps", len(sizes), self.metrics.get("steps", 0))
@@ -146,8 +149,8 @@ class RunSummary:
         return [call for call in self._calls if not evaluates_other_context(call, split, tested)]
 
     @cached_property
-    def _long_episodes(self) -> list[Episode]:
-        return long_episodes(self.folder, settings=self.settings, metrics=self.metrics, calls=self._calls)
+    def _episodes(self) -> list[Episode]:
+        return episodes_of(self.folder, settings=self.settings, metrics=self.metrics, calls=self._calls)
 
     def _expect(self, name: str, what: str, found: int, wanted: int) -> None:
         """Compare with the count in the metrics, since the file itself does not show lines lost at its end."""

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from ace_bench.core.types import Stage, Usage
-from ace_bench.report.episodes import figure_of, long_episodes
+from ace_bench.report.episodes import episodes_of, figure_of, long_ones
 from ace_bench.report.evidence import CallCosts
 from tests.launching import ROOT
 
@@ -42,7 +42,7 @@ def episodes(tmp_path):
     ]
     (tmp_path / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     calls = [call("a"), call("a"), call("b"), call("short")]
-    return long_episodes(tmp_path, settings=SETTINGS, metrics=METRICS, calls=calls)
+    return long_ones(episodes_of(tmp_path, settings=SETTINGS, metrics=METRICS, calls=calls))
 
 
 @pytest.mark.parametrize(
@@ -58,16 +58,16 @@ def episodes(tmp_path):
         ("colour", None),
     ],
 )
-def test_only_tested_episodes_of_five_and_more_steps_count(episodes, what, figure):
+def test_only_episodes_of_of_five_and_more_steps_count(episodes, what, figure):
     assert figure_of(episodes, what) == figure
 
 
 def test_unknown_is_not_zero(tmp_path):
     (tmp_path / "journal.jsonl").write_text(json.dumps(rollout("a", ["x = 1"] * 5)) + "\n")
     unknown = call("a", cached=None)
-    (episode,) = long_episodes(tmp_path, settings=SETTINGS, metrics=METRICS, calls=[unknown])
+    (episode,) = long_ones(episodes_of(tmp_path, settings=SETTINGS, metrics=METRICS, calls=[unknown]))
     assert figure_of([episode], "cached") is None
     assert figure_of([episode], "tokens") == 1010
     assert figure_of([], "tokens") is None
-    (unpaid,) = long_episodes(tmp_path, settings=SETTINGS, metrics=METRICS, calls=[])
+    (unpaid,) = long_ones(episodes_of(tmp_path, settings=SETTINGS, metrics=METRICS, calls=[]))
     assert figure_of([unpaid], "tokens") is None

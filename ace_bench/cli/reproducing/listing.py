@@ -18,14 +18,24 @@ from ace_bench.report.tables.results_index import ResultsIndex
 
 
 def listing(experiments: Experiments) -> Table:
-    """Return the paper's results with the number of runs that each needs."""
+    """Return the paper's results and the documents' experiments with the number of runs that each needs."""
     table = Table("", "result", "model", "runs", box=None)
     for name, experiment in experiments.by_name.items():
-        number = count(name, experiments)
-        setting = name.replace("_", "=") if name.startswith("figure_") else f"table={name}"
-        model = experiments.paper.table(experiment.paper).model if experiment.paper else ""
-        table.add_row(setting, experiment.title, model, str(number) if number else "none: others' systems")
+        model = experiments.model(name) if experiment.paper or experiment.model else ""
+        table.add_row(_setting(name, experiments), experiment.title, model, _runs(name, experiments))
     return table
+
+
+def _setting(name: str, experiments: Experiments) -> str:
+    if name in experiments.documents:
+        return f"experiment={name}"
+    return name.replace("_", "=") if name.startswith("figure_") else f"table={name}"
+
+
+def _runs(name: str, experiments: Experiments) -> str:
+    if experiments.by_name[name].measure:
+        return "none: a measurement"
+    return str(count(name, experiments) or "none: others' systems")
 
 
 def estimates(jobs: Sequence[Job], index: ResultsIndex) -> Iterator[Table | str]:

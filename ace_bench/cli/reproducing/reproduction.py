@@ -11,7 +11,8 @@ from rich.console import Console
 
 from ace_bench.cli.reproducing.job_runner import INTERRUPTED, JobResult, JobRunner
 from ace_bench.cli.reproducing.manifest import Manifest
-from ace_bench.cli.reproducing.request import Job, ReproduceRequest, count
+from ace_bench.cli.reproducing.measuring import measured_tables, measurements
+from ace_bench.cli.reproducing.request import Job, ReproduceRequest, count, paper_results
 from ace_bench.cli.reproducing.run_status import RunStates, State, as_typed, command_to_run
 from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.figures.write import write_figures
@@ -51,6 +52,8 @@ class Reproduction:
         for job in self._jobs:
             command = self._as_typed(job, self._states.command(job))
             self._console.print(f"{self._states.of(job).value:9} {command}", markup=False)
+        for name in measurements(self._request, self._index.experiments):
+            self._console.print(f"measured  experiment={name}", markup=False)
 
     def complete(self, *, continue_begun: bool) -> int:
         """Make the runs that are not finished, then tables and figures; returns the exit status."""
@@ -108,12 +111,13 @@ class Reproduction:
         extra = (*((f"backbone={request.backbone}",) if request.backbone else ()), *request.overrides)
         index = ResultsIndex(results=request.results, compose=self._index.compose, extra=extra)
         experiments = index.experiments
-        whole = {name for name in experiments.by_name if count(name, experiments)} <= set(request.names)
+        whole = {name for name in paper_results(experiments) if count(name, experiments)} <= set(request.names)
         tables = [name for name in request.names if not name.startswith("figure_")] + [CLAIMS] * whole
         files: list[Path] = []
         if tables:
             wanted = Wanted(names=tuple(tables), differences=request.differences)
-            files += write_tables(index, request.results / "tables", wanted)
+            measured = measured_tables(request, experiments)
+            files += write_tables(index, request.results / "tables", wanted, measured=measured)
         kinds = [_KINDS[name] for name in request.names if name in _KINDS]
         if kinds:
             wanted = Wanted(names=() if whole else tuple(kinds), differences=request.differences)

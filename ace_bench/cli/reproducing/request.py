@@ -53,7 +53,7 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
         if not equals:
             raise ConfigError(f"{setting} is not a setting; write table={setting}, or KEY=VALUE")
         match key:
-            case "table" | "figure":
+            case "table" | "figure" | "experiment":
                 names.update(dict.fromkeys(_names(key, value, experiments)))
             case "backbone":
                 backbone = value
@@ -67,7 +67,9 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
                 overrides.pop(key, None)  # of a repeated setting the last value counts, as for a single run
                 overrides[key] = setting
     if not names:
-        raise ConfigError("say what to reproduce: table=2, table=1,3, figure=2, table=all; --list shows the choices")
+        raise ConfigError(
+            "say what to reproduce: table=2, table=1,3, figure=2, table=all, experiment=all; --list shows the choices"
+        )
     if not all(seed.isdecimal() for seed in seeds.split(",")):
         raise ConfigError(f"seed={seeds} must be whole numbers from 0 up, such as seed=0,1,2")
     return ReproduceRequest(
@@ -85,7 +87,7 @@ def jobs(request: ReproduceRequest, experiments: Experiments) -> list[Job]:
     found: dict[Job, None] = {}
     for name in request.names:
         for table, planned in _planned(name, experiments):
-            extra = request.extra(experiments.paper.table(table).model)
+            extra = request.extra(experiments.paper.table(table).model or experiments.model(name))
             found.update(dict.fromkeys(Job(planned=planned, extra=extra, seed=seed) for seed in request.seeds))
     return list(found)
 
@@ -96,13 +98,29 @@ def count(name: str, experiments: Experiments) -> int:
 
 
 def _names(kind: str, value: str, experiments: Experiments) -> Iterator[str]:
-    known = [name for name in experiments.by_name if count(name, experiments)]
+    if kind == "experiment":
+        yield from _documents(value, experiments)
+        return
+    known = [name for name in paper_results(experiments) if count(name, experiments)]
     for wanted in value.split(","):
         own = {name: name.removeprefix("figure_") for name in known if name.startswith("figure_") == (kind == "figure")}
         found = known if wanted == "all" else [name for name, own_name in own.items() if wanted in _spellings(own_name)]
         if not found:
             raise DataError(f"no runs make {kind} {wanted}; there are {kind}s {', '.join(own.values())}")
         yield from found
+
+
+def paper_results(experiments: Experiments) -> list[str]:
+    """Return the names of the paper's tables and figures; ``table=all`` means these that need runs."""
+    return [name for name in experiments.by_name if name not in experiments.documents]
+
+
+def _documents(value: str, experiments: Experiments) -> Iterator[str]:
+    known = experiments.documents
+    for wanted in value.split(","):
+        if wanted not in (*known, "all"):
+            raise DataError(f"there is no experiment {wanted}; there are {', '.join(known)} and all")
+        yield from known if wanted == "all" else (wanted,)
 
 
 def _spellings(name: str) -> tuple[str, str]:

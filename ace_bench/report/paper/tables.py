@@ -112,6 +112,10 @@ class PaperTable(YamlModel, frozen=True, kw_only=True):
                     yield cell
 
 
+NOT_IN_PAPER = PaperTable(id="", title="", section="", columns={}, rows={})
+"""What stands in the paper's place for experiments of other documents."""
+
+
 class Claim(YamlModel, frozen=True, kw_only=True):
     """A number that only the text states; ``data/claims.yaml`` says how it is computed from cells."""
 
@@ -131,7 +135,9 @@ class Paper(YamlModel, frozen=True, kw_only=True, dict=True):
     claims: Mapping[str, Claim]
 
     def table(self, name: str) -> PaperTable:
-        """Return a table; raises ``DataError`` for an unknown one."""
+        """Return a table, an empty one for ""; raises ``DataError`` for an unknown one."""
+        if not name:
+            return NOT_IN_PAPER
         if name not in self.tables:
             raise DataError(f"the paper has no table {name}; there are {_listed(self.tables)}")
         return self.tables[name]

@@ -39,7 +39,8 @@ class ResultTable:
         """Title with the conditions of the runs."""
         variant = self.selection.variant
         warning = setting_warning(self.measured) if variant.comparable else ""
-        return f"{self.experiment.title} (table {self.name} of the paper): runs with {variant.label}{warning}"
+        place = f"table {self.name} of the paper" if self.experiment.paper else self.name
+        return f"{self.experiment.title} ({place}): runs with {variant.label}{warning}"
 
     @property
     def measured(self) -> list[Measured]:
@@ -114,7 +115,8 @@ class _Builder:
         """Measure a cell of this experiment, or of another one that a ratio is computed from."""
         planned = self.experiments.run(name, row, column)
         cell = self.selection.measures.cell(place, planned, self.experiments.metric(name, row, column))
-        return replace(cell, deviations=self.selection.deviations(planned, self.paper.model))
+        model = self.paper.model
+        return replace(cell, deviations=self.selection.deviations(planned, model)) if model else cell
 
     def compared(self, line: Mapping[str, Measured], base: Mapping[str, Measured]) -> dict[str, Measured]:
         """Compare a row with the base row."""

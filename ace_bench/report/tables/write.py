@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 
 from ace_bench.core.errors import DataError
 from ace_bench.report.experiments import Experiments
@@ -11,6 +13,7 @@ from ace_bench.report.tables.build import ResultTable, build_table
 from ace_bench.report.tables.claims import claim_results
 from ace_bench.report.tables.claims_text import claims_grid, claims_notes, claims_records
 from ace_bench.report.tables.grids import PaperShown
+from ace_bench.report.tables.measured import TableFiles
 from ace_bench.report.tables.render import Page, csv, csv_of, latex, markdown, page_of
 from ace_bench.report.tables.results_index import ALL, ResultsIndex, Wanted
 from ace_bench.report.tables.variants import Selection
@@ -19,17 +22,24 @@ CLAIMS = "claims"
 """Name of the table of the paper's claims."""
 
 
-def write_tables(index: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[Path]:
+def write_tables(
+    index: ResultsIndex,
+    out: Path,
+    wanted: Wanted = ALL,
+    *,
+    measured: Mapping[str, TableFiles] = MappingProxyType({}),
+) -> list[Path]:
     """Write ``table_<name>_<conditions>`` as ``.md``, ``.tex`` and ``.csv`` to ``out``, and all in ``tables.md``.
 
     Names are those of tables (``2``, ``4a``; ``4`` is both; ``claims``); without names, all tables with a finished run
-    are written. Each shows runs of one set of conditions. Raises ``ConfigError`` and ``DataError``.
+    are written. Each shows runs of one set of conditions. ``measured`` are tables of measurements by name, which
+    are written, too. Raises ``ConfigError`` and ``DataError``.
     """
-    names = [name for name in wanted.names if name != CLAIMS]
+    names = [name for name in wanted.names if name != CLAIMS and name not in measured]
     names = table_names(index.experiments, names) if names or not wanted.names else []
     out.mkdir(parents=True, exist_ok=True)
     files, texts = [], []
-    for stem, page, records in _pages(names, index, wanted):
+    for stem, page, records in chain(_pages(names, index, wanted), measured.values()):
         texts.append(markdown(page))
         for suffix, text in (("md", texts[-1]), ("tex", latex(page)), ("csv", records)):
             files.append(out / f"{stem}.{suffix}")
@@ -39,20 +49,19 @@ def write_tables(index: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[P
     return files
 
 
-def _pages(names: Sequence[str], index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[str, Page, str]]:
-    """Yield the name of each table's files, its text, and its CSV."""
+def _pages(names: Sequence[str], index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:
     for name in names:
         for table in _tables(name, index, even_empty=bool(wanted.names)):
             variant = table.selection.variant
             numbers = wanted.with_paper or wanted.differences or variant.comparable
-            paper = PaperShown(numbers=numbers, differences=wanted.differences)
+            paper = PaperShown(numbers=numbers and bool(table.experiment.paper), differences=wanted.differences)
             stem = f"table_{name.rjust(3 if name[-1].isalpha() else 2, '0')}_{variant.slug}"
-            yield stem, page_of(table, _commands(table, index), paper), csv(table, paper)
+            yield TableFiles(stem, page_of(table, _commands(table, index), paper), csv(table, paper))
     if CLAIMS in wanted.names or not wanted.names:
         yield from _claims(index, wanted)
 
 
-def _claims(index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[str, Page, str]]:
+def _claims(index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:
     """Yield the claims table of each variant with runs for at least one claim; all are about one model."""
     model = index.experiments.paper.table("1").model
     for selection in _of_model(index, model):
@@ -68,14 +77,15 @@ def _claims(index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[str, Page, st
             notes=tuple(claims_notes(results, simulated=variant.simulated)),
             commands=(),
         )
-        yield f"table_{CLAIMS}_{variant.slug}", page, csv_of(claims_records(results, variant, numbers=numbers))
+        records = csv_of(claims_records(results, variant, numbers=numbers))
+        yield TableFiles(f"table_{CLAIMS}_{variant.slug}", page, records)
 
 
 def _of_model(index: ResultsIndex, model: str) -> Iterator[Selection]:
     """Yield the conditions of a model, or of one that no table of the paper is about."""
     models = {table.model for table in index.experiments.paper.tables.values()}
     for selection in index.selections:
-        if selection.variant.backbone == model or selection.variant.backbone not in models:
+        if not model or selection.variant.backbone == model or selection.variant.backbone not in models:
             yield selection
 
 
@@ -92,7 +102,7 @@ def table_names(experiments: Experiments, which: Sequence[str]) -> list[str]:
 
 
 def _tables(name: str, index: ResultsIndex, *, even_empty: bool) -> Iterator[ResultTable]:
-    model = index.experiments.paper.table(index.experiments.by_name[name].paper).model
+    model = index.experiments.paper.table(index.experiments.by_name[name].paper).model  # "": all models
     any_runs = False
     for selection in _of_model(index, model):
         table = build_table(name, index.experiments, selection)
@@ -100,7 +110,7 @@ def _tables(name: str, index: ResultsIndex, *, even_empty: bool) -> Iterator[Res
             any_runs = True
             yield table
     if even_empty and not any_runs:
-        yield build_table(name, index.experiments, index.empty_selection(model))
+        yield build_table(name, index.experiments, index.empty_selection(index.experiments.model(name)))
 
 
 def _commands(table: ResultTable, index: ResultsIndex) -> list[str]:

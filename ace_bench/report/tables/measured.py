@@ -1,0 +1,42 @@
+"""The table of a measurement, in the same files as the tables of runs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ace_bench.core.measurement import Measurement, Value
+from ace_bench.report.experiments import Experiment
+from ace_bench.report.tables.grids import NOT_KNOWN, Grid, number
+from ace_bench.report.tables.render import Page, csv_of
+
+
+class TableFiles(NamedTuple):
+    """A table: the name of its files without the ending, its text, and its CSV."""
+
+    stem: str
+    page: Page
+    csv: str
+
+
+def measured_table(name: str, experiment: Experiment, found: Measurement, backbone: str) -> TableFiles:
+    """Lay out a measurement that was made with ``backbone``."""
+    slug = f"{backbone}-simulated" if found.simulated else backbone
+    warning = " [simulated: not comparable with published numbers]" if found.simulated else ""
+    rows = tuple(tuple(map(_word, row)) for row in found.rows)
+    notes = [*([experiment.notes] if experiment.notes else []), *found.notes]
+    page = Page(
+        title=f"{experiment.title} ({name}): measured with {backbone}{warning}",
+        label=f"{name}-{slug}",
+        grids=(Grid(title="Results", header=found.columns, rows=rows),),
+        notes=tuple(" ".join(note.split()) for note in notes),
+        commands=(),
+    )
+    marks = {"table": name, "backbone": backbone, "simulated": found.simulated}
+    records = [{**marks, **dict(zip(found.columns, row, strict=True))} for row in found.rows]
+    return TableFiles(f"table_{name}_{slug}", page, csv_of(records))
+
+
+def _word(value: Value) -> str:
+    if value is None:
+        return NOT_KNOWN
+    return value if isinstance(value, str) else number(value)
