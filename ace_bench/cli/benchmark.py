@@ -5,8 +5,6 @@
     ace-bench benchmark learning --data DIR  with real data: DIR holds finer/ and formula/
     ace-bench benchmark methods --data DIR --results DIR2 --out methods.md
                                              all methods side by side; the same command again continues
-    ace-bench benchmark langchain --backbone backbone=openai_compatible backbone.base_url=URL backbone.model=NAME
-                                             a LangChain agent's first run against its second
 
 The figures depend on the machine and its load. These are measurements, not tests.
 """
@@ -25,7 +23,6 @@ from rich.table import Table
 
 from ace_bench.cli.arguments import Parser
 from ace_bench.cli.benchmarks import cases
-from ace_bench.cli.benchmarks.langchain_agents import langchain_agents
 from ace_bench.cli.benchmarks.measuring import Figure, Grid, Setting, grid_of, markdown
 from ace_bench.cli.benchmarks.methods import METHODS, SIZES, methods
 from ace_bench.cli.benchmarks.network import network
@@ -45,7 +42,7 @@ CASES: dict[str, Callable[[Setting], list[Figure]]] = {
     "sql": sql,
     "kills": cases.kills,
 }
-TABLES: dict[str, Callable[[Setting], list[Grid]]] = {"methods": methods, "langchain": langchain_agents}
+TABLES: dict[str, Callable[[Setting], list[Grid]]] = {"methods": methods}
 """Cases that make tables of their own. Their runs may be kept and continued."""
 
 
@@ -64,7 +61,6 @@ def main(arguments: Sequence[str]) -> int:
                 say=lambda said: progress.print(said, style="dim", markup=False, highlight=False),
                 prices=options.prices,
                 only=tuple(options.only or METHODS),
-                backbone=tuple(options.backbone),
             )
             try:
                 made = _made(name, setting)
@@ -88,14 +84,10 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("case", nargs="*", help=f"any of {', '.join(known)}; default: all")
     parser.add_argument("--data", type=Path, help="folder with finer/ and formula/; default: the sample sets")
     parser.add_argument("--out", type=Path, metavar="FILE.md", help="write the tables in Markdown, too")
-    kept = "folder that keeps runs and calls of methods and langchain; default: a temporary one"
-    parser.add_argument("--results", type=Path, metavar="DIR", help=kept)
-    agents = parser.add_argument_group("the case langchain")
-    chosen = ("backbone=embedded",)
-    agents.add_argument(
-        "--backbone", nargs="+", metavar="SETTING", default=chosen, help=f"settings of the model (default: {chosen[0]})"
-    )
     table = parser.add_argument_group("the case methods")
+    table.add_argument(
+        "--results", type=Path, metavar="DIR", help="folder that keeps the runs; default: a temporary one"
+    )
     for split, size in SIZES.items():
         table.add_argument(
             f"--{split}", type=int, metavar="N", help=f"samples (default: {size} of real data, else all)"

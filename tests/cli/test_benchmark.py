@@ -5,9 +5,7 @@ from importlib import import_module
 import pytest
 
 from ace_bench.cli.main import start
-from ace_rehearsal.reader.serve import ReaderServer
-from tests.backbones.serving import running
-from tests.launching import ROOT, launch
+from tests.launching import launch
 
 SMALL = ("methods", "--only", "base", "ace_online", "dc", "--test", "3")
 
@@ -84,42 +82,3 @@ def test_an_unknown_case_is_told(script, capsys):
 def test_prices_that_are_not_there_are_told(script, capsys):
     assert start("benchmark", ["methods", "--prices", "embedded"]) == 1
     assert "--prices embedded: " in capsys.readouterr().err
-
-
-def test_the_two_runs_of_an_agent_on_a_server_and_again_for_free(benchmark, tmp_path, monkeypatch):
-    pytest.importorskip("langchain", reason="needs the extra langchain")
-    two_runs = import_module("ace_bench.integrations.langchain.two_runs")
-    monkeypatch.setattr(two_runs, "LEARNERS", ("nothing", "ace_gold"))
-    kept = ("--results", str(tmp_path), "--out", str(tmp_path / "two.md"))
-    with running(ReaderServer(host="127.0.0.1", port=0)) as server:
-        model = ("backbone.model=embedded", "backbone.api_key_env=null", "backbone.simulated=true")
-        settings = ("--backbone", "backbone=openai_compatible", f"backbone.base_url={server.address}", *model)
-        status, output, _ = benchmark("langchain", *kept, *settings)
-        assert status == 0, output.err
-        first = (tmp_path / "two.md").read_text()
-        asked = server.stats()["requests"]
-        assert benchmark("langchain", *kept, *settings)[0] == 0
-        assert server.stats()["requests"] == asked
-    assert (tmp_path / "two.md").read_text() == first
-    assert "Two runs: embedded [simulated]" in first
-    assert [row[1:4] for row in rows(first, "no playbook")] == [["1", "50.0", "19"]]
-    (before,) = rows(first, "ACE's roles, right calls shown")
-    after = first.splitlines()[first.splitlines().index(f"| {' | '.join(before)} |") + 1].strip("| ").split(" | ")
-    assert (before[2], after[1]) == ("50.0", "100.0")
-    assert f"| {' | '.join(before)} |" in (ROOT / "docs/integrations.md").read_text()
-
-
-def test_a_backbone_without_tools_is_named_before_the_first_call(script, capsys, tmp_path):
-    pytest.importorskip("langchain", reason="needs the extra langchain")
-    settings = ["--backbone", "backbone=embedded", "backbone._target_=tests.cli.test_benchmark.Toolless"]
-    assert start("benchmark", ["langchain", *settings, "--results", str(tmp_path)]) == 1
-    assert "toolless takes no tools: choose an OpenAI-compatible backbone" in capsys.readouterr().err
-
-
-class Toolless:
-    """A backbone that cannot be offered tools."""
-
-    simulated = True
-
-    def __init__(self, *, name):
-        self.name = "toolless"

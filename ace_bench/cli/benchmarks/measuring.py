@@ -66,8 +66,7 @@ class Setting:
     """Where a case runs: a folder for its runs and, optionally, real data.
 
     ``sizes`` are samples by split, ``say`` reports the progress of a long case, ``prices`` names the backbone
-    configuration whose prices apply to the counted tokens, ``only`` are the methods to run, ``backbone`` the overrides
-    that choose the model of a LangChain agent.
+    configuration whose prices apply to the counted tokens, ``only`` are the methods to run.
     """
 
     scratch: Path
@@ -76,7 +75,6 @@ class Setting:
     say: Callable[[str], None] = _silent
     prices: str = "deepseek_v3_1"
     only: tuple[str, ...] = ()
-    backbone: tuple[str, ...] = ("backbone=embedded",)
 
     def source(self, task: str) -> str:
         """Return the override that names a task's data."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from ace_bench.cli.benchmarks.measuring import Grid, Setting
 from ace_bench.core.backbones import Backbone, Keyed
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.lifecycle import Lifecycle
+from ace_bench.core.measurement import Measurement, MeasurementRequest, Value
 from ace_bench.core.resources import configs_folder
 from ace_bench.core.settings import build
 from ace_bench.core.tools import takes_tools
@@ -26,49 +28,58 @@ from ace_bench.store.call_log import CallLog
 if TYPE_CHECKING:
     from ace_bench.integrations.langchain.two_runs import RunResult
 
-_HEADINGS = ("learner", "run", "score", "calls", "tokens in", "learning calls", "bullets")
+_log = logging.getLogger(__name__)
+COLUMNS = ("learner", "run", "score", "calls", "tokens in", "learning calls", "bullets")
 _LABELS: Mapping[str, str] = {
     "nothing": "no playbook",
     "heuristic": "heuristic reflector",
     "ace": "ACE's roles, without feedback",
     "ace_gold": "ACE's roles, right calls shown",
 }
-_NOTES = (
-    "Eight questions in each run, of the same kinds and about other names; a question may take four calls. `calls` and "
-    "`tokens in` are the agent's, `learning calls` those of Reflector and Curator.",
-)
 
 
-def langchain_agents(setting: Setting) -> list[Grid]:
-    """first against second run of a LangChain agent: no playbook, the heuristic, ACE's roles"""
+def two_runs_table(request: MeasurementRequest) -> Measurement:
+    """Measure with each seed; figures are means over them."""
     try:
-        from ace_bench.integrations.langchain.two_runs import LEARNERS, two_runs
+        from ace_bench.integrations.langchain.two_runs import LEARNERS
     except ImportError as error:
         raise ConfigError(str(error)) from error
+    by_seed = [_results(request, seed) for seed in request.seeds]
+    rows: list[tuple[Value, ...]] = []
+    for learner in LEARNERS:
+        for number in (0, 1):
+            results = [runs[learner][number] for _, runs in by_seed]
+            rows.append((_LABELS[learner], str(number + 1), *_means(results)))
+    return Measurement(columns=COLUMNS, rows=tuple(rows), simulated=any(simulated for simulated, _ in by_seed))
+
+
+def _results(request: MeasurementRequest, seed: int) -> tuple[bool, Mapping[str, tuple[RunResult, RunResult]]]:
+    """Return whether the backbone is simulated, and both runs of each learner."""
     from ace_bench.integrations.langchain import CountedModels
+    from ace_bench.integrations.langchain.two_runs import LEARNERS, two_runs
 
-    rows: list[tuple[str, ...]] = []
-    with _backbone(setting) as backbone, _recorded(setting.scratch, backbone) as recorded:
-        for learner in LEARNERS:
-            for number, result in enumerate(two_runs(CountedModels(backbone=recorded), learner), start=1):
-                rows.append(_row(_LABELS[learner] if number == 1 else "", number, result))
-            setting.say(f"langchain, {_LABELS[learner]}: done")
-        shown = f"{backbone.name}{' [simulated]' if backbone.simulated else ''}"
-    rules = frozenset(range(1, len(rows), 2))
-    return [Grid(title=f"Two runs: {shown}", headings=_HEADINGS, rows=tuple(rows), rules=rules, notes=_NOTES)]
+    with _backbone(request, seed) as backbone, _recorded(request.folder, backbone, seed) as recorded:
+        runs = {str(learner): two_runs(CountedModels(backbone=recorded), learner) for learner in LEARNERS}
+        return backbone.simulated, runs
 
 
-def _row(label: str, number: int, result: RunResult) -> tuple[str, ...]:
-    tokens = "n/a" if result.prompt_tokens is None else f"{result.prompt_tokens:,}"
-    learning = str(result.learning_calls)
-    return label, str(number), f"{100 * result.score:.1f}", str(result.calls), tokens, learning, str(result.bullets)
+def _means(results: Sequence[RunResult]) -> tuple[Value, ...]:
+    tokens = [result.prompt_tokens for result in results]
+    known = [count for count in tokens if count is not None]
+    return (
+        100 * fmean(result.score for result in results),
+        fmean(result.calls for result in results),
+        fmean(known) if len(known) == len(tokens) else None,
+        fmean(result.learning_calls for result in results),
+        fmean(result.bullets for result in results),
+    )
 
 
 @contextmanager
-def _backbone(setting: Setting) -> Iterator[Backbone]:
-    """Build the backbone of the settings, start and close it."""
+def _backbone(request: MeasurementRequest, seed: int) -> Iterator[Backbone]:
+    """Build the backbone of a request, start and close it."""
     with initialize_config_dir(str(configs_folder()), version_base="1.3"):
-        config = compose("config", [*setting.backbone])
+        config = compose("config", [f"backbone={request.backbone}", *request.settings, f"seed={seed}"])
     backbone: Any = build(OmegaConf.to_container(config.backbone, resolve=True), "backbone")
     if not takes_tools(backbone):
         raise ConfigError(f"{backbone.name} takes no tools: choose an OpenAI-compatible backbone, vLLM or embedded")
@@ -76,7 +87,7 @@ def _backbone(setting: Setting) -> Iterator[Backbone]:
         backbone.check()
     try:
         if isinstance(backbone, Lifecycle):
-            backbone.start(setting.say)
+            backbone.start(_log.info)
         yield backbone
     finally:
         if isinstance(backbone, Lifecycle):
@@ -84,12 +95,12 @@ def _backbone(setting: Setting) -> Iterator[Backbone]:
 
 
 @contextmanager
-def _recorded(folder: Path, backbone: Backbone) -> Iterator[RecordedBackbone]:
+def _recorded(folder: Path, backbone: Backbone, seed: int) -> Iterator[RecordedBackbone]:
     """Let all calls pass a gateway that keeps them in ``folder``: none is paid for twice."""
     folder.mkdir(parents=True, exist_ok=True)
     calls = CallLog(folder / "calls.jsonl")
     try:
-        gateway = CallGateway(calls=calls, budget=Budget(), stop=Stop(), wall=lambda: 0.0)
+        gateway = CallGateway(calls=calls, budget=Budget(), stop=Stop(), wall=lambda: 0.0, seed=seed)
         yield RecordedBackbone(backbone=backbone, gateway=gateway)
     finally:
         calls.close()
