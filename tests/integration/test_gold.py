@@ -149,3 +149,10 @@ def test_reflections_on_earlier_samples_bring_gold_as_labels_say_and_never_to_an
         assert ("<recent_reflections>" in prompt) is session.startswith("adapt/")
         if session.startswith("adapt/") and session.endswith("/0"):
             assert marker(sample_of(session)) not in prompt
+
+
+def test_rules_that_learn_from_executions_repeat_no_gold(tmp_path):
+    ran, asked = prompts_of(tmp_path, "ace", "task=appworld", "labels=gold", "method.reflector=rules")
+    assert set(ran.metrics["calls"]["adapt"]) == {"generator"}
+    assert not any("planted<" in prompt for _, _, prompt in asked)
+    assert "planted<" not in (ran.folder / "contexts" / "final.json").read_text()

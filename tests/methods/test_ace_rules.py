@@ -45,7 +45,7 @@ def test_no_call_is_made_but_the_agents_and_repeated_strategies_gain_votes(tmp_p
     assert set(ran.metrics["calls"]["adapt"]) == {"generator"}
     assert ran.metrics["calls"]["adapt"]["generator"] == 6
     (bullet,) = kept(ran)
-    assert (bullet["content"], bullet["section"], bullet["helpful"]) == (ORDER, "supervisor", 3)
+    assert (bullet["content"], bullet["section"], bullet["helpful"]) == (ORDER, "api_docs", 3)
     tested = next(call.prompt for call in script.of("generator") if "test" in call.sample)
     assert ORDER in tested
 

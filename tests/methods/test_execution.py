@@ -84,7 +84,7 @@ def test_a_failure_without_a_recovery_is_a_warning_and_one_of_plain_python_none(
     assert reflect(SONG, "1 / 0", DONE, failing=("1 / 0",)).strategies == ()
 
 
-def test_a_success_teaches_its_order_of_calls_under_the_tools_used_most():
+def test_a_success_teaches_its_order_of_calls_under_the_app_it_ended_in():
     (order,) = reflect(TOKEN, SONG_AGAIN, SONG_AGAIN, DONE).strategies
     assert order.category == "spotify"
     assert order.content == (

@@ -20,7 +20,7 @@ from ace_bench.core.types import Rollout, Turn
 Outcome = Literal["success", "error", "partial"]
 
 ERROR_HANDLING = "error_handling"
-"""The category of failures and recoveries; an order of calls belongs to its most used group of tools."""
+"""The category of failures and recoveries; an order of calls belongs to the app of its last call but one."""
 
 _TAGS: dict[Outcome, str] = {"success": "helpful", "error": "harmful", "partial": "neutral"}
 _LONGEST_ERROR = 200
@@ -125,11 +125,13 @@ def _failures(steps: Sequence[_Step]) -> Iterable[Strategy]:
 
 
 def _orders(steps: Sequence[_Step]) -> Iterable[Strategy]:
-    """Yield the order of the calls that worked, unless there is only one."""
+    """Yield the order of the calls that worked, unless there is only one.
+
+    Its category is the tool's app, or the tool itself. The last call completes the task, so the one before says where.
+    """
     calls = _distinct(call for step in steps if step.error is None for call in step.calls)
     if len(calls) >= 2:
-        groups = [call.tool.partition(".")[0] for call in calls if call.rule.access != "constant"]
-        category = max(dict.fromkeys(groups), key=groups.count, default=calls[0].tool.partition(".")[0])
+        category = calls[-2].tool.partition(".")[0]
         yield Strategy(category=category, content=f"This order of calls worked: {_listed(calls)}.", worked=True)
 
 
