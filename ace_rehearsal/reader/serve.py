@@ -22,6 +22,7 @@ from typing import Any
 from ace_rehearsal.reader.backbone import EmbeddedBackbone
 from ace_rehearsal.reader.bad_request import BadRequest
 from ace_rehearsal.reader.chat import completion_body, error_body, models_body, read_request
+from ace_rehearsal.reader.embeddings import embeddings_body
 from ace_rehearsal.reader.faults import Faults, parse_chances
 
 _RETRY_AFTER_S = "0.05"
@@ -91,7 +92,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         try:
             body = self._body()
-            if self.path.split("?", 1)[0].rstrip("/") != "/v1/chat/completions":
+            path = self.path.split("?", 1)[0].rstrip("/")
+            if path not in ("/v1/chat/completions", "/v1/embeddings"):
                 raise BadRequest(404, "not_found", f"There is nothing at {self.path}.")
             number = self.server.count("requests")
             time.sleep(self.server.latency_s)
@@ -100,6 +102,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.server.count(f"fault_{fault}")
             if fault in {"drop", "http_500", "http_429"}:
                 self._fail(fault)
+            elif path == "/v1/embeddings":
+                self._send(200, embeddings_body(body, self.server.backbone.name), cut=fault == "truncate")
             else:
                 self._complete(body, number, fault)
         except BadRequest as problem:

@@ -92,7 +92,7 @@ class OpenAICompatible:
         self._pacer = Pacer(rate, now=self._clock.now)
         self._endpoint = Endpoint(
             Address(
-                base_url=_checked_url(base_url),
+                base_url=checked_url(base_url),
                 model=model,
                 api_key_env=api_key_env,
                 headers=extra_headers or {},
@@ -226,7 +226,8 @@ class OpenAICompatible:
         return sum(self.count(message.content) + _MESSAGE_TOKENS for message in messages)
 
 
-def _checked_url(base_url: str) -> str:
+def checked_url(base_url: str) -> str:
+    """Return an address that requests can be sent to; raises ``SettingError``."""
     parts = urllib.parse.urlsplit(base_url or "")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise SettingError(f"base_url={base_url} must be like http://localhost:8000/v1")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ace_bench.backbones.openai_compatible.problems import Problem, from_status
-from ace_bench.backbones.openai_compatible.replies import Answer, read_answer
+from ace_bench.backbones.openai_compatible.replies import Answer, read_answer, read_embeddings_answer
 from ace_bench.backbones.openai_compatible.secret import Secrets, read_secrets
 from ace_bench.core.typed import decoder_of
 
@@ -81,6 +81,11 @@ class Endpoint:
         """Send one chat completion."""
         reply = self._send("POST", "/chat/completions", body, headers)
         return reply if isinstance(reply, Problem) else read_answer(reply)
+
+    def embeddings(self, body: bytes) -> Answer | Problem:
+        """Ask for embeddings; the text of the answer is the server's JSON."""
+        reply = self._send("POST", "/embeddings", body, {})
+        return reply if isinstance(reply, Problem) else read_embeddings_answer(reply)
 
     def models(self) -> Sequence[str]:
         """Return the model names that the server lists; empty if its list cannot be read."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -39,6 +39,13 @@ class _Body(msgspec.Struct):
     usage: Any = None
     model: Any = None
     error: Any = None
+    simulated: Any = None
+
+
+class _EmbeddingsBody(msgspec.Struct):
+    data: list[Any]
+    usage: Any = None
+    model: Any = None
     simulated: Any = None
 
 
@@ -85,6 +92,24 @@ def read_answer(body: bytes) -> Answer | Problem:
         usage=_usage(data.usage),
         simulated=data.simulated is True,
         tool_calls=read_calls(choice.message.tool_calls),
+    )
+
+
+def read_embeddings_answer(body: bytes) -> Answer | Problem:
+    """Read usage and model of a reply with embeddings; its text is the whole body."""
+    try:
+        data = msgspec.json.decode(body, type=_EmbeddingsBody)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return unreadable_body(f"{error}; it begins {body[:80].decode(errors='replace')!r}")
+    used = _usage(data.usage)
+    return Answer(
+        text=body.decode(),
+        null=False,
+        refusal="",
+        ended="stop",
+        model=_plain(data.model),
+        usage=replace(used, completion=0, cached=0 if used.cached is None else used.cached),
+        simulated=data.simulated is True,
     )
 
 

@@ -4,6 +4,7 @@
     ace-bench retrieval --out ab.md --json ab.json        the same as files
     ace-bench retrieval --embedder sentence-transformers/all-MiniLM-L6-v2 \
         --cross-encoder cross-encoder/ms-marco-MiniLM-L-6-v2
+    ace-bench retrieval --embeddings-url http://localhost:8000/v1 --embedder Qwen/Qwen3-Embedding-8B
     ace-bench retrieval --playbook final.json --queries questions.txt --judge MODEL
     ace-bench retrieval --bullets 100000                  latency in a playbook filled up to that size
 
@@ -23,15 +24,24 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from ace_bench.backbones.openai_compatible.backbone import checked_url
+from ace_bench.backbones.openai_compatible.embeddings import EmbeddingsEndpoint
+from ace_bench.backbones.openai_compatible.endpoint import Address
+from ace_bench.backbones.openai_compatible.settings import Rate, Retry
 from ace_bench.cli.arguments import Parser
 from ace_bench.cli.retrieval.filling import filled
 from ace_bench.cli.retrieval.labels import HALVES, SHIPPED, judged, labelled, read_labels, read_playbook
 from ace_bench.cli.retrieval.measuring import Measured, Measurement, ways
-from ace_bench.contexts.playbook.embed import make_embedder
+from ace_bench.contexts.playbook.embed import Embedder, make_embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.rerank import CrossEncoderReranker
 from ace_bench.core.errors import ConfigError
+from ace_bench.store.caching import cache_folder
 from ace_bench.store.files import replace_files
+from ace_bench.store.ledger import Account
+from ace_bench.store.prices import PriceCard
+
+_TIMEOUT_S = 60.0
 
 _HEADINGS = ("", "configuration", "R@1", "R@5", "P@3", "p50 ms", "p95 ms")
 
@@ -50,7 +60,11 @@ def main(arguments: Sequence[str]) -> int:
         replace_files({path: text.encode() for path, text in files.items()})
     except OSError as error:
         raise ConfigError(f"{error.filename} cannot be written: {error.strerror}") from error
-    Console().print(_table(results, len(measurement.queries), measurement.playbook.size))
+    console = Console()
+    console.print(_table(results, len(measurement.queries), measurement.playbook.size))
+    if isinstance(measurement.embedder, EmbeddingsEndpoint):
+        console.print(_paid(measurement.embedder.ledger.total))
+        measurement.embedder.close()
     return 0
 
 
@@ -73,9 +87,35 @@ def measurement_of(options: argparse.Namespace) -> Measurement:
         playbook=_filled(playbook, options.bullets),
         queries=queries,
         relevant=relevant,
-        embedder=make_embedder(options.embedder),
+        embedder=_embedder(options),
         cross_encoder=options.cross_encoder or "",
     )
+
+
+def _embedder(options: argparse.Namespace) -> Embedder:
+    if options.embeddings_url is None:
+        return make_embedder(options.embedder)
+    return EmbeddingsEndpoint(
+        address=Address(
+            base_url=checked_url(options.embeddings_url),
+            model=options.embedder,
+            api_key_env=options.embeddings_key_env,
+            headers={},
+            headers_from_env={},
+            timeout=_TIMEOUT_S,
+            connections=1,
+        ),
+        cache=options.embeddings_cache or cache_folder("embeddings") / "vectors.sqlite",
+        prices=PriceCard(input=options.embeddings_price, cached_input=options.embeddings_price, output=0.0),
+        retry=Retry(),
+        rate=Rate(),
+    )
+
+
+def _paid(total: Account) -> str:
+    tokens = "n/a" if total.usage.prompt is None else f"{total.usage.prompt:,}"
+    usd = "n/a" if total.usage.usd is None else f"${total.usage.usd:.4f}"
+    return f"Embeddings: {total.calls} requests, {tokens} tokens, {usd}, {total.retries} retries"
 
 
 def check_judge(judge: str, *, embedder: str, cross_encoder: str | None) -> None:
@@ -103,6 +143,12 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--threshold", type=float, default=-10.0, help="score above which the judge finds it relevant")
     parser.add_argument("--queries", type=Path, help="queries for the judge, one a line")
     parser.add_argument("--embedder", default="hashing", help="hashing, or a sentence-transformers model")
+    parser.add_argument(
+        "--embeddings-url", help="endpoint that embeds with --embedder, such as http://localhost:8000/v1"
+    )
+    parser.add_argument("--embeddings-key-env", help="environment variable of its key (default: it needs none)")
+    parser.add_argument("--embeddings-price", type=float, help="its price in dollars per million tokens")
+    parser.add_argument("--embeddings-cache", type=Path, help="SQLite file of paid vectors (default: the cache folder)")
     parser.add_argument("--cross-encoder", help="model of the cross-encoder's rows, which are left out without it")
     parser.add_argument("--bullets", type=int, default=0, help="fill the playbook up to this size, to measure latency")
     parser.add_argument("--out", type=Path, help="write the table as Markdown")

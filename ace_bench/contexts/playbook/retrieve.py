@@ -136,6 +136,7 @@ class Retriever:
         rows = self._memo.rows(contents)
         if self._indexed:
             self._words.update(contents)
+        if self._typos.is_on:
             self._typos.update(self._words.vocabulary)
         self._latest = _Prepared(bullets, contents, rows)
 

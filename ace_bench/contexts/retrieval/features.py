@@ -55,7 +55,6 @@ class _Text(NamedTuple):
     stems: tuple[str, ...]
     grams: frozenset[str]
     initials: str
-    related: frozenset[str]
 
 
 @lru_cache(maxsize=16_384)
@@ -67,7 +66,6 @@ def _text(text: str) -> _Text:
         stems=stems,
         grams=frozenset().union(*map(_grams, words)),
         initials="".join(word[0] for word in words),
-        related=frozenset(stem_of(other) for stem in stems for other in EXPANSIONS.get(stem, ())),
     )
 
 
@@ -75,6 +73,11 @@ def _text(text: str) -> _Text:
 def _grams(word: str) -> frozenset[str]:
     padded = f" {word} "
     return frozenset(padded[at : at + _GRAM] for at in range(len(padded) - _GRAM + 1))
+
+
+@lru_cache(maxsize=4_096)
+def _related(stem: str) -> frozenset[str]:
+    return frozenset(map(stem_of, EXPANSIONS.get(stem, ())))
 
 
 def features(query: str, text: str, rarity: Rarity) -> tuple[float, ...]:
@@ -89,7 +92,7 @@ def features(query: str, text: str, rarity: Rarity) -> tuple[float, ...]:
     texts = [rarity(word) for word in given.words]
     return (
         sum(w for w, stem in zip(weights, asked.stems, strict=True) if stem in stems) / total,
-        sum(w for w, s in zip(weights, asked.stems, strict=True) if s in stems or s in given.related) / total,
+        sum(w for w, s in zip(weights, asked.stems, strict=True) if s in stems or _related(s) & stems) / total,
         sum(w for w, stem in zip(texts, given.stems, strict=True) if stem in known) / (sum(texts) or 1.0),
         _near_pairs(asked.stems, given.stems),
         float(_acronym(asked, given) or _acronym(given, asked)),
