@@ -31,7 +31,7 @@ from ace_bench.backbones.openai_compatible.settings import Rate, Retry
 from ace_bench.cli.arguments import Parser
 from ace_bench.cli.retrieval.filling import filled
 from ace_bench.cli.retrieval.labels import HALVES, SHIPPED, judged, labelled, read_labels, read_playbook
-from ace_bench.cli.retrieval.measuring import Measured, Measurement, ways
+from ace_bench.cli.retrieval.measuring import Measured, Trial, ways
 from ace_bench.contexts.playbook.embed import Embedder, make_embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.rerank import CrossEncoderReranker
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def measurement_of(options: argparse.Namespace) -> Measurement:
+def measurement_of(options: argparse.Namespace) -> Trial:
     """Read what the options name; raises ``ConfigError`` and ``DataError``."""
     playbook = read_playbook(options.playbook)
     if options.judge is None:
@@ -83,7 +83,7 @@ def measurement_of(options: argparse.Namespace) -> Measurement:
         relevant = judged(CrossEncoderReranker(options.judge), options.threshold)
     if not queries:
         raise ConfigError("there is no query to measure with")
-    return Measurement(
+    return Trial(
         playbook=_filled(playbook, options.bullets),
         queries=queries,
         relevant=relevant,

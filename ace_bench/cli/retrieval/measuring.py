@@ -68,7 +68,7 @@ def ways(*, cross_encoder: bool) -> Sequence[Way]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measurement:
+class Trial:
     """What to measure with: a playbook, queries, and what is relevant to them."""
 
     playbook: Playbook
