@@ -68,6 +68,16 @@ def test_its_names_are_suggested_where_one_is_mistyped(installed, tmp_path):
     assert "capital_notes" in command("run", "--help", cwd=tmp_path, path=installed).stdout
 
 
+def test_its_tools_are_declared_by_it(installed, tmp_path):
+    asked = ["task=capital_cities", "agent=react", "agent.memory=execution"]
+    assert (
+        "agent.memory=execution needs to know the tools" in command("run", *asked, cwd=tmp_path, path=installed).stderr
+    )
+    wrong = [*asked, "+tools@agent.tools=atlas", "agent.tools.rules.capital.access=never"]
+    done = command("run", *wrong, cwd=tmp_path, path=installed)
+    assert "agent.tools.rules.capital.access=never must be one of constant, read, open, write" in done.stderr
+
+
 def test_without_installation_its_folder_is_named(tmp_path):
     folder = SOURCE / "capital_cities" / "configs"
     done = command("run", "--config-dir", str(folder), "experiment=capital_notes", cwd=tmp_path, path=SOURCE)
