@@ -4,6 +4,10 @@
 
 FOLDER then holds final_playbook.txt and, with mode.select=best, best_playbook.txt. In intermediate_playbooks/ are every
 50th playbook (--every) and the last of each epoch, or of each window of an online run.
+
+    ace-bench playbooks merge PLAYBOOK [PLAYBOOK ...] --out FILE
+
+merges playbooks of several runs into one: `ace-bench playbooks merge --help`.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from ace_bench.cli import playbooks_merge
 from ace_bench.cli.arguments import Parser
 from ace_bench.contexts.export import official_text
 from ace_bench.contexts.load import restore
@@ -25,6 +30,7 @@ from ace_bench.store.files import replace_files
 from ace_bench.store.results import read_metrics, read_object, read_settings
 
 INTERMEDIATE = "intermediate_playbooks"
+_MERGE = "merge"
 
 
 def playbook_files(run: Path, *, every: int) -> Mapping[str, str]:
@@ -69,6 +75,8 @@ def _text(context: Context, run: Path) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the files and return the exit status."""
+    if arguments[:1] == [_MERGE]:
+        return playbooks_merge.main(arguments[1:])
     parser = Parser("playbooks", __doc__)
     parser.add_argument("run", type=Path, help="folder of a finished run")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ace_bench.cli.main import start
-from ace_bench.contexts.export import official_text
+from ace_bench.contexts.export import load, official_text
 from ace_bench.report.histories import history
 from tests.launching import launch
 
@@ -50,3 +50,44 @@ def test_runs_without_playbooks_are_refused(tmp_path, capsys, overrides, reason)
     assert reason in capsys.readouterr().err
     assert start("playbooks", [str(tmp_path / "none"), "--out", str(tmp_path / "out")]) == 2
     assert "not the folder of a finished run" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    return launch(tmp_path_factory.mktemp("results"), *SMALL, "mode.epochs=1").folder
+
+
+def test_a_run_and_a_text_are_merged_into_a_playbook_that_a_run_starts_from(ran, tmp_path, capsys):
+    theirs, out = tmp_path / "theirs.txt", tmp_path / "shared.json"
+    theirs.write_text("## OTHERS\n[others-00001] helpful=2 harmful=1 :: Read the whole table first\n")
+    assert start("playbooks", ["merge", str(ran), str(theirs), "--out", str(out), "--similar", "0.95"]) == 0
+    assert "in 2 playbooks" in capsys.readouterr().out
+    shared = load(out)
+    (added,) = [bullet for bullet in shared.bullets if bullet.content == "Read the whole table first"]
+    assert (added.helpful, added.harmful, added.sources) == (2, 1, (f"{theirs}#others-00001",))
+    assert all(any(source.startswith(f"{ran}#") for source in one.sources) for one in shared.bullets if one != added)
+    after = launch(tmp_path / "results", *SMALL, "mode.epochs=1", f"method.initial={out}").folder
+    assert "Read the whole table first" in (after / "contexts" / "final.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("notes.txt", "just prose\n", "no playbook"),
+        ("broken.json", "{", "broken JSON"),
+        ("other.json", '{"kind": "cheatsheet", "text": ""}', ""),
+        ("folder", None, "is not the folder of a finished run"),
+        ("gone.json", None, "cannot be read"),
+    ],
+)
+def test_files_without_a_playbook_are_refused_by_name(tmp_path, capsys, name, text, reason):
+    path = tmp_path / name
+    if text is not None:
+        path.write_text(text)
+    elif name == "folder":
+        path.mkdir()
+    assert start("playbooks", ["merge", str(path), "--out", str(tmp_path / "out.json")]) == 2
+    said = capsys.readouterr().err
+    assert str(path) in said
+    assert reason in said
+    assert not (tmp_path / "out.json").exists()

@@ -1,0 +1,70 @@
+"""Merges playbooks of sessions, users or projects into one (founding document 000, "Cross-session learning")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP, Bullet, joined, measured
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.contexts.playbook.refine import Refiner
+from ace_bench.contexts.playbook.wording import slug
+from ace_bench.core.backbones import TokenCounter
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedPlaybook:
+    """A playbook and the name that provenance gives it, such as its file."""
+
+    name: str
+    playbook: Playbook
+
+
+def merge_playbooks(named: Sequence[NamedPlaybook], *, count: TokenCounter, refiner: Refiner | None = None) -> Playbook:
+    """Merge playbooks; one alone comes back unchanged, and one that is given twice counts once.
+
+    Bullets with equal contents (but for case and white space) become one with the sum of the counters; then
+    ``refiner`` joins similar ones, if given. The first playbook comes first: its ids, sections and wordings stay, and
+    an id whose number is in use gets the next free number. So the order of the inputs decides ids, order and
+    wordings; without ``refiner`` it changes neither the contents nor their counters. ``sources`` of a bullet start with
+    the playbooks that it comes from, as ``NAME#ID``, before the samples. Steps of the runs do not count.
+    """
+    by_digest: dict[str, NamedPlaybook] = {}
+    for one in named:
+        by_digest.setdefault(one.playbook.digest, one)
+    different = list(by_digest.values())
+    if len(different) == 1:
+        return different[0].playbook
+    renumbered = _renumbered(list(chain.from_iterable(map(_marked, different))), count)
+    book = Playbook.of(_distinct(renumbered), sections=chain.from_iterable(one.playbook.sections for one in different))
+    if refiner is None:
+        return book
+    touched = [bullet.id for bullet in book.bullets]
+    return refiner.refine(book, touched, step=BEFORE_FIRST_STEP, count=count).playbook
+
+
+def _marked(named: NamedPlaybook) -> Iterator[Bullet]:
+    """Yield the bullets with their provenance; bullets of a merge keep theirs."""
+    for bullet in named.playbook.bullets:
+        sources = (f"{named.name}#{bullet.id}", *bullet.sources)
+        yield replace(bullet, sources=sources, created=BEFORE_FIRST_STEP, changed=BEFORE_FIRST_STEP)
+
+
+def _renumbered(bullets: Sequence[Bullet], count: TokenCounter) -> list[Bullet]:
+    """Give a bullet a new id where its number would not follow the one before, so that the order is kept."""
+    last, found = 0, []
+    for bullet in bullets:
+        if bullet.number <= last:
+            found.append(measured(replace(bullet, id=f"{slug(bullet.section)}-{last + 1:05d}"), count))
+        else:
+            found.append(bullet)
+        last = found[-1].number
+    return found
+
+
+def _distinct(bullets: Sequence[Bullet]) -> list[Bullet]:
+    alike: dict[str, list[Bullet]] = {}
+    for bullet in bullets:
+        alike.setdefault(bullet.comparable, []).append(bullet)
+    return [joined(group, step=BEFORE_FIRST_STEP) if len(group) > 1 else group[0] for group in alike.values()]
