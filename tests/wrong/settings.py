@@ -199,6 +199,7 @@ WRONG = {
         "method.playbook=text": "method.refiner.when=delta needs playbook=bullets",
         "method.reflection_window=-1": "method.reflection_window=-1 must be",
         "method.generator_reflections=-1": "method.generator_reflections=-1 must be a whole number, 0 or more",
+        "method.bullet_order=best": "method.bullet_order=best must be one of created, helpful",
         "method.curator_every=never": "method.curator_every=never must be",
         "method.reflector=maybe": "method.reflector=maybe must be one of on, off, rules",
         "method.reflector=rules task=appworld method.update=rewrite": "method.update=rewrite needs a Curator",

@@ -49,6 +49,7 @@ class Playbook(ContextValue):
     ``recent`` are the latest reflections, the oldest first, for methods that show them to the Curator; the Generator's
     prompts show only ``shown_reflections`` (``None``: no such field), which are never saved. ``layout`` is the text
     around the bullets of an imported playbook, for exports; a saved playbook without it has no such field.
+    ``helpful_first`` orders the field ``playbook`` of prompts by utility; it is never saved.
     """
 
     sections: tuple[str, ...]
@@ -57,6 +58,7 @@ class Playbook(ContextValue):
     recent: tuple[str, ...] = ()
     layout: Layout | None = None
     shown_reflections: tuple[str, ...] | None = None
+    helpful_first: bool = False
 
     kind = "playbook"
 
@@ -102,7 +104,8 @@ class Playbook(ContextValue):
     def dump(self) -> Record:
         """Return all fields and the kind as a JSON object."""
         optional = ("layout", "shown_reflections")
-        return {name: value for name, value in super().dump().items() if name not in optional or value is not None}
+        found = {name: value for name, value in super().dump().items() if name not in optional or value is not None}
+        return {name: value for name, value in found.items() if name != "helpful_first"}
 
     @property
     def size(self) -> int:
@@ -131,7 +134,8 @@ class Playbook(ContextValue):
     @cached_property
     def digest(self) -> str:
         """SHA-256 over all fields, bullets with their counters: equal content, equal digest."""
-        optional = [value for value in (self.layout, self.shown_reflections) if value is not None]
+        order = "helpful first" if self.helpful_first else None
+        optional = [value for value in (self.layout, self.shown_reflections, order) if value is not None]
         head = msgspec.json.encode([self.kind, self.sections, self.next_number, *self.recent, *optional])
         return hashlib.sha256(head + b"".join([bullet.fingerprint for bullet in self.bullets])).hexdigest()
 
@@ -156,7 +160,10 @@ class Playbook(ContextValue):
 
     @cached_property
     def _text(self) -> str:
-        return "\n".join([bullet.line for bullet in self.bullets]) or EMPTY_PLAYBOOK
+        bullets: Sequence[Bullet] = self.bullets
+        if self.helpful_first:
+            bullets = sorted(bullets, key=lambda bullet: -bullet.utility)  # stable: of equal ones the oldest first
+        return "\n".join([bullet.line for bullet in bullets]) or EMPTY_PLAYBOOK
 
     @cached_property
     def _counters(self) -> str:
@@ -188,7 +195,8 @@ class Playbook(ContextValue):
     def with_votes(self, bullets: Sequence[Bullet]) -> Playbook:
         """Return a version whose bullets differ only in counters; it reuses the rendered text, which shows none."""
         changed = self.with_bullets(bullets)
-        vars(changed)["_text"] = self._text
+        if not self.helpful_first:
+            vars(changed)["_text"] = self._text
         return changed
 
     def patch(self, earlier: Playbook) -> Record:

@@ -60,6 +60,10 @@ class Ace(BaseMethod[AnyPlaybook]):
                 f"generator_reflections={settings.generator_reflections} needs prompts that show the field "
                 f"{RECENT_REFLECTIONS}, as prompts/default does: set 0, or add it to {self.generator.template}.j2"
             )
+        if settings.bullet_order == "helpful" and not arena.prompts.uses(self.generator.template, "playbook"):
+            raise SettingError(
+                "bullet_order=helpful needs prompts that show the field playbook, as prompts/default does: set created"
+            )
         if settings.reflector == "rules" and arena.tools is None:
             raise SettingError(
                 "reflector=rules needs an agent that acts by tools (task=appworld): questions that are answered in one "
@@ -90,7 +94,8 @@ class Ace(BaseMethod[AnyPlaybook]):
         """Return the playbook with the bullets that matter for a sample, all of them where retrieval is off."""
         if isinstance(context, TextPlaybook):
             return context
-        return self._settings.retrieval.select(context, sample.inputs["question"])
+        shown = self._settings.retrieval.select(context, sample.inputs["question"])
+        return replace(shown, helpful_first=True) if self._settings.bullet_order == "helpful" else shown
 
     def prepare(
         self, context: AnyPlaybook, samples: Sequence[Sample], step: Step, arena: Arena

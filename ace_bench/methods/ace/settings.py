@@ -42,7 +42,8 @@ class AceSettings:
     ``operations`` are the types the Curator may use (the official code: ADD only) and ``bullet_tokens`` the most one
     bullet may take. ``initial`` is a playbook file to start from: a saved context or the official text.
     With ``merge_wording=curator`` the curator role words merged bullets; otherwise the older text stays.
-    ``retrieval`` chooses the bullets that the Generator is shown for its question (section 3.1).
+    ``retrieval`` chooses the bullets that the Generator is shown for its question (section 3.1), and ``bullet_order``
+    their order.
 
     How a step goes on: with ``tags=round`` the tags of a reflection are counted before the next rollout, so the samples
     of a batch are learnt from one after another; then ``curate=attempt`` can ask the Curator after every reflection,
@@ -60,6 +61,7 @@ class AceSettings:
     retries: Literal["auto"] | Whole
     reflection_window: Count
     generator_reflections: Whole
+    bullet_order: Literal["created", "helpful"]
     reflector: Literal["on", "off", "rules"]
     harmful_every: Count | None
     curator_every: Count
@@ -106,6 +108,7 @@ class AceSettings:
             "update": (self.update, "delta"),
             "reflector": (self.reflector, "on"),
             "generator_reflections": (self.generator_reflections, 0),
+            "bullet_order": (self.bullet_order, "created"),
         }
         for name, (value, possible) in needed.items():
             if value != possible:
