@@ -4,6 +4,7 @@
     ace-bench reproduce table=2 --estimate                 its cost, by the paper's own counts
     ace-bench reproduce table=2 backbone=embedded          rehearse it for free, on sample data
     ace-bench reproduce table=2 seed=0,1,2 budget.usd=20   run it, with the paper's model, in three seeds
+    ace-bench reproduce experiment=seed_000 backbone=embedded   what a founding document beside the paper claims
     ace-bench reproduce table=all backbone=vllm backbone.url=http://localhost:8000 backbone.model=NAME
 
 Settings are those of `ace-bench run` and go to every run; METHOD:SETTING goes to the runs of a method, such as
@@ -24,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "settings",
         nargs="*",
-        help="table=..., figure=..., backbone=..., seed=..., settings of a run, METHOD:SETTING",
+        help="table=..., figure=..., experiment=..., backbone=..., seed=..., settings of a run, METHOD:SETTING",
     )
     parser.add_argument("--list", action="store_true", help="list the paper's results and how many runs each needs")
     parser.add_argument("--estimate", action="store_true", help="what the runs would cost; nothing is run")

@@ -60,7 +60,7 @@ def _sorted(what: str, overrides: Sequence[str]) -> tuple[list[str], tuple[str, 
         key, equals, value = override.partition("=")
         if not equals:
             raise ConfigError(f"{override} is not a setting; write {what}={override}, or KEY=VALUE")
-        if key == what:
+        if key == what or (what, key) == ("table", "experiment"):
             which += value.split(",")
         else:
             extra.append(override)

@@ -3,6 +3,7 @@
     ace-bench tables                                  every table that has a finished run
     ace-bench tables table=2,4 --with-paper           some, with the paper's numbers in any case
     ace-bench tables table=2 backbone=embedded limit=40
+    ace-bench tables experiment=seed_000              a founding document's, from its runs
     ace-bench tables table=claims                     the paper's claims, each with interval, p-value and verdict
 
 Settings choose runs that were made with them; METHOD:SETTING applies to the runs of one method. A table never mixes

@@ -15,7 +15,7 @@ Value = str | int | float | None
 
 @dataclass(frozen=True, kw_only=True)
 class MeasurementRequest:
-    """What the user asked for: the name of the backbone option, settings ``KEY=VALUE``, seeds.
+    """What the user asked for: the name of the backbone option, checked settings ``KEY=VALUE``, seeds.
 
     ``folder`` is the measurement's own, to keep what was paid for; it need not exist.
     """

@@ -58,7 +58,7 @@ class Experiment(YamlModel, frozen=True, kw_only=True):
     An entry ``seed_<number>.yaml`` measures what one of the founding documents beside the paper claims. It has a
     ``model`` (the backbone by default) in place of ``paper``, and one of two forms: rows and columns that are all
     ``ours``, or the name of a function that returns its table: ``measure: package.module:function``
-    (``core.measurement``).
+    (``core.measurement``), which gets the settings of the groups in ``takes``.
 
     ``not_reproducible`` maps rows that cannot be reproduced to the reason. Columns of the paper that are computed from
     others (means, ratios) are not repeated here.
@@ -68,6 +68,7 @@ class Experiment(YamlModel, frozen=True, kw_only=True):
     paper: str = ""
     model: str = ""
     measure: str = ""
+    takes: tuple[str, ...] = ("backbone",)
     notes: str = ""
     layout: Literal["table", "bars", "curve"] = "table"
     common: tuple[str, ...] = ()

@@ -31,7 +31,7 @@ _KEYED = ("task", "method", "mode", "agent")
 _FULL_ERROR = "HYDRA_FULL_ERROR"
 _LAUNCHERS = {"joblib": "joblib", "ray": "ray", "slurm": "submitit"}
 """The package that each launcher needs."""
-_RESULT = re.compile(r"\+?(?:experiment=)?(table|figure)[_=]0*(\w+)")
+_RESULT = re.compile(r"\+?(?:experiment=)?(table|figure)[_=]0*(\w+)|\+?(experiment)=(seed_\w+)")
 
 
 @contextmanager
@@ -45,10 +45,10 @@ def explain_overrides(folders: Sequence[Path], arguments: Sequence[str]) -> Iter
         _refuse_secrets(arguments)
     results = list(filter(None, map(_RESULT.fullmatch, arguments)))
     if results:
-        requested = f"{results[0][1]}={results[0][2]}"
+        requested = "=".join(filter(None, results[0].groups()))
         sys.stderr.write(
-            f"error: `{command_line('run')}` makes one run; all runs of a result of the paper, and its table or "
-            f"figure, are made by `{command_line('reproduce')} {requested}`.\n"
+            f"error: `{command_line('run')}` makes one run; all runs of a result, and its table or figure, are "
+            f"made by `{command_line('reproduce')} {requested}`.\n"
         )
         sys.exit(_MISTAKE)
     own = os.environ.get(_FULL_ERROR)

@@ -274,6 +274,7 @@ def test_an_unknown_result_is_listed_with_what_there_is(capsys):
         ("experiment=table_02", "table=2"),
         ("+experiment=table_04a", "table=4a"),
         ("experiment=figure_02", "figure=2"),
+        ("experiment=seed_000", "experiment=seed_000"),
         ("table=10", "table=10"),
         ("figure=2", "figure=2"),
     ],

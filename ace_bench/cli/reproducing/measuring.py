@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pkgutil import resolve_name
 
-from ace_bench.cli.reproducing.request import ReproduceRequest
+from ace_bench.cli.reproducing.request import ReproduceRequest, jobs
+from ace_bench.core.errors import ConfigError
 from ace_bench.core.measurement import Measure, MeasurementRequest
 from ace_bench.report.experiments import Experiments
+from ace_bench.report.overrides import Compose, read_setting
 from ace_bench.report.tables.measured import TableFiles, measured_table
+from ace_bench.runners.assemble import check_backbones
 
 
 def measured_tables(request: ReproduceRequest, experiments: Experiments) -> Mapping[str, TableFiles]:
@@ -21,10 +24,39 @@ def measurements(request: ReproduceRequest, experiments: Experiments) -> list[st
     return [name for name in request.names if experiments.by_name[name].measure]
 
 
+def check_measurements(request: ReproduceRequest, experiments: Experiments, compose: Compose) -> None:
+    """Compose the settings of each measurement and build its backbone, which sends nothing.
+
+    Settings that no measurement takes are for the runs of the request. Raises ``ConfigError`` if it has none.
+    """
+    names = measurements(request, experiments)
+    for name in names:
+        wanted = _wanted(name, request, experiments)
+        if "backbone" in experiments.by_name[name].takes:
+            check_backbones(compose([f"backbone={wanted.backbone}", *wanted.settings]))
+        else:
+            compose(wanted.settings)
+    taken = {setting for name in names for setting in _wanted(name, request, experiments).settings}
+    left = [setting for setting in request.overrides if setting not in taken]
+    if names and left and not jobs(request, experiments):
+        groups = dict.fromkeys(group for name in names for group in experiments.by_name[name].takes)
+        raise ConfigError(f"{left[0]} is for runs, and {', '.join(names)} needs none; it takes settings of "
+                          f"{', '.join(groups)}, seed=... and results=...")  # fmt: skip
+
+
 def _measured(name: str, request: ReproduceRequest, experiments: Experiments) -> TableFiles:
     experiment = experiments.by_name[name]
-    backbone = request.backbone or experiments.model(name)
     measure: Measure = resolve_name(experiment.measure)
-    folder = request.results / "measurements" / name
-    wanted = MeasurementRequest(backbone=backbone, settings=request.overrides, seeds=request.seeds, folder=folder)
-    return measured_table(name, experiment, measure(wanted), backbone)
+    wanted = _wanted(name, request, experiments)
+    return measured_table(name, experiment, measure(wanted), wanted.backbone)
+
+
+def _wanted(name: str, request: ReproduceRequest, experiments: Experiments) -> MeasurementRequest:
+    takes = experiments.by_name[name].takes
+    read = map(read_setting, request.overrides)
+    return MeasurementRequest(
+        backbone=request.backbone or experiments.model(name),
+        settings=tuple(setting.override for setting in read if not setting.method and setting.path[0] in takes),
+        seeds=request.seeds,
+        folder=request.results / "measurements" / name,
+    )

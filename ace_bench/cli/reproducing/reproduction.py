@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -16,6 +16,7 @@ from ace_bench.cli.reproducing.request import Job, ReproduceRequest, count, pape
 from ace_bench.cli.reproducing.run_status import RunStates, State, as_typed, command_to_run
 from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.figures.write import write_figures
+from ace_bench.report.tables.measured import TableFiles
 from ace_bench.report.tables.results_index import ResultsIndex, Wanted
 from ace_bench.report.tables.write import CLAIMS, write_tables
 
@@ -46,6 +47,7 @@ class Reproduction:
         self._lock = threading.Lock()
         self._problems: dict[Job, str] = {}
         """By job that was tried: why it is not finished, "" where it is."""
+        self._measured: Mapping[str, TableFiles] = {}
 
     def show(self) -> None:
         """Print the state of each run and its command."""
@@ -56,11 +58,17 @@ class Reproduction:
             self._console.print(f"measured  experiment={name}", markup=False)
 
     def complete(self, *, continue_begun: bool) -> int:
-        """Make the runs that are not finished, then tables and figures; returns the exit status."""
+        """Measure, make the runs that are not finished, then tables and figures; returns the exit status.
+
+        Measurements come first, because they find mistakes that a check of settings cannot find, such as a missing
+        package, before runs are paid for.
+        """
+        self._measured = measured_tables(self._request, self._index.experiments)
         states = {job: self._states.of(job) for job in self._jobs}
         finished = {State.FINISHED, State.NEEDLESS} | (set() if continue_begun else {State.BEGUN})
         unfinished = [job for job, state in states.items() if state not in finished]
-        self._console.print(f"{len(unfinished)} of {len(self._jobs)} runs to do, {self._runner.workers} at a time")
+        if self._jobs or not self._measured:
+            self._console.print(f"{len(unfinished)} of {len(self._jobs)} runs to do, {self._runner.workers} at a time")
         for depth in sorted({_depth(job.planned) for job in unfinished}):
             if not self._runner.stopped.is_set():
                 self._make([job for job in unfinished if _depth(job.planned) == depth])
@@ -116,8 +124,7 @@ class Reproduction:
         files: list[Path] = []
         if tables:
             wanted = Wanted(names=tuple(tables), differences=request.differences)
-            measured = measured_tables(request, experiments)
-            files += write_tables(index, request.results / "tables", wanted, measured=measured)
+            files += write_tables(index, request.results / "tables", wanted, measured=self._measured)
         kinds = [_KINDS[name] for name in request.names if name in _KINDS]
         if kinds:
             wanted = Wanted(names=() if whole else tuple(kinds), differences=request.differences)
@@ -134,6 +141,8 @@ class Reproduction:
         problems = {job: problem for job, problem in self._problems.items() if problem}
         for job, problem in problems.items():
             self._console.print(f"{problem}: {self._as_typed(job)}", markup=False, style="red")
+        if not self._jobs and self._measured:
+            return 0
         counted = Counter("not finished" if problem else "finished now" for problem in self._problems.values())
         before = len(self._jobs) - len(self._problems)
         self._console.print(

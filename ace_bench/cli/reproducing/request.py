@@ -105,6 +105,8 @@ def _names(kind: str, value: str, experiments: Experiments) -> Iterator[str]:
     for wanted in value.split(","):
         own = {name: name.removeprefix("figure_") for name in known if name.startswith("figure_") == (kind == "figure")}
         found = known if wanted == "all" else [name for name, own_name in own.items() if wanted in _spellings(own_name)]
+        if wanted in experiments.documents:
+            raise DataError(f"{wanted} is not a {kind} of the paper; write experiment={wanted}")
         if not found:
             raise DataError(f"no runs make {kind} {wanted}; there are {kind}s {', '.join(own.values())}")
         yield from found

@@ -12,8 +12,10 @@ from ace_bench.cli.reproducing.checking import check_methods, check_settings
 from ace_bench.cli.reproducing.job_runner import JobRunner, cores
 from ace_bench.cli.reproducing.listing import estimates, listing
 from ace_bench.cli.reproducing.manifest import Manifest
+from ace_bench.cli.reproducing.measuring import check_measurements
 from ace_bench.cli.reproducing.reproduction import Reproduction
 from ace_bench.cli.reproducing.request import EMBEDDED, Job, ReproduceRequest, jobs, read_request
+from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders
 from ace_bench.core.secrets import refuse_secret_arguments
 from ace_bench.report.tables.results_index import ResultsIndex
@@ -31,7 +33,10 @@ def reproduce(options: argparse.Namespace) -> int:
     request = read_request(options.settings, index.experiments, differences=options.differences)
     wanted = jobs(request, index.experiments)
     check_settings(wanted, index.compose)  # mistakes are reported before anything starts
+    check_measurements(request, index.experiments, index.compose)
     if options.estimate:
+        if not wanted:
+            raise ConfigError("no runs are asked for, and the cost of a measurement cannot be estimated")
         console.print(*estimates(wanted, index), sep="\n")
         return 0
     workers = options.jobs or (cores() if request.backbone == EMBEDDED else 1)
@@ -47,7 +52,7 @@ def reproduce(options: argparse.Namespace) -> int:
 
 
 def _nothing_to_do(wanted: Sequence[Job], request: ReproduceRequest) -> str:
+    runs = f"all {len(wanted)} runs are finished, and " if wanted else ""
     return (
-        f"Nothing to do: all {len(wanted)} runs are finished, and the tables and figures in {request.results} are "
-        "those that this version makes of them."
+        f"Nothing to do: {runs}the tables and figures in {request.results} are those that this version makes of them."
     )

@@ -95,6 +95,10 @@ def table_names(experiments: Experiments, which: Sequence[str]) -> list[str]:
     chosen = []
     for wanted in which or known:
         found = [name for name in known if wanted in (name, name.rstrip("ab"))]
+        if wanted in experiments.documents and not found:
+            raise DataError(
+                f"{wanted} is a measurement without runs; `ace-bench reproduce experiment={wanted}` makes it"
+            )
         if not found:
             raise DataError(f"there is no table {wanted}; there are {', '.join(known)} and {CLAIMS}")
         chosen += found
