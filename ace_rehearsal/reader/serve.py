@@ -36,8 +36,16 @@ class ReaderServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, *, host: str, port: int, latency_s: float = 0.0, faults: Faults | None = None):
-        self.backbone = EmbeddedBackbone()
+    def __init__(
+        self,
+        *,
+        host: str,
+        port: int,
+        latency_s: float = 0.0,
+        faults: Faults | None = None,
+        attention: int | None = None,
+    ):
+        self.backbone = EmbeddedBackbone(attention=attention)
         self.latency_s = latency_s
         self.faults = faults or Faults(chances={})
         self._counts: Counter[str] = Counter()
@@ -180,12 +188,22 @@ def _arguments(arguments: Sequence[str] | None) -> tuple[ReaderServer, str]:
     parser.add_argument("--latency-ms", type=float, default=0.0, help="time every reply waits (default: none)")
     parser.add_argument("--faults", default="", help='chances of faults, such as "http_500=0.1,drop=0.05"')
     parser.add_argument("--fault-seed", type=int, default=0, help="seed of the faults (default: %(default)s)")
+    said = "a careful and forgetful agent, which recalls the look-ups of its newest N steps alone (default: off)"
+    parser.add_argument("--attention", type=int, metavar="N", help=said)
     options = parser.parse_args(arguments)
     if options.latency_ms < 0:
         parser.error("--latency-ms must not be negative")
+    if options.attention is not None and options.attention < 0:
+        parser.error("--attention must not be negative")
     try:
         faults = Faults(chances=parse_chances(options.faults), seed=options.fault_seed)
-        server = ReaderServer(host=options.host, port=options.port, latency_s=options.latency_ms / 1000, faults=faults)
+        server = ReaderServer(
+            host=options.host,
+            port=options.port,
+            latency_s=options.latency_ms / 1000,
+            faults=faults,
+            attention=options.attention,
+        )
     except (OSError, OverflowError, ValueError) as error:
         parser.error(str(error))
     return server, server.address

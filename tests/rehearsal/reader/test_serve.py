@@ -205,17 +205,22 @@ def test_an_empty_reply_is_a_fault_too(serve: Serve, client: Client) -> None:
 
 
 def test_an_agent_can_be_made_to_talk_without_acting(serve: Serve, client: Client) -> None:
+    words, acts = (acted(client(serve(faults=faults))) for faults in (Faults(chances={"no_code": 1.0}), None))
+    assert words
+    assert acts.startswith(f"{words}\n\n```python\n")
+
+
+def test_an_agent_can_be_made_to_look_things_up_first(serve: Serve, client: Client) -> None:
+    assert "api_docs.show_api_descriptions" in acted(client(serve(attention=3)))
+    assert "api_docs" not in acted(client(serve()))
+
+
+def acted(client: openai.OpenAI) -> str:
+    """Return the reply to an agent's first message."""
     system = {"role": "system", "content": "When it is done, call `apis.supervisor.complete_task()`."}
     asked = {"role": "user", "content": "<question>\nPay the bill.\n</question>"}
-
-    def said(server: ReaderServer) -> str | None:
-        reply = client(server).chat.completions.create(model="embedded", messages=[system, asked])  # type: ignore[list-item]
-        return reply.choices[0].message.content
-
-    words, acts = said(serve(faults=Faults(chances={"no_code": 1.0}))), said(serve())
-    assert words
-    assert acts is not None
-    assert acts.startswith(f"{words}\n\n```python\n")
+    reply = client.chat.completions.create(model="embedded", messages=[system, asked])  # type: ignore[list-item]
+    return reply.choices[0].message.content or ""
 
 
 def test_faults_repeat_with_their_seed_and_pass_with_retries(serve: Serve, client: Client) -> None:
