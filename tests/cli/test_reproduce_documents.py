@@ -47,15 +47,15 @@ def test_the_row_without_changes_is_a_run_of_the_papers_tables():
 
 
 def test_a_measurement_is_called_with_the_request_and_marked_where_it_is_simulated(tmp_path):
-    settings = ["experiment=seed_009", "backbone=embedded", "limit=5", "backbone.name=x", "seed=1"]
+    settings = ["experiment=seed_009", "backbone=embedded", "limit=5", "backbone.model=a/b", "seed=1"]
     request = read_request([*settings, f"results={tmp_path}"], with_measurement())
     assert jobs(request, with_measurement()) == []
     table = measured_tables(request, with_measurement())["seed_009"]
-    assert table.stem == "table_seed_009_embedded-simulated"
-    assert table.page.title.endswith("measured with embedded [simulated: not comparable with published numbers]")
+    assert table.stem == "table_seed_009_embedded-a_b-simulated"
+    assert table.page.title.endswith("measured with embedded, a/b [simulated: not comparable with published numbers]")
     assert table.page.grids[0].rows == (("A", "64.7", "n/a"), ("B", "79.4", "12"))
-    assert table.page.notes == ("asked for embedded ('backbone.name=x',) (1,) seed_009",)
-    assert table.csv.splitlines()[1] == "seed_009,embedded,True,A,64.7,"
+    assert table.page.notes == ("asked for embedded ('backbone.model=a/b',) (1,) seed_009",)
+    assert table.csv.splitlines()[1] == "seed_009,embedded a/b,True,A,64.7,"
 
 
 def test_documents_are_listed_and_planned(tmp_path, capsys):
@@ -113,4 +113,4 @@ def test_a_document_is_rehearsed_as_a_user_types_it(tmp_path):
     assert float(found["ace", "reflector"]) > 0
     assert {float(found["rules", role]) for role in ("reflector", "curator")} == {0.0}
     again = subprocess.run([*command, f"results={tmp_path}"], capture_output=True, text=True, check=False)
-    assert again.stdout.startswith("Nothing to do: all 4 runs are finished")
+    assert again.stdout.startswith(f"Nothing to do: all {len(EXPERIMENTS.runs('seed_000'))} runs are finished")

@@ -21,7 +21,7 @@ def test_the_second_run_is_better_and_the_same_command_again_is_free(tmp_path, m
         address = ("backbone=openai_compatible", f"backbone.base_url={server.address}")
         asked = ("experiment=seed_003", *address, *model, f"results={tmp_path}")
         assert start("reproduce", asked) == 0, capsys.readouterr().err
-        table = tmp_path / "tables/table_seed_003_openai_compatible-simulated"
+        table = tmp_path / "tables/table_seed_003_openai_compatible-embedded-simulated"
         first, calls = table.with_suffix(".csv").read_text(), server.stats()["requests"]
         assert start("reproduce", asked) == 0
         assert server.stats()["requests"] == calls

@@ -13,6 +13,8 @@ from ace_bench.report.overrides import Compose, read_setting
 from ace_bench.report.tables.measured import TableFiles, measured_table
 from ace_bench.runners.assemble import check_backbones
 
+_MODEL = "backbone.model="
+
 
 def measured_tables(request: ReproduceRequest, experiments: Experiments) -> Mapping[str, TableFiles]:
     """Call the function of each measurement asked for; returns their tables by name."""
@@ -48,7 +50,8 @@ def _measured(name: str, request: ReproduceRequest, experiments: Experiments) ->
     experiment = experiments.by_name[name]
     measure: Measure = resolve_name(experiment.measure)
     wanted = _wanted(name, request, experiments)
-    return measured_table(name, experiment, measure(wanted), wanted.backbone)
+    models = [setting.removeprefix(_MODEL) for setting in wanted.settings if setting.startswith(_MODEL)]
+    return measured_table(name, experiment, measure(wanted), (wanted.backbone, *models))
 
 
 def _wanted(name: str, request: ReproduceRequest, experiments: Experiments) -> MeasurementRequest:
