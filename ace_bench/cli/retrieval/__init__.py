@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -30,7 +30,7 @@ from ace_bench.backbones.openai_compatible.endpoint import Address
 from ace_bench.backbones.openai_compatible.settings import Rate, Retry
 from ace_bench.cli.arguments import Parser
 from ace_bench.cli.retrieval.filling import filled
-from ace_bench.cli.retrieval.labels import HALVES, SHIPPED, judged, labelled, read_labels, read_playbook
+from ace_bench.cli.retrieval.labels import HALVES, SHIPPED, by_wording, judged, labelled, read_labels, read_playbook
 from ace_bench.cli.retrieval.measuring import Measured, Trial, ways
 from ace_bench.contexts.playbook.embed import Embedder, make_embedder
 from ace_bench.contexts.playbook.playbook import Playbook
@@ -50,18 +50,21 @@ def main(arguments: Sequence[str]) -> int:
     """Measure all configurations, print the table and write the files asked for."""
     options = _options(arguments)
     measurement = measurement_of(options)
-    results = [measurement.of(way) for way in ways(cross_encoder=bool(options.cross_encoder))]
+    measured = [one for way in ways(cross_encoder=bool(options.cross_encoder)) for one in measurement.of(way)]
+    tables = {wording: [one for one in measured if one.wording == wording] for wording in measurement.queries}
     files: dict[Path, str] = {}
     if options.out is not None:
-        files[options.out] = markdown(results)
+        files[options.out] = markdown(tables)
     if options.json is not None:
-        files[options.json] = json.dumps([one._asdict() for one in results], indent=2) + "\n"
+        files[options.json] = json.dumps([one._asdict() for table in tables.values() for one in table], indent=2) + "\n"
     try:
         replace_files({path: text.encode() for path, text in files.items()})
     except OSError as error:
         raise ConfigError(f"{error.filename} cannot be written: {error.strerror}") from error
     console = Console()
-    console.print(_table(results, len(measurement.queries), measurement.playbook.size))
+    for wording, results in tables.items():
+        title = f"Retrieval: {len(measurement.queries[wording])} {wording} queries, {measurement.playbook.size:,} bullets"
+        console.print(_table(results, title))
     if isinstance(measurement.embedder, EmbeddingsEndpoint):
         console.print(_paid(measurement.embedder.ledger.total))
         measurement.embedder.close()
@@ -73,13 +76,14 @@ def measurement_of(options: argparse.Namespace) -> Trial:
     playbook = read_playbook(options.playbook)
     if options.judge is None:
         labels = read_labels(options.labels, playbook, half=options.half)
-        queries = [label.query for label in labels]
+        queries = by_wording(labels)
         relevant = labelled(labels)
     else:
         if options.queries is None or options.labels != SHIPPED.labels:
             raise ConfigError("--judge needs --queries and takes no --labels")
         check_judge(options.judge, embedder=options.embedder, cross_encoder=options.cross_encoder)
-        queries = list(filter(None, map(str.strip, _text(options.queries).splitlines())))
+        asked = list(filter(None, map(str.strip, _text(options.queries).splitlines())))
+        queries = {"judged": asked} if asked else {}
         relevant = judged(CrossEncoderReranker(options.judge), options.threshold)
     if not queries:
         raise ConfigError("there is no query to measure with")
@@ -126,8 +130,12 @@ def check_judge(judge: str, *, embedder: str, cross_encoder: str | None) -> None
         raise ConfigError(f"--judge {judge} also orders the reranked way; judge by another cross-encoder or by labels")
 
 
-def markdown(results: Sequence[Measured]) -> str:
-    """Return the table in Markdown."""
+def markdown(tables: Mapping[str, Sequence[Measured]]) -> str:
+    """Return the tables in Markdown, each under the wording of its queries."""
+    return "\n".join(f"{wording.capitalize()} queries:\n\n{_rows(results)}" for wording, results in tables.items())
+
+
+def _rows(results: Sequence[Measured]) -> str:
     lines = [_HEADINGS, ("---", "---", *["---:"] * 5), *map(_cells, results)]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
@@ -172,8 +180,8 @@ def _cells(one: Measured) -> tuple[str, ...]:
     return one.row, one.way, *shares, f"{one.p50_ms:.1f}", f"{one.p95_ms:.1f}"
 
 
-def _table(results: Sequence[Measured], queries: int, bullets: int) -> Table:
-    table = Table(title=f"Retrieval: {queries} queries, {bullets:,} bullets")
+def _table(results: Sequence[Measured], title: str) -> Table:
+    table = Table(title=title)
     for at, heading in enumerate(_HEADINGS):
         table.add_column(heading, justify="left" if at < 2 else "right")
     for one in results:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ace_bench.cli.retrieval.labels import SHIPPED, labelled, read_labels, read_playbook
+from ace_bench.cli.retrieval.labels import SHIPPED, by_wording, labelled, read_labels, read_playbook
 from ace_bench.cli.retrieval.measuring import Measured, Trial, ways
 from ace_bench.contexts.playbook.embed import make_embedder
 from ace_bench.core.measurement import Measurement, MeasurementRequest, Value
 
-COLUMNS = ("row", "configuration", "R@1", "R@5", "P@3", "p50 ms", "p95 ms")
+COLUMNS = ("wording", "row", "configuration", "R@1", "R@5", "P@3", "p50 ms", "p95 ms")
 _EMBEDDER = "embedder="
 
 
@@ -21,14 +21,15 @@ def ab_table(request: MeasurementRequest) -> Measurement:
     labels = read_labels(SHIPPED.labels, playbook, half="report")
     timing = Trial(
         playbook=playbook,
-        queries=[label.query for label in labels],
+        queries=by_wording(labels),
         relevant=labelled(labels),
         embedder=make_embedder(chosen[-1] if chosen else "hashing"),
     )
-    rows = tuple(_row(timing.of(way)) for way in ways(cross_encoder=False))
+    measured = [one for way in ways(cross_encoder=False) for one in timing.of(way)]
+    rows = tuple(_row(one) for wording in timing.queries for one in measured if one.wording == wording)
     return Measurement(columns=COLUMNS, rows=rows, simulated=True)
 
 
 def _row(one: Measured) -> tuple[Value, ...]:
     shares = (round(100 * share, 1) for share in (one.recall_1, one.recall_5, one.precision_3))
-    return one.row, one.way, *shares, one.p50_ms, one.p95_ms
+    return one.wording, one.row, one.way, *shares, one.p50_ms, one.p95_ms

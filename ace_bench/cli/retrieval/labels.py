@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -17,16 +17,21 @@ from ace_bench.core.tokens import estimate_tokens
 
 Half = Literal["tuning", "report"]
 HALVES = (*get_args(Half), "all")
+Wording = Literal["natural", "distant"]
 
 Relevant = Callable[[str, Bullet], bool]
 
 
 class Label(msgspec.Struct, forbid_unknown_fields=True):
-    """A line of a labels file: a query, the ids of the bullets that answer it, and its half of the set."""
+    """A line of a labels file: a query, the ids of the bullets that answer it, and its half of the set.
+
+    A ``natural`` query has the words that a user of the task would take; a ``distant`` one avoids those of the bullet.
+    """
 
     query: str
     relevant: list[str]
     half: Half = "report"
+    wording: Wording = "natural"
 
 
 class Files(NamedTuple):
@@ -63,6 +68,15 @@ def read_labels(path: Path, playbook: Playbook, *, half: str = "all") -> Sequenc
             raise DataError(f"{path}: line {number}: the query {label.query!r} has a line already")
         labels[label.query] = label
     return [label for label in labels.values() if half in ("all", label.half)]
+
+
+def by_wording(labels: Sequence[Label]) -> Mapping[str, Sequence[str]]:
+    """Return the queries of each wording, the natural ones first."""
+    return {
+        wording: queries
+        for wording in get_args(Wording)
+        if (queries := [label.query for label in labels if label.wording == wording])
+    }
 
 
 def labelled(labels: Sequence[Label]) -> Relevant:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -35,8 +35,9 @@ class Way:
 
 
 class Measured(NamedTuple):
-    """One configuration's results: shares in [0, 1], latencies in milliseconds."""
+    """One configuration's results for the queries of one wording: shares in [0, 1], latencies in milliseconds."""
 
+    wording: str
     row: str
     way: str
     recall_1: float
@@ -69,16 +70,16 @@ def ways(*, cross_encoder: bool) -> Sequence[Way]:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What to measure with: a playbook, queries, and what is relevant to them."""
+    """What to measure with: a playbook, queries by their wording, and what is relevant to them."""
 
     playbook: Playbook
-    queries: Sequence[str]
+    queries: Mapping[str, Sequence[str]]
     relevant: Relevant
     embedder: Embedder
     cross_encoder: str | Reranker = field(default="")
 
-    def of(self, way: Way) -> Measured:
-        """Run every query one way; the first runs twice, so that preparation is not timed."""
+    def of(self, way: Way) -> Sequence[Measured]:
+        """Run every query one way, a result per wording; the first runs twice, so that preparation is not timed."""
         retriever = Retriever(
             mode=way.mode,
             top_k=SHOWN,
@@ -90,17 +91,22 @@ class Trial:
             typos=TypoCorrector(max_learned=_LEARNT_TYPOS if way.typos else 0),
         )
         retriever.prepare()
-        retriever.ranked(self.playbook, self.queries[0])
+        retriever.ranked(self.playbook, next(iter(self.queries.values()))[0])
+        return [self._measured(way, retriever, wording) for wording in self.queries]
+
+    def _measured(self, way: Way, retriever: Retriever, wording: str) -> Measured:
+        queries = self.queries[wording]
         hits: list[list[bool]] = []
         seconds: list[float] = []
-        for query in self.queries:
+        for query in queries:
             started = time.perf_counter()
             found = retriever.ranked(self.playbook, query)
             seconds.append(time.perf_counter() - started)
             hits.append([self.relevant(query, bullet) for bullet in found])
-        n = len(self.queries)
+        n = len(queries)
         p50, p95 = (1000 * np.percentile(seconds, [50, 95])).tolist()
         return Measured(
+            wording=wording,
             row=way.row,
             way=way.name,
             recall_1=sum(any(hit[:1]) for hit in hits) / n,
