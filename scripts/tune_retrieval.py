@@ -1,15 +1,15 @@
-"""Fit the weights of the re-ranker by own features on the tuning half of the labelled queries.
+"""Fit the weights of the re-ranker by own features on the tuning half of the labelled queries, of both wordings.
 
     python scripts/tune_retrieval.py
 
 Prints the weights to paste into ``ace_bench/contexts/retrieval/features.py``, and R@1 of the tuning half by
-cross-validation over bullets. The report half is not read.
+cross-validation: no bullet has queries in two folds. The report half is not read.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,32 +24,52 @@ from ace_bench.contexts.playbook.retrieve import Retriever
 from ace_bench.contexts.retrieval.features import Weights
 
 _FOLDS = 5
-_PENALTY = 0.02
+_PENALTY = 0.01
 
 Matrix = npt.NDArray[np.float64]
-Example = tuple[Matrix, npt.NDArray[np.bool_]]
 
 
-def examples() -> list[Example]:
-    """Return the features and the relevance of all bullets for each query of the tuning half."""
+@dataclass(frozen=True, kw_only=True)
+class Examples:
+    """Queries with the features of all bullets (queries, bullets, features), relevance, fold and wording."""
+
+    features: Matrix
+    relevant: npt.NDArray[np.bool_]
+    fold: npt.NDArray[np.intp]
+    wording: npt.NDArray[np.str_]
+
+    def only(self, chosen: npt.NDArray[np.bool_]) -> Examples:
+        """Return some of the queries."""
+        return Examples(
+            features=self.features[chosen],
+            relevant=self.relevant[chosen],
+            fold=self.fold[chosen],
+            wording=self.wording[chosen],
+        )
+
+
+def examples() -> Examples:
+    """Return the tuning half."""
     playbook = read_playbook(SHIPPED.playbook)
     retriever = Retriever(mode="features", top_k=5, duplicates=1.0, embedder=HashingEmbedder(), cross_encoder="")
-    found: list[Example] = []
-    for label in read_labels(SHIPPED.labels, playbook, half="tuning"):
-        relevant = np.array([bullet.id in label.relevant for bullet in playbook.bullets])
-        found.append((retriever.explained(playbook, label.query), relevant))
-    return found
+    labels = read_labels(SHIPPED.labels, playbook, half="tuning")
+    bullets = sorted({label.relevant[0] for label in labels})
+    return Examples(
+        features=np.array([retriever.explained(playbook, label.query) for label in labels]),
+        relevant=np.array([[bullet.id in label.relevant for bullet in playbook.bullets] for label in labels]),
+        fold=np.array([bullets.index(label.relevant[0]) % _FOLDS for label in labels]),
+        wording=np.array([label.wording for label in labels]),
+    )
 
 
-def fitted(chosen: Sequence[Example]) -> Matrix:
+def fitted(chosen: Examples) -> Matrix:
     """Return non-negative weights that make the relevant bullets most likely (softmax over a query's bullets)."""
 
     def loss(weights: Matrix) -> float:
-        total = 0.0
-        for matrix, relevant in chosen:
-            scores = matrix @ weights
-            total += float(logsumexp(scores) - logsumexp(scores[relevant]))
-        return total / len(chosen) + _PENALTY * float(weights @ weights) / len(weights)
+        scores = chosen.features @ weights
+        of_relevant = np.where(chosen.relevant, scores, -np.inf)
+        misses = logsumexp(scores, axis=1) - logsumexp(of_relevant, axis=1)
+        return float(misses.mean()) + _PENALTY * float(weights @ weights) / len(weights)
 
     start = np.ones(len(Weights._fields))
     result: Any = minimize(loss, start, method="L-BFGS-B", bounds=[(0.0, 30.0)] * len(start))
@@ -57,23 +77,28 @@ def fitted(chosen: Sequence[Example]) -> Matrix:
     return found
 
 
-def first_places(chosen: Sequence[Example], weights: Matrix) -> float:
-    """Return the share of queries whose best bullet is relevant."""
-    return float(np.mean([relevant[int(np.argmax(matrix @ weights))] for matrix, relevant in chosen]))
+def first_places(chosen: Examples, weights: Matrix) -> npt.NDArray[np.bool_]:
+    """Return for each query whether its best bullet is relevant."""
+    best = np.argmax(chosen.features @ weights, axis=1)
+    places: npt.NDArray[np.bool_] = chosen.relevant[np.arange(len(best)), best]
+    return places
 
 
 def main() -> int:
     """Fit and print."""
     found = examples()
-    held_out = []
+    held_out = np.zeros(len(found.fold), dtype=np.bool_)
     for fold in range(_FOLDS):
-        at = len(found) * fold // _FOLDS, len(found) * (fold + 1) // _FOLDS
-        held_out.append(first_places(found[at[0] : at[1]], fitted(found[: at[0]] + found[at[1] :])))
+        inside = found.fold == fold
+        held_out[inside] = first_places(found.only(inside), fitted(found.only(~inside)))
     weights = fitted(found)
     console = Console()
     for name, value in zip(Weights._fields, weights, strict=True):
         console.print(f"    {name}={value:.2f},")
-    console.print(f"R@1 of the tuning half: {first_places(found, weights):.3f}; held out: {np.mean(held_out):.3f}")
+    fits = first_places(found, weights)
+    for wording in dict.fromkeys(found.wording):
+        chosen = found.wording == wording
+        console.print(f"R@1, {wording}: {fits[chosen].mean():.3f}; held out: {held_out[chosen].mean():.3f}")
     return 0
 
 

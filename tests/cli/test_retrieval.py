@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ace_bench.cli.main import main
-from ace_bench.cli.retrieval.labels import SHIPPED, read_labels, read_playbook
+from ace_bench.cli.retrieval.labels import SHIPPED, by_wording, read_labels, read_playbook
 
 
 @pytest.fixture
@@ -37,13 +37,27 @@ def test_figures_follow_the_labels_and_are_written_as_markdown_and_json(files, t
 def test_the_set_that_ships_has_halves_that_share_no_bullet_but_as_a_second_answer():
     playbook = read_playbook(SHIPPED.playbook)
     tuning, report = (read_labels(SHIPPED.labels, playbook, half=half) for half in ("tuning", "report"))
-    assert (len(tuning), len(report)) == (125, 124)
+    for half, distant in ((tuning, 125), (report, 124)):
+        asked = by_wording(half)
+        assert {wording: len(queries) for wording, queries in asked.items()} == {"natural": 120, "distant": distant}
     assert not {label.relevant[0] for label in tuning} & {label.relevant[0] for label in report}
+
+
+def test_each_wording_has_a_table_of_its_own(files, tmp_path):
+    page, data, labels = tmp_path / "ab.md", tmp_path / "ab.json", tmp_path / "labels.jsonl"
+    with labels.open("a") as more:
+        more.write(json.dumps({"query": "cherries", "relevant": ["oth-00001"], "wording": "distant"}) + "\n")
+    assert measured(*files, "--out", str(page), "--json", str(data)) == 0
+    natural, distant = page.read_text().split("Distant queries:\n")
+    assert natural.startswith("Natural queries:\n")
+    assert "| bm25 | 66.7 | 66.7 |" in natural
+    assert "| bm25 | 0.0 | 0.0 |" in distant
+    assert {one["wording"] for one in json.loads(data.read_text())} == {"natural", "distant"}
 
 
 def test_a_playbook_can_be_filled_up_to_measure_latency(files, capsys):
     assert measured(*files, "--bullets", "300") == 0
-    assert "3 queries, 300 bullets" in capsys.readouterr().out
+    assert "3 natural queries, 300 bullets" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("judge", ["cosine", "hashing", "some/embedder"])

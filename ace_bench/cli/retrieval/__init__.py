@@ -1,6 +1,6 @@
 """Measure the retrieval of bullets: R@1, R@5, P@3 and latency of each stage (document 004, "A/B Test Results").
 
-    ace-bench retrieval                                   the report half of the set that ships
+    ace-bench retrieval                                   the report half of the set that ships, a table per wording
     ace-bench retrieval --out ab.md --json ab.json        the same as files
     ace-bench retrieval --embedder sentence-transformers/all-MiniLM-L6-v2 \
         --cross-encoder cross-encoder/ms-marco-MiniLM-L-6-v2
@@ -63,7 +63,9 @@ def main(arguments: Sequence[str]) -> int:
         raise ConfigError(f"{error.filename} cannot be written: {error.strerror}") from error
     console = Console()
     for wording, results in tables.items():
-        title = f"Retrieval: {len(measurement.queries[wording])} {wording} queries, {measurement.playbook.size:,} bullets"
+        title = (
+            f"Retrieval: {len(measurement.queries[wording])} {wording} queries, {measurement.playbook.size:,} bullets"
+        )
         console.print(_table(results, title))
     if isinstance(measurement.embedder, EmbeddingsEndpoint):
         console.print(_paid(measurement.embedder.ledger.total))
@@ -144,7 +146,10 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = Parser("retrieval", __doc__)
     parser.add_argument("--playbook", type=Path, default=SHIPPED.playbook, help="saved playbook, JSON or text")
     parser.add_argument(
-        "--labels", type=Path, default=SHIPPED.labels, help='lines such as {"query": "...", "relevant": ["id"]}'
+        "--labels",
+        type=Path,
+        default=SHIPPED.labels,
+        help='lines such as {"query": "...", "relevant": ["id"]}; with "wording": natural or distant',
     )
     parser.add_argument("--half", choices=HALVES, default="report", help="labelled queries (default: %(default)s)")
     parser.add_argument("--judge", help="cross-encoder that judges relevance instead of labels")

@@ -1,15 +1,15 @@
-"""BM25 over bullets in an index that follows the playbook: a change costs what changed, not the whole playbook."""
+"""BM25 over the stems of bullets, in an index that follows the playbook: a change costs what changed."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from ace_bench.contexts.retrieval.words import words_of
+from ace_bench.contexts.retrieval.words import stem_of, words_of
 
 Scores = npt.NDArray[np.float32]
 
@@ -18,7 +18,7 @@ _FIRST_SIZE = 4
 
 
 class _Postings:
-    """The texts that hold a word, and how often; ``live`` counts those that are still in the playbook."""
+    """The texts that hold a stem, and how often; ``live`` counts those that are still in the playbook."""
 
     __slots__ = ("counts", "live", "size", "slots")
 
@@ -36,25 +36,8 @@ class _Postings:
         self.live += 1
 
 
-class _Vocabulary(Collection[str]):
-    """The words of the current texts, in order of first appearance."""
-
-    def __init__(self, postings: dict[str, _Postings]):
-        self._postings = postings
-
-    def __contains__(self, word: object) -> bool:
-        found = self._postings.get(word) if isinstance(word, str) else None
-        return found is not None and found.live > 0
-
-    def __iter__(self) -> Iterator[str]:
-        return (word for word, found in self._postings.items() if found.live)
-
-    def __len__(self) -> int:
-        return sum(found.live > 0 for found in self._postings.values())
-
-
 class LexicalIndex:
-    """BM25 (Lucene's: k1 1.5, b 0.75, an idf that is never negative) over the distinct texts of a playbook.
+    """BM25 (Lucene's: k1 1.5, b 0.75, an idf that is never negative) over the stems of a playbook's distinct texts.
 
     ``update`` brings the index to other texts; scores are then equal, to the bit, to those of an index made anew.
     Texts that are gone keep their postings until they outnumber the others.
@@ -66,6 +49,7 @@ class LexicalIndex:
 
     def _clear(self) -> None:
         self._postings: dict[str, _Postings] = {}
+        self._texts_with: Counter[str] = Counter()
         self._slots: dict[str, int] = {}
         self._lengths = np.zeros(0, dtype=np.float32)
         self._used = 0
@@ -79,8 +63,12 @@ class LexicalIndex:
             del self._slots[gone]
             words = words_of(gone)
             self._total -= len(words)
+            for stem in set(map(stem_of, words)):
+                self._postings[stem].live -= 1
             for word in set(words):
-                self._postings[word].live -= 1
+                self._texts_with[word] -= 1
+                if not self._texts_with[word]:
+                    del self._texts_with[word]
         if self._used > 2 * len(wanted):
             self._clear()
         self._add([text for text in wanted if text not in self._slots])
@@ -98,30 +86,33 @@ class LexicalIndex:
             self._used += 1
             self._lengths[slot] = len(words)
             self._total += len(words)
-            for word, count in Counter(words).items():
-                self._postings.setdefault(word, _Postings()).add(slot, count)
+            for stem, count in Counter(map(stem_of, words)).items():
+                self._postings.setdefault(stem, _Postings()).add(slot, count)
+            self._texts_with.update(set(words))
 
     @property
     def vocabulary(self) -> Collection[str]:
         """All words of the texts."""
-        return _Vocabulary(self._postings)
+        return self._texts_with.keys()
 
     def rarity(self, word: str) -> float:
-        """Return the inverse document frequency of a word; a word that no text has counts as the rarest."""
-        found = self._postings.get(word)
+        """Return the inverse document frequency of a word's stem; one that no text has counts as the rarest."""
+        return self._idf(self._postings.get(stem_of(word)))
+
+    def _idf(self, found: _Postings | None) -> float:
         n, live = len(self._slots), found.live if found is not None else 0
         return math.log(1 + (n - live + 0.5) / (live + 0.5))
 
     def scores(self, query: str) -> Scores:
-        """Return a score per text; 0 if it shares no word with the query. A repeated word counts again."""
+        """Return a score per text; 0 if it shares no stem with the query. A repeated stem counts again."""
         sums = np.zeros(self._used, dtype=np.float32)
         mean = self._total / max(len(self._slots), 1)
-        for word, times in Counter(words_of(query)).items():
-            found = self._postings.get(word)
+        for stem, times in Counter(map(stem_of, words_of(query))).items():
+            found = self._postings.get(stem)
             if found is None or not found.live:
                 continue
             slots, counts = found.slots[: found.size], found.counts[: found.size]
             norm = np.float32(_K1 * (1 - _B)) + np.float32(_K1 * _B / mean) * self._lengths[slots]
-            sums[slots] += np.float32(times * self.rarity(word)) * (counts / (counts + norm))
+            sums[slots] += np.float32(times * self._idf(found)) * (counts / (counts + norm))
         scores: Scores = sums[self._places]
         return scores
