@@ -5,6 +5,9 @@
 FOLDER then holds final_playbook.txt and, with mode.select=best, best_playbook.txt. In intermediate_playbooks/ are every
 50th playbook (--every) and the last of each epoch, or of each window of an online run.
 
+With --history, bullet_history.csv says in which step, and when, each bullet of the last playbook was created, last
+changed and last used.
+
     ace-bench playbooks merge PLAYBOOK [PLAYBOOK ...] --out FILE
 
 merges playbooks of several runs into one: `ace-bench playbooks merge --help`.
@@ -12,10 +15,14 @@ merges playbooks of several runs into one: `ace-bench playbooks merge --help`.
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from itertools import groupby
 from pathlib import Path
 
+import msgspec
 from rich.console import Console
 
 from ace_bench.cli import playbooks_merge
@@ -24,6 +31,7 @@ from ace_bench.contexts.export import official_text
 from ace_bench.contexts.load import restore
 from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError
+from ace_bench.report.bullets import BulletHistory, bullet_history
 from ace_bench.report.evidence import read_steps
 from ace_bench.report.histories import history
 from ace_bench.store.files import replace_files
@@ -73,6 +81,15 @@ def _text(context: Context, run: Path) -> str:
     return text
 
 
+def _history(run: Path) -> str:
+    """Return the history of the bullets as CSV; what is unknown or never happened is an empty cell."""
+    text = io.StringIO()
+    table = csv.DictWriter(text, [field.name for field in fields(BulletHistory)], lineterminator="\n")
+    table.writeheader()
+    table.writerows(msgspec.to_builtins(bullet_history(run)))
+    return text.getvalue()
+
+
 def main(arguments: Sequence[str]) -> int:
     """Write the files and return the exit status."""
     if arguments[:1] == [_MERGE]:
@@ -81,9 +98,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("run", type=Path, help="folder of a finished run")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     parser.add_argument("--every", type=_count, default=50, help="steps between intermediate playbooks (default: 50)")
+    parser.add_argument("--history", action="store_true", help="also write bullet_history.csv")
     options = parser.parse_args(arguments)
     files = playbook_files(options.run, every=options.every)
-    replace_files({options.out / name: text.encode() for name, text in files.items()})
+    tables = {"bullet_history.csv": _history(options.run)} if options.history else {}
+    replace_files({options.out / name: text.encode() for name, text in {**files, **tables}.items()})
     Console().print(f"{options.out}: {len(files)} playbooks", markup=False, highlight=False, soft_wrap=True)
     return 0
 

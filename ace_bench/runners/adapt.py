@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from ace_bench.core.context import Context
 from ace_bench.core.errors import StoreError
@@ -87,5 +88,6 @@ def _record(
             context_tokens=update.context.tokens,
             context_size=update.context.size,
             events=update.events,
+            at=datetime.now(UTC).replace(microsecond=0),
         )
     )

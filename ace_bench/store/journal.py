@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,7 +45,8 @@ class StepRecord:
     """A finished adaptation step: the patch that turns the previous context into the next one.
 
     ``digest``, ``context_tokens`` and ``context_size`` describe the context after the step.
-    ``events`` say what was proposed, applied, rejected, merged and pruned.
+    ``events`` say what was proposed, applied, rejected, merged and pruned. ``at`` is when the step was recorded (UTC);
+    nothing is computed from it, and folders of older versions have none.
     """
 
     index: int
@@ -55,6 +57,7 @@ class StepRecord:
     context_tokens: int
     context_size: int
     events: tuple[Record, ...]
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

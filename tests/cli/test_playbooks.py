@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+from datetime import datetime
+
 import pytest
 
 from ace_bench.cli.main import start
 from ace_bench.contexts.export import load, official_text
+from ace_bench.report.bullets import bullet_history
 from ace_bench.report.histories import history
 from tests.launching import launch
 
@@ -55,6 +59,20 @@ def test_runs_without_playbooks_are_refused(tmp_path, capsys, overrides, reason)
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
     return launch(tmp_path_factory.mktemp("results"), *SMALL, "mode.epochs=1").folder
+
+
+def test_the_history_of_the_bullets_is_exported_if_it_is_asked_for(ran, tmp_path):
+    exported(ran, tmp_path / "plain")
+    assert not (tmp_path / "plain" / "bullet_history.csv").exists()
+    exported(ran, tmp_path / "out", "--history")
+    with (tmp_path / "out" / "bullet_history.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    found = bullet_history(ran)
+    assert [(row["id"], row["content"], int(row["changed"])) for row in rows] == [
+        (one.id, one.content, one.changed) for one in found
+    ]
+    assert [datetime.fromisoformat(row["created_at"]) for row in rows] == [one.created_at for one in found]
+    assert [row["last_used"] for row in rows] == ["" if b.last_used is None else str(b.last_used) for b in found]
 
 
 def test_a_run_and_a_text_are_merged_into_a_playbook_that_a_run_starts_from(ran, tmp_path, capsys):

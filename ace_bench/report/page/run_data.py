@@ -16,10 +16,11 @@ from ace_bench.core.context import Context
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Message, Record, Sample
+from ace_bench.report.bullets import last_used
 from ace_bench.report.histories import history
-from ace_bench.report.page.text_playbooks import text_changes
 from ace_bench.report.page.texts import Texts
 from ace_bench.report.records import RunSummary
+from ace_bench.report.text_playbooks import text_changes
 from ace_bench.store.calls import CallRecord, restored, stored_calls
 from ace_bench.store.folder import pretty
 from ace_bench.store.journal import RolloutRecord, StepRecord, parse_journal
@@ -61,7 +62,8 @@ def run_data(run: RunSummary) -> Record:
 
     A playbook of either kind is given as its first bullets and the changes of each step, any other context as text.
     Prompts and those texts are in ``texts``: ``at`` of a call's prompt is its index among the prompts of its role,
-    ``heads`` are the role and the number of lines of each message. ``notes`` say what is missing in the folder.
+    ``heads`` are the role and the number of lines of each message. ``used`` is the last step that used a bullet.
+    ``notes`` say what is missing in the folder.
     """
     journal = _journal(run.folder)
     samples = _samples(run.folder)
@@ -77,6 +79,7 @@ def run_data(run: RunSummary) -> Record:
         "notes": notes,
         "kind": contexts.kind,
         "initial": contexts.bullets,
+        "used": last_used(contexts.bullets, contexts.changes, journal.steps, journal.rollouts),
         "steps": [_step(step, contexts.change(place)) for place, step in enumerate(journal.steps)],
         "samples": packed(samples[name] for name in sorted(used & samples.keys())),
         "rollouts": rollouts,
@@ -187,7 +190,7 @@ def _about(run: RunSummary) -> Record:
 def _step(step: StepRecord, change: Record) -> Record:
     record = msgspec.to_builtins(step)
     kept = {name: record[name] for name in ("epoch", "samples", "context_tokens", "context_size", "events")}
-    return {**kept, "set": change.get("set", []), "removed": change.get("removed", [])}
+    return {**kept, "at": record.get("at"), "set": change.get("set", []), "removed": change.get("removed", [])}
 
 
 def _call(call: CallRecord, texts: Texts) -> Record:

@@ -5,6 +5,8 @@ import shutil
 
 import pytest
 
+from ace_bench.contexts.playbook.bullets import number_of
+from ace_bench.report.bullets import bullet_history
 from ace_bench.report.page.writing import report_page
 from ace_bench.report.records import read_run
 from ace_bench.report.statistics import compare
@@ -138,12 +140,32 @@ def test_a_bullet_tells_its_life_and_leads_to_the_sample_it_came_from(ace, opene
     first = page.locator("li.bullet").first
     first.get_by_text("History of this bullet").click()
     (bullet, *_) = json.loads((ace / "contexts" / "final.json").read_text())["bullets"]
-    expect_text(first, f"Added at step {bullet['created'] + 1} from {bullet['sources'][0]}")
+    journal = [json.loads(line) for line in (ace / "journal.jsonl").read_text().splitlines()]
+    times = [line["at"].replace("T", " ").replace("Z", " UTC") for line in journal if line["kind"] == "step"]
+    created, changed_at = bullet["created"], bullet["changed"]
+    expect_text(first, f"Added at step {created + 1} ({times[created]}) from {bullet['sources'][0]}")
+    expect_text(first, f"Last changed at step {changed_at + 1} ({times[changed_at]}). Last used at step ")
     expect_text(first, "ADD")
     expect_text(first, "+1 ")
     first.get_by_role("link", name=bullet["sources"][0]).first.click()
     page.wait_for_selector('html[data-ready="rollouts"]')
     expect_text(page.locator("article h2"), bullet["sources"][0])
+
+
+def test_a_folder_of_a_version_without_times_has_steps_alone(ace, opened, tmp_path):
+    folder = copied(ace, tmp_path / "seed0")
+    changed(folder, "journal.jsonl", lambda line: line.pop("at", None))
+    first = opened(folder, view="context").locator("li.bullet").first
+    first.get_by_text("History of this bullet").click()
+    expect_text(first, "Added at step 1 (time n/a) from")
+
+
+def test_bullets_are_ordered_by_their_last_use(ace, opened):
+    page = opened(ace, view="context")
+    page.get_by_label("Order").select_option("used")
+    used = {bullet.id: -1 if bullet.last_used is None else bullet.last_used for bullet in bullet_history(ace)}
+    ordered = sorted(used, key=lambda key: (-used[key], number_of(key)))
+    assert page.locator("li.bullet code").all_text_contents() == ordered
 
 
 def test_faults_come_first_and_a_rollout_shows_its_prompts_and_replies(ace, opened):

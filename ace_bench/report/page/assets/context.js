@@ -29,7 +29,7 @@ class ContextView {
       field("Search", this.search),
       field("Section", select([["", "all"], ...sections.map((name) => [name, name])], "", set("section"))),
       field("Counters", select([["", "all"], ["helpful", "more helpful than harmful"], ["harmful", "at least as harmful as helpful"], ["none", "no votes"]], "", set("counters"))),
-      field("Order", select([["created", "oldest first"], ["changed", "last changed"], ["helpful", "most helpful"], ["harmful", "most harmful"]], "created", set("order"))),
+      field("Order", select([["created", "oldest first"], ["changed", "last changed"], ["used", "last used"], ["helpful", "most helpful"], ["harmful", "most harmful"]], "created", set("order"))),
       el("label.field.check", {}, only, el("span", {}, "only what this step changed")),
       this.count);
   }
@@ -85,7 +85,7 @@ class ContextView {
     const found = [...rows, ...gone].filter(({ bullet, mark }) =>
       (!changes || mark) && (!section || bullet.section === section) && (!counters || counters === voteBalance(bullet)) &&
       words.every((word) => bullet.id.toLowerCase().includes(word) || bullet.content.toLowerCase().includes(word)));
-    const by = { created: ({ bullet }) => sequence(bullet), changed: ({ bullet }) => -bullet.changed, helpful: ({ bullet }) => -bullet.helpful, harmful: ({ bullet }) => -bullet.harmful }[order];
+    const by = { created: ({ bullet }) => sequence(bullet), changed: ({ bullet }) => -bullet.changed, used: ({ bullet }) => -(this.run.used[bullet.id] ?? -1), helpful: ({ bullet }) => -bullet.helpful, harmful: ({ bullet }) => -bullet.harmful }[order];
     found.sort((a, b) => by(a) - by(b) || sequence(a.bullet) - sequence(b.bullet));
     this.count.textContent = `${plural(found.length, "bullet")} of ${now.size}`;
     this.list.show(found);
@@ -103,15 +103,23 @@ class ContextView {
       lazy("History of this bullet", () => this.history(bullet)));
   }
 
-  history({ id, created, sources }) {
+  history({ id, created, changed, sources }) {
     const cited = this.run.rollouts.filter((rollout) => rollout.attempt.cited.includes(id));
     const right = cited.filter(({ grade }) => grade.correct).length;
     const links = (names) => names.map((sample) => [el("a", { href: link(this.run, "rollouts", { sample }) }, sample), " "]);
     const events = this.run.bulletEvents.get(id) || [];
+    const used = this.run.used[id];
     return el("div.history", {},
-      el("p", {}, created < 0 ? "In the context from the start. " : ["Added at step ", this.step(created + 1), sources.length ? [" from ", links(sources)] : ". "]),
+      el("p", {}, created < 0 ? "In the context from the start. " : ["Added at step ", this.timed(created), sources.length ? [" from ", links(sources)] : ". "]),
       el("p", {}, cited.length ? `Used by ${plural(cited.length, "rollout")}, ${right} of them right.` : "No rollout cited it."),
+      el("p", {}, changed < 0 ? "Never changed. " : ["Last changed at step ", this.timed(changed), ". "], used === undefined ? "Never used in adaptation." : ["Last used at step ", this.timed(used), "."]),
       events.length > 0 && el("ol.events", {}, events.map(({ step, event }) => el("li", {}, "step ", this.step(step), ": ", this.event(event)))));
+  }
+
+  /** A step, counted from 0, and when it was recorded. */
+  timed(index) {
+    const { at } = this.run.steps[index] || {};
+    return [this.step(index + 1), ` (${at ? at.replace("T", " ").replace("Z", " UTC") : "time n/a"})`];
   }
 
   step(number) {
