@@ -41,13 +41,14 @@ class BulletHistory:
     last_used_at: datetime | None
 
 
-def bullet_history(folder: Path) -> list[BulletHistory]:
+def bullet_history(folder: str | Path) -> list[BulletHistory]:
     """Return the bullets of a run's last playbook, of either kind, with their steps and times.
 
     The run may be unfinished. Raises ``StoreError`` for a damaged folder, ``DataError`` for other contexts.
     """
-    contexts = list(history(folder))
-    journal = read_lines(folder / "journal.jsonl", parse_journal).check()
+    root = Path(folder)
+    contexts = list(history(root))
+    journal = read_lines(root / "journal.jsonl", parse_journal).check()
     records = [line.record for line in journal.entries]
     steps = [record for record in records if isinstance(record, StepRecord)]
     rollouts = [record for record in records if isinstance(record, RolloutRecord)]
