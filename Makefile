@@ -69,7 +69,7 @@ tables figures: $(FULL)  ## the paper's tables or figures from the runs in resul
 	$(BIN)/python scripts/make_$@.py $(ARGS)
 
 rehearsal: $(FULL) $(APPWORLD_READY)  ## every experiment of the paper on sample data with the embedded backbone, then all tables and figures
-	$(BIN)/python scripts/reproduce.py table=all backbone=embedded 'limit={train: 30, val: 8}' gepa:method.max_metric_calls=80 mipro:method.auto=light $(ARGS)
+	$(BIN)/python scripts/reproduce.py table=all backbone=embedded 'limit={train: 30, val: 8}' 'appworld:limit={train: 6, val: 2, test: 6}' gepa:method.max_metric_calls=80 mipro:method.auto=light $(ARGS)
 
 report: $(FULL)  ## one page about the runs in results/; ARGS="results/... --out page.html" chooses
 	$(BIN)/python scripts/report.py $(or $(ARGS),results)

@@ -5,8 +5,8 @@
     ace-bench figures figure=learning backbone=embedded limit=40
 
 Kinds: overall (bars of figure 1), collapse (figure 2), learning, cost, breakdown, cache, sensitivity. Settings choose
-runs that were made with them; METHOD:SETTING applies to the runs of one method. A figure never mixes models, limits,
-prompt sets, or real and sample data.
+runs that were made with them; METHOD:SETTING and TASK:SETTING apply to the runs of one method or task. A figure never
+mixes models, limits, prompt sets, or real and sample data.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@
     ace-bench reproduce experiment=seed_000 backbone=embedded   what a founding document beside the paper claims
     ace-bench reproduce table=all backbone=vllm backbone.url=http://localhost:8000 backbone.model=NAME
 
-Settings are those of `ace-bench run` and go to every run; METHOD:SETTING goes to the runs of a method, such as
-gepa:method.max_metric_calls=20. Finished runs are skipped and interrupted ones continued: re-running completes
+Settings are those of `ace-bench run` and go to every run; METHOD:SETTING and TASK:SETTING go to the runs of
+a method or task, such as gepa:method.max_metric_calls=20 or appworld:limit=5.
+Finished runs are skipped and interrupted ones continued: re-running completes
 what is missing. If one run fails, the others go on; the exit status is then 1, and 130 after Ctrl-C.
 """
 
@@ -25,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "settings",
         nargs="*",
-        help="table=..., figure=..., experiment=..., backbone=..., seed=..., settings of a run, METHOD:SETTING",
+        help="table=..., figure=..., experiment=..., seed=..., settings of a run, METHOD:SETTING, TASK:SETTING",
     )
     parser.add_argument("--list", action="store_true", help="list the paper's results and how many runs each needs")
     parser.add_argument("--estimate", action="store_true", help="what the runs would cost; nothing is run")

@@ -6,8 +6,8 @@
     ace-bench tables experiment=seed_000              a founding document's, from its runs
     ace-bench tables table=claims                     the paper's claims, each with interval, p-value and verdict
 
-Settings choose runs that were made with them; METHOD:SETTING applies to the runs of one method. A table never mixes
-models, limits, prompt sets, or real and sample data.
+Settings choose runs that were made with them; METHOD:SETTING and TASK:SETTING apply to the runs of one
+method or task. A table never mixes models, limits, prompt sets, or real and sample data.
 """
 
 from __future__ import annotations

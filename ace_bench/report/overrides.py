@@ -1,7 +1,7 @@
 """Settings that a user gives for several runs, and which runs they apply to.
 
-A setting is any override of ``run.py`` (``limit=20``), or one for the runs of a method
-(``gepa:method.max_metric_calls=20``).
+A setting is any override of ``run.py`` (``limit=20``), or one for the runs of a method or of a task
+(``gepa:method.max_metric_calls=20``, ``appworld:limit=5``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ace_bench.report.experiments import PlannedRun
 Compose = Callable[[Sequence[str]], Mapping[str, Any]]
 """Turns overrides into the whole configuration, as ``run.py`` does."""
 
-_FOR_METHOD = re.compile(r"(?P<method>[a-z_]\w*):(?P<override>[^=]+=.*)", re.DOTALL)
+_FOR_SOME = re.compile(r"(?P<only>[a-z_]\w*):(?P<override>[^=]+=.*)", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z_][\w./@+-]*")
 _WORDS = ("null", "true", "false", "nan", "inf")
 """Words that the grammar of overrides does not read as text."""
@@ -26,13 +26,13 @@ _EMBEDDED = "backbone=embedded"
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """An override, and the ``method`` whose runs it applies to; "" means all runs."""
+    """An override that applies to the runs of ``only`` one method or task; "" means all runs."""
 
-    method: str
+    only: str
     override: str
 
     def __str__(self) -> str:
-        return f"{self.method}:{self.override}" if self.method else self.override
+        return f"{self.only}:{self.override}" if self.only else self.override
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -56,11 +56,21 @@ class Setting:
         """Whether it may choose an option of a group; these come before the group's settings."""
         return "." not in key_of(self.override).partition("@")[0]
 
+    def is_for(self, method: str, task: str) -> bool:
+        """Whether it applies to the runs of a method on a task, which may still lack the setting."""
+        return self.only in ("", method, task)
+
 
 def read_setting(text: str) -> Setting:
-    """Split a setting into method and override."""
-    found = _FOR_METHOD.fullmatch(text)
-    return Setting(method=found["method"], override=found["override"]) if found else Setting(method="", override=text)
+    """Split a setting into the method or task that it is for, and the override."""
+    found = _FOR_SOME.fullmatch(text)
+    return Setting(only=found["only"], override=found["override"]) if found else Setting(only="", override=text)
+
+
+def settings_for(method: str, task: str, extra: Sequence[str]) -> list[Setting]:
+    """Return the settings for the runs of a method on a task: first those for all, which others override."""
+    found = [setting for setting in map(read_setting, extra) if setting.is_for(method, task)]
+    return sorted(found, key=lambda setting: bool(setting.only))
 
 
 def key_of(override: str) -> str:
@@ -70,14 +80,19 @@ def key_of(override: str) -> str:
 
 def method_of(planned: PlannedRun) -> str:
     """Return the method of a planned run."""
-    return next(override.partition("=")[2] for override in planned.overrides if key_of(override) == "method")
+    return _option_of("method", planned)
+
+
+def task_of(planned: PlannedRun) -> str:
+    """Return the task of a planned run."""
+    return _option_of("task", planned)
 
 
 def run_overrides(planned: PlannedRun, extra: Sequence[str], compose: Compose) -> list[str]:
     """Return the overrides of a planned run and the ``extra`` settings that exist in it, the last one of each key.
 
-    Settings for its method override those for all. With ``backbone=embedded`` in ``extra``, the embedded reader also
-    replaces other backbones that the plan gives to roles.
+    Settings for its method or task override those for all. With ``backbone=embedded`` in ``extra``, the embedded reader
+    also replaces other backbones that the plan gives to roles.
     """
     plan = planned.overrides
     if _EMBEDDED in extra:
@@ -94,7 +109,7 @@ def run_overrides(planned: PlannedRun, extra: Sequence[str], compose: Compose) -
 
 
 def left_out(planned: PlannedRun, extra: Sequence[str], compose: Compose) -> list[str]:
-    """Return those ``extra`` settings that apply to a planned run's method but do not exist in the run."""
+    """Return those ``extra`` settings that apply to a planned run's method or task but do not exist in the run."""
     taken = run_overrides(planned, extra, compose)
     return [override for override in _last_of_each(_given(planned, extra)) if override not in taken]
 
@@ -127,9 +142,12 @@ def quoted(text: str) -> str:
 
 def _given(planned: PlannedRun, extra: Sequence[str]) -> list[str]:
     """Return the overrides for a run: choices of groups first, since their settings need them."""
-    settings = [setting for setting in map(read_setting, extra) if setting.method in ("", method_of(planned))]
-    settings.sort(key=lambda setting: (not setting.chooses, bool(setting.method)))
-    return [setting.override for setting in settings]
+    settings = settings_for(method_of(planned), task_of(planned), extra)
+    return [setting.override for setting in sorted(settings, key=lambda setting: not setting.chooses)]
+
+
+def _option_of(group: str, planned: PlannedRun) -> str:
+    return next((override.partition("=")[2] for override in planned.overrides if key_of(override) == group), "")
 
 
 def _last_of_each(overrides: Sequence[str]) -> list[str]:

@@ -166,9 +166,11 @@ def test_each_table_is_made_with_the_papers_model_unless_another_is_named():
         (["table=2", "method.max_reflection_rounds=1"], "that have it: ace:method.max_reflection_rounds=1"),
         (
             ["table=2", "gep:method.auto=light"],
-            "gep:method.auto=light names no method; METHOD:SETTING takes one of ace",
+            "gep:method.auto=light names no method or task; METHOD:SETTING takes one of ace",
         ),
-        (["table=4b", "gepa:method.auto=light"], "is for no run asked for; give it to one of their methods, dc, ace,"),
+        (["table=4b", "gepa:method.auto=light"], "is for no run asked for; give it to one of dc, ace, finer,"),
+        (["table=2", "appworld:limit=3"], "is for no run asked for; give it to one of base, ace_empty,"),
+        (["table=2", "finer:limits=3"], "there is no such key; did you mean limit?"),
         (["table=2", "gepa:method.autos=light"], "there is no such key; did you mean method.auto?"),
         (["table=2", "backbone=embedded", "gepa:method.max_full_evals=0"], "method.max_full_evals=0 must be a whole"),
         (["table=2", "backbone=embedded", "+method.nothing=1"], "there is no setting method.nothing"),

@@ -324,6 +324,15 @@ def test_a_setting_of_one_method_finds_the_runs_made_with_it(real):
     assert "method.auto=light" in mipro
 
 
+def test_a_setting_of_one_task_finds_the_runs_made_with_it(tmp_path):
+    planner = Planner(tmp_path, SHARED.compose)
+    planner.make(planned("2/base/finer"), ACE, extra=(*REAL, "limit=2"))
+    planner.make(planned("2/base/formula"), ACE, extra=(*REAL, "limit=9"))
+    tables, _ = made(tmp_path, "2", extra=["limit=9", "finer:limit=2"])
+    (table,) = tables.values()
+    assert (table.loc["base", "finer"].value, table.loc["base", "formula"].value) == (70.0, 70.0)
+
+
 def test_runs_are_told_apart_by_what_can_change_an_answer_and_named_by_the_model(tmp_path):
     planner = Planner(tmp_path, SHARED.compose)
     here = ("backbone=vllm", "backbone.url=http://here:1", "backbone.model=org/m-1.5")

@@ -9,7 +9,7 @@ from ace_bench.cli.reproducing.request import Job
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders, options
 from ace_bench.report.experiments import PlannedRun
-from ace_bench.report.overrides import Compose, Setting, left_out, method_of, read_setting, run_overrides
+from ace_bench.report.overrides import Compose, Setting, left_out, method_of, read_setting, run_overrides, task_of
 from ace_bench.runners.assemble import check_backbones, check_method
 from ace_bench.runners.override_help import suggestions
 
@@ -46,26 +46,27 @@ class _Check:
         settings = sorted(map(read_setting, self.extra), key=lambda setting: not setting.chooses)
         for setting in settings:
             if not self._runs_for(setting):
-                raise ConfigError(self._no_method(setting))
+                raise ConfigError(self._for_none(setting))
         refused = {run: left_out(run, self.extra, self.compose) for run in self.runs}
         for setting in settings:
             takers = [run for run in self._runs_for(setting) if setting.override not in refused[run]]
             if not takers:
                 raise ConfigError(f"{setting} cannot be composed with any run asked for: {self._reason(setting)}")
-            if not setting.method and len(takers) < len(self.runs):
+            if not setting.only and len(takers) < len(self.runs):
                 raise ConfigError(self._fits_some(setting, takers))
 
     def _runs_for(self, setting: Setting) -> list[PlannedRun]:
-        return [run for run in self.runs if setting.method in ("", method_of(run))]
+        return [run for run in self.runs if setting.is_for(method_of(run), task_of(run))]
 
-    def _no_method(self, setting: Setting) -> str:
-        known = list(options("method", config_folders()))
-        if setting.method not in known:
-            return f"{setting} names no method; METHOD:SETTING takes one of {', '.join(known)}"
-        asked = dict.fromkeys(map(method_of, self.runs))
-        return (
-            f"{setting} is for no run asked for; give it to one of their methods, {', '.join(asked)}, or leave it out"
-        )
+    def _for_none(self, setting: Setting) -> str:
+        methods, tasks = (list(options(group, config_folders())) for group in ("method", "task"))
+        if setting.only not in (*methods, *tasks):
+            return (
+                f"{setting} names no method or task; METHOD:SETTING takes one of {', '.join(methods)}; "
+                f"TASK:SETTING takes one of {', '.join(tasks)}"
+            )
+        asked = dict.fromkeys([*map(method_of, self.runs), *map(task_of, self.runs)])
+        return f"{setting} is for no run asked for; give it to one of {', '.join(asked)}, or leave it out"
 
     def _fits_some(self, setting: Setting, takers: Sequence[PlannedRun]) -> str:
         other = next(run for run in self.runs if run not in takers)

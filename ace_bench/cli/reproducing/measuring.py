@@ -59,7 +59,7 @@ def _wanted(name: str, request: ReproduceRequest, experiments: Experiments) -> M
     read = map(read_setting, request.overrides)
     return MeasurementRequest(
         backbone=request.backbone or experiments.model(name),
-        settings=tuple(setting.override for setting in read if not setting.method and setting.path[0] in takes),
+        settings=tuple(setting.override for setting in read if not setting.only and setting.path[0] in takes),
         seeds=request.seeds,
         folder=request.results / "measurements" / name,
     )

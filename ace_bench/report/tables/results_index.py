@@ -68,8 +68,9 @@ class ResultsIndex:
     @cached_property
     def _checked(self) -> tuple[str, ...]:
         """``extra``; raises ``ConfigError`` if a setting fits no run."""
+        tasks = options("task", config_folders())
         for setting in map(read_setting, self.extra):
-            chosen = [f"method={setting.method}"] if setting.method else []
+            chosen = [f"{'task' if setting.only in tasks else 'method'}={setting.only}"] if setting.only else []
             try:
                 self.compose([*chosen, setting.override])
             except ConfigError:

@@ -20,6 +20,8 @@ from ace_bench.report.overrides import (
     override_value,
     read_setting,
     run_overrides,
+    settings_for,
+    task_of,
 )
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.variants import Selection, Variant, kind_of
@@ -52,9 +54,13 @@ class Selector:
                 members.setdefault(_conditions(run, settings), []).append(run)
                 kinds.setdefault((run.simulated, run.source), []).append(run)
         known = {kind: Runs(some, self.compose) for kind, some in kinds.items()}
+        # Settings for one task or method make runs of one variant differ in their conditions.
+        variants: dict[Variant, list[RunSummary]] = {}
+        for some in members.values():
+            variants.setdefault(self._variant(some[0]), []).extend(some)
         return [
-            Selection(self._variant(some[0]), known[some[0].simulated, some[0].source], self.compose, some)
-            for some in members.values()
+            Selection(variant, known[variant.simulated, variant.source], self.compose, some)
+            for variant, some in variants.items()
         ]
 
     def planned(self, backbone: str) -> Variant:
@@ -70,15 +76,19 @@ class Selector:
         """Whether a run was made with the ``extra`` settings; those that do not exist in it are ignored."""
         if {"sample": "task.source=real", "real": _SAMPLE}[run.source] in self.extra:
             return False
-        for setting in map(read_setting, self.extra):
+        for setting in self._settings(run):
             if setting.path == ("backbone",):
                 if run.backbone != setting.value and not self._same_backbone(settings):
                     return False
                 continue
             own = _lookup(settings, setting.path)
-            if setting.method in ("", run.method) and own is not _MISSING and not _has_value(setting.value, own):
+            if own is not _MISSING and not _has_value(setting.value, own):
                 return False
         return True
+
+    def _settings(self, run: RunSummary) -> list[Setting]:
+        """Return the ``extra`` settings for a run, the last one of each key."""
+        return list({setting.path: setting for setting in settings_for(run.method, run.task, self.extra)}.values())
 
     def _backbone_settings(self) -> list[str]:
         return [setting.override for setting in map(read_setting, self.extra) if setting.path[0] == "backbone"]
@@ -92,10 +102,15 @@ class Selector:
         settings = run.settings
         usual = self._usual_backbone(run, settings)
         top = {"limit": None, "prompts": "default", "embedder": default_embedder(simulated=run.simulated)}
+        given = [setting.path[0] for setting in self._settings(run)]
         overrides = [
             f"backbone={run.backbone}",
             *_changes("backbone", settings["backbone"], usual),
-            *(f"{key}={override_value(run.identity[key])}" for key, value in top.items() if run.identity[key] != value),
+            *(
+                f"{key}={override_value(run.identity[key])}"
+                for key, value in top.items()
+                if key not in given and run.identity[key] != value
+            ),
             *([_SAMPLE] if run.source == "sample" else []),
         ]
         return self._with_extra(
@@ -148,7 +163,7 @@ class Selector:
             found |= {
                 setting
                 for setting in settings
-                if setting.method in ("", method_of(plan))
+                if setting.is_for(method_of(plan), task_of(plan))
                 and _lookup(full, setting.path) != _lookup(bare, setting.path)
             }
         yield from (
