@@ -68,6 +68,7 @@ def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     Left out are the seed, paths, budgets, concurrency, trackers, and how a backbone is reached. A context file counts
     by the SHA-256 of its content, or by its path if it does not exist.
     """
+    config = _named_embedder(config)
     found = {group: {k: v for k, v in config[group].items() if k not in _PLACES.get(group, ())} for group in GROUPS}
     for group, name in CONTEXT_FILES:
         path = found[group].get(name)
@@ -82,6 +83,20 @@ def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
             role: backbone_settings(backbone) for role, backbone in (config.get("roles") or {}).items() if backbone
         },
     }
+
+
+def _named_embedder(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Put the model's name in place of an endpoint of embeddings: its address, key and price change no vector."""
+    endpoint = config.get("embedder")
+    if not isinstance(endpoint, Mapping):
+        return config
+
+    def named(value: Any) -> Any:
+        if value == endpoint:
+            return f"endpoint: {endpoint.get('model')}"
+        return {key: named(one) for key, one in value.items()} if isinstance(value, Mapping) else value
+
+    return {**config, "method": named(config["method"]), "embedder": named(endpoint)}
 
 
 def backbone_settings(backbone: Mapping[str, Any]) -> dict[str, Any]:

@@ -60,6 +60,11 @@ class Method(Protocol[C]):
         """The file that holds the context to evaluate, for a method that only evaluates one."""
         ...
 
+    @property
+    def embedders(self) -> Sequence[object]:
+        """The embedders it uses; the run connects those of an endpoint (``EndpointEmbedder``) before the first call."""
+        ...
+
     def baseline(self, arena: Arena) -> C:
         """Return the context that ``mode=evaluate`` compares a saved one with; makes no calls."""
         ...

@@ -48,6 +48,11 @@ class BaseMethod(ABC, Generic[C]):
         """No file."""
         return None
 
+    @property
+    def embedders(self) -> Sequence[object]:
+        """No embedder."""
+        return ()
+
     def baseline(self, arena: Arena) -> C:
         """Return the start context."""
         return self.start(arena)

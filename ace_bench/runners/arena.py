@@ -27,6 +27,7 @@ R = TypeVar("R")
 GENERATOR = "generator"
 _REVEALED = ("train", "val")
 JUDGE = "judge"
+EMBEDDER = "embedder"
 _ATTEMPTS = 2
 """Attempts allowed when the environment fails; errors of the agent are not retried."""
 
@@ -132,6 +133,11 @@ class RunArena:
     def lm(self, role: str, session: str) -> Lm:
         """Return the role's backbone for one session."""
         return self._bind(role, session)
+
+    def embedding_lm(self) -> Lm:
+        """Return the endpoint of embeddings; a fault never stands for its reply."""
+        caller = Caller(stage=self.stage, role=EMBEDDER, session=EMBEDDER, needed=True)
+        return BoundLm(gateway=self.gateway, backbone=self.backbones[EMBEDDER], caller=caller)
 
     def counter(self, role: str) -> TokenCounter:
         """Return the token counter of the role's backbone."""

@@ -12,6 +12,8 @@ from typing import Any, cast
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone
+from ace_bench.contexts.playbook.embed import EndpointEmbedder
 from ace_bench.core.agent import Agent, CostLimited
 from ace_bench.core.backbones import Backbone, Priced
 from ace_bench.core.errors import ConfigError
@@ -21,10 +23,10 @@ from ace_bench.core.program import command_line
 from ace_bench.core.resources import prompt_folders
 from ace_bench.core.role_sampling import check_role_sampling, with_role_sampling
 from ace_bench.core.secrets import refuse_secrets
-from ace_bench.core.settings import build
+from ace_bench.core.settings import build, settings_of
 from ace_bench.core.task import Judged, Task
 from ace_bench.core.types import Record, Usage
-from ace_bench.runners.arena import GENERATOR, JUDGE
+from ace_bench.runners.arena import EMBEDDER, GENERATOR, JUDGE
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.experiment import Mode
 from ace_bench.runners.observers import Tracker
@@ -44,11 +46,13 @@ _PROTOCOL, _PAPER = "protocol", "paper"
 class RunSpec(Settings):
     """Everything a run needs, validated; ``about`` opens ``metrics.json``, ``config`` is the resolved YAML.
 
-    ``rehearsal`` is the backbone that stands in for the real ones when the cost is estimated.
+    ``rehearsal`` is the backbone that stands in for the real ones when the cost is estimated, ``rehearsed_method`` the
+    method that does not call an endpoint for its embeddings.
     """
 
     task: Task
     method: Method[Any]
+    rehearsed_method: Method[Any]
     mode: Mode
     agent: Agent
     prompts: PromptSet
@@ -78,12 +82,16 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
 
     mode: Mode = _build(resolved, "mode")
     method: Method[Any] = _build(resolved, "method")
+    embeddings = _embeddings(method, settings)
     mode.check(method)
     task: Task = _build(resolved, "task", sample_allowed=simulated)
     templates = _templates(method, task)
     _check_roles(backbones, templates)
     if JUDGE in templates and JUDGE not in backbones and not simulated:
         backbones[JUDGE] = build(resolved["default_roles"][JUDGE], f"default_roles.{JUDGE}")
+    if embeddings is not None:
+        backbones[EMBEDDER] = embeddings
+        simulated = simulated or embeddings.simulated
     _check_prices(settings.budget, backbones)
     _check_data(task, mode.reads(method))
     prompts = _prompts(config.prompts, task, templates)
@@ -107,6 +115,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
         **vars(settings),
         task=task,
         method=method,
+        rehearsed_method=method if embeddings is None else _with_hashed_words(config),
         mode=mode,
         agent=agent,
         prompts=prompts,
@@ -119,6 +128,25 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
         identity=identity,
         config=OmegaConf.to_yaml(config, resolve=True),
     )
+
+
+def _embeddings(method: Method[Any], settings: Settings) -> EmbeddingsBackbone | None:
+    """Return the endpoint that the method's embedders need, ``None`` if they need none."""
+    wanted = {embedder.settings for embedder in method.embedders if isinstance(embedder, EndpointEmbedder)}
+    if not wanted:
+        return None
+    if wanted != {settings.embedder}:
+        raise ConfigError("a run takes embeddings from one endpoint: give it as embedder={url: ..., model: ...}")
+    with settings_of(EMBEDDER):
+        return EmbeddingsBackbone(*wanted)
+
+
+def _with_hashed_words(config: DictConfig) -> Method[Any]:
+    """Return the method as it is rehearsed, at no cost."""
+    config = deepcopy(config)
+    config.embedder = "hashing"
+    method: Method[Any] = _build(_resolved(config), "method")
+    return method
 
 
 def check_backbones(resolved: Record) -> None:
@@ -149,7 +177,7 @@ def _protocol(choices: Mapping[str, str]) -> dict[str, str]:
 
 def place_of(role: str) -> str:
     """Return the configuration key of a role's backbone."""
-    return "backbone" if role == GENERATOR else f"roles.{role}"
+    return {GENERATOR: "backbone", EMBEDDER: EMBEDDER}.get(role, f"roles.{role}")
 
 
 def _top(resolved: Record) -> Record:
@@ -221,6 +249,8 @@ def _check_agent_prices(agent: Agent, backbones: Mapping[str, Backbone]) -> None
 def _check_priced(role: str, backbone: Backbone, limit: str, other: str) -> None:
     if isinstance(backbone, Priced) and backbone.dollars(_ANY_USAGE) is None:
         where = place_of(role)
+        if role == EMBEDDER:
+            raise ConfigError(f"{limit} needs prices: set embedder.usd_per_million, or {other}")
         raise ConfigError(
             f"{limit} needs prices: set {where}.prices.input, {where}.prices.cached_input and {where}.prices.output, "
             f"or {other}"

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ace_bench.contexts.playbook.embed import EndpointEmbedder
+from ace_bench.core.method import Method
 from ace_bench.core.types import Stage
-from ace_bench.runners.arena import RunArena
+from ace_bench.runners.arena import EMBEDDER, RunArena
 from ace_bench.runners.assemble import RunSpec
+from ace_bench.runners.embedding_calls import EmbeddingCalls
 from ace_bench.runners.experiment import Experiment
 from ace_bench.runners.gateway import CallGateway
 from ace_bench.runners.progress import Observer, ProgressCounter
@@ -48,4 +53,15 @@ def build_experiment(
         stage=Stage.EVALUATE,
         select=plan.method.select,
     )
+    _connect_embedders(plan.method, arena, folder)
     return Experiment(method=plan.method, arena=arena, folder=folder, progress=progress, seed=plan.seed)
+
+
+def _connect_embedders(method: Method[Any], arena: RunArena, folder: RunFolder) -> None:
+    """Let the embedders of an endpoint call through the gateway; they share their vectors."""
+    found = [embedder for embedder in method.embedders if isinstance(embedder, EndpointEmbedder)]
+    if not found:
+        return
+    calls = EmbeddingCalls(lambda: arena.at(folder.journal.stage).embedding_lm(), folder.calls.replies(EMBEDDER))
+    for embedder in found:
+        embedder.connect(calls)

@@ -11,7 +11,7 @@ from ace_bench.core.backbones import Backbone
 from ace_bench.core.errors import BudgetExhausted, CallLost, RolloutFault
 from ace_bench.core.replies import without_surrogates
 from ace_bench.core.tools import takes_tools
-from ace_bench.core.types import Completion, Message, Record, Stage
+from ace_bench.core.types import Completion, Fault, Message, Record, Stage
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.stopping import Stop
 from ace_bench.runners.unanswered import FaultRule, Outage
@@ -24,13 +24,15 @@ from ace_bench.store.responses import Responses, response_key
 class Caller:
     """Who asks, for the ledger: a role in a stage, within one backbone session.
 
-    ``repeats`` says whether a prompt sent again in the session wants a new reply, or the one it got before.
+    ``repeats`` says whether a prompt sent again in the session wants a new reply, or the one it got before. ``needed``
+    says that no fault may stand for the reply: the call is lost, and made again.
     """
 
     stage: Stage
     role: str
     session: str
     repeats: bool = True
+    needed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +44,7 @@ class _Call:
     backbone: Backbone
     request: PreparedRequest
     stage: Stage
+    needed: bool
 
     @property
     def id(self) -> str:
@@ -115,16 +118,26 @@ class CallGateway:
         with self._lock:
             repetition = self._seen[name]
             self._seen[name] += caller.repeats
-        return _Call(name=name, repetition=repetition, backbone=backbone, request=request, stage=caller.stage)
+        return _Call(
+            name=name,
+            repetition=repetition,
+            backbone=backbone,
+            request=request,
+            stage=caller.stage,
+            needed=caller.needed,
+        )
 
     def _recorded(self, call: _Call) -> Completion | None:
         """Return what an earlier process of this run got for a call; raises ``RolloutFault`` where that is a fault."""
         known = self._calls.find(call.id)
-        if known is None or not self.faults.is_answer(known.fault):
+        if known is None or not self._is_answer(call, known.fault):
             return None
         if known.fault is not None:
             raise RolloutFault(known.fault, known.completion)
         return known.completion
+
+    def _is_answer(self, call: _Call, fault: Fault | None) -> bool:
+        return fault is None or (not call.needed and self.faults.is_answer(fault))
 
     def _cached_or_paid(self, call: _Call, responses: Responses) -> Completion:
         """Return the reply that any run got for a call, or make it while other runs wait for its reply."""
@@ -164,7 +177,7 @@ class CallGateway:
         except RolloutFault as error:
             if error.paid is not None:
                 self._record(call, PaidReply(completion=_clean(error.paid), fault=error.fault))
-            if self.faults.is_answer(error.fault):
+            if self._is_answer(call, error.fault):
                 self._outage.answered(call.backbone)
                 raise
             self._outage.unanswered(call.backbone, error.fault)

@@ -46,7 +46,7 @@ def rehearse(plan: RunSpec, stop: Stop | None = None) -> Estimate:
     """Run the plan on a few samples in a throwaway folder, at no cost, and scale up to all of them."""
     standins = {role: _StandIn(role, backbone, plan.rehearsal) for role, backbone in plan.backbones.items()}
     limits = {split: min(REHEARSED, limit or REHEARSED) for split, limit in plan.limits.items()}
-    small = replace(plan, backbones=standins, limits=limits, budget=Budget())
+    small = replace(plan, method=plan.rehearsed_method, backbones=standins, limits=limits, budget=Budget())
     with tempfile.TemporaryDirectory() as scratch:
         folder = RunFolder(Path(scratch))
         try:

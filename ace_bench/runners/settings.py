@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from ace_bench.contexts.playbook.embed import EmbedderSettings
 from ace_bench.core.settings import Count, Parallel, Port, Seed, Text, make_part
 from ace_bench.core.types import Labels
 from ace_bench.runners.budget import Budget
@@ -33,6 +34,7 @@ class Settings:
     dry_run: bool
     print_config: bool
     estimate: bool
+    embedder: str | EmbedderSettings
     response_cache: Path | None
     metrics_port: int | None
 
@@ -56,7 +58,7 @@ class _Top:
     concurrency: Parallel
     resume: bool
     prompts: Text
-    embedder: Text
+    embedder: Text | EmbedderSettings
     response_cache: Text | None
     dry_run: bool
     print_config: bool
@@ -83,6 +85,7 @@ def read_settings(top: Mapping[str, Any]) -> Settings:
         dry_run=given.dry_run,
         print_config=given.print_config,
         estimate=given.estimate,
+        embedder=given.embedder,
         response_cache=None if given.response_cache is None else Path(given.response_cache),
         metrics_port=given.metrics_port,
     )

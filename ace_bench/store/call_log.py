@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,6 +99,13 @@ class CallLog:
     ) -> PreparedRequest:
         """Name and hash a request before it is sent."""
         return self._requests.prepare(session, role, messages, schema=schema, settings=settings)
+
+    def replies(self, role: str) -> Iterator[Completion]:
+        """Yield the usable replies that a role has got so far."""
+        known = [(call_id, reply) for call_id, reply in [*self._by_id.items()] if reply.fault is None]
+        for call_id, reply in known:
+            if call_id.rsplit("/", 3)[-3] == role:  # session/role/digest/repetition
+                yield reply.completion
 
     def find(self, call_id: str) -> PaidReply | None:
         """Return what an earlier process of this run got for a call."""

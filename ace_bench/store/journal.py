@@ -174,6 +174,11 @@ class Journal:
         self._stage = None
         self._sync()
 
+    @property
+    def stage(self) -> Stage:
+        """The stage whose clock runs, ``EVALUATE`` if none does."""
+        return self._stage or Stage.EVALUATE
+
     def wall(self, stage: Stage) -> float:
         """Wall seconds spent in a stage by all processes of this run so far."""
         running = self._elapsed() if self._stage is stage else 0.0

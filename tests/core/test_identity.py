@@ -27,6 +27,17 @@ def test_what_changes_no_answer_changes_no_identity(change):
     assert identity_settings(moved) == identity_settings(CONFIG)
 
 
+def test_an_endpoint_of_embeddings_counts_by_its_model():
+    def settings(**endpoint):
+        users = {"refiner": {"embedder": {"name": endpoint}}}
+        return identity_settings(CONFIG | {"embedder": endpoint, "method": users})
+
+    here = settings(url="http://here/v1", model="m", key_env=None)
+    assert here == settings(url="http://there/v1", model="m", usd_per_million=1.0)
+    assert here != settings(url="http://here/v1", model="other", key_env=None)
+    assert here["embedder"] == here["method"]["refiner"]["embedder"]["name"] == "endpoint: m"
+
+
 def test_a_context_file_counts_by_its_content(tmp_path):
     def settings(name, content):
         (tmp_path / name).write_text(content)

@@ -86,8 +86,7 @@ class EmbeddingsEndpoint:
         return sqlite3.connect(self._cache, timeout=_LOCKED_S, isolation_level=None)
 
     def _ask(self, texts: Sequence[str]) -> Matrix:
-        # The API refuses empty texts.
-        body = encode({"model": self._model, "input": [text or " " for text in texts], "encoding_format": "float"})
+        body = embeddings_request(self._model, texts)
         outcome = attempt(
             lambda: self._endpoint.embeddings(body),
             retry=self._retry,
@@ -100,7 +99,7 @@ class EmbeddingsEndpoint:
         except RolloutFault as error:
             raise BackboneUnavailable(f"the embeddings endpoint gave no embeddings: {error.fault.message}") from error
         self.ledger.add(Stage.EVALUATE, ROLE, completion)
-        return _vectors(completion.text, len(texts))
+        return unit_vectors(completion.text, len(texts))
 
 
 def _find(connection: sqlite3.Connection, key: str) -> bytes | None:
@@ -108,7 +107,12 @@ def _find(connection: sqlite3.Connection, key: str) -> bytes | None:
     return None if row is None else bytes(row[0])
 
 
-def _vectors(text: str, expected: int) -> Matrix:
+def embeddings_request(model: str, texts: Sequence[str]) -> bytes:
+    """Return the body of a request. The API refuses empty texts."""
+    return encode({"model": model, "input": [text or " " for text in texts], "encoding_format": "float"})
+
+
+def unit_vectors(text: str, expected: int) -> Matrix:
     """Return the unit vectors of a reply in the order of the request; raises ``BackboneUnavailable``."""
     try:
         rows = sorted(msgspec.json.decode(text, type=_Rows).data, key=lambda row: row.index)

@@ -6,6 +6,7 @@ import math
 import re
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.settings import Count, Text
+from ace_bench.core.settings import Count, NotNegative, Text
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -116,7 +117,8 @@ class SentenceTransformerEmbedder:
             if find_spec("sentence_transformers") is None:
                 raise ConfigError(
                     "the sentence-transformers embedder needs an extra that is not installed: "
-                    "pip install 'ace-bench[embeddings]', or pass embedder=hashing"
+                    "pip install 'ace-bench[embeddings]', or take the embeddings of an endpoint, "
+                    "embedder={url: http://HOST:PORT/v1, model: NAME}, or hashed words, embedder=hashing"
                 )
             from sentence_transformers import SentenceTransformer
 
@@ -127,8 +129,45 @@ class SentenceTransformerEmbedder:
         return self._model
 
 
-def make_embedder(name: Text) -> Embedder:
-    """Return the embedder of a name: ``hashing``, or a sentence-transformers model by name or path."""
+@dataclass(frozen=True, kw_only=True)
+class EmbedderSettings:
+    """An OpenAI-compatible endpoint of embeddings, such as ``http://localhost:8000/v1``.
+
+    ``key_env`` is the environment variable of its key, ``None`` where it needs none. ``usd_per_million`` is the price
+    of a million tokens, ``None`` if unknown. ``simulated`` marks vectors that come from no model.
+    """
+
+    url: Text
+    model: Text
+    key_env: Text | None = None
+    usd_per_million: NotNegative | None = None
+    simulated: bool = False
+
+
+class EndpointEmbedder:
+    """Embeds by the counted calls of the run that ``connect`` names; without texts it needs no run."""
+
+    def __init__(self, settings: EmbedderSettings):
+        self.settings = settings
+        self._source: Embedder | None = None
+
+    def connect(self, source: Embedder) -> None:
+        """Take the vectors from here on."""
+        self._source = source
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return the rows; raises what a call of the run raises."""
+        if not texts:
+            return np.zeros((0, 0), dtype=np.float32)
+        if self._source is None:
+            raise ConfigError("the embeddings of an endpoint are counted by a run: elsewhere pass embedder=hashing")
+        return self._source.embed(texts)
+
+
+def make_embedder(name: Text | EmbedderSettings) -> Embedder:
+    """Return the embedder of a name (``hashing``, or a sentence-transformers model by name or path) or an endpoint."""
+    if isinstance(name, EmbedderSettings):
+        return EndpointEmbedder(name)
     return HashingEmbedder() if name == "hashing" else SentenceTransformerEmbedder(name)
 
 

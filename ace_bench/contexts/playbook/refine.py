@@ -71,6 +71,7 @@ class Refiner:
     ):
         if max_tokens is None and when == "budget":
             raise SettingError("when=budget needs max_tokens: give it a number, or choose another when")
+        self.embedder = embedder
         self._memo = EmbeddingMemo(embedder)
         self._threshold = threshold
         self._when = when
@@ -86,7 +87,7 @@ class Refiner:
     def prepare(self) -> None:
         """Load the embedder, so that a failure to load it stops the run before the first call."""
         if self._when != "never":
-            self._memo.rows([""])
+            self.embedder.embed([])
 
     @property
     def max_tokens(self) -> int | None:

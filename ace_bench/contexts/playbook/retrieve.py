@@ -83,7 +83,7 @@ class Retriever:
         self.mode = mode
         self._top_k = top_k
         self._duplicates = duplicates
-        self._embedder = embedder
+        self.embedder = embedder
         self._memo = EmbeddingMemo(embedder)
         self._lexical = mode in ("bm25", "fused", "features", "reranked")
         self._semantic = mode in ("embeddings", "fused", "features", "reranked")
@@ -101,7 +101,7 @@ class Retriever:
     def prepare(self) -> None:
         """Load the models in use, so that a failure to load one stops the run before the first call."""
         if self.mode != "off":
-            self._memo.rows([""])
+            self.embedder.embed([])
         if self._reranker is not None:
             self._reranker.scores("", [])
 
@@ -120,7 +120,7 @@ class Retriever:
         with self._lock:  # models, the index and the memo are not thread-safe
             self._follow(playbook.bullets)
             asked = self._typos.corrected(query)
-            vector = self._embedder.embed([self._expanded(asked)])[0] if self._semantic else None
+            vector = self.embedder.embed([self._expanded(asked)])[0] if self._semantic else None
             candidates = self._above_percentile(self._candidates(asked, vector))
             places = self._reranked(asked, candidates.places, vector)
             return [playbook.bullets[place] for place in self._distinct(places)]
@@ -200,7 +200,7 @@ class Retriever:
         """Return the features of every bullet for a query, a row each (``features.Weights``)."""
         with self._lock:
             self._follow(playbook.bullets)
-            return self._features(query, range(playbook.size), self._embedder.embed([query])[0])
+            return self._features(query, range(playbook.size), self.embedder.embed([query])[0])
 
     def _features(self, query: str, places: Sequence[int], vector: Vector) -> npt.NDArray[np.float64]:
         return features.feature_matrix(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from ace_bench.contexts.load import load_kind, load_text_playbook
+from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.playbook.playbook import RECENT_REFLECTIONS, Playbook
 from ace_bench.contexts.playbook_text.dialects import dialect_of
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
@@ -41,6 +42,15 @@ class Ace(BaseMethod[AnyPlaybook]):
     def roles(self) -> Mapping[str, tuple[str, ...]]:
         """The roles in use under these settings, and the templates each is asked with."""
         return self._settings.roles
+
+    @property
+    def embedders(self) -> Sequence[Embedder]:
+        """Those of refinement and retrieval, as far as they are in use."""
+        settings = self._settings
+        if settings.playbook == "text":
+            return ()
+        used = (settings.refiner.embedder,) if settings.refiner.when != "never" else ()
+        return (*used, settings.retrieval.embedder) if settings.retrieval.mode != "off" else used
 
     def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the templates in ``roles``."""

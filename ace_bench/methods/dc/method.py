@@ -98,7 +98,13 @@ class Retrieval(DynamicCheatsheet):
     def __init__(self, *, code_runs: Whole, initial: Text | None, retrieved: Count, embedder: Embedder):
         super().__init__(code_runs=code_runs, initial=initial)
         self._retrieved = retrieved
+        self._embedder = embedder
         self._memo = EmbeddingMemo(embedder)
+
+    @property
+    def embedders(self) -> Sequence[Embedder]:
+        """What tells how similar two questions are."""
+        return (self._embedder,)
 
     def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the curator's template, and of the one that words an attempt for it."""

@@ -1,0 +1,199 @@
+"""Runs whose embeddings come from an endpoint: counted, within the budget, and paid for once."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections import Counter
+from contextlib import ExitStack
+
+import pytest
+
+from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone
+from ace_bench.backbones.openai_compatible.settings import Retry
+from ace_bench.contexts.playbook.embed import EmbedderSettings
+from ace_bench.store.calls import read_calls
+from ace_rehearsal.reader.faults import Faults
+from ace_rehearsal.reader.serve import ReaderServer
+from tests.backbones.serving import running
+from tests.integration.test_resume import wait_for_calls
+from tests.launching import ROOT, launch
+
+SMALL = (
+    *("task=formula", "task.source=sample", "limit={train: 6, val: 1, test: 4}", "mode.epochs=1", "concurrency=2"),
+    *("method.retrieval.mode=embeddings", "method.retrieval.top_k=2"),
+)
+
+
+@pytest.fixture
+def serve():
+    with ExitStack() as stack:
+        yield lambda **settings: stack.enter_context(running(ReaderServer(host="127.0.0.1", port=0, **settings)))
+
+
+def of(address, **more):
+    given = {"url": address, "model": "embedded", "simulated": "true", **more}
+    return "embedder={" + ", ".join(f"{name}: {value}" for name, value in given.items()) + "}"
+
+
+def embedded(ran):
+    return [call for call in read_calls(ran.folder) if call.role == "embedder"]
+
+
+def texts(calls):
+    return Counter(message.content for call in calls for message in call.request.messages)
+
+
+class Crash(BaseException):
+    """Stands for a killed process: nothing catches it."""
+
+
+class Fragile:
+    """Kills the run at its n-th call of the embedder, before it is sent."""
+
+    def __init__(self, inner, left):
+        self._inner, self._left = inner, left
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def complete(self, messages, *, role, session, schema=None):
+        if role == "embedder":
+            if self._left[0] == 0:
+                raise Crash
+            self._left[0] -= 1
+        return self._inner.complete(messages, role=role, session=session, schema=schema)
+
+
+class Down:
+    """An endpoint that fails after the probe."""
+
+    def __init__(self, inner, faulty):
+        self._inner, self._faulty = inner, faulty
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def complete(self, messages, *, role, session, schema=None):
+        one = self._faulty if role == "embedder" else self._inner
+        return one.complete(messages, role=role, session=session, schema=schema)
+
+
+def test_calls_of_the_embedder_are_counted_by_stage_with_tokens_and_dollars(serve, tmp_path):
+    server = serve()
+    ran = launch(tmp_path, *SMALL, of(server.address, usd_per_million=2.0))
+    calls, metrics = embedded(ran), ran.metrics
+    assert server.stats()["requests"] == len(calls) + 1  # the probe
+    assert metrics["roles"]["embedder"] == "embedded"
+    for stage in ("adapt", "evaluate"):
+        assert metrics["calls"][stage]["embedder"] == sum(call.stage == stage for call in calls) > 0
+    tokens = sum(call.completion.usage.prompt for call in calls)
+    assert metrics["usd"]["total"] == pytest.approx(tokens * 2 / 1e6)
+    assert max(texts(calls).values()) == 1, "refinement and retrieval share what was paid for"
+    assert "embedder" in (ran.folder / "summary.txt").read_text()
+    unpriced = launch(tmp_path / "unpriced", *SMALL, of(server.address))
+    assert unpriced.metrics["usd"]["total"] is None
+    assert unpriced.metrics["digest"] == metrics["digest"], "a price changes no vector"
+
+
+@pytest.mark.parametrize("method", [(), ("method=dc_rs", "mode=online", "~mode.epochs", "+mode.epochs=1")])
+def test_cut_at_every_embedding_and_continued(method, serve, tmp_path):
+    overrides = (*(SMALL if not method else SMALL[:5]), *method, of(serve().address))
+    whole = launch(tmp_path / "whole", *overrides)
+    for _ in embedded(whole):  # each process gets one new call done, then dies before the next one
+        left = [1]
+        try:
+            launch(tmp_path / "cut", *overrides, backbone=lambda inner, left=left: Fragile(inner, left))
+            break
+        except Crash:
+            pass
+    ran = launch(tmp_path / "cut", *overrides)
+    assert ran.lasting() == whole.lasting()
+    assert texts(embedded(ran)) == texts(embedded(whole))
+    assert max(texts(embedded(ran)).values()) == 1
+
+
+def test_kill_9_in_a_real_process(serve, tmp_path):
+    server = serve()
+    command = [sys.executable, "run.py", *SMALL, of(server.address)]
+    whole = launch(tmp_path / "whole", *SMALL, of(server.address))
+    before = server.stats()["requests"]
+    killed = 0
+    for least in (8, 25):
+        with subprocess.Popen([*command, f"results={tmp_path / 'cut'}"], cwd=ROOT, stdout=subprocess.PIPE) as process:
+            wait_for_calls(tmp_path / "cut", least, process)
+            process.kill()
+        killed += process.returncode == -signal.SIGKILL
+    ran = launch(tmp_path / "cut", *SMALL, of(server.address))
+    assert ran.lasting() == whole.lasting()
+    assert max(texts(embedded(ran)).values()) == 1
+    probes = killed + 1
+    assert server.stats()["requests"] - before <= len(embedded(ran)) + probes + killed  # one may be under way at a kill
+
+
+def test_budgets_count_embeddings_and_more_budget_continues(serve, tmp_path):
+    address = serve().address
+    overrides = (*SMALL, of(address, usd_per_million=2.0))
+    whole = launch(tmp_path / "whole", *overrides)
+    stopped = launch(tmp_path / "cut", *overrides, "budget.usd=0.0002")
+    assert stopped.status == 3
+    assert 0 < len(embedded(stopped)) < len(embedded(whole))
+    assert launch(tmp_path / "cut", *overrides).lasting() == whole.lasting()
+
+
+def test_an_outage_stops_the_run_whatever_is_accepted(serve, tmp_path, capsys):
+    server = serve()
+    whole = launch(tmp_path / "whole", *SMALL, of(server.address))
+
+    broken = serve(faults=Faults(chances={"http_500": 1.0}))
+    settings = EmbedderSettings(url=broken.address, model="embedded", simulated=True)
+    faulty = EmbeddingsBackbone(settings, retry=Retry(times=1, first_pause=0.01, longest_pause=0.02))
+    for _ in range(2):
+        down = launch(
+            tmp_path / "cut",
+            *SMALL,
+            of(server.address),
+            "accept_faults=true",
+            "stop_after_faults=2",
+            backbone=lambda inner: Down(inner, faulty),
+        )
+        assert down.status == 3
+        assert "left 2 calls in a row unanswered" in capsys.readouterr().out
+    assert launch(tmp_path / "cut", *SMALL, of(server.address)).lasting() == whole.lasting()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"model": "other"}, "set embedder.model to one that the server has: embedded"),
+        ({"url": "http://127.0.0.1:9/v1"}, "correct embedder.url"),
+        ({"url": "nowhere"}, "embedder.url=nowhere must be like http://"),
+        ({"key_env": "NO_SUCH_VARIABLE"}, "embedder.key_env"),
+        ({"simulated": "false"}, "embedder.simulated=false, but the server reports"),
+        ({"modell": "x"}, "there is no setting embedder.modell"),
+    ],
+)
+def test_an_endpoint_that_cannot_be_used_is_refused_before_the_first_call(change, said, serve, tmp_path, capsys):
+    ran = launch(tmp_path, *SMALL, of(serve().address, **change))
+    assert ran.status == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert not [*tmp_path.rglob("calls.jsonl")] or not ran.lines("calls")
+
+
+def test_a_rehearsal_asks_for_no_embeddings(serve, tmp_path):
+    server = serve()
+    assert launch(tmp_path, *SMALL, of(server.address), "dry_run=true").status == 0
+    assert server.stats()["requests"] == 0
+
+
+def test_a_limit_in_dollars_needs_a_price(serve, tmp_path, capsys):
+    assert launch(tmp_path, *SMALL, of(serve().address), "budget.usd=1").status == 2
+    assert "set embedder.usd_per_million" in capsys.readouterr().err
+
+
+def test_a_method_without_embeddings_asks_for_none(tmp_path):
+    unreachable = of("http://127.0.0.1:9/v1")
+    ran = launch(tmp_path, *SMALL[:4], "method=base", unreachable)
+    assert ran.status == 0
+    assert "embedder" not in ran.metrics["roles"]
