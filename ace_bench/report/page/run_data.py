@@ -32,6 +32,8 @@ _FIRST = ("initial.json", "tested.json")
 """Files with the first context: a run without adaptation has only the one that it tested."""
 _NO_SAMPLE = Sample(id="", split="", inputs={})
 """Renders a context without a particular sample."""
+_EMBEDDER = "embedder"
+"""The role whose replies are vectors: nothing to read, and far larger than all the rest of a page."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +201,7 @@ def _call(call: CallRecord, texts: Texts) -> Record:
         "role": call.role,
         "stage": call.stage,
         "session": call.session,
-        "reply": completion.text,
+        "reply": "" if call.role == _EMBEDDER else completion.text,
         "usage": msgspec.to_builtins(completion.usage),
         "seconds": completion.seconds,
         "retries": completion.retries,
