@@ -92,11 +92,11 @@ def run_overrides(planned: PlannedRun, extra: Sequence[str], compose: Compose) -
     """Return the overrides of a planned run and the ``extra`` settings that exist in it, the last one of each key.
 
     Settings for its method or task override those for all. With ``backbone=embedded`` in ``extra``, the embedded reader
-    also replaces other backbones that the plan gives to roles.
+    answers for roles, too, to which the plan gives backbones of their own.
     """
     plan = planned.overrides
     if _EMBEDDED in extra:
-        plan = tuple(_embedded(override) if override.startswith("backbone@") else override for override in plan)
+        plan = tuple(override for override in plan if not override.startswith("backbone@"))
     given = _given(planned, extra)
     together = _last_of_each([*plan, *given])
     if fits(compose, together):
@@ -156,7 +156,3 @@ def _last_of_each(overrides: Sequence[str]) -> list[str]:
         by_key.pop(key_of(override), None)
         by_key[key_of(override)] = override
     return list(by_key.values())
-
-
-def _embedded(override: str) -> str:
-    return override.partition("=")[0] + "=embedded"

@@ -58,6 +58,12 @@ def test_what_is_missing_is_run_once_and_makes_the_table(reproduce, tmp_path):
     assert "ours - paper" in table.read_text()
 
 
+def test_rows_that_differ_in_models_alone_are_one_run_with_the_embedded_backbone(reproduce, tmp_path):
+    status, said = reproduce("table=16", "backbone=embedded", "limit=2")
+    assert status == 0, said
+    assert finished(tmp_path) == ["ace", "base"]
+
+
 def test_the_whole_paper_includes_the_claims(tmp_path):
     planner = Planner(tmp_path, compose, simulated=True, source="sample")
     extra = ("backbone=embedded", "task.source=sample")

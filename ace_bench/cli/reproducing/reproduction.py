@@ -85,17 +85,22 @@ class Reproduction:
         return status
 
     def _make(self, jobs: Sequence[Job]) -> None:
-        """Make runs that are independent of each other."""
+        """Make runs that are independent of each other; jobs whose runs are the same one are made once."""
         self._states = self._read_states()  # includes contexts that earlier jobs have made
-        commands: dict[Job, list[str]] = {}
+        alike: dict[tuple[str, ...], list[Job]] = {}
         for job in sorted(jobs, key=_is_quick):
             arguments = self._states.command(job)
             if arguments is None:
                 self._note(job, problem="not started: a run that it needs is not finished")
             elif self._states.of(job) is not State.NEEDLESS:
-                commands[job] = command_to_run(arguments)
-        started = list(commands)
-        self._runner.run(list(commands.values()), lambda place, result: self._note_result(started[place], result))
+                alike.setdefault(tuple(command_to_run(arguments)), []).append(job)
+        started = list(alike.values())
+
+        def note(place: int, result: JobResult) -> None:
+            for job in started[place]:
+                self._note_result(job, result)
+
+        self._runner.run([list(command) for command in alike], note)
 
     def _read_states(self) -> RunStates:
         return RunStates(self._request.results, self._index.compose)
