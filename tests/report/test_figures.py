@@ -153,6 +153,7 @@ def test_every_figure_is_drawn_and_written_with_its_warning(tmp_path, capsys, mo
         "cost_finer",
         "breakdown_finer",
         "cache_finer",
+        "sensitivity_table_16",
         "sensitivity_table_17",
     }
     for figure in drawn.values():

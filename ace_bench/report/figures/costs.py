@@ -82,7 +82,7 @@ def score_against_cost(task_series: TaskSeries) -> Figure | None:
     )
     axis.margins(x=0.08, y=0.15)
     percent_axis(axis)
-    figure.suptitle(task_series.title)
+    figure.suptitle(task_series.title, wrap=True)
     legend_below(figure, [axis])
     return figure
 
@@ -102,7 +102,7 @@ def cost_breakdown(task_series: TaskSeries) -> Figure | None:
         axis.set_yticks(range(len(names)), names)
         axis.grid(visible=False, axis="y")
     axes[0].invert_yaxis()
-    figure.suptitle(task_series.title)
+    figure.suptitle(task_series.title, wrap=True)
     legend_below(figure, axes)
     return figure
 

@@ -41,7 +41,7 @@ def learning_curves(task_series: TaskSeries) -> Figure | None:
     )
     sizes.set(xlabel="adaptation steps", ylabel="context (tokens)")
     _fit_axes(sizes, scores)
-    figure.suptitle(task_series.title)
+    figure.suptitle(task_series.title, wrap=True)
     legend_below(figure, [scores])
     return figure
 
@@ -68,7 +68,7 @@ def context_collapse(experiments: Experiments, selection: Selection, title: str)
     _fit_axes(sizes, scores)
     model = experiments.paper.table(experiments.by_name[_COLLAPSE].paper).model
     depart = any(selection.deviations(fall.planned, model) for fall in falls)
-    figure.suptitle(title + "\n[not the paper's setting]" * (depart and selection.variant.comparable))
+    figure.suptitle(title + "\n[not the paper's setting]" * (depart and selection.variant.comparable), wrap=True)
     legend_below(figure, [sizes])
     return figure
 
@@ -87,7 +87,7 @@ def cache_reuse(task_series: TaskSeries) -> Figure | None:
     axis.set(xlabel=f"share of the run's calls made (%); each point over the last {_WINDOW} calls")
     axis.set_ylabel("cached prompt tokens (%)")
     axis.set_ylim(0, 100)
-    figure.suptitle(task_series.title)
+    figure.suptitle(task_series.title, wrap=True)
     legend_below(figure, [axis])
     return figure
 

@@ -44,7 +44,7 @@ def overall_bars(experiments: Experiments, selection: Selection, title: str, *, 
     axis.set(ylabel="score (%)", xlim=(-0.5, len(cells) - 0.5))
     axis.grid(visible=False, axis="x")
     axis.margins(y=0.12)
-    figure.suptitle(title + _warning([cell for line in cells.values() for cell in line.values()], selection))
+    figure.suptitle(title + _warning([cell for line in cells.values() for cell in line.values()], selection), wrap=True)
     legend_below(figure, [axis])
     return figure
 
@@ -85,7 +85,7 @@ def sensitivity(table: ResultTable, title: str, *, with_paper: bool) -> Figure |
         axis.set_xlim(-0.4, len(rows) - 0.6)
         axis.margins(y=0.15)
         percent_axis(axis)
-    figure.suptitle(title + _warning(table.measured, table.selection))
+    figure.suptitle(title + _warning(table.measured, table.selection), wrap=True)
     legend_below(figure, axes)
     return figure
 
