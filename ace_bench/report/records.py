@@ -47,7 +47,8 @@ _RUN_FILES = ("journal.jsonl", "metrics.json", "status.json", "environment.json"
 class RunSummary:
     """One run. ``metrics`` is empty until it has finished; ``state`` is that of ``status.json``.
 
-    ``identity`` holds the settings that can change an answer, as the run wrote them (``identity.json``).
+    ``identity`` holds the settings that can change an answer and ``contents`` the checksums of data and templates, as
+    the run wrote them (``identity.json``).
 
     ``attempt`` counts repetitions of one seed (``resume=false``) from 1.
     """
@@ -67,6 +68,7 @@ class RunSummary:
     state: str = ""
     reason: str = ""
     metrics: Record = field(default_factory=dict, repr=False)
+    contents: Record = field(default_factory=dict, repr=False)
 
     @property
     def finished(self) -> bool:
@@ -192,12 +194,14 @@ def read_run(folder: Path) -> RunSummary:
     metrics = read_metrics(folder)
     about = metrics or read_about(folder)
     status = {"state": "finished"} if metrics else read_status(folder)
+    identity = read_identity(folder)
     attempt = _SEED.fullmatch(folder.name)
     keys = ("task", "method", "backbone", "mode", "labels", "seed", "source", "simulated", "digest")
     return RunSummary(
         folder=folder,
         **{key: about[key] for key in keys},
-        identity=read_identity(folder)["settings"],
+        identity=identity["settings"],
+        contents=identity["contents"],
         attempt=int(attempt["attempt"] or 1) if attempt else 1,
         state=status["state"],
         reason=status.get("reason", ""),

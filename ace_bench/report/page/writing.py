@@ -13,6 +13,7 @@ import msgspec
 
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Record
+from ace_bench.report.differences import differences
 from ace_bench.report.page.comparing import comparison
 from ace_bench.report.page.run_data import run_data
 from ace_bench.report.records import Damaged, RunSummary
@@ -37,8 +38,8 @@ def report_page(runs: Sequence[RunSummary], damaged: Sequence[Damaged] = ()) -> 
     )
     shown, unreadable = _read(runs, damaged)
     data = "\n".join(_block(name, value) for name, value in _values(shown, unreadable).items())
-    names = " · ".join(dict.fromkeys(f"{run.task} {run.method} {run.mode}" for run, _ in shown))
-    parts = {"policy": policy, "title": html.escape(names), "style": style, "data": data, "script": script}
+    title = differences([run for run, _ in shown]).common or f"{len(shown)} runs"
+    parts = {"policy": policy, "title": html.escape(title), "style": style, "data": data, "script": script}
     page = _asset("page.html")
     for name, text in parts.items():
         before, after = page.split(f"<!-- {name} -->")  # one by one: a part must not be inserted into another
@@ -64,7 +65,10 @@ def _read(
 def _values(shown: Sequence[tuple[RunSummary, Record]], unreadable: Sequence[Damaged]) -> Mapping[str, Record]:
     """Return the contents of the page's data blocks by id."""
     several = len(shown) + len(unreadable) > 1
+    differ = differences([run for run, _ in shown])
     head = {
+        "common": differ.common,
+        "labels": differ.labels,
         "comparison": comparison([run for run, _ in shown]) if several else None,
         "runs": len(shown),
         "unreadable": [{"folder": str(one.folder), "reason": one.reason} for one in unreadable],

@@ -48,20 +48,16 @@ class Texts {
 
 /** One run, with the indexes that the views need. */
 class Run {
-  constructor(raw, place) {
+  constructor(raw, place, name) {
     Object.assign(this, raw);
     this.place = place;
+    this.name = name; // the settings in which it differs from the other runs of the page
     this.isPlaybook = ["playbook", "playbook_text"].includes(raw.kind);
     this.texts = new Texts(raw.texts);
     this.callsOf = grouped(raw.calls, (call) => call.session);
     this.triesOf = grouped(raw.rollouts, (rollout) => rollout.sample);
     this.byKey = new Map(raw.rollouts.map((rollout) => [rollout.key, rollout]));
     this.kept = new Map();
-  }
-
-  get name() {
-    const { task, method, backbone, mode, labels, seed, attempt } = this.about;
-    return `${task} · ${method} · ${backbone} · ${mode} · labels=${labels} · seed ${seed}${attempt > 1 ? `, attempt ${attempt}` : ""}`;
   }
 
   get marks() {

@@ -6,7 +6,9 @@ function link(run, view, more = {}) {
 const VIEWS = [["summary", "Summary"], ["context", "Context"], ["rollouts", "Rollouts"]];
 
 class Page {
-  constructor({ runs, comparison, unreadable }) {
+  constructor({ runs, comparison, unreadable, common, labels }) {
+    this.common = common;
+    this.labels = labels;
     this.count = runs;
     this.comparison = comparison;
     this.unreadable = unreadable;
@@ -20,7 +22,7 @@ class Page {
   }
 
   async run(place) {
-    if (!this.runs.has(place)) this.runs.set(place, new Run(await unpack(`data-run-${place}`), place));
+    if (!this.runs.has(place)) this.runs.set(place, new Run(await unpack(`data-run-${place}`), place, this.labels[place]));
     return this.runs.get(place);
   }
 
@@ -56,14 +58,14 @@ class Page {
 
   title(run, view) {
     const comparing = view === "compare";
-    const choose = this.count > 1 && !comparing && field("Run", select(Array.from({ length: this.count }, (_, place) => [place, `${place + 1}`]), run.place, (place) => {
+    const choose = this.count > 1 && !comparing && field("Run", select(Array.from({ length: this.count }, (_, place) => [place, `${place + 1}: ${this.labels[place]}`]), run.place, (place) => {
       location.hash = link({ place }, view).slice(1);
     }));
     const marks = run.marks.map((mark) => el("span.tag.mark", {}, mark));
     const warn = run.about.simulated || run.about.source !== "real";
     this.head.replaceChildren(
       el("h1", {}, comparing ? plural(this.count, "run") : run.name, " ", comparing ? "" : marks),
-      el("p.note", {}, comparing ? "A comparison of run folders." : run.about.folder, warn && !comparing ? " — not comparable with published numbers" : ""), choose || "");
+      el("p.note", {}, comparing ? this.common || "A comparison of run folders." : [this.count > 1 && this.common, run.about.folder].filter(Boolean).join(" — "), warn && !comparing ? " — not comparable with published numbers" : ""), choose || "");
     const tabs = [...(this.comparison ? [["compare", "Compare"]] : []), ...VIEWS.map(([name, label]) => [name, name === "context" && run.isPlaybook ? "Playbook" : label])];
     this.tabs.replaceChildren(...tabs.map(([name, label]) => el("a", { href: link(run, name), "aria-current": name === view && "page" }, label)));
   }

@@ -1,0 +1,236 @@
+"""In which settings runs differ, and a short name for each run that says exactly those.
+
+Reads what ``RunSummary`` holds in memory. Only runs that would have the same name need their ``config.yaml``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from ace_bench.core.digest import digest_of
+from ace_bench.core.errors import StoreError
+from ace_bench.report.overrides import override_value
+from ace_bench.report.records import RunSummary
+
+CHOICES = ("task", "method", "backbone", "mode")
+"""Choices of options. Each has settings of its own, which are only compared among runs of the same option."""
+_LABELS = "labels"
+_COUNTED = ("seed", "attempt")
+_TARGET = "_target_"
+_SEPARATOR = " · "
+_LONGEST = 40
+"""Maximum length of a value in a name; longer ones are cut and end with a digest."""
+_DIGEST = 64
+_SHORT_DIGEST = 8
+_DEPENDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "agent": ("agent",),
+        "embedder": ("backbone", "method"),
+        "source": ("task",),
+        "data": ("task", "source"),
+        "templates": ("task", "method", "agent", "prompts"),
+    }
+)
+"""What the default of a setting depends on, other than the option it belongs to."""
+_VAGUE = ("name",)
+"""Last parts that say nothing alone."""
+_OWN_OPTIONS = ("roles.", "sampling.")
+"""Groups that only runs with such settings have; without them the backbone's own apply."""
+
+Settings = Mapping[str, Any]
+"""Settings by their path, such as ``method.refiner.threshold``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Differences:
+    """``common`` is what all runs share, for a title, and ``labels`` what distinguishes each run.
+
+    ``names`` are the short names of the settings in which the runs differ, by path, and ``values`` their values by
+    run: a run without a setting, such as one of another method, lacks it. All labels differ, except for copies of one
+    folder, and none is empty.
+    """
+
+    common: str
+    names: Mapping[str, str]
+    values: tuple[Settings, ...]
+    labels: tuple[str, ...]
+
+    def text(self, run: int, path: str, *, missing: str = "-") -> str:
+        """Return the value of a setting of a run as text."""
+        return value_text(self.values[run][path]) if path in self.values[run] else missing
+
+
+def differences(runs: Sequence[RunSummary]) -> Differences:
+    """Compare runs by the settings that can change an answer.
+
+    Paths, concurrency, budgets and trackers only count among runs that have nothing else to tell them apart.
+    """
+    settings = [run_settings(run) for run in runs]
+    paths = _differing(settings)
+    named = [_label(paths, one) for one in settings]
+    twins = [place for place, name in enumerate(named) if named.count(name) > 1] if len(set(named)) < len(runs) else []
+    for more in (_contents, _configured, _folder) if twins else ():
+        added = _added([runs[place] for place in twins], more)
+        for place, extra in zip(twins, added, strict=True):
+            settings[place] = {**settings[place], **extra}
+        paths = [
+            *paths,
+            *(path for path in dict.fromkeys(key for extra in added for key in extra) if path not in paths),
+        ]
+        named = [_label(paths, one) for one in settings]
+        twins = [place for place in twins if named.count(named[place]) > 1]
+        if not twins:
+            break
+    names = short_names(paths)
+    shared = {path: value for path, value in settings[0].items() if path not in paths} if settings else {}
+    common = _SEPARATOR.join(_parts(dict.fromkeys((*CHOICES, _LABELS, "seed", "limit")), shared))
+    labels = [_SEPARATOR.join(_parts(names, one)) for one in settings]
+    return Differences(
+        common=common,
+        names=names,
+        values=tuple({path: one[path] for path in paths if path in one} for one in settings),
+        labels=tuple(label or common for label in labels),
+    )
+
+
+def run_settings(run: RunSummary) -> Settings:
+    """Return the settings of a run that can change an answer, by path.
+
+    Also ``source``, ``attempt`` and the digests of its ``data`` and ``templates``; a part that builds a class has the
+    name of the class under its own path.
+    """
+    found: dict[str, Any] = {**{name: getattr(run, name) for name in CHOICES}, _LABELS: run.labels}
+    for group, value in run.identity.items():
+        if group == "agent":
+            found[group] = _class_of(value)
+        if group not in found or isinstance(value, Mapping):
+            found |= dict(_flat(group, value))
+    found |= {"source": run.source, "data": digest_of(run.contents.get("data"))}
+    found |= {"templates": run.contents.get("prompts"), "seed": run.seed, "attempt": run.attempt}
+    return found
+
+
+def short_names(paths: Iterable[str]) -> dict[str, str]:
+    """Return the shortest last parts of each path that no other path ends with."""
+    paths = list(paths)
+    reserved = {*CHOICES, *_COUNTED, *_DEPENDS, *_VAGUE, _LABELS, "limit"}
+    found = {}
+    for path in paths:
+        parts = path.split(".")
+        for start in range(len(parts) - 1, -1, -1):
+            name = ".".join(parts[start:])
+            taken = any(other != path and f".{other}".endswith(f".{name}") for other in paths)
+            if start == 0 or not (taken or name in reserved):
+                found[path] = name
+                break
+    return found
+
+
+def value_text(value: Any) -> str:
+    """Format a value of a setting as in an override; digests are cut, and so are long values."""
+    text = value if isinstance(value, str) else override_value(value)
+    if len(text) == _DIGEST and all(char in "0123456789abcdef" for char in text):
+        return text[:_SHORT_DIGEST]
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 10]}…{digest_of(text)[:_SHORT_DIGEST]}"
+
+
+def _differing(settings: Sequence[Settings]) -> list[str]:
+    """Return the paths of the settings that differ, in the order of names; of settings that always agree, the first."""
+    first: dict[tuple[str, object], Any] = {}
+    found, counts = set(), Counter[str]()
+    for one in settings:
+        counts.update(one.keys())
+        for path, value in one.items():
+            if first.setdefault((path, _scope(path, one)), value) != value:
+                found.add(path)
+    found |= {path for path, count in counts.items() if count < len(settings) and path.startswith(_OWN_OPTIONS)}
+    together: dict[tuple[object, ...], str] = {}
+    for path in sorted(found, key=_order):
+        values = (value_text(one[path]) if path in one else None for one in settings)
+        together.setdefault((_group(path), *values), path)
+    return list(together.values())
+
+
+def _group(path: str) -> str:
+    """Return the part of the settings in which one setting may follow another: all embedders follow the run's."""
+    return "embedder" if "embedder" in path else path.partition(".")[0]
+
+
+def _scope(path: str, settings: Settings) -> object:
+    """Return what two runs must share for a difference in this setting to be theirs and not that of an option."""
+    group = _group(path)
+    if path in CHOICES or path in (_LABELS, "limit", *_COUNTED):
+        return None
+    if path == "agent":
+        return settings["task"]
+    depends = _DEPENDS.get(group, (group,) if group in CHOICES else ())
+    return tuple(settings.get(name) for name in depends)
+
+
+def _order(path: str) -> tuple[int, int]:
+    first = (*CHOICES, _LABELS)
+    if path in first:
+        return first.index(path), 0
+    return len(first) + (path in _COUNTED), path.count(".")
+
+
+def _parts(names: Mapping[str, str | None], settings: Settings) -> Iterator[str]:
+    for path, name in names.items():
+        if path not in settings or (path == "limit" and settings[path] is None and name is None):
+            continue
+        text = value_text(settings[path])
+        if path in CHOICES or path == "folder":
+            yield text
+        elif path in _COUNTED:
+            yield f"{path} {text}"
+        else:
+            yield f"{name or path}={text}"
+
+
+def _label(paths: Sequence[str], settings: Settings) -> tuple[str, ...]:
+    return tuple(value_text(settings[path]) if path in settings else "" for path in paths)
+
+
+def _added(runs: Sequence[RunSummary], read: Callable[[RunSummary], Settings]) -> list[Settings]:
+    """Return by run those further settings in which the runs differ."""
+    found = [read(run) for run in runs]
+    texts: dict[str, set[str]] = {}
+    for one in found:
+        for path, value in one.items():
+            texts.setdefault(path, set()).add(value_text(value))
+    return [{path: value for path, value in one.items() if len(texts[path]) > 1} for one in found]
+
+
+def _contents(run: RunSummary) -> Settings:
+    return dict(_flat("backbones", run.contents.get("backbones") or {}))
+
+
+def _configured(run: RunSummary) -> Settings:
+    try:
+        return dict(_flat("", run.settings))
+    except StoreError:
+        return {}  # its folder names the run
+
+
+def _folder(run: RunSummary) -> Settings:
+    return {"folder": str(run.folder)}
+
+
+def _flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the settings below a path; the class that a nested part builds is under the path of the part."""
+    if not isinstance(value, Mapping):
+        yield path, value
+        return
+    if _TARGET in value and "." in path:
+        yield path, _class_of(value)
+    for key, part in value.items():
+        if key != _TARGET:
+            yield from _flat(f"{path}.{key}" if path else key, part)
+
+
+def _class_of(part: Mapping[str, Any]) -> str:
+    return str(part.get(_TARGET, "")).rpartition(".")[2]
