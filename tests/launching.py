@@ -38,10 +38,16 @@ def options(group: str) -> list[str]:
 def pairs() -> list[Any]:
     """Every task with every method. ``make test`` takes ACE for each task and one task for each method."""
     return [
-        pytest.param(task, method, marks=() if method in _EVERYWHERE or task == _EVERY_METHOD else pytest.mark.thorough)
+        pytest.param(task, method, marks=_marks(task, method))
         for task in options("task")
         for method in options("method")
     ]
+
+
+def _marks(task: str, method: str) -> tuple[pytest.MarkDecorator, ...]:
+    if method not in _EVERYWHERE and task != _EVERY_METHOD:
+        return (pytest.mark.thorough,)
+    return (pytest.mark.slow,) if brief(task) else ()
 
 
 def quick(method: str) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ def solve(session, sample, lm, *, memory="execution", keep_text_replies=True, ma
     return agent.solve(sample, session, NoContext(), lm, None)
 
 
+@pytest.mark.slow
 def test_an_episode_that_runs_the_reference_solution_is_right_and_one_that_only_completes_is_wrong(appworld):
     sample = appworld.samples("train")[0]
     solution = appworld.forfeit(sample).gold
@@ -74,6 +75,7 @@ print(len(docs), *(f"apis.{app}.{doc['api_name']}" for app, doc in docs if doc['
 """
 
 
+@pytest.mark.slow
 def test_tools_that_are_declared_to_read_only_read(appworld):
     with appworld.open(appworld.samples("train")[0]) as session:
         number, *changing = session.step(EVERY_API).split()
@@ -97,6 +99,7 @@ apis.spotify.unlike_song(song_id=song['song_id'], access_token=token)
 SEARCHED = "print(apis.spotify.search_songs(query='a', page_limit=20, access_token=token))"
 
 
+@pytest.mark.slow
 def test_a_memory_never_shows_what_a_write_has_changed(appworld):
     codes = [LOG_IN, LIKED, SEARCHED, LIKED, UNLIKE, LIKED, LIKED, COMPLETE]
     with appworld.open(appworld.samples("train")[0]) as session:
@@ -123,6 +126,7 @@ def talkative(solution):
     return Replies(*acts, code(f"{solution}\nsolution(apis, requester)"))
 
 
+@pytest.mark.slow
 def test_without_text_replies_an_episode_takes_fewer_tokens_and_is_as_right(appworld):
     sample = appworld.samples("train")[0]
     tokens, attempts = {}, {}
@@ -137,6 +141,7 @@ def test_without_text_replies_an_episode_takes_fewer_tokens_and_is_as_right(appw
     assert 0.9 < tokens[False] / tokens[True] < 0.99, tokens
 
 
+@pytest.mark.slow
 def test_the_worked_examples_call_only_what_the_engine_has(appworld):
     text = PROMPTS.render("demonstrations", {})[-1].content
     blocks = [part.partition("```")[0] for part in text.split("```python\n")[1:]]
@@ -154,6 +159,7 @@ def test_the_worked_examples_call_only_what_the_engine_has(appworld):
             assert argument in {parameter["name"] for parameter in json.loads(doc)["parameters"]}, (app, api)
 
 
+@pytest.mark.slow
 def test_a_demonstration_file_identifies_a_run_by_its_words(tmp_path):
     def digest(name, text):
         (tmp_path / name).write_text(text)

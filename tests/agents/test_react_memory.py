@@ -94,6 +94,7 @@ def test_the_block_stays_compact_however_long_the_episode():
     assert "song_id=0)" not in memory.text
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="print(apis.docs_show)='x',\n\\\0", max_size=120) | st.text(max_size=60), st.text(max_size=60))
 def test_any_code_and_any_output_can_be_noted(code, output):
     memory = after((code, output))

@@ -75,6 +75,7 @@ def test_errors_are_shown_as_python_shows_them(box, code, shown):
     assert str(Path(sandboxed.__file__)) not in output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "code",
     [

@@ -36,6 +36,7 @@ def rows(text, first):
     return [line for line in lines if line[0] == first]
 
 
+@pytest.mark.slow
 def test_methods_side_by_side(benchmark, tmp_path):
     status, output, asked = benchmark(*SMALL, "--results", str(tmp_path / "runs"), "--out", str(tmp_path / "m.md"))
     assert status == 0
@@ -57,6 +58,7 @@ def test_methods_side_by_side(benchmark, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_a_killed_benchmark_goes_on(benchmark, tmp_path):
     first = benchmark(*SMALL, "--results", str(tmp_path), "--out", str(tmp_path / "first.md"))
     calls = {path: path.read_bytes() for path in tmp_path.rglob("calls.jsonl")}
@@ -66,6 +68,7 @@ def test_a_killed_benchmark_goes_on(benchmark, tmp_path):
     assert calls == {path: path.read_bytes() for path in tmp_path.rglob("calls.jsonl")}
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_says_why(script, capsys, tmp_path):
     assert start("benchmark", ["methods", "--only", "base", "--data", str(tmp_path)]) == 1
     error = capsys.readouterr().err

@@ -96,6 +96,7 @@ def test_reference_solutions_of_tasks_for_agents_are_run(script, one_each, capsy
     assert capsys.readouterr().out.count("tgc 100.00") == 3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_warm_engine")
 def test_hidden_solutions_are_left_out_and_wrong_ones_told(script, one_each, capsys, monkeypatch):
     truth = Catalogue.truth

@@ -120,6 +120,7 @@ def test_no_checkout_and_a_taken_folder_are_told(script, checkout, tmp_path, cap
     assert "exists already" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", [("**", ":**"), ("## ", ""), ("", ":")])
 def test_the_embedded_reader_learns_from_such_a_set_as_from_ours(style, script, tmp_path):
     out = tmp_path / "out"

@@ -30,6 +30,7 @@ def finished(results):
     return sorted(run.method for run in find_runs(results).runs if run.finished)
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_run_once_and_makes_the_table(reproduce, tmp_path):
     status, said = reproduce(*REHEARSED, "--dry-run")
     assert (status, said.count("missing ")) == (0, 2)
@@ -58,12 +59,14 @@ def test_what_is_missing_is_run_once_and_makes_the_table(reproduce, tmp_path):
     assert "ours - paper" in table.read_text()
 
 
+@pytest.mark.slow
 def test_rows_that_differ_in_models_alone_are_one_run_with_the_embedded_backbone(reproduce, tmp_path):
     status, said = reproduce("table=16", "backbone=embedded", "limit=2")
     assert status == 0, said
     assert finished(tmp_path) == ["ace", "base"]
 
 
+@pytest.mark.slow
 def test_the_whole_paper_includes_the_claims(tmp_path):
     planner = Planner(tmp_path, compose, simulated=True, source="sample")
     extra = ("backbone=embedded", "task.source=sample")
@@ -78,6 +81,7 @@ def test_the_whole_paper_includes_the_claims(tmp_path):
     assert claims.read_text() in (tmp_path / "tables" / "tables.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_stops_no_other_and_is_continued_by_the_next_call(reproduce, tmp_path):
     status, said = reproduce(*REHEARSED, "limit=3", "budget.calls=8", "estimate=false")
     assert status == 1
@@ -116,6 +120,7 @@ def chain():
     return Experiments(by_name={"chain": plan}, paper=PAPER)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fails", [pytest.param(False, marks=pytest.mark.thorough), True])
 def test_a_run_waits_for_the_one_it_needs(fails, tmp_path):
     index = ResultsIndex(results=tmp_path, compose=compose)

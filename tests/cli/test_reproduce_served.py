@@ -64,6 +64,7 @@ def reproduced(results: Path, *settings: str) -> dict[str, list[str]]:
     return made(results)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
 def test_results_are_the_same_through_a_server(asked, reader, in_this_process, tmp_path):  # noqa: F811
     served = reproduced(tmp_path / "served", *asked, *over_http(reader), "--jobs", "1")

@@ -103,6 +103,7 @@ def test_a_setting_that_is_given_twice_has_its_last_value():
     assert asked.overrides == ("ace:mode.epochs=1", "limit=3")
 
 
+@pytest.mark.slow
 def test_a_table_is_made_through_a_server(reader, reproduce, tmp_path):
     asked = ("table=4b", *over_http(reader), "limit=2", "ace:method.max_reflection_rounds=1", "budget.calls=500")
     status, said = reproduce(*asked)

@@ -13,6 +13,7 @@ from tests.backbones.serving import running
 from tests.launching import ROOT
 
 
+@pytest.mark.slow
 def test_the_second_run_is_better_and_the_same_command_again_is_free(tmp_path, monkeypatch, capsys):
     two_runs = import_module("ace_bench.integrations.langchain.two_runs")
     monkeypatch.setattr(two_runs, "LEARNERS", ("nothing", "ace_gold"))

@@ -2,10 +2,13 @@
 
 import csv
 
+import pytest
+
 from ace_bench.cli.main import start
 from tests.launching import ROOT
 
 
+@pytest.mark.slow
 def test_the_table_is_written_and_is_the_one_on_the_page(tmp_path, capsys):
     assert start("reproduce", ("experiment=seed_004", "backbone=embedded", f"results={tmp_path}")) == 0, (
         capsys.readouterr().err

@@ -215,6 +215,7 @@ def test_writing_and_reading_lose_only_neutral_votes(book: Playbook) -> None:
     assert again.playbook.layout is None
 
 
+@pytest.mark.slow
 @given(playbooks())
 @examples(100)
 def test_the_authors_code_sees_every_bullet_that_is_written(book: Playbook) -> None:

@@ -105,6 +105,7 @@ def assert_held(report, about, number):
     assert report["ran"] >= number
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["as root", "without user namespaces"])
 def test_the_cheatsheets_sandbox_holds(name, tmp_path):
     machine = played(name if os.getuid() == 0 else "as an ordinary user", tmp_path)
@@ -150,6 +151,7 @@ def test_where_code_cannot_be_confined_the_cheatsheet_does_not_run_it(lacking):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can play other machines")
 @pytest.mark.parametrize("confinement", [pytest.param("required"), pytest.param("none", marks=pytest.mark.thorough)])
 def test_appworld_refuses_to_run_code_that_cannot_be_confined_unless_told_to(confinement, world, tmp_path):

@@ -175,6 +175,7 @@ def test_broken_data_is_refused_with_file_and_line_before_any_call(split, tmp_pa
     refused(tmp_path / "results", overrides, f"{split}.jsonl, line 5", capsys)
 
 
+@pytest.mark.slow
 def test_a_folder_in_use_is_left_alone_with_a_clear_word(tmp_path, capsys):
     folder = launch(tmp_path, *SMALL, "budget.calls=3").folder
     capsys.readouterr()

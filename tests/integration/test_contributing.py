@@ -142,6 +142,7 @@ def plain(output: str) -> str:
     return " ".join(re.sub("[│┃|]", " ", output).split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "section", [EXAMPLES[0], *(pytest.param(section, marks=pytest.mark.thorough) for section in EXAMPLES[1:])]
 )
@@ -163,6 +164,7 @@ def test_commands_do_what_the_guide_says(section, shell, project):
         assert json.loads((folder / "metrics.json").read_text())["splits"]["test"]["after"]["n"] == 5
 
 
+@pytest.mark.slow
 def test_the_matrix_takes_a_new_task_up_by_itself(project):
     (line,) = [line for fence in fences("Add a task") for line in fence.text.splitlines() if "test_matrix.py" in line]
     listed = run(project, *as_run_here(line), "--collect-only", "-m", "")
@@ -193,6 +195,7 @@ def conform(
 """
 
 
+@pytest.mark.slow
 def test_the_examples_pass_the_linters(project):
     written = [fence.path for fence in FILES if fence.path.endswith(".py")]
     modules = [path for path in written if path.startswith("ace_bench/")]

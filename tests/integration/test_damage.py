@@ -152,6 +152,7 @@ def look(folder):
         assert all(str(folder) in str(one) for one in warned)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [FINISHED, STOPPED], ids=["finished", "stopped"])
 @pytest.mark.parametrize(("damage", "name"), CASES)
 def test_a_damaged_file_is_told_and_the_run_goes_on(damage, name, settings, runs, report, tmp_path, capsys):  # noqa: PLR0917

@@ -97,6 +97,7 @@ def test_calls_of_the_embedder_are_counted_by_stage_with_tokens_and_dollars(serv
     assert unpriced.metrics["digest"] == metrics["digest"], "a price changes no vector"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [(), ("method=dc_rs", "mode=online", "~mode.epochs", "+mode.epochs=1")])
 def test_cut_at_every_embedding_and_continued(method, serve, tmp_path):
     overrides = (*(SMALL if not method else SMALL[:5]), *method, of(serve().address))
@@ -114,6 +115,7 @@ def test_cut_at_every_embedding_and_continued(method, serve, tmp_path):
     assert max(texts(embedded(ran)).values()) == 1
 
 
+@pytest.mark.slow
 def test_kill_9_in_a_real_process(serve, tmp_path):
     server = serve()
     command = [sys.executable, "run.py", *SMALL, of(server.address)]
@@ -163,6 +165,7 @@ def test_an_outage_stops_the_run_whatever_is_accepted(serve, tmp_path, capsys):
     assert launch(tmp_path / "cut", *SMALL, of(server.address)).lasting() == whole.lasting()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -35,6 +35,7 @@ def server():
         yield server
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.thorough] * (name == "heuristic")) for name in RUNS]
 )  # importing what the heuristic method needs takes ten seconds

@@ -96,6 +96,7 @@ def sentence(capsys):
     return read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_a_disk_that_fills_again_and_again_costs_nothing_but_calls_in_flight(  # noqa: PLR0917
     concurrency, server, disk, tmp_path, sentence, capsys
@@ -215,6 +216,7 @@ def permissions_count():
         assert libc.capset(ctypes.byref(header), sets) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "mode"),
     [

@@ -67,6 +67,7 @@ def start(server, results, *settings):
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("then", "number"), [("fails", signal.SIGTERM), ("waits", signal.SIGINT)], ids=["in a pause", "in a request"]
 )
@@ -192,6 +193,7 @@ def wait_for_silence(server):
     return since - began
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "program",
     [

@@ -34,12 +34,14 @@ class Shuffled:
             yield session
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["ddxplus", "finer", "formula"])
 def test_gold_labels_teach_and_shuffled_ones_do_not(task, tmp_path):
     assert gain(launch(tmp_path / "true", f"task={task}", *RUN)) >= 10
     assert gain(launch(tmp_path / "shuffled", f"task={task}", *RUN, task=Shuffled)) <= NOISE
 
 
+@pytest.mark.slow
 def test_without_labels_there_is_next_to_nothing_to_learn(tmp_path):
     with_gold = gain(launch(tmp_path / "gold", "task=finer", *RUN))
     assert gain(launch(tmp_path / "none", "task=finer", *RUN, "labels=none")) < with_gold - 10

@@ -23,7 +23,9 @@ def offline(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("task", "method"), pairs())
-@pytest.mark.parametrize("mode", options("mode"))
+@pytest.mark.parametrize(
+    "mode", [pytest.param(mode, marks=() if mode == "offline" else pytest.mark.slow) for mode in options("mode")]
+)
 def test_every_task_with_every_method_in_every_mode(task, method, mode, offline, tmp_path):
     ran = offline(task, method)
     if mode == "online":

@@ -57,6 +57,7 @@ def overrides(server, method, *more):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_outages_at_random_moments_change_nothing(method, server, tmp_path):
     server.left = 10**9

@@ -10,6 +10,8 @@ import pytest
 
 from tests.launching import ROOT
 
+pytestmark = pytest.mark.slow
+
 SOURCE = ROOT / "tests" / "plugin_package"
 
 

@@ -38,6 +38,7 @@ def test_what_a_user_chooses_wins_over_a_preset_and_debug_wins_over_both_presets
     assert (config.limit, config.task.source, config.mode.before) == (2, "sample", False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", options("task"))
 def test_a_debug_run_of_each_task_is_two_samples(task, tmp_path):
     ran = launch(tmp_path, "debug=fast", f"task={task}", "mode.epochs=1", "mode.before=false")
@@ -45,6 +46,7 @@ def test_a_debug_run_of_each_task_is_two_samples(task, tmp_path):
     assert ran.metrics["headline"]["n"] == 2
 
 
+@pytest.mark.slow
 def test_a_search_finds_the_best_run_and_repeated_runs_nothing(tmp_path):
     pytest.importorskip("optuna")
     asked = [
@@ -74,6 +76,7 @@ def test_the_composed_configuration_is_printed_as_a_tree(tmp_path, capsys):
     assert "threshold: 0.9" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plus", ["", "+"])
 def test_a_preset_in_another_folder(plus, tmp_path):
     folder = tmp_path / "mine" / "experiment"
@@ -85,6 +88,7 @@ def test_a_preset_in_another_folder(plus, tmp_path):
     assert "did you mean own?" in command("--config-dir", "mine", f"{plus}experiment=owm", cwd=tmp_path).stderr
 
 
+@pytest.mark.slow
 def test_a_file_with_the_environment_is_read_and_its_secrets_are_refused_as_settings(tmp_path):
     secret = "planted-in-a-file-0123456789"
     (tmp_path / ".env").write_text(f"SOME_SERVICE_API_KEY={secret}\n")

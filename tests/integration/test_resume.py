@@ -49,6 +49,7 @@ class Fragile:
         return self._inner.complete(messages, role=role, session=session, schema=schema)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_cut_at_every_single_call_and_continued(variant, tmp_path):
     overrides = (*SMALL, *VARIANTS[variant])
@@ -131,6 +132,7 @@ def wait_for_calls(results, least, process):
         time.sleep(0.005)
 
 
+@pytest.mark.slow
 def test_kill_9_in_a_real_process(tmp_path):
     with start(tmp_path / "whole") as process:
         whole = process.communicate()[0].splitlines()[-1]

@@ -65,6 +65,7 @@ def clean(text: str) -> bool:
     return not any(secret in text for secret in PLANTED)
 
 
+@pytest.mark.slow
 def test_a_run_with_failing_calls_writes_and_shows_no_secret(tmp_path, capfd):
     faults = Faults(chances={"http_500": 0.2, "http_429": 0.1, "drop": 0.1}, seed=3)
     server = serve.ReaderServer(host="127.0.0.1", port=0, faults=faults)

@@ -4,11 +4,14 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from ace_rehearsal.reader.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.launching import ROOT
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_pay_once_for_each_call(tmp_path):
     with running(ReaderServer(host="127.0.0.1", port=0, latency_s=0.05)) as server:
         command = [

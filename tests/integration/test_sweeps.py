@@ -60,6 +60,7 @@ def checked(tmp_path, *launcher, **env):
     assert len(find_runs(results).runs) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "launcher",
     [

@@ -14,6 +14,8 @@ from tests.launching import ROOT
 
 pytest.importorskip("setuptools", minversion="77")  # `make setup` installs it; older ones cannot read pyproject.toml
 
+pytestmark = pytest.mark.slow
+
 FOLDERS = ("ace_bench", "ace_rehearsal", "configs", "hydra_plugins", "prompts")
 FILES = ("pyproject.toml", "README.md", "LICENSE")
 

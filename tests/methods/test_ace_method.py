@@ -26,6 +26,7 @@ def initial(tmp_path):
     return f"method.initial={path}"
 
 
+@pytest.mark.slow
 def test_the_deltas_of_a_batch_merge_in_sample_order_whoever_is_first(tmp_path):
     def run(results, slowest_first, concurrency):
         def curator(call):
@@ -216,6 +217,7 @@ def test_a_reflector_that_misleads_takes_over_every_nth_step(tmp_path):
     assert ran.metrics["calls"]["adapt"]["curator"] == 7
 
 
+@pytest.mark.slow
 def test_the_more_reflections_mislead_the_worse_and_always_is_worse_than_no_playbook(tmp_path):
     def after(every):
         settings = ("task=finer", "task.source=sample", "mode.epochs=1", "limit={train: 40, test: 30}", "concurrency=2")

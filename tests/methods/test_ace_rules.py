@@ -103,6 +103,7 @@ token = apis.spotify.login(username=email, password=passwords['spotify'])['acces
 KNOWN = "print(apis.spotify.show_song_library(access_token=token))"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (ROOT / ".appworld" / "bin" / "python").exists(), reason="AppWorld is not installed")
 def test_in_the_real_engine_an_error_and_its_recovery_become_a_bullet(tmp_path, pytestconfig):
     steps = [UNKNOWN, LOG_IN, KNOWN, COMPLETE]

@@ -205,6 +205,7 @@ def test_a_start_that_is_no_cheatsheet_is_refused(tmp_path, capsys):
     assert "holds no cheatsheet" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["dc", "dc_rs"])
 def test_the_reader_learns_with_gold_answers_and_not_without(method, tmp_path):
     run = ("task=finer", "task.source=sample", f"method={method}", "mode=online", "limit=40")

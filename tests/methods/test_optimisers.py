@@ -101,6 +101,7 @@ def test_the_heavy_budget_by_dspys_own_rule(validation, calls):
     assert metric_calls(heavy, train=9, validation=validation) == calls == 7 * validation + 1_035
 
 
+@pytest.mark.slow
 def test_an_estimate_knows_the_budget(tmp_path, capsys):
     """A dry run rehearses three samples; an optimiser's budget does not grow with the number of the others."""
     launch(tmp_path, "task=formula", "method=gepa", "method.auto=light", "task.source=sample", "dry_run=true")
@@ -133,6 +134,7 @@ def test_what_cannot_work_is_refused_before_any_call(settings, message, tmp_path
     assert script.calls == []
 
 
+@pytest.mark.slow
 @METHODS
 @pytest.mark.parametrize("reply", [FAILING, "", "no form at all", '{"new_instruction": ["a", {}]}', "{" * 5_000])
 def test_a_proposer_that_fails_costs_proposals_and_never_the_run(method, reply, tmp_path):
@@ -154,6 +156,7 @@ def test_an_attempt_that_fails_scores_nothing_and_is_told_of(method, tmp_path):
         assert any("The attempt failed: refusal: I will not" in call.prompt for call in script.of("proposer"))
 
 
+@pytest.mark.slow
 @METHODS
 def test_a_budget_stops_it_cleanly_and_more_budget_continues_to_the_same_end(method, tmp_path):
     whole, _ = run(tmp_path / "whole", method)
@@ -179,6 +182,7 @@ def test_a_mistake_in_the_harness_is_not_taken_for_a_bad_score(method, tmp_path)
         run(tmp_path, method, generator=broken)
 
 
+@pytest.mark.slow
 @METHODS
 def test_killed_in_any_call_and_continued_it_makes_no_call_twice(method, tmp_path):
     settings = ("task=formula", "task.source=sample", f"method={method}", *QUICK[method], "limit=4", "concurrency=3")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -40,6 +41,7 @@ def unmarked(page: str) -> list[str]:
     return [token.content for token in odd if token.info not in KINDS]
 
 
+@cache  # a page is asked for some thirty times
 def _tokens(page: str) -> list[Token]:
     text = _EXAMPLES.sub("", (ROOT / page).read_text(encoding="utf-8"))
     return MarkdownIt("commonmark").enable("table").parse(text)

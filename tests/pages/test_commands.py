@@ -1,6 +1,6 @@
 """Every command that a page prints is run as it is printed, in a copy of the project: `world.py` says how.
 
-What cannot be run here is listed with the reason. Of the pages in `QUICK`, `make test` runs the scripts and make
+What cannot be run here is listed with the reason. Of the pages in `QUICK`, `make test-slow` runs the scripts and make
 targets, and of the commands of run.py and reproduce.py the first of each kind; `make test-thorough` does so for the
 other pages. On all pages `make test` checks the settings of run.py's and reproduce.py's commands. `make test-printed`
 runs every command to its end, which takes long.
@@ -208,7 +208,11 @@ def problems(world, page, texts, more):
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=() if page in QUICK else pytest.mark.thorough) for page in PAGES if first_of_kind(page)],
+    [
+        pytest.param(page, marks=pytest.mark.slow if page in QUICK else pytest.mark.thorough)
+        for page in PAGES
+        if first_of_kind(page)
+    ],
 )
 def test_commands_run_as_they_are_printed(page, world):
     found = list(problems(world, page, first_of_kind(page), LONG))

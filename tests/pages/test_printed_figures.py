@@ -4,6 +4,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from tests.launching import ROOT
 
 FRAME = re.compile(r"[\s│]+")
@@ -14,6 +16,7 @@ def plain(text: str) -> str:
     return DIGEST.sub("DIGEST", FRAME.sub(" ", text))
 
 
+@pytest.mark.slow
 def test_the_first_run_ends_as_the_readme_says(tmp_path):
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = page.partition("`make run` ends with this")[2].partition("```text\n")[2].partition("```")[0]

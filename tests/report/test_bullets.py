@@ -61,6 +61,7 @@ def test_the_authors_text_has_a_history_too(tmp_path):
     assert {b.last_used for b in found} == {None}  # the embedded reader cites in our form of replies alone
 
 
+@pytest.mark.slow
 def test_times_change_neither_digests_nor_metrics_and_folders_without_them_go_on(tmp_path):
     command = (*RUN, *OFFLINE)
     whole = launch(tmp_path / "whole", *command)

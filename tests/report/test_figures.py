@@ -130,6 +130,7 @@ def test_a_collapse_is_marked_with_sizes_and_accuracies(after, collapsed, planne
     assert list(figure.axes[0].lines[0].get_ydata()) == [9_000, 18_282, after, after]
 
 
+@pytest.mark.slow
 def test_every_figure_is_drawn_and_written_with_its_warning(tmp_path, capsys, monkeypatch):
     drawn = {}
 

@@ -333,6 +333,7 @@ def test_a_setting_of_one_task_finds_the_runs_made_with_it(tmp_path):
     assert (table.loc["base", "finer"].value, table.loc["base", "formula"].value) == (70.0, 70.0)
 
 
+@pytest.mark.slow
 def test_runs_are_told_apart_by_what_can_change_an_answer_and_named_by_the_model(tmp_path):
     planner = Planner(tmp_path, SHARED.compose)
     here = ("backbone=vllm", "backbone.url=http://here:1", "backbone.model=org/m-1.5")
@@ -437,6 +438,7 @@ def test_the_script_writes_three_forms_and_one_page_of_all(real, capsys):
     assert str(real / "tables" / "tables.md") in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_script_shows_differences_where_asked(tmp_path):
     Planner(tmp_path, SHARED.compose).make(planned("2/base/finer"), BASE, extra=(*REAL, "limit=40"))
     for flags, shown in (((), False), (("--differences",), True)):

@@ -29,6 +29,7 @@ def test_epochs_and_batches(tmp_path):
     assert ran.metrics["rollouts"]["adapt"] == 15
 
 
+@pytest.mark.slow
 def test_the_order_is_that_of_the_seed_or_of_the_file(tmp_path):
     def order(*overrides):
         ran = play(tmp_path, *overrides, script=Scripted(), train=8)

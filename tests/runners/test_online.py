@@ -26,6 +26,7 @@ def predicted_order(ran, stage):
     return [line["sample"] for line in rollouts(ran, stage) if line["trial"] == 0]
 
 
+@pytest.mark.slow
 def test_all_methods_see_one_order_that_the_seed_decides(tmp_path):
     files = [f"toy-test-{n}" for n in range(8)]
     text = Scripted(generator=lambda call: gold(call.sample))

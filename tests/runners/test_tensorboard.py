@@ -37,6 +37,7 @@ def test_a_run_is_tracked_with_curves_and_final_scores(tmp_path):
     assert ran.lasting() == launch(tmp_path / "plain", *RUN).lasting()
 
 
+@pytest.mark.slow
 def test_several_trackers_watch_one_run(tmp_path):
     pytest.importorskip("wandb")
     ran = launch(tmp_path, *RUN, "tracker=[tensorboard,wandb]", "tracker.wandb.mode=offline")

@@ -51,6 +51,7 @@ def items(records, kind):
     return found
 
 
+@pytest.mark.slow
 def test_a_run_is_tracked_with_curves_figures_and_its_context_and_nothing_else(tmp_path):
     ran = launch(tmp_path, *RUN, "tracker.wandb.mode=offline", "tracker.wandb.every=0.001")
     assert ran.status == 0
@@ -95,6 +96,7 @@ def test_a_killed_run_goes_on_in_the_same_tracker_run(tmp_path):
     assert "headline.after" in items(whole, "summary")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stuck", [False, True], ids=["unreachable", "never answers"])
 def test_a_service_that_fails_changes_nothing_but_a_warning(stuck, tmp_path, monkeypatch, caplog):
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -109,6 +111,7 @@ def test_a_service_that_fails_changes_nothing_but_a_warning(stuck, tmp_path, mon
     assert ran.lasting() == plain.lasting()
 
 
+@pytest.mark.slow
 def test_without_a_login_the_run_goes_on(tmp_path, monkeypatch, caplog):
     for name in [name for name in os.environ if name.startswith("WANDB")]:
         monkeypatch.delenv(name)

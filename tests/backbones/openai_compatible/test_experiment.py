@@ -3,6 +3,8 @@
 from collections import Counter
 from contextlib import contextmanager
 
+import pytest
+
 from ace_rehearsal.reader.faults import Faults
 from ace_rehearsal.reader.serve import ReaderServer
 from tests.backbones.serving import running
@@ -33,6 +35,7 @@ def overrides(server, *more):
     )
 
 
+@pytest.mark.slow
 def test_faults_on_the_way_change_nothing_but_time(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with reader() as server:
@@ -50,6 +53,7 @@ def test_faults_on_the_way_change_nothing_but_time(tmp_path, monkeypatch):
     assert sum(call["retries"] for call in stormy.lines("calls")) == sum(happened.values())
 
 
+@pytest.mark.slow
 def test_calls_that_were_lost_are_asked_again_and_change_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with reader() as server:

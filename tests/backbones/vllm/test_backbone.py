@@ -118,6 +118,7 @@ def test_the_configured_context_length_comes_before_the_servers(make):
     assert make(*LAUNCH, "backbone.server.max_model_len=3000").context_length == 3000
 
 
+@pytest.mark.slow
 def test_identity(make):
     plain = make(*LAUNCH).identity
     same = ("backbone.server.port=8123", "backbone.server.tensor_parallel=2", "backbone.server.block_size=32")

@@ -36,6 +36,7 @@ def launch(fake):
         server.stop()
 
 
+@pytest.mark.slow
 def test_a_server_is_waited_for_with_progress_and_stopped_with_all_its_children(fake, launch):
     server, lines = launch("slow"), []
     assert not server.running
@@ -168,6 +169,7 @@ def test_kill_9_of_the_harness_leaves_no_orphan(fake, behaviour):
     assert fake.all_gone()
 
 
+@pytest.mark.slow
 def test_kill_9_of_the_guard_leaves_no_server(fake):
     with harness(fake) as process:
         (guard,) = children_of(process.pid)

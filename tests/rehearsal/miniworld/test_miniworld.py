@@ -79,6 +79,7 @@ def run(engine, world, *command):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_only_the_reference_solution_passes(task, root):
     first = {sample.id.split("_")[0]: sample for sample in reversed(task.samples("val"))}
     for sample in first.values():

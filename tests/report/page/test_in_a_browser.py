@@ -168,6 +168,7 @@ def test_bullets_are_ordered_by_their_last_use(ace, opened):
     assert page.locator("li.bullet code").all_text_contents() == ordered
 
 
+@pytest.mark.slow
 def test_faults_come_first_and_a_rollout_shows_its_prompts_and_replies(ace, opened):
     page = opened(ace, view="rollouts")
     rows = page.locator("button.row")
@@ -254,6 +255,7 @@ def test_hostile_text_stays_text(ace, opened, tmp_path):
     assert "owned" not in page.title()
 
 
+@pytest.mark.slow
 def test_a_large_playbook_is_made_as_far_as_it_is_seen_and_whole_in_print(opened, tmp_path):
     fields = {"section": "others", "created": -1, "changed": -1, "tokens": 9}
     bullets = [{"id": f"b-{n:05d}", "content": f"Lesson {n} of many.", **fields} for n in range(1, 2001)]

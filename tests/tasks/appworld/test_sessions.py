@@ -71,6 +71,7 @@ def test_a_forked_server_is_as_good_as_a_fresh_interpreter(task, sample, engine,
     assert "ZeroDivisionError" in expected[4]
 
 
+@pytest.mark.slow
 def test_what_one_episode_does_to_its_process_no_other_sees(task, sample):
     with task.open(sample) as session:
         session.step("import json, builtins, appworld\nbuiltins.planted = 1\nappworld.__version__ = 'x'")
@@ -116,6 +117,7 @@ def test_no_answer_is_a_forfeit_whatever_the_world_holds(task, sample):
         assert session.grade("done") == session.grade("again")
 
 
+@pytest.mark.slow
 def test_long_outputs_are_cut_as_the_official_agents_do(task, sample):
     with task.open(sample) as session:
         assert session.step("print('x' * 19_999)") == "x" * 19_999 + "\n"
@@ -156,6 +158,7 @@ def test_code_that_breaks_its_own_server_ends_the_episode_without_a_fault(task, 
         assert grade.detail["interactions"] == 1
 
 
+@pytest.mark.slow
 def test_code_that_swallows_the_time_limit_is_killed_in_the_end(task, sample, monkeypatch):
     monkeypatch.setattr("ace_bench.tasks.appworld.session.GRACE_S", 2.0)
     monkeypatch.setattr(task, "_timeout", 1)
@@ -211,6 +214,7 @@ def leave_endless_work(session):
         lines.write(json.dumps([endless, [], False]) + "\n")
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_does_not_end_is_killed_and_the_answer_is_wrong(task, sample, monkeypatch):
     monkeypatch.setattr("ace_bench.tasks.appworld.scoring.EVALUATION_S", 4)
     with task.open(sample) as session:
@@ -224,6 +228,7 @@ def test_an_evaluation_that_does_not_end_is_killed_and_the_answer_is_wrong(task,
         assert set(descendants(warm)) <= before
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_nobody_waits_for_any_more_ends(task, sample, root, tmp_path):
     with task.open(sample) as session:
         solved(task, sample, session)

@@ -25,6 +25,7 @@ def checksum(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+@pytest.mark.slow
 def test_whatever_a_query_does_nothing_outside_its_box_is_reached(workers, database, tmp_path):
     """Read, written, left running, or over its memory: nothing; and the next query runs."""
     pool = workers(timeout=0.15)
@@ -147,6 +148,7 @@ def test_a_worker_that_somebody_else_kills_costs_nothing(workers, database):
     assert len(pool._alive) == 1
 
 
+@pytest.mark.slow
 def test_a_query_that_brings_its_worker_down_every_time_is_wrong_and_said_to_be(workers, database):
     pool = workers(timeout=30)
     outcomes = []

@@ -113,6 +113,7 @@ def test_a_run_with_a_judge_counts_its_calls_apart(tmp_path):
     assert {"judge", "execution", "execution_corrected"} <= set(metrics["splits"]["test"]["after"])
 
 
+@pytest.mark.slow
 def test_a_judge_that_fails_leaves_the_execution_metric(tmp_path):
     plain = launch(tmp_path / "plain", *RUN, "labels=none")
     broken = launch(tmp_path / "broken", *RUN, "labels=none", "task.judge=always", backbone=Mute)

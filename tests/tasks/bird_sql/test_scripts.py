@@ -70,6 +70,7 @@ def built(folder: Path, script: str | bytes, **changed: float) -> Path:
     return database.path
 
 
+@pytest.mark.slow
 def test_bad_scripts_are_refused_and_reach_no_file(workers, tmp_path):
     out, secret = tmp_path / "out", tmp_path / "secret.sqlite"
     out.mkdir()
