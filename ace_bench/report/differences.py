@@ -18,9 +18,12 @@ from ace_bench.report.records import RunSummary
 
 CHOICES = ("task", "method", "backbone", "mode")
 """Choices of options. Each has settings of its own, which are only compared among runs of the same option."""
-_LABELS = "labels"
+_LABELS, _PROTOCOL = "labels", "protocol"
 _COUNTED = ("seed", "attempt")
-_TARGET = "_target_"
+_TARGET, _FOLDER = "_target_", "folder"
+_TITLE = (*CHOICES, _LABELS, _PROTOCOL, *_COUNTED, "limit")
+_USUAL: Mapping[str, Any] = MappingProxyType({_PROTOCOL: "paper", "attempt": 1, "limit": None})
+"""Settings that every title names, some of them only with other values than these."""
 _SEPARATOR = " · "
 _LONGEST = 40
 """Maximum length of a value in a name; longer ones are cut and end with a digest."""
@@ -28,11 +31,11 @@ _DIGEST = 64
 _SHORT_DIGEST = 8
 _DEPENDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "agent": ("agent",),
+        "agent": ("agent", "protocol"),
         "embedder": ("backbone", "method"),
         "source": ("task",),
         "data": ("task", "source"),
-        "templates": ("task", "method", "agent", "prompts"),
+        "templates": ("task", "method", "agent", "prompts", "protocol"),
     }
 )
 """What the default of a setting depends on, other than the option it belongs to."""
@@ -70,9 +73,8 @@ def differences(runs: Sequence[RunSummary]) -> Differences:
     Paths, concurrency, budgets and trackers only count among runs that have nothing else to tell them apart.
     """
     settings = [run_settings(run) for run in runs]
-    paths = _differing(settings)
-    named = [_label(paths, one) for one in settings]
-    twins = [place for place, name in enumerate(named) if named.count(name) > 1] if len(set(named)) < len(runs) else []
+    paths = differing(settings)
+    twins = _twins(paths, settings)
     for more in (_contents, _configured, _folder) if twins else ():
         added = _added([runs[place] for place in twins], more)
         for place, extra in zip(twins, added, strict=True):
@@ -81,13 +83,13 @@ def differences(runs: Sequence[RunSummary]) -> Differences:
             *paths,
             *(path for path in dict.fromkeys(key for extra in added for key in extra) if path not in paths),
         ]
-        named = [_label(paths, one) for one in settings]
-        twins = [place for place in twins if named.count(named[place]) > 1]
+        twins = _twins(paths, settings)
         if not twins:
             break
     names = short_names(paths)
-    shared = {path: value for path, value in settings[0].items() if path not in paths} if settings else {}
-    common = _SEPARATOR.join(_parts(dict.fromkeys((*CHOICES, _LABELS, "seed", "limit")), shared))
+    first = settings[0] if settings else {}
+    shared = (path for path in _TITLE if path not in paths and path in first and first[path] != _USUAL.get(path, ""))
+    common = _SEPARATOR.join(_parts({path: path for path in shared}, first))
     labels = [_SEPARATOR.join(_parts(names, one)) for one in settings]
     return Differences(
         common=common,
@@ -103,11 +105,13 @@ def run_settings(run: RunSummary) -> Settings:
     Also ``source``, ``attempt`` and the digests of its ``data`` and ``templates``; a part that builds a class has the
     name of the class under its own path.
     """
-    found: dict[str, Any] = {**{name: getattr(run, name) for name in CHOICES}, _LABELS: run.labels}
+    found: dict[str, Any] = {name: getattr(run, name) for name in (*CHOICES, _LABELS, _PROTOCOL)}
     for group, value in run.identity.items():
         if group == "agent":
             found[group] = _class_of(value)
-        if group not in found or isinstance(value, Mapping):
+        if group == "limit":
+            found[group] = value  # one number, or one by split
+        elif group not in found or isinstance(value, Mapping):
             found |= dict(_flat(group, value))
     found |= {"source": run.source, "data": digest_of(run.contents.get("data"))}
     found |= {"templates": run.contents.get("prompts"), "seed": run.seed, "attempt": run.attempt}
@@ -130,6 +134,14 @@ def short_names(paths: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def setting_text(path: str, value: Any, name: str) -> str:
+    """Format a setting for a name: ``finer``, ``threshold=0.5``, ``seed 0``."""
+    text = value_text(value)
+    if path in CHOICES or path == _FOLDER:
+        return text
+    return f"{path} {text}" if path in _COUNTED else f"{name}={text}"
+
+
 def value_text(value: Any) -> str:
     """Format a value of a setting as in an override; digests are cut, and so are long values."""
     text = value if isinstance(value, str) else override_value(value)
@@ -138,7 +150,7 @@ def value_text(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 10]}…{digest_of(text)[:_SHORT_DIGEST]}"
 
 
-def _differing(settings: Sequence[Settings]) -> list[str]:
+def differing(settings: Sequence[Settings]) -> list[str]:
     """Return the paths of the settings that differ, in the order of names; of settings that always agree, the first."""
     first: dict[tuple[str, object], Any] = {}
     found, counts = set(), Counter[str]()
@@ -163,36 +175,30 @@ def _group(path: str) -> str:
 def _scope(path: str, settings: Settings) -> object:
     """Return what two runs must share for a difference in this setting to be theirs and not that of an option."""
     group = _group(path)
-    if path in CHOICES or path in (_LABELS, "limit", *_COUNTED):
+    if path in CHOICES or path in (_LABELS, _PROTOCOL, "limit", *_COUNTED):
         return None
     if path == "agent":
-        return settings["task"]
-    depends = _DEPENDS.get(group, (group,) if group in CHOICES else ())
+        return settings["task"], settings[_PROTOCOL]
+    depends = _DEPENDS.get(group, (group, _PROTOCOL) if group in CHOICES else ())
     return tuple(settings.get(name) for name in depends)
 
 
 def _order(path: str) -> tuple[int, int]:
-    first = (*CHOICES, _LABELS)
+    first = (*CHOICES, _LABELS, _PROTOCOL)
     if path in first:
         return first.index(path), 0
     return len(first) + (path in _COUNTED), path.count(".")
 
 
-def _parts(names: Mapping[str, str | None], settings: Settings) -> Iterator[str]:
-    for path, name in names.items():
-        if path not in settings or (path == "limit" and settings[path] is None and name is None):
-            continue
-        text = value_text(settings[path])
-        if path in CHOICES or path == "folder":
-            yield text
-        elif path in _COUNTED:
-            yield f"{path} {text}"
-        else:
-            yield f"{name or path}={text}"
+def _parts(names: Mapping[str, str], settings: Settings) -> Iterator[str]:
+    yield from (setting_text(path, settings[path], name) for path, name in names.items() if path in settings)
 
 
-def _label(paths: Sequence[str], settings: Settings) -> tuple[str, ...]:
-    return tuple(value_text(settings[path]) if path in settings else "" for path in paths)
+def _twins(paths: Sequence[str], settings: Sequence[Settings]) -> list[int]:
+    """Return the places of runs that these settings do not tell apart."""
+    values = [tuple(value_text(one[path]) if path in one else "" for path in paths) for one in settings]
+    counts = Counter(values)
+    return [place for place, value in enumerate(values) if counts[value] > 1]
 
 
 def _added(runs: Sequence[RunSummary], read: Callable[[RunSummary], Settings]) -> list[Settings]:
@@ -217,7 +223,7 @@ def _configured(run: RunSummary) -> Settings:
 
 
 def _folder(run: RunSummary) -> Settings:
-    return {"folder": str(run.folder)}
+    return {_FOLDER: str(run.folder)}
 
 
 def _flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -65,6 +65,7 @@ class RunSummary:
     digest: str
     identity: Record = field(repr=False)
     attempt: int = 1
+    protocol: str = "paper"
     state: str = ""
     reason: str = ""
     metrics: Record = field(default_factory=dict, repr=False)
@@ -126,6 +127,11 @@ class RunSummary:
         if not found or figure is None or abs(mean_score({self.seed: found}) - figure) > _ROUNDING:
             return None
         return found
+
+    @property
+    def tested_samples(self) -> list[str]:
+        """Ids of the samples behind the scores of a finished run, sorted; raises ``StoreError``."""
+        return sorted(self._tested)
 
     @cached_property
     def _tested(self) -> Mapping[str, GradeScores]:
@@ -202,6 +208,7 @@ def read_run(folder: Path) -> RunSummary:
         **{key: about[key] for key in keys},
         identity=identity["settings"],
         contents=identity["contents"],
+        protocol=about.get("protocol", "paper"),
         attempt=int(attempt["attempt"] or 1) if attempt else 1,
         state=status["state"],
         reason=status.get("reason", ""),

@@ -141,14 +141,26 @@ class Measures:
         """Compare a cell with the base row's, by a paired test if both are means of scores."""
         key = (ours.planned, base.planned, ours.metric)
         if key not in self._compared:
-            collect = _ErrorCollector()
-            tested = ours.points and base.points
-            found = collect(lambda: compare(ours.points, base.points)) if tested else None
-            self._compared[key] = (found, "; ".join(collect.errors))
-        comparison, note = self._compared[key]
-        notes_of_both = tuple(dict.fromkeys(filter(None, (*ours.notes, *base.notes, note))))
-        change = _change(ours.value, base.value, kind)
-        return replace(ours, change=change, comparison=comparison, notes=notes_of_both)
+            self._compared[key] = _tested(ours, base)
+        return _with_change(ours, base, kind, *self._compared[key])
+
+
+def compared_to(ours: Measured, base: Measured, kind: Change) -> Measured:
+    """Compare a cell with the base row's, by a paired test if both are means of scores."""
+    return _with_change(ours, base, kind, *_tested(ours, base))
+
+
+def _tested(ours: Measured, base: Measured) -> tuple[Comparison | None, str]:
+    """Return the test of two cells, or why it failed."""
+    collect = _ErrorCollector()
+    found = collect(lambda: compare(ours.points, base.points)) if ours.points and base.points else None
+    return found, "; ".join(collect.errors)
+
+
+def _with_change(ours: Measured, base: Measured, kind: Change, comparison: Comparison | None, note: str) -> Measured:
+    notes_of_both = tuple(dict.fromkeys(filter(None, (*ours.notes, *base.notes, note))))
+    change = _change(ours.value, base.value, kind)
+    return replace(ours, change=change, comparison=comparison, notes=notes_of_both)
 
 
 def corrected(rows: Mapping[str, Mapping[str, Measured]]) -> dict[str, dict[str, Measured]]:

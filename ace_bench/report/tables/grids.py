@@ -11,7 +11,7 @@ from ace_bench.report.tables.build import Line, ResultTable
 from ace_bench.report.tables.cells import Measured, mean_of
 
 NOT_KNOWN = "n/a"
-_SIGNIFICANT, _OTHER_SETTING = "*", "†"
+SIGNIFICANT, _OTHER_SETTING = "*", "†"
 _SPELLING = {"tgc": "TGC", "sgc": "SGC", "finer": "FiNER", "formula": "Formula"}
 _COSTS = {
     "rollouts": "rollouts.{stage}",
@@ -25,8 +25,30 @@ _COSTS = {
 """Columns of costs and their metrics. Latency is wall time without time lost to retries, model time the sum over all
 calls, as if they were made one after another."""
 
-_MEASURES = ("sd over seeds", "detectable", "p (Holm)", "p", "p over seeds", "discordant", "notes")
-"""Columns of the statistics on either side of the change against the base row."""
+STATISTICS = (
+    *("n", "seeds", "faults", "sd over seeds"),
+    *("detectable", "p (Holm)", "p", "p over seeds", "discordant", "notes"),
+)
+"""Columns of the statistics: four before the change against the base row, the others after it."""
+
+
+INTERVALS_NOTE = (
+    "In brackets: 95% interval of a score (Wilson's, with the variance between samples or groups of samples and, where "
+    "there are several, between seeds; with one seed it is about this run's context only); for all other numbers, "
+    "minimum and maximum over seeds."
+)
+
+
+def tests_note(base: str, cells: Sequence[Measured]) -> str:
+    """Explain the tests of a table's cells against the base row."""
+    family = sum(cell.comparison is not None for cell in cells)
+    return (
+        f"{SIGNIFICANT} differs from {base} with p < 0.05 by a test paired by sample, and by seed where both have the "
+        "same seeds (McNemar's exact test for right or wrong answers of one seed, otherwise the t test of the "
+        f"interval), corrected by Holm's method for the {family} comparisons of this table. Detectable: the smallest "
+        "change that the test finds with a power of 80% at the 5% level. P over seeds: for these samples, a t test "
+        "with seeds as units."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,15 +103,12 @@ def statistics_grid(table: ResultTable, paper: PaperShown) -> Grid:
         "adaptation",
         "labels",
         "column",
-        "n",
-        "seeds",
-        "faults",
-        *_MEASURES[:1],
+        *STATISTICS[:4],
         change,
-        *_MEASURES[1:],
+        *STATISTICS[4:],
     )
     rows = [
-        (*_named(table.lines[row]), _header(table, column), *_statistics(cell, paper))
+        (*_named(table.lines[row]), _header(table, column), *statistics_words(cell, paper))
         for row, line in table.cells.items()
         for column, cell in line.items()
         if cell.runs
@@ -114,20 +133,10 @@ def footnotes(table: ResultTable, paper: PaperShown) -> list[str]:
     """Notes below a table."""
     notes = [table.experiment.notes] if table.experiment.notes else []
     if not table.empty:
-        notes.append(
-            "In brackets: 95% interval of a score (Wilson's, with the variance between samples or groups of samples "
-            "and, where there are several, between seeds; with one seed it is about this run's context only); for all "
-            "other numbers, minimum and maximum over seeds."
-        )
+        notes.append(INTERVALS_NOTE)
         if table.paper.against and table.change == "points":
-            family = sum(cell.comparison is not None for cell in table.measured)
             notes.append(
-                f"{_SIGNIFICANT} differs from {table.lines[table.paper.against].label} with p < 0.05 by a test paired "
-                "by sample, and by seed where both have the same seeds (McNemar's exact test for right or wrong "
-                "answers of one seed, otherwise the t test of the interval), corrected by Holm's method for the "
-                f"{family} comparisons of this table. Detectable: the smallest change that the test finds with a power "
-                "of 80% at the 5% level. P over seeds: for these samples, a t test with seeds as units. Averages are "
-                "not tested."
+                tests_note(table.lines[table.paper.against].label, table.measured) + " Averages are not tested."
             )
     notes += _settings(table, paper)
     if paper.numbers:
@@ -173,7 +182,7 @@ def _result(cell: Measured, paper: PaperShown, differences: bool) -> Iterator[st
     else:
         bounds = cell.interval
         spread = f" [{number(bounds.low, unit)}, {number(bounds.high, unit)}]" if bounds else ""
-        significant = _SIGNIFICANT * (cell.comparison is not None and not cell.within_noise)
+        significant = SIGNIFICANT * (cell.comparison is not None and not cell.within_noise)
         yield number(cell.value, unit) + spread + significant + _OTHER_SETTING * bool(cell.deviations)
     if paper.numbers:
         published = cell.place.paper
@@ -183,7 +192,8 @@ def _result(cell: Measured, paper: PaperShown, differences: bool) -> Iterator[st
             yield "-" if difference is None else _signed(difference, unit)
 
 
-def _statistics(cell: Measured, paper: PaperShown) -> Iterator[str]:
+def statistics_words(cell: Measured, paper: PaperShown) -> Iterator[str]:
+    """Yield samples, seeds, faults and tests of a cell, in the order of ``STATISTICS``."""
     tested = cell.comparison
     yield number(cell.samples)
     yield _seeds(cell.runs)

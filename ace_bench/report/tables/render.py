@@ -71,7 +71,7 @@ def latex(page: Page) -> str:
         blocks += [
             r"\begin{table}[t]",
             r"\centering\footnotesize",
-            rf"\caption{{{_escaped(f'{page.title}. {grid.title}.')}}}",
+            rf"\caption{{{escaped(f'{page.title}. {grid.title}.')}}}",
             rf"\label{{{label}}}",
             *([r"\resizebox{\linewidth}{!}{%"] if wide else []),
             rf"\begin{{tabular}}{{{'l' * len(grid.header)}}}",
@@ -107,10 +107,11 @@ def _markdown_grid(grid: Grid) -> str:
 
 
 def _latex_row(words: Sequence[str]) -> str:
-    return " & ".join(map(_escaped, words)) + r" \\"
+    return " & ".join(map(escaped, words)) + r" \\"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Escape the characters that have a meaning in LaTeX."""
     return text.translate(_SPECIAL)
 
 

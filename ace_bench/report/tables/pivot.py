@@ -1,0 +1,403 @@
+"""Tables of a user's own runs: any settings or metrics as rows and columns, averaged over seeds alone.
+
+Cells, intervals and tests are those of the paper's tables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from math import inf
+from typing import Any
+
+from ace_bench.core.digest import digest_of
+from ace_bench.core.errors import ConfigError, StoreError
+from ace_bench.report.differences import (
+    CHOICES,
+    Settings,
+    differences,
+    differing,
+    run_settings,
+    setting_text,
+    short_names,
+    value_text,
+)
+from ace_bench.report.records import RunSummary
+from ace_bench.report.tables.cells import Change, Measured, Place, compared_to, corrected, measure
+from ace_bench.report.tables.grids import column_name
+
+METRIC, SCORE, SEED, SAMPLES = "metric", "score", "seed", "samples"
+"""The names that layouts have for the metric, the headline score, the seed and the set of tested samples."""
+MISSING = "-"
+"""The value of a setting that runs do not have."""
+_BASE = "base"
+_SAMPLE_SETTINGS = ("limit", "source", "data", "task.")
+_SUGGESTED = 12
+"""Number of names in an error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """What a table shows: ``rows`` and ``columns`` are settings by path or last part, or ``metric``.
+
+    ``metrics`` are ``score``, the headline metric of each task, or what ``RunSummary.value`` takes. With ``over_seeds``
+    runs that differ in the seed alone share a cell. ``base`` names the base row by values (``base``,
+    ``method=ace,threshold=0.5``); "" is the row of ``method=base``, if there is one.
+    """
+
+    rows: tuple[str, ...] = ("method",)
+    columns: tuple[str, ...] = ("task",)
+    metrics: tuple[str, ...] = (SCORE,)
+    over_seeds: bool = True
+    base: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heading:
+    """A row or a column: the values of its settings, by path."""
+
+    values: Settings
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the values."""
+        return tuple(map(value_text, self.values.values()))
+
+    def title(self, names: Mapping[str, str]) -> str:
+        """Return the settings in one line; ``names`` are their short names."""
+        return " ".join(_part(path, value, names) for path, value in self.values.items() if value != MISSING)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PivotTable:
+    """Runs of one kind: all simulated or all real, on sample data or on real data.
+
+    ``cells`` are by the names of rows and columns; ``names`` are short names of settings. ``base`` is the name of the
+    base row, "" without one. ``added`` are settings in which runs of a row would have differed: they have columns of
+    their own beside the row's; ``between`` are those in which only runs of different columns differ; ``split`` says
+    whether columns were split because runs tested different samples.
+    """
+
+    title: str
+    names: Mapping[str, str]
+    rows: Mapping[str, Heading]
+    columns: Mapping[str, Heading]
+    cells: Mapping[str, Mapping[str, Measured]]
+    base: str
+    added: tuple[str, ...]
+    between: tuple[str, ...]
+    split: bool
+    simulated: bool
+    source: str
+
+    @property
+    def base_title(self) -> str:
+        """The settings of the base row."""
+        return self.rows[self.base].title(self.names) if self.base else ""
+
+    @property
+    def measured(self) -> list[Measured]:
+        """All cells, line by line."""
+        return [cell for line in self.cells.values() for cell in line.values()]
+
+
+def pivot_tables(runs: Iterable[RunSummary], layout: Layout) -> list[PivotTable]:
+    """Return a table for each kind of run; raises ``ConfigError`` if a setting, metric or base row does not exist."""
+    kinds: dict[tuple[bool, str], list[RunSummary]] = {}
+    latest = _latest(runs)
+    layout = _checked(layout, latest)
+    for run in latest:
+        kinds.setdefault((run.simulated, run.source), []).append(run)
+    return [_Builder(some, layout).table() for some in kinds.values()]
+
+
+def setting_path(name: str, settings: Iterable[Settings]) -> str:
+    """Return the path of a setting given by its path or last part; raises ``ConfigError``."""
+    paths = dict.fromkeys(path for one in settings for path in one)
+    if name in paths:
+        return name
+    found = [path for path in paths if path.endswith(f".{name}")]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ConfigError(f"{name} may be {' or '.join(found)}; write one of them")
+    last = {path.rpartition(".")[2]: path for path in paths}
+    close = [last.get(word, word) for word in get_close_matches(name, [*paths, *last], n=3)]
+    hint = f"did you mean {' or '.join(dict.fromkeys(close))}?" if close else "config.yaml of a run lists its settings"
+    raise ConfigError(f"no run has the setting {name}; {hint}")
+
+
+def metric_names(runs: Iterable[RunSummary]) -> list[str]:
+    """Return the names of all numbers in the metrics of finished runs, those of the tasks first."""
+    found: dict[str, None] = {SCORE: None}
+    for run in runs:
+        if run.finished:
+            headline = run.metrics["headline"]
+            found |= dict.fromkeys(run.metrics["splits"][headline["split"]]["after"])
+    for run in runs:
+        found |= dict.fromkeys(_numbers("", run.metrics))
+    return list(found)
+
+
+def unit_of(metric: str) -> str:
+    """Return the unit of a metric: percent for scores, else by its path into ``metrics.json``; "" is a count."""
+    group, _, rest = metric.partition(".")
+    if group == "usd":
+        return "dollars"
+    if rest:
+        return "seconds" if metric.endswith("_s") else "percent" if group in ("headline", "splits") else ""
+    return "" if metric in ("n", "faults", "steps") else "percent"
+
+
+def marks_of(*, simulated: bool, source: str) -> str:
+    """Return the words that mark runs that cannot be compared with published numbers; "" for others."""
+    words = ["simulated"] * simulated + ["sample data"] * (source == "sample")
+    return f"[{', '.join(words)}: not comparable with published numbers]" if words else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Entry:
+    """A run under one metric, and its settings, with the metric and the set of tested samples among them."""
+
+    run: RunSummary
+    settings: Settings
+
+
+class _Builder:
+    """Builds the table of runs of one kind."""
+
+    def __init__(self, runs: Sequence[RunSummary], layout: Layout) -> None:
+        self._runs, self._layout = runs, layout
+        entries = [
+            _Entry(run=run, settings={**run_settings(run), METRIC: metric}) for run in runs for metric in layout.metrics
+        ]
+        self._entries = self._split_by_samples(entries)
+        self._split = any(SAMPLES in entry.settings for entry in self._entries)
+        self._columns = (*layout.columns, *([SAMPLES] if self._split else []))
+        self._added = self._ambiguous()
+        self._rows = (*layout.rows, *self._added)
+        self._by_cell: dict[tuple[str, str], list[_Entry]] = {}
+        for entry in self._entries:
+            place = _name(_key(entry, self._rows)), _name(_key(entry, self._columns))
+            self._by_cell.setdefault(place, []).append(entry)
+
+    def table(self) -> PivotTable:
+        rows, columns = self._headings(self._rows), self._headings(self._columns)
+        cells = {row: {column: self._cell(row, column) for column in columns} for row in rows}
+        base = self._base(rows)
+        if base:
+            line = cells[base]
+            compared = {
+                row: {column: compared_to(cell, line[column], change_of(cell)) for column, cell in cells[row].items()}
+                for row in rows
+                if row != base
+            }
+            cells = corrected({base: line, **compared})
+        first = self._runs[0]
+        return PivotTable(
+            title=" ".join(filter(None, (self._title(), marks_of(simulated=first.simulated, source=first.source)))),
+            names=short_names(dict.fromkeys((*self._rows, *self._columns))),
+            rows={row: rows[row] for row in cells},
+            columns=columns,
+            cells=cells,
+            base=base,
+            added=self._added,
+            between=self._between(),
+            split=self._split,
+            simulated=first.simulated,
+            source=first.source,
+        )
+
+    def _title(self) -> str:
+        what = " and ".join(column_name(metric) for metric in self._layout.metrics)
+        names = short_names(dict.fromkeys((*self._layout.rows, *self._layout.columns)))
+        by = " and ".join(name for path, name in names.items() if path != METRIC)
+        return f"{what[:1].upper()}{what[1:]} by {by}: {differences(self._runs).common}".removesuffix(": ")
+
+    def _split_by_samples(self, entries: list[_Entry]) -> list[_Entry]:
+        """Name the tested samples in those columns whose runs of one task tested different ones."""
+        keys, paths = _sample_keys(self._runs), (*self._layout.columns, "task")
+        columns: dict[tuple[str, ...], dict[str, _Entry]] = {}
+        for entry in entries:
+            columns.setdefault(_key(entry, paths), {}).setdefault(keys[entry.run.folder], entry)
+        names = {
+            column: _sample_names({key: one.settings for key, one in sets.items()})
+            for column, sets in columns.items()
+            if len(sets) > 1
+        }
+        return [
+            replace(entry, settings={**entry.settings, SAMPLES: names[key][keys[entry.run.folder]]})
+            if (key := _key(entry, paths)) in names
+            else entry
+            for entry in entries
+        ]
+
+    def _ambiguous(self) -> tuple[str, ...]:
+        """Return the settings in which runs of one cell differ: a cell never averages over them."""
+        layout, found = self._layout, dict[str, None]()
+        cells: dict[tuple[str, ...], list[Settings]] = {}
+        for entry in self._entries:
+            cells.setdefault(_key(entry, (*layout.rows, *self._columns)), []).append(entry.settings)
+        for some in cells.values():
+            found |= dict.fromkeys(differing(some))
+        return tuple(path for path in found if not (path == SEED and layout.over_seeds) and path != METRIC)
+
+    def _between(self) -> tuple[str, ...]:
+        """Return the settings in which runs of different columns differ, other than those that the table shows."""
+        shown = (*self._rows, *self._columns, METRIC, SEED)
+        found = differing([run_settings(run) for run in self._runs])
+        return tuple(path for path in found if path not in shown and not path.startswith(_SAMPLE_SETTINGS))
+
+    def _headings(self, paths: Sequence[str]) -> dict[str, Heading]:
+        found: dict[tuple[str, ...], Heading] = {}
+        for entry in self._entries:
+            values = {path: entry.settings.get(path, MISSING) for path in paths}
+            found.setdefault(_key(entry, paths), Heading(values=values))
+        order = {metric: place for place, metric in enumerate(self._layout.metrics)}
+        ordered = sorted(
+            found.values(), key=lambda one: [_order(path, value, order) for path, value in one.values.items()]
+        )
+        return {_name(one.texts()): one for one in ordered}
+
+    def _cell(self, row: str, column: str) -> Measured:
+        entries = self._by_cell.get((row, column))
+        if entries is None:
+            return Measured(place=Place(row=row, column=column, unit=""), state=MISSING)
+        runs = sorted((entry.run for entry in entries), key=lambda run: run.seed)
+        metric = _actual(entries[0].settings[METRIC], runs)
+        found = measure(Place(row=row, column=column, unit=unit_of(metric)), None, metric, runs)
+        waiting = len(runs) - len(found.runs)
+        if found.runs and waiting:
+            found = replace(found, notes=(*found.notes, f"{waiting} of {len(runs)} runs not finished"))
+        return found
+
+    def _base(self, rows: Mapping[str, Heading]) -> str:
+        """Return the name of the base row; raises ``ConfigError`` if ``Layout.base`` does not name one row."""
+        conditions = [text.strip() for text in (self._layout.base or f"method={_BASE}").split(",")]
+        names = short_names(self._rows)
+        found = [row for row, heading in rows.items() if all(_holds(one, heading, names) for one in conditions)]
+        if len(found) == 1 and len(rows) > 1:
+            return found[0]
+        if not self._layout.base or len(rows) == 1:
+            return ""
+        rows_text = "; ".join(found or rows)
+        problem = "fits several rows" if found else "fits no row"
+        raise ConfigError(f"--base {self._layout.base} {problem}: {rows_text}; give values that only one row has")
+
+
+def change_of(cell: Measured) -> Change:
+    """Return how changes of a cell against the base row are given."""
+    return "points" if cell.place.unit == "percent" else "percent"
+
+
+def _checked(layout: Layout, runs: Sequence[RunSummary]) -> Layout:
+    """Give the settings of a layout by their paths, and put several metrics into the columns."""
+    settings = [{**run_settings(run), METRIC: ""} for run in runs]
+    rows = tuple(setting_path(name, settings) for name in layout.rows)
+    columns = tuple(setting_path(name, settings) for name in layout.columns)
+    twice = [path for path in rows if path in columns]
+    if twice:
+        raise ConfigError(f"{twice[0]} is in rows and columns; leave it out of one of them")
+    for metric in layout.metrics:
+        if metric != SCORE and all(run.value(metric) is None for run in runs if run.finished):
+            known = metric_names(runs)
+            close = get_close_matches(metric, known, n=3)
+            hint = (
+                f"did you mean {' or '.join(close)}?"
+                if close
+                else f"there are {', '.join(known[:_SUGGESTED])} and more"
+            )
+            raise ConfigError(f"no finished run has the metric {metric}; {hint}")
+    if len(layout.metrics) > 1 and METRIC not in (*rows, *columns):
+        columns = (*columns, METRIC)
+    return replace(layout, rows=rows, columns=columns)
+
+
+def _latest(runs: Iterable[RunSummary]) -> list[RunSummary]:
+    """Keep the last repetition (``resume=false``) of each run, a finished one before others."""
+    found: dict[tuple[object, ...], RunSummary] = {}
+    for run in sorted(runs, key=lambda run: (run.finished, run.attempt)):
+        found[run.digest, run.task, run.method, run.backbone, run.mode, run.seed, digest_of(run.identity)] = run
+    return sorted(found.values(), key=lambda run: run.folder)
+
+
+def _sample_keys(runs: Sequence[RunSummary]) -> dict[Any, str]:
+    """Return a key of the samples that each run tested, by folder; unfinished runs have that of their settings."""
+    by_settings: dict[str, str] = {}
+    planned = {run.folder: digest_of([run.identity["task"], run.identity.get("limit"), _data(run)]) for run in runs}
+    found = dict(planned)
+    for run in runs:
+        if run.finished:
+            try:
+                found[run.folder] = digest_of([run.task, run.tested_samples, _data(run)])
+            except StoreError:
+                continue  # its cell shows the error
+            by_settings[planned[run.folder]] = found[run.folder]
+    return {folder: by_settings.get(key, key) for folder, key in found.items()}
+
+
+def _data(run: RunSummary) -> object:
+    return [run.source, run.contents.get("data")]
+
+
+def _sample_names(sets: Mapping[str, Settings]) -> dict[str, str]:
+    """Name sets of samples by the settings that select them, or else by a digest."""
+    paths = [path for path in differing(list(sets.values())) if path.startswith(_SAMPLE_SETTINGS)]
+    names = short_names(paths)
+    found = {
+        key: ", ".join(setting_text(path, one[path], names[path]) for path in paths if path in one)
+        for key, one in sets.items()
+    }
+    if len(set(found.values())) == len(found) and all(found.values()):
+        return found
+    return {key: ", ".join(filter(None, (name, f"samples {key[:6]}"))) for key, name in found.items()}
+
+
+def _name(texts: Sequence[str]) -> str:
+    return " · ".join(texts)
+
+
+def _key(entry: _Entry, paths: Sequence[str]) -> tuple[str, ...]:
+    return tuple(value_text(entry.settings.get(path, MISSING)) for path in paths)
+
+
+def _order(path: str, value: Any, metrics: Mapping[str, int]) -> tuple[int, float, str]:
+    """Sort metrics as given, and other values: null, numbers, texts, missing ones."""
+    if path == METRIC:
+        return 0, float(metrics[value]), ""
+    if path == SAMPLES:
+        number = re.search(r"\d+", value)
+        return 0, float(number[0]) if number else inf, value
+    if isinstance(value, int | float):
+        return 1, float(value), ""
+    return (3 if value == MISSING else 2 if value is not None else 0), 0.0, value_text(value)
+
+
+def _actual(metric: str, runs: Sequence[RunSummary]) -> str:
+    done = [run for run in runs if run.finished]
+    return str(done[0].metrics["headline"]["metric"]) if metric == SCORE and done else metric
+
+
+def _part(path: str, value: Any, names: Mapping[str, str]) -> str:
+    if path == METRIC:
+        return column_name(str(value), unit_of(str(value)))
+    if path == SAMPLES:
+        return f"({value})"
+    return column_name(str(value)) if path in CHOICES else setting_text(path, value, names.get(path, path))
+
+
+def _holds(condition: str, heading: Heading, names: Mapping[str, str]) -> bool:
+    name, equals, text = condition.rpartition("=")
+    return any(
+        value_text(value) == text and (not equals or name in (path, names.get(path)))
+        for path, value in heading.values.items()
+    )
+
+
+def _numbers(prefix: str, value: Any) -> Iterable[str]:
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _numbers(f"{prefix}.{key}" if prefix else str(key), part)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield prefix

@@ -1,0 +1,141 @@
+"""Tables of a user's own runs as Markdown and CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ace_bench.report.differences import short_names
+from ace_bench.report.tables.cells import Measured
+from ace_bench.report.tables.grids import (
+    INTERVALS_NOTE,
+    SIGNIFICANT,
+    STATISTICS,
+    Grid,
+    PaperShown,
+    number,
+    statistics_words,
+    tests_note,
+)
+from ace_bench.report.tables.pivot import METRIC, SCORE, PivotTable, change_of
+from ace_bench.report.tables.render import Page, csv_of, markdown
+
+_NO_PAPER = PaperShown(numbers=False)
+
+
+def pivot_markdown(tables: Sequence[PivotTable]) -> str:
+    """Format tables with the statistics behind them."""
+    return "\n".join(markdown(_page(table)) for table in tables)
+
+
+def pivot_csv(tables: Sequence[PivotTable]) -> str:
+    """Format one line per cell, with numbers in full precision; unknown values are empty."""
+    records = [dict(_record(table, cell)) for table in tables for cell in table.measured if cell.state != "-"]
+    keys = dict.fromkeys(key for record in records for key in record)
+    return csv_of([{key: record.get(key) for key in keys} for record in records])
+
+
+def column_title(table: PivotTable, column: str) -> str:
+    """Return the header of a column; the score has the name that its task gives it, if there is one."""
+    heading = table.columns[column]
+    title = heading.title(table.names)
+    found = {line[column].metric for line in table.cells.values() if line[column].metric}
+    if METRIC not in heading.values:
+        return " ".join(filter(None, (title, found.pop().replace("_", " ") if len(found) == 1 else SCORE)))
+    return title
+
+
+def row_names(table: PivotTable) -> tuple[str, ...]:
+    """Return the headers of the columns that name a row."""
+    first = next(iter(table.rows.values()))
+    return tuple(table.names[path] for path in first.values)
+
+
+def notes_of(table: PivotTable) -> list[str]:
+    """Return the notes below a table."""
+    notes = [INTERVALS_NOTE]
+    if table.base:
+        notes.append(tests_note(table.base_title, table.measured))
+    elif len(table.rows) > 1:
+        notes.append("No row is the base, so no difference is tested: name one by --base.")
+    if table.added:
+        names = ", ".join(table.names[path] for path in table.added)
+        notes.append(f"Runs also differ in {names}: they have rows of their own, since only seeds are averaged.")
+    if table.between:
+        notes.append(f"Runs of different columns also differ in {', '.join(short_names(table.between).values())}.")
+    if table.split:
+        notes.append("Scores of runs that tested different samples cannot be compared: they have columns of their own.")
+    return notes
+
+
+def cell_text(cell: Measured, *, interval: bool = True) -> str:
+    """Format a cell: the value, its interval, and a mark if it differs from the base row."""
+    if cell.state:
+        return cell.state
+    unit, bounds = cell.place.unit, cell.interval if interval else None
+    spread = f" [{number(bounds.low, unit)}, {number(bounds.high, unit)}]" if bounds else ""
+    return number(cell.value, unit) + spread + SIGNIFICANT * significant(cell)
+
+
+def significant(cell: Measured) -> bool:
+    """Whether a cell differs from the base row, after the correction."""
+    return cell.comparison is not None and not cell.within_noise
+
+
+def _page(table: PivotTable) -> Page:
+    names = row_names(table)
+    results = Grid(
+        title="Results",
+        header=(*names, *(column_title(table, column) for column in table.columns)),
+        rows=tuple(
+            (*table.rows[row].texts(), *(cell_text(cell) for cell in line.values()))
+            for row, line in table.cells.items()
+        ),
+    )
+    behind = Grid(
+        title="Statistics behind the results",
+        header=(*names, "column", *STATISTICS[:4], f"change against {table.base_title or 'base'}", *STATISTICS[4:]),
+        rows=tuple(
+            (*table.rows[row].texts(), column_title(table, column), *statistics_words(cell, _NO_PAPER))
+            for row, line in table.cells.items()
+            for column, cell in line.items()
+            if cell.runs
+        ),
+    )
+    grids = tuple(grid for grid in (results, behind) if grid.rows)
+    return Page(title=table.title, label="", grids=grids, notes=tuple(notes_of(table)), commands=())
+
+
+def _record(table: PivotTable, cell: Measured) -> Iterator[tuple[str, object]]:
+    row, column = table.rows[cell.place.row], table.columns[cell.place.column]
+    settings: Mapping[str, object] = {**row.values, **column.values}
+    yield from ((path, value) for path, value in settings.items() if path != METRIC)
+    tested = cell.comparison
+    bounds = tested.interval if tested else None
+    yield from {
+        "metric": cell.metric,
+        "unit": cell.place.unit,
+        "simulated": table.simulated,
+        "source": table.source,
+        "state": cell.state,
+        "value": cell.value,
+        "low": cell.interval.low if cell.interval else None,
+        "high": cell.interval.high if cell.interval else None,
+        "sd_over_seeds": cell.spread,
+        "n": cell.samples,
+        "seeds": " ".join(str(run.seed) for run in cell.runs),
+        "faults": cell.faults,
+        "against": table.base_title,
+        "change": cell.change,
+        "change_unit": change_of(cell),
+        "change_low": bounds.low if bounds else None,
+        "change_high": bounds.high if bounds else None,
+        "detectable": tested.detectable if tested else None,
+        "p_holm": cell.p_holm,
+        "p": tested.p if tested else None,
+        "p_over_seeds": tested.seeds_p if tested else None,
+        "test": tested.test if tested else None,
+        "better": tested.better if tested else None,
+        "worse": tested.worse if tested else None,
+        "notes": "; ".join(cell.notes),
+        "folders": " ".join(str(run.folder) for run in cell.runs),
+    }.items()

@@ -1,0 +1,131 @@
+"""Tables of a user's own runs: what shares a cell, what is tested, and what is never set side by side."""
+
+import csv
+import io
+
+import pytest
+
+from ace_bench.cli.main import start
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.resources import config_folders
+from ace_bench.report.experiments import PlannedRun
+from ace_bench.report.records import find_runs
+from ace_bench.report.statistics import Point, compare
+from ace_bench.report.tables.pivot import Layout, pivot_tables
+from ace_bench.report.tables.pivot_latex import pivot_latex
+from ace_bench.report.tables.pivot_text import pivot_csv, pivot_markdown
+from ace_bench.runners.planning import Composer
+from tests.report.planned import Planner
+
+BASE = [1.0] * 10 + [0.0] * 30
+ACE = [1.0] * 8 + [0.0] * 2 + [1.0] * 20 + [0.0] * 10
+COMPOSE = Composer(config_folders())
+
+
+@pytest.fixture
+def results(tmp_path):
+    """FiNER with and without a playbook, two seeds each, of a simulated model."""
+    for seed in (0, 1):
+        make(tmp_path, "base", BASE, seed=seed)
+        make(tmp_path, "ace", ACE, seed=seed)
+    return tmp_path
+
+
+def make(results, method, scores, *overrides, task="finer", seed=0, **kind):
+    planner = Planner(results, COMPOSE, **({"simulated": True, "source": "sample"} | kind))
+    plan = PlannedRun(overrides=(f"task={task}", f"method={method}", "mode=offline", *overrides))
+    return planner.make(plan, scores, seed=seed)
+
+
+def tables(results, **layout):
+    return pivot_tables(find_runs(results).runs, Layout(**layout))
+
+
+def test_a_cell_is_the_mean_over_seeds_with_the_papers_tests(results):
+    (table,) = tables(results)
+    ace, base = table.cells["ace"]["finer"], table.cells["base"]["finer"]
+    points = [
+        {seed: {str(n): Point(score=score) for n, score in enumerate(scores)} for seed in (0, 1)}
+        for scores in (ACE, BASE)
+    ]
+    assert (base.value, ace.value, len(ace.runs), table.base) == (25.0, 70.0, 2, "base")
+    assert ace.comparison == compare(*points)
+    assert ace.p_holm == pytest.approx(ace.comparison.p), "one comparison in the table"
+    text = pivot_markdown([table])
+    assert "simulated" in text.splitlines()[0]
+    assert "| base | 25.0 [" in text
+    assert "]* |" in text
+
+
+def test_runs_that_differ_in_more_than_the_seed_never_share_a_cell(results):
+    make(results, "ace", BASE, "method.refiner.threshold=0.5")
+    (table,) = tables(results)
+    assert list(table.rows) == ["base · -", "ace · 0.5", "ace · 0.9"]
+    assert table.cells["ace · 0.9"]["finer"].value == 70.0
+    assert "differ in threshold" in pivot_markdown([table])
+
+
+def test_runs_over_other_samples_have_columns_of_their_own(results):
+    make(results, "ace", ACE[:10], "limit=10")
+    (table,) = tables(results)
+    assert [heading.title(table.names) for heading in table.columns.values()] == [
+        "FiNER (limit=10)",
+        "FiNER (limit=null)",
+    ]
+    assert [cell.value for cell in table.cells["ace"].values()] == [80.0, 70.0]
+    assert "different samples" in pivot_markdown([table])
+
+
+def test_real_and_simulated_runs_are_in_tables_of_their_own(results):
+    make(results, "ace", ACE, simulated=False, source="real")
+    found = tables(results)
+    assert sorted((table.simulated, len(table.cells)) for table in found) == [(False, 1), (True, 2)]
+    rows = list(csv.DictReader(io.StringIO(pivot_csv(found))))
+    assert {(row["simulated"], row["method"]) for row in rows} == {("True", "base"), ("True", "ace"), ("False", "ace")}
+
+
+def test_metrics_may_be_rows_or_columns_and_settings_either(results):
+    (table,) = tables(results, rows=("metric",), columns=("method",), metrics=("accuracy", "usd.adapt"))
+    assert {row: line["ace"].value for row, line in table.cells.items()} == {"accuracy": 70.0, "usd.adapt": 0.4}
+    (table,) = tables(results, rows=("threshold",), columns=("method",))
+    assert list(table.rows) == ["0.9", "-"]
+    (table,) = tables(results, over_seeds=False)
+    assert list(table.rows) == ["ace · 0", "ace · 1", "base · 0", "base · 1"]
+
+
+def test_the_base_row_is_chosen_by_its_values(results):
+    make(results, "icl", ACE)
+    (table,) = tables(results, base="ace")
+    assert table.cells["base"]["finer"].change == -45.0
+    with pytest.raises(ConfigError, match=r"fits no row: .*base.*; give values"):
+        tables(results, base="gepa")
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        ({"rows": ("methd",)}, "did you mean method"),
+        ({"rows": ("treshold",)}, "did you mean method.refiner.threshold"),
+        ({"metrics": ("acuracy",)}, "did you mean accuracy"),
+        ({"columns": ("method",)}, "in rows and columns"),
+    ],
+)
+def test_mistakes_name_the_right_spelling(results, layout, message):
+    with pytest.raises(ConfigError, match=message):
+        tables(results, **layout)
+
+
+def test_latex_prints_the_best_value_of_a_column_bold(results):
+    text = pivot_latex(tables(results))
+    assert "S[table-format=2.1, table-space-text-post={*}]" in text
+    assert "\\bfseries 70.0{*}" in text
+    assert "\\bfseries 25.0" not in text
+
+
+def test_the_command_writes_files_and_chooses_runs(results, capsys):
+    out = results / "out" / "table.csv"
+    assert start("table", [str(results), "method=ace", "--out", str(out)]) == 0
+    assert [row["method"] for row in csv.DictReader(io.StringIO(out.read_text()))] == ["ace"]
+    assert start("table", [str(results), "method=gepa"]) == 2
+    assert "there are method=ace,base" in capsys.readouterr().err
+    assert start("table", [str(results / "out")]) == 2
