@@ -12,6 +12,7 @@ from hydra.errors import CompactHydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
+from ace_bench.cli.sweep_summary import note_run, runs_listed
 from ace_bench.core.loading import INTERRUPTED
 from ace_bench.core.resources import configs_folder
 
@@ -31,7 +32,13 @@ def experiment(config: DictConfig) -> float | None:
         end_after(parent)
     scores: list[float] = []
     choices = hydra_config.runtime.choices
-    status = run(config, choices, parent=parent, on_metrics=lambda metrics: scores.append(objective(metrics)))
+    status = run(
+        config,
+        choices,
+        parent=parent,
+        on_metrics=lambda metrics: scores.append(objective(metrics)),
+        on_folder=note_run,
+    )
     if status and status != EXIT_INTERRUPTED and sweeps:
         # With an exception, unlike an exit, the other runs of a sweep continue.
         raise CompactHydraException(
@@ -43,14 +50,17 @@ def experiment(config: DictConfig) -> float | None:
 
 
 def sweep() -> None:
-    """Run a sweep; its launcher ends its workers when it is interrupted, and they end when it is killed."""
+    """Run a sweep and list its runs; its launcher ends its workers when it is interrupted, and they end when it is
+    killed.
+    """
     from ace_bench.runners.signals import EXIT_INTERRUPTED, end_with_this_process
 
     end_with_this_process(os.environ)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
-        experiment()
+        with runs_listed():
+            experiment()
     except KeyboardInterrupt:
         sys.stderr.write(INTERRUPTED)
         sys.exit(EXIT_INTERRUPTED)

@@ -53,12 +53,14 @@ def run(
     *,
     parent: int | None = None,
     on_metrics: Callable[[Record], object] = lambda _: None,
+    on_folder: Callable[[Path], object] = lambda _: None,
 ) -> int:
     """Run or continue one experiment and return the exit status; it stops where the process ``parent`` ends.
 
     0: finished (now or before). 2: an error that the message explains. 3: stopped, by the budget, because a backbone
     cannot be reached or gives no answers, or because the run folder cannot be written. 130: interrupted. After 3 and
-    130 the same command continues. ``on_metrics`` gets the metrics of a finished run.
+    130 the same command continues. ``on_metrics`` gets the metrics of a finished run, and ``on_folder`` the folder of
+    any run that has one, at its end.
     """
     console = Console()
     folder: Path | None = None
@@ -88,6 +90,7 @@ def run(
         return EXIT_ERROR
     finally:
         if folder is not None:
+            on_folder(folder)
             console.print(str(folder), **_PLAIN)
 
 

@@ -56,6 +56,7 @@ def checked(tmp_path, *launcher, **env):
     before = {run.folder: (run.folder / "metrics.json").stat().st_mtime_ns for run in find_runs(results).runs}
     again = sweep(results, *SWEEP, "method=base", *launcher, **env)
     assert again.returncode == 0, again.stdout + again.stderr
+    assert "2 runs: base" in again.stdout
     assert {folder: (folder / "metrics.json").stat().st_mtime_ns for folder in before} == before
     assert len(find_runs(results).runs) == 2
 

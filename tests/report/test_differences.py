@@ -5,11 +5,17 @@ from functools import cache
 
 import pytest
 
+from ace_bench.cli.sweep_summary import note_run, runs_listed
+from ace_bench.core.errors import StoreError
 from ace_bench.core.identity import identity_settings
 from ace_bench.core.resources import config_folders
 from ace_bench.report.differences import differences
+from ace_bench.report.experiments import PlannedRun
+from ace_bench.report.frames import load_frames
 from ace_bench.report.records import RunSummary
 from ace_bench.runners.planning import Composer
+from tests.launching import launch
+from tests.report.planned import Planner
 
 composer = cache(lambda: Composer(config_folders()))
 
@@ -81,3 +87,33 @@ def test_every_run_has_a_name_of_its_own_and_one_alone_has_the_whole(made):
     copies = differences([run, replace(run, attempt=2)])
     assert copies.labels == ("attempt 1", "attempt 2")
     assert differences([]).labels == ()
+
+
+def test_frames_of_several_runs_say_which_run_a_row_is_from(tmp_path):
+    settings = ("task=finer", "task.source=sample", "limit={train: 2, test: 2}", "mode.epochs=1", "mode.before=false")
+    for seed in (0, 1):
+        launch(tmp_path, *settings, f"seed={seed}")
+    frames = load_frames(tmp_path)
+    assert sorted(frames.rollouts.groupby("run")["grade.score"].mean().index) == ["seed 0", "seed 1"]
+    assert list(frames.steps["run"]) == ["seed 0", "seed 0", "seed 1", "seed 1"]
+    assert list(frames.calls["seed"].unique()) == [0, 1]
+    folders = sorted(tmp_path.glob("**/seed*"))
+    assert len(load_frames(folders).calls) == len(frames.calls)
+    with pytest.raises(StoreError, match="an empty list"):
+        load_frames([])
+
+
+def test_a_sweep_ends_with_a_row_for_each_run(tmp_path, capsys):
+    planner = Planner(tmp_path, composer(), simulated=True, source="sample")
+    for task in ("finer", "formula"):
+        planner.make(PlannedRun(overrides=(f"task={task}", "method=ace", "mode=offline")), [1.0, 0.0])
+    with runs_listed():
+        for folder in tmp_path.glob("**/seed*"):
+            note_run(folder)
+            note_run(folder)
+    text = capsys.readouterr().out
+    assert [len([line for line in text.splitlines() if f" {task} " in line]) for task in ("finer", "formula")] == [1, 1]
+    assert "2 runs: ace · embedded" in text
+    assert "simulated" in text
+    assert "cannot be compared" in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 80

@@ -5,10 +5,10 @@ import pytest
 
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Attempt, Completion, Grade, Message, Stage, Usage
+from ace_bench.report.frames import load_frames
 from ace_bench.store.call_log import PaidReply
 from ace_bench.store.calls import read_calls
 from ace_bench.store.folder import RunFolder, choose_folder
-from ace_bench.store.frames import load_frames
 from ace_bench.store.journal import RolloutRecord, StepRecord
 from ace_bench.store.results import read_metrics
 
@@ -123,5 +123,5 @@ def test_frames_hold_a_row_a_rollout_step_and_call(tmp_path):
     assert with_prompts.loc[0, "messages"] == [{"role": "user", "content": "Why?"}]
     assert with_prompts.loc[0, "schema"] == {"type": "object"}
     assert with_prompts.loc[0, "settings"] == {"model": "m"}
-    with pytest.raises(StoreError, match="not a run folder"):
+    with pytest.raises(StoreError, match="there is no run folder"):
         load_frames(tmp_path / "contexts")

@@ -217,7 +217,7 @@ class _Builder:
 
     def _split_by_samples(self, entries: list[_Entry]) -> list[_Entry]:
         """Name the tested samples in those columns whose runs of one task tested different ones."""
-        keys, paths = _sample_keys(self._runs), (*self._layout.columns, "task")
+        keys, paths = sample_keys(self._runs), (*self._layout.columns, "task")
         columns: dict[tuple[str, ...], dict[str, _Entry]] = {}
         for entry in entries:
             columns.setdefault(_key(entry, paths), {}).setdefault(keys[entry.run.folder], entry)
@@ -322,7 +322,7 @@ def _latest(runs: Iterable[RunSummary]) -> list[RunSummary]:
     return sorted(found.values(), key=lambda run: run.folder)
 
 
-def _sample_keys(runs: Sequence[RunSummary]) -> dict[Any, str]:
+def sample_keys(runs: Sequence[RunSummary]) -> dict[Any, str]:
     """Return a key of the samples that each run tested, by folder; unfinished runs have that of their settings."""
     by_settings: dict[str, str] = {}
     planned = {run.folder: digest_of([run.identity["task"], run.identity.get("limit"), _data(run)]) for run in runs}

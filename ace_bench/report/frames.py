@@ -1,0 +1,111 @@
+"""Run folders as pandas data frames, for notebooks (extra ``analysis``)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ace_bench.core.errors import StoreError
+from ace_bench.core.typed import decoder_of
+from ace_bench.report.differences import Differences, differences
+from ace_bench.report.records import RunSummary, find_runs
+from ace_bench.store.calls import restored, stored_calls
+from ace_bench.store.journal import parse_journal
+from ace_bench.store.lines import SEAL, read_lines
+from ace_bench.store.requests import Request
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frames:
+    """One row per rollout, adaptation step and call; nested values are flattened with dots (``grade.score``)."""
+
+    rollouts: pd.DataFrame
+    steps: pd.DataFrame
+    calls: pd.DataFrame
+
+
+def load_frames(runs: str | Path | Sequence[str | Path], *, prompts: bool = False) -> Frames:
+    """Load one run folder, or all runs of a folder above some, or of a list of folders; also of active runs.
+
+    The frames of several runs also have a column ``run``, the name of the run by the settings in which it differs from
+    the others, and one column for each of these settings, by its last part or path. With ``prompts`` the frame of the
+    calls also has ``messages`` (a list of role and content), ``schema`` and ``settings``: exactly what was sent. This
+    needs much memory for long runs; ``read_calls`` yields calls one by one. Takes no lock and changes nothing. Damaged
+    lines and run folders are left out with a warning. Raises ``StoreError`` if there is no run.
+    """
+    alone = isinstance(runs, str | Path)
+    roots = [Path(folder) for folder in ([runs] if isinstance(runs, str | Path) else runs)]
+    if alone and (roots[0] / "journal.jsonl").exists():
+        return _frames(roots[0], prompts=prompts)
+    found = [one for root in roots for one in _found(root)]
+    if not found:
+        raise StoreError(
+            f"there is no run folder (with a journal.jsonl) in {', '.join(map(str, roots)) or 'an empty list'}; give "
+            "the folder that a run printed, or one above several"
+        )
+    differ = differences(found)
+    loaded = [_frames(run.folder, prompts=prompts) for run in found]
+    return Frames(
+        rollouts=_joined([frames.rollouts for frames in loaded], differ),
+        steps=_joined([frames.steps for frames in loaded], differ),
+        calls=_joined([frames.calls for frames in loaded], differ),
+    )
+
+
+def _found(root: Path) -> Sequence[RunSummary]:
+    index = find_runs(root)
+    for damaged in index.damaged:
+        warnings.warn(f"{damaged.reason}: left out", stacklevel=3)
+    return index.runs
+
+
+def _joined(frames: Sequence[pd.DataFrame], differ: Differences) -> pd.DataFrame:
+    """Put the frames of runs below each other, with what differs between the runs in front."""
+    import pandas as pd
+
+    for place, frame in enumerate(frames):
+        settings = {name if name not in frame else path: path for path, name in differ.names.items()}
+        for name, path in reversed(settings.items()):
+            frame.insert(0, name, [differ.values[place].get(path)] * len(frame))
+        frame.insert(0, "run", differ.labels[place])
+    return pd.concat([frame for frame in frames if len(frame)] or list(frames[:1]), ignore_index=True)
+
+
+def _frames(root: Path, *, prompts: bool) -> Frames:
+    import pandas as pd
+
+    journal = read_lines(root / "journal.jsonl", parse_journal)
+    calls = stored_calls(root)
+    for found in (journal, calls):
+        if found.problems:
+            warnings.warn(f"{found.summary}: left out", stacklevel=3)
+    rows = [_row(line) for line in journal.lines]
+    flat = {kind: [row for row in rows if row["kind"] == kind] for kind in ("rollout", "step")}
+    frame = pd.json_normalize([_row(line) for line in calls.lines], max_level=1)
+    if prompts:
+        requests = [_request(call.request) for call in restored(calls.entries)]
+        for name in ("messages", "schema", "settings"):
+            frame[name] = pd.Series([request.get(name) for request in requests], dtype=object)
+    return Frames(
+        rollouts=pd.json_normalize(flat["rollout"], max_level=1),
+        steps=pd.json_normalize(flat["step"], max_level=1),
+        calls=frame,
+    )
+
+
+def _request(request: Request | None) -> dict[str, Any]:
+    fields: dict[str, Any] = {} if request is None else msgspec.json.decode(msgspec.json.encode(request))
+    return fields
+
+
+def _row(line: bytes) -> dict[str, Any]:
+    fields: dict[str, Any] = decoder_of(dict[str, Any]).decode(line)
+    return {name: value for name, value in fields.items() if name not in (*SEAL, "request")}
