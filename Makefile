@@ -7,7 +7,7 @@ FULL := $(VENV)/.full
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow test-thorough test-printed test-official test-openai2 lint format data appworld tables figures rehearsal report bench vllm-cpu test-vllm clean
+.PHONY: help setup run test test-slow test-thorough test-printed test-official test-slurm test-openai2 lint format data appworld tables figures rehearsal report bench vllm-cpu test-vllm clean
 
 APPWORLD_READY := .appworld/.ready
 
@@ -90,6 +90,9 @@ vllm-cpu: $(VLLM_READY)  ## build .vllm, the environment of a vLLM server that r
 
 test-vllm: $(FULL) $(VLLM_READY)  ## test against a real vLLM server on this machine's CPUs (minutes; not part of `make test`)
 	$(BIN)/python -m pytest -n 0 -v tests/vllm $(ARGS)
+
+test-slurm: $(FULL)  ## test sweeps on a real Slurm of one node; needs root and the packages slurmctld, slurmd, slurm-client, munge (minutes)
+	$(BIN)/python -m pytest -n 0 -v tests/slurm $(ARGS)
 
 clean:  ## remove the environment and caches, not results or data
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info

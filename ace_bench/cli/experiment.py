@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from pathlib import Path
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -41,8 +42,10 @@ def experiment(config: DictConfig) -> float | None:
     )
     if status and status != EXIT_INTERRUPTED and sweeps:
         # With an exception, unlike an exit, the other runs of a sweep continue.
+        folder = hydra_config.launcher.get("submitit_folder")  # the output of a Slurm job is elsewhere
+        where = f"the logs in {Path(folder).parent}" if folder else "above"
         raise CompactHydraException(
-            f"This run ended with status {status}, others of the sweep perhaps, too: see above."
+            f"This run ended with status {status}, others of the sweep perhaps, too: see {where}."
         )
     if status:
         sys.exit(status)

@@ -1,0 +1,1 @@
+"""A real Slurm of one node on this machine: `make test-slurm`."""
