@@ -23,8 +23,8 @@ LOADING = ("quantization", "max_model_len", "dtype", "flags")
 """Settings of a started server that affect how its model is loaded."""
 
 _TARGET = "_target_"
-_PLACES = {"task": ("data_dir", "source", "sample_data")}
-"""Settings that say where data is; the data counts by checksum."""
+_PLACES = {"task": ("data_dir", "source", "sample_data", "data", "instruction")}
+"""Settings that say where data is, or hold or name a text; data and texts count by checksum."""
 _BY_CONTENT = ("prompts", "embedder")
 """Settings left out of the digest: templates count by content, an embedder in the settings of its user."""
 _ACCESS = (

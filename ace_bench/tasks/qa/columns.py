@@ -1,0 +1,186 @@
+"""Turns a row of a file into a question: the named columns as text, checked."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from ace_bench.core.digest import digest_of
+from ace_bench.core.errors import DataError
+from ace_bench.tasks.qa.files import Records
+
+_MOST_PLACES = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Names of columns. ``choices`` are one column with all options, or one for each; ``inputs`` are shown, too."""
+
+    question: str
+    answer: str
+    id: str | None = None
+    choices: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    group: str | None = None
+    split: str | None = None
+
+    def named(self) -> Mapping[str, Sequence[str]]:
+        """Return the columns that every row must have, by their setting."""
+        single = {name: getattr(self, name) for name in ("question", "answer", "id", "group", "split")}
+        found = {name: (column,) for name, column in single.items() if column is not None}
+        return {**found, "choices": self.choices, "inputs": self.inputs}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A row as text, read from ``where``: what the model is shown, the values of its answer, and where it belongs.
+
+    ``answers`` are the accepted answers as in the file, at least one. ``group`` and ``split`` are "" without a column.
+    """
+
+    key: str
+    where: str
+    text: str
+    answers: tuple[object, ...]
+    choices: tuple[str, ...]
+    group: str
+    split: str
+
+    @property
+    def digest(self) -> str:
+        """Digest of what the model is shown; equal for questions that are repeated."""
+        return digest_of(self.text)
+
+
+def read_questions(records: Records, columns: Columns) -> list[Question]:
+    """Read all rows; a row without an id gets its number, from 1. Raises ``DataError`` that names the line."""
+    questions, keys, unanswered = list[Question](), dict[str, str](), list[str]()
+    for number, (where, record) in enumerate(records, start=1):
+        _check_columns(record, columns, where)
+        answers = _answers(record[columns.answer])
+        if not answers:
+            unanswered.append(where)
+            continue
+        key = f"{number:04d}" if columns.id is None else _filled(record, columns.id, where, "id")
+        if key in keys:
+            raise DataError(f"{where}: id {key} was already used ({keys[key]}); ids must differ")
+        keys[key] = where
+        choices = _choices(record, columns.choices, where)
+        questions.append(
+            Question(
+                key=key,
+                where=where,
+                text=_shown(record, columns, choices, where),
+                answers=answers,
+                choices=choices,
+                group="" if columns.group is None else text_of(record[columns.group], where, columns.group),
+                split="" if columns.split is None else _filled(record, columns.split, where, "split"),
+            )
+        )
+    if unanswered:
+        raise DataError(_without_answers(unanswered, len(questions) + len(unanswered), columns.answer))
+    return questions
+
+
+def _check_columns(record: Mapping[str, object], columns: Columns, where: str) -> None:
+    for setting, names in columns.named().items():
+        for name in names:
+            if name not in record:
+                close = get_close_matches(name, map(str, record), n=1)
+                hint = f"; did you mean {close[0]}?" if close else ""
+                raise DataError(
+                    f"{where}: there is no column {name} (task.{setting}); "
+                    f"the columns are {', '.join(map(str, record))}{hint}"
+                )
+
+
+def _answers(value: object) -> tuple[object, ...]:
+    """Return the accepted answers; a list holds several, and empty values are none."""
+    values = value if isinstance(value, list) else [value]
+    return tuple(one for one in values if not _missing(one))
+
+
+def _missing(value: object) -> bool:
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _without_answers(places: Sequence[str], total: int, column: str) -> str:
+    shown = "; ".join(places[:_MOST_PLACES]) + ("; ..." if len(places) > _MOST_PLACES else "")
+    count = "none" if len(places) == total else f"{total - len(places)}"
+    said = f"{count} of {total} rows have an answer in column {column} (task.answer)"
+    return f"{said}; fill in or delete the others: {shown}"
+
+
+def text_of(value: object, where: str, column: str) -> str:
+    """Return a value as text: numbers without an idle .0, lists and objects as JSON; "" for a missing value."""
+    if _missing(value):
+        return ""
+    if isinstance(value, bytes):
+        raise DataError(f"{where}: column {column} holds bytes, which are no text; choose another column")
+    if isinstance(value, bool | list | dict):
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    elif isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        text = str(int(value))
+    else:
+        text = str(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(f"{where}: column {column} holds half a surrogate pair, which is no text") from error
+    return text.strip()
+
+
+def _filled(record: Mapping[str, object], column: str, where: str, setting: str) -> str:
+    text = text_of(record[column], where, column)
+    if not text:
+        raise DataError(f"{where}: column {column} (task.{setting}) is empty")
+    return text
+
+
+def _choices(record: Mapping[str, object], columns: Sequence[str], where: str) -> tuple[str, ...]:
+    if not columns:
+        return ()
+    found = [record[name] for name in columns] if len(columns) > 1 else _listed(record[columns[0]])
+    choices = tuple(filter(None, (text_of(one, where, columns[0]) for one in found)))
+    if len(choices) < 2:
+        raise DataError(
+            f"{where}: {len(choices)} choices in {', '.join(columns)} (task.choices); write a list, or a|b|c"
+        )
+    return choices
+
+
+def _listed(value: object) -> Iterable[object]:
+    """Return the options of one cell: a list, the ``text`` of an object, JSON text of either, or texts parted by |."""
+    if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return str(value).split("|")
+    if isinstance(value, Mapping):
+        value = value.get("text")
+    if isinstance(value, str):
+        return value.split("|")
+    return value if isinstance(value, list) else []
+
+
+def letter(place: int) -> str:
+    """Return the letter of a choice: A, B, C and so on."""
+    return chr(ord("A") + place)
+
+
+def _shown(record: Mapping[str, object], columns: Columns, choices: Sequence[str], where: str) -> str:
+    """Return the question as the model sees it: further inputs by name, the question, the choices by letter."""
+    parts = []
+    for name in columns.inputs:
+        text = text_of(record[name], where, name)
+        if text:
+            parts.append(f"{name}:{chr(10) if chr(10) in text else ' '}{text}")
+    parts.append(_filled(record, columns.question, where, "question"))
+    if choices:
+        parts.append("\n".join(f"{letter(place)}. {choice}" for place, choice in enumerate(choices)))
+    return "\n\n".join(parts)

@@ -1,0 +1,182 @@
+"""Reads the rows of JSONL, JSON, CSV, TSV and Parquet files one by one; every error names the file and the line."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from ace_bench.core.errors import ConfigError, DataError, SettingError
+
+Records = Iterator[tuple[str, Mapping[str, object]]]
+"""Place (file and line) and values by column of each row."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextForm:
+    """How text files are read: the name of their encoding, and what separates the columns of a CSV file."""
+
+    encoding: str
+    delimiter: str
+
+    def __post_init__(self) -> None:
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError as error:
+            raise SettingError(f"encoding={self.encoding} is not an encoding that Python knows; try utf-8") from error
+        if len(self.delimiter) != 1 or self.delimiter in '\r\n"':
+            raise SettingError(f"delimiter={self.delimiter!r} must be one character such as , or ;")
+
+
+def read_file(path: Path, form: TextForm) -> Records:
+    """Yield the rows of a file, whose format its suffix names. Raises ``ConfigError`` or ``DataError``."""
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise ConfigError(f"task.data: {path} must end in one of {', '.join(_READERS)}, which names its format")
+    if not path.is_file():
+        raise DataError(
+            f"task.data: {path} is not a file; name one relative to the current folder, or by its full path"
+        )
+    empty = True
+    for where, record in reader(path, form):
+        empty = False
+        yield where, record
+    if empty:
+        raise DataError(f"{path} holds no rows")
+
+
+def _open(path: Path, form: TextForm, newline: str) -> IO[str]:
+    """Open a text file without its BOM; bytes that cannot be decoded become lone surrogates, which ``_check`` finds."""
+    utf_8 = codecs.lookup(form.encoding).name == "utf-8"
+    return path.open(encoding="utf-8-sig" if utf_8 else form.encoding, errors="surrogateescape", newline=newline)
+
+
+def _check(line: str, where: str, form: TextForm) -> None:
+    try:
+        line.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{where}: character {error.start + 1} is not {form.encoding}; set task.encoding, such as latin-1"
+        ) from error
+
+
+def _lines(path: Path, form: TextForm) -> Records:
+    with _reading(path, form), _open(path, form, "\n") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            where = f"{path}, line {number}"
+            _check(line, where, form)
+            yield where, _object(_json(line, where), where)
+
+
+def _whole(path: Path, form: TextForm) -> Records:
+    with _reading(path, form), _open(path, form, "\n") as file:
+        text = file.read()
+    _check(text, str(path), form)
+    rows = _json(text, str(path)) if text.strip() else []
+    if not isinstance(rows, list):
+        raise DataError(f"{path} must hold a JSON list of objects; name a file of one object a line .jsonl")
+    for number, row in enumerate(rows, start=1):
+        where = f"{path}, row {number}"
+        yield where, _object(row, where)
+
+
+def _json(text: str, where: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: broken JSON: {error}") from error
+
+
+def _object(row: object, where: str) -> Mapping[str, object]:
+    if not isinstance(row, dict):
+        raise DataError(f"{where}: a JSON object was expected, found {type(row).__name__}")
+    return row
+
+
+def _table(path: Path, form: TextForm) -> Records:
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else form.delimiter
+    csv.field_size_limit(sys.maxsize)  # the library refuses cells above 128 KiB by default, for the whole process
+    with _reading(path, form), _open(path, form, "") as file:
+        header: list[str] | None = None
+        for where, cells in _cells(file, delimiter, path):
+            _check("".join(cells), where, form)
+            if header is None:
+                header = _header(cells, path)
+            elif len(cells) != len(header):
+                raise DataError(
+                    f"{where}: {len(cells)} cells under {len(header)} columns; "
+                    f"quote cells that hold {delimiter!r} or a line break, or set task.delimiter"
+                )
+            else:
+                yield where, dict(zip(header, cells, strict=True))
+
+
+def _cells(file: IO[str], delimiter: str, path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield the rows with the line on which each starts; blank lines are skipped."""
+    reader, line = csv.reader(file, delimiter=delimiter, strict=True), 1
+    while True:
+        where = f"{path}, line {line}"
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            raise DataError(f"{where}: broken CSV: {error}; a quote may be missing") from error
+        if cells is None:
+            return
+        line = reader.line_num + 1
+        if any(cell.strip() for cell in cells):
+            yield where, cells
+
+
+def _header(cells: list[str], path: Path) -> list[str]:
+    names = [cell.strip() for cell in cells]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(f"{path}: more than one column is named {', '.join(map(repr, twice))}; rename them")
+    return names
+
+
+def _parquet(path: Path, form: TextForm) -> Records:
+    del form  # Parquet knows its own encoding
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise ConfigError("Parquet files need pyarrow: run `pip install 'ace-bench[data]'`") from error
+    try:
+        with ParquetFile(path) as file:
+            number = 0
+            for batch in file.iter_batches():
+                for row in batch.to_pylist():
+                    number += 1
+                    yield f"{path}, row {number}", row
+    except (ArrowException, OSError) as error:
+        raise DataError(f"{path} cannot be read as Parquet: {error}") from error
+
+
+@contextmanager
+def _reading(path: Path, form: TextForm) -> Iterator[None]:
+    """Turn errors of reading into ``DataError``."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeError as error:
+        raise DataError(f"{path} is not {form.encoding}: {error}; set task.encoding") from error
+
+
+_READERS: Mapping[str, Callable[[Path, TextForm], Records]] = {
+    ".jsonl": _lines,
+    ".ndjson": _lines,
+    ".json": _whole,
+    ".csv": _table,
+    ".tsv": _table,
+    ".parquet": _parquet,
+}

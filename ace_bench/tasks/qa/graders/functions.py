@@ -1,0 +1,88 @@
+"""Grader of your own: a Python function that scores an answer against the reference."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ace_bench.core.errors import ConfigError, RolloutFault, SettingError
+from ace_bench.core.types import Fault
+from ace_bench.tasks.data import sha256_of
+from ace_bench.tasks.qa.columns import Question
+from ace_bench.tasks.qa.graders.key import AnswerKey, MakeKey, accepted
+
+PREFIX = "python:"
+
+
+def load_function(grader: str) -> tuple[Callable[..., Any], dict[str, str]]:
+    """Import ``python:MODULE.FUNCTION``, also from the current folder; return it with the checksum of its file.
+
+    Raises ``SettingError``.
+    """
+    module, _, name = grader.removeprefix(PREFIX).rpartition(".")
+    if not module:
+        raise SettingError(f"grader={grader} must name a function: python:MODULE.FUNCTION")
+    try:
+        with _current_folder():
+            function = getattr(importlib.import_module(module), name)
+    except AttributeError as error:
+        raise SettingError(f"grader={grader}: module {module} has no function {name}") from error
+    except Exception as error:  # whatever the user's module raises while it is imported
+        raise SettingError(f"grader={grader}: {module} cannot be imported: {type(error).__name__}: {error}") from error
+    if not callable(function):
+        raise SettingError(f"grader={grader} is a {type(function).__name__}, not a function")
+    source = inspect.getsourcefile(inspect.unwrap(function)) if inspect.isroutine(function) else None
+    return function, {} if source is None else {f"grader {Path(source).name}": sha256_of(Path(source))}
+
+
+@contextmanager
+def _current_folder() -> Iterator[None]:
+    """Let modules of the current folder be imported, as ``python`` does."""
+    folder = str(Path.cwd())
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+
+
+def by_function(function: Callable[..., Any], grader: str) -> MakeKey:
+    """Score by ``function(answer, gold)``, which returns true, false, or a number from 0 to 1."""
+    return partial(_key, function, grader)
+
+
+def _key(function: Callable[..., Any], grader: str, question: Question) -> AnswerKey:
+    gold = accepted(question)[0]
+    return AnswerKey(gold=gold, score=partial(_score, function, grader, gold))
+
+
+def try_function(key: AnswerKey, where: str) -> None:
+    """Grade a reference answer by itself, so that a broken function fails before anything is spent."""
+    try:
+        key.score(key.gold)
+    except RolloutFault as error:
+        raise ConfigError(f"task.{error.fault.message} (tried on the reference answer of {where})") from error
+
+
+def _score(function: Callable[..., Any], grader: str, gold: str, answer: str) -> float:
+    try:
+        score = function(answer, gold)
+    except Exception as error:  # the function is the user's: it may raise anything
+        raise _fault(f"grader={grader} raised {type(error).__name__}: {error}") from error
+    try:
+        value = float(score) if not isinstance(score, str) else -1.0
+    except (TypeError, ValueError):
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise _fault(f"grader={grader} returned {score!r}; it must return true, false, or a number from 0 to 1")
+    return value
+
+
+def _fault(message: str) -> RolloutFault:
+    return RolloutFault(Fault(owner="task", kind="grader", message=message))

@@ -1,0 +1,167 @@
+"""Question answering on data of your own (docs/own-data.md): a row of a file is a question, a grader has a name.
+
+* exact: the answer equals an accepted one, apart from what ``ignore`` names;
+* numeric: the only number of the answer is within ``tolerance``;
+* choice: the answer is the right option, by letter or text;
+* contains: an accepted answer occurs in the answer as whole words;
+* regex: a pattern of the answer column is found in the answer;
+* f1: the share of common words, as SQuAD counts it;
+* json: the answer is JSON of the same value;
+* judge: a model's verdict on whether the answer says what the reference says;
+* python:MODULE.FUNCTION: a function of your own.
+
+``accuracy`` is the percentage of right answers; of a grader that gives points, ``f1`` or ``score`` is their mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from ace_bench.core.backbones import Lm
+from ace_bench.core.errors import DataError, SettingError
+from ace_bench.core.prompts import Prompts
+from ace_bench.core.settings import Seed, Share, Text
+from ace_bench.core.types import Grade, Sample
+from ace_bench.tasks.answers import AnswerTask, Grader, Splits, percent
+from ace_bench.tasks.data import SPLITS, Row, Source
+from ace_bench.tasks.qa.columns import Columns
+from ace_bench.tasks.qa.files import TextForm
+from ace_bench.tasks.qa.graders.catalog import JUDGE, grader_named
+from ace_bench.tasks.qa.graders.functions import PREFIX, try_function
+from ace_bench.tasks.qa.graders.judge import FIELDS, PROMPT_GROUP, TEMPLATE, verdict
+from ace_bench.tasks.qa.graders.key import AnswerKey
+from ace_bench.tasks.qa.graders.numbers import Tolerance
+from ace_bench.tasks.qa.graders.texts import Ignore
+from ace_bench.tasks.qa.instruction import read_instruction
+from ace_bench.tasks.qa.loading import Hub, load, sample_set
+from ace_bench.tasks.qa.splitting import Draw, Shares, repeats
+
+
+class Qa(AnswerTask):
+    """The task on a user's data; the module docstring describes its graders and metrics.
+
+    ``data`` is a file, a file for each split, or ``hub://OWNER/NAME``; ``None`` stands for the sample set, whose
+    columns are known. ``question``, ``answer``, ``id``, ``choices``, ``inputs``, ``group`` and ``split`` name columns.
+    Everything is read and checked here: raises ``ConfigError`` or ``DataError`` before anything is spent.
+    """
+
+    name: str = "qa"
+    prompt_group: str = "qa"
+    sections: tuple[str, ...] = ("rules_and_conventions", "strategies", "common_mistakes", "others")
+
+    def __init__(  # noqa: PLR0913 - settings, all keyword-only
+        self,
+        *,
+        data: Text | Mapping[str, Text] | None,
+        source: Source,
+        sample_data: Text | None,
+        question: Text | None,
+        answer: Text | None,
+        id: Text | None,
+        choices: Text | Sequence[Text] | None,
+        inputs: Text | Sequence[Text] | None,
+        group: Text | None,
+        instruction: Text | None,
+        split: Text | None,
+        split_ratio: Shares,
+        split_seed: Seed,
+        grader: Text,
+        ignore: Ignore,
+        tolerance: Tolerance,
+        pass_from: Share,
+        encoding: Text,
+        delimiter: Text,
+        hub: Hub,
+        sample_allowed: bool,
+    ) -> None:
+        kind = grader_named(grader, ignore=ignore, tolerance=tolerance)
+        self.headline: str = kind.headline
+        self.judge_template: str | None = TEMPLATE if grader == JUDGE else None
+        if grader == JUDGE:
+            self.prompt_group = PROMPT_GROUP
+        self._pass_from = pass_from
+        columns = Columns(
+            question=question or "",
+            answer=answer or "",
+            id=id,
+            choices=_names(choices),
+            inputs=_names(inputs),
+            group=group,
+            split=split,
+        )
+        if data is None:
+            loaded = sample_set(columns, source=source, sample_data=sample_data, allowed=sample_allowed)
+        elif source == "sample":
+            raise SettingError("source=sample reads the packaged sample set: set task.data=null, or use source=auto")
+        else:
+            form = TextForm(encoding=encoding, delimiter=delimiter)
+            loaded = load(data, columns, form=form, hub=hub, draw=Draw(shares=split_ratio, seed=split_seed))
+        self._background, checksums = read_instruction(instruction, loaded.instruction or kind.instruction)
+        self.source: str = "sample" if data is None else "real"
+        self.checksums: Mapping[str, str] = {**loaded.checksums, **kind.checksums, **checksums}
+        self._rows = {split: loaded.questions.get(split, ()) for split in SPLITS}
+        self.repeats: Sequence[str] = repeats(self._rows)
+        self.splits: tuple[str, ...] = tuple(split for split, rows in self._rows.items() if rows)
+        keys = {one.where: kind.make(one) for rows in self._rows.values() for one in rows}
+        if grader.startswith(PREFIX):
+            where, first = next(iter(keys.items()))
+            try_function(first, where)
+        self._keys = keys
+        self._splits = Splits(self.name, self._read, self._build)
+
+    def start(self, say: Callable[[str], None]) -> None:
+        """Report how many questions each split has, and which are repeated."""
+        counts = ", ".join(f"{len(rows)} {name}" for name, rows in self._rows.items() if rows)
+        for line in (f"{counts} questions", *self.repeats):
+            say(f"qa: {line}")
+
+    def close(self) -> None:
+        """Do nothing: there is no environment."""
+
+    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return the fields of the judge's template."""
+        del inputs, shown
+        return {} if self.judge_template is None else {self.judge_template: FIELDS}
+
+    def judge(self, sample: Sample, answer: str | None, grade: Grade, prompts: Prompts, lm: Lm) -> Grade:
+        """Grade by the judge's verdict, unless the answer is empty or the reference itself."""
+        if grade.correct or not (answer or "").strip():
+            return grade
+        right = verdict(dict(sample.inputs), grade.gold, answer or "", prompts, lm)
+        return self._grade_of(float(right), gold=grade.gold, group=grade.group)
+
+    def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
+        """Return the percentage of right answers and, of a grader that gives points, their mean in percent."""
+        if not grades:
+            return {}
+        points = {self.headline: percent(sum(grade.score for grade in grades), len(grades))}
+        return {**points, "accuracy": percent(sum(grade.correct for grade in grades), len(grades))}
+
+    def _read(self, split: str) -> Sequence[Row]:
+        if not self._rows[split]:
+            raise DataError(
+                f"the split {split} holds no rows: give task.data a file for it, mark rows by task.split, or raise its "
+                f"share in task.split_ratio"
+            )
+        return [
+            Row(key=one.key, where=one.where, fields={"text": one.text, "group": one.group})
+            for one in self._rows[split]
+        ]
+
+    def _build(self, row: Row) -> tuple[Mapping[str, str], Grader]:
+        inputs = {"background": self._background, "question": row.fields["text"]}
+        return inputs, partial(self._grade, self._keys[row.where], row.fields["group"])
+
+    def _grade(self, key: AnswerKey, group: str, answer: str | None) -> Grade:
+        score = key.score(answer) if answer is not None and answer.strip() else 0.0
+        return self._grade_of(score, gold=key.gold, group=group)
+
+    def _grade_of(self, score: float, *, gold: str, group: str) -> Grade:
+        return Grade(score=score, correct=score >= self._pass_from, observed="", gold=gold, group=group)
+
+
+def _names(columns: str | Sequence[str] | None) -> tuple[str, ...]:
+    if columns is None:
+        return ()
+    return (columns,) if isinstance(columns, str) else tuple(columns)
