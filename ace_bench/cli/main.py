@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, Command] = {
     "reproduce": Command("ace_bench.cli.reproduce", "make the runs behind a table or figure of the paper"),
     "report": Command("ace_bench.cli.report", "write runs as one HTML page"),
     "table": Command("ace_bench.cli.table", "make a table of your own runs"),
+    "figure": Command("ace_bench.cli.figure", "draw a metric of your own runs against a setting"),
     "tables": Command("ace_bench.cli.tables", "fill the paper's tables from finished runs"),
     "figures": Command("ace_bench.cli.figures", "draw the paper's figures from finished runs"),
     "data": Command("ace_bench.cli.data", "download a task's official data"),

@@ -68,8 +68,8 @@ def sweep_table(runs: Sequence[RunSummary]) -> Table:
     table = Table(title=Text(title), title_justify="left", title_style="bold")
     paths = list(found.names) if len(found.names) <= _WIDEST else []
     for name in [found.names[path] for path in paths] or ["run"]:
-        table.add_column(name, overflow="fold")
-    table.add_column("score [95% interval]", justify="right")
+        table.add_column(name.replace("_", " "), overflow="fold")
+    table.add_column("score [95%]", justify="right", no_wrap=True)
     table.add_column("cost", justify="right")
     groups: dict[tuple[str, bool], list[int]] = {}
     for place, run in enumerate(runs):

@@ -9,6 +9,7 @@ from ace_bench.cli.main import start
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders
 from ace_bench.report.experiments import PlannedRun
+from ace_bench.report.figures.own_runs import panels_of
 from ace_bench.report.records import find_runs
 from ace_bench.report.statistics import Point, compare
 from ace_bench.report.tables.pivot import Layout, pivot_tables
@@ -129,3 +130,29 @@ def test_the_command_writes_files_and_chooses_runs(results, capsys):
     assert start("table", [str(results), "method=gepa"]) == 2
     assert "there are method=ace,base" in capsys.readouterr().err
     assert start("table", [str(results / "out")]) == 2
+
+
+def sweep_panels(results, x):
+    (table,) = pivot_tables(find_runs(results).runs, Layout(columns=("task", x)))
+    return panels_of(table, x)
+
+
+def test_a_figure_over_a_setting_joins_runs_over_the_same_samples(tmp_path):
+    for place, value in enumerate((100, 10_000)):
+        make(tmp_path, "ace", [*ACE[place:], *ACE[:place]], f"method.token_budget={value}")
+    make(tmp_path, "base", BASE)
+    make(tmp_path, "ace", ACE[:10], "limit=10", "method.token_budget=1000")
+    (panel,) = sweep_panels(tmp_path, "method.token_budget")
+    assert {row: [value for value, _ in points] for row, points in panel.lines.items()} == {"ace": [100, 10_000]}
+    assert list(panel.levels) == ["base"]
+    assert start("figure", [str(tmp_path), "--x", "token_budget", "--out", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out" / "score_by_token_budget_simulated_sample_data.png").stat().st_size > 10_000
+
+
+def test_a_figure_without_a_line_says_why(tmp_path, capsys):
+    make(tmp_path, "ace", ACE)
+    make(tmp_path, "ace", ACE[:10], "limit=10")
+    for x, why in (("threshold", "has one value"), ("limit", "other samples"), ("treshold", "did you mean")):
+        assert start("figure", [str(tmp_path), "--x", x, "--out", str(tmp_path / "out")]) == 2
+        assert why in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

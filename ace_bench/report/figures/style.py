@@ -30,6 +30,7 @@ MAX_SERIES = len(_COLOURS)
 _MIN_Y_RANGE = 10.0
 """Smallest y-range of scores, in percentage points."""
 
+_LOG_SPAN, _MAX_TICKS, _LARGE = 30, 8, 10_000
 GREY = "#666666"
 _PAD = 0.06
 WIDTH = 6.75
@@ -116,6 +117,26 @@ def count_axis(axis: Axes) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axis.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
+
+
+def number_axis(axis: Axes, values: Sequence[float]) -> None:
+    """Tick the values of x, with a logarithmic scale if they span more than a factor of 30."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    if values[0] > 0 and values[-1] / values[0] > _LOG_SPAN:
+        axis.set_xscale("log")
+        axis.xaxis.set_minor_locator(NullLocator())
+    every = max(1, ceil(len(values) / _MAX_TICKS))
+    axis.xaxis.set_major_locator(FixedLocator(list(values[::every])))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+
+
+def amount_axis(axis: Axes) -> None:
+    """Write large numbers on y with a unit: 50k, 1.5M."""
+    from matplotlib.ticker import EngFormatter
+
+    if axis.get_ylim()[1] >= _LARGE:
+        axis.yaxis.set_major_formatter(EngFormatter(sep=""))
 
 
 def size_axis(axis: Axes) -> None:

@@ -1,0 +1,225 @@
+"""Figures of a user's own runs: a metric against a setting, one line for each combination of the other settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ace_bench.core.errors import ConfigError
+from ace_bench.report.differences import (
+    CHOICES,
+    Settings,
+    differences,
+    differing,
+    run_settings,
+    short_names,
+    value_text,
+)
+from ace_bench.report.figures.style import (
+    MAX_SERIES,
+    Look,
+    amount_axis,
+    canvas,
+    legend_below,
+    looks,
+    number_axis,
+    percent_axis,
+    save,
+    styled,
+)
+from ace_bench.report.records import RunSummary
+from ace_bench.report.tables.cells import Measured, error_bars
+from ace_bench.report.tables.grids import column_name
+from ace_bench.report.tables.pivot import (
+    MISSING,
+    SAMPLES,
+    SCORE,
+    SEED,
+    Heading,
+    Layout,
+    PivotTable,
+    marks_of,
+    pivot_tables,
+    sample_keys,
+    setting_path,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_TASK = "task"
+_LIMIT = "limit"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """Runs that tested the same samples: by row of the table, the values of ``x`` with the cell there.
+
+    ``levels`` holds the cells of runs that do not have the setting, such as those of another method.
+    """
+
+    title: str
+    lines: Mapping[str, Sequence[tuple[Any, Measured]]]
+    levels: Mapping[str, Measured]
+
+
+def write_sweep_figures(
+    runs: Iterable[RunSummary], out: Path, *, x: str, y: str = SCORE, lines: Sequence[str] = ("method",)
+) -> list[Path]:
+    """Write ``<y>_by_<x>`` to the folder ``out`` as PDF and PNG, for simulated and real runs apart.
+
+    Raises ``ConfigError`` if a setting or metric does not exist, or if there is nothing to draw a line through.
+    """
+    chosen = list(runs)
+    settings = [run_settings(run) for run in chosen]
+    path = setting_path(x, settings)
+    named = tuple(setting_path(name, settings) for name in lines)
+    rows = tuple(dict.fromkeys((*named, *_others(settings, path))))
+    columns = (path,) if _TASK in (path, *rows) else (_TASK, path)
+    tables = pivot_tables(chosen, Layout(rows=tuple(row for row in rows if row != path), columns=columns, metrics=(y,)))
+    drawn = [(table, panels) for table in tables if (panels := panels_of(table, path))]
+    if not drawn:
+        raise ConfigError(_nothing(path, settings))
+    out.mkdir(parents=True, exist_ok=True)
+    files = []
+    with styled():
+        for table, panels in drawn:
+            kind = "_simulated" * table.simulated + "_sample_data" * (table.source == "sample")
+            stem = f"{y.replace('.', '_')}_by_{path.rpartition('.')[2]}{kind}"
+            files += save(_figure(table, panels, path), out / stem)
+    return files
+
+
+def panels_of(table: PivotTable, path: str) -> list[Panel]:
+    """Return the panels in which some line has two points, by task and tested samples."""
+    keys = sample_keys(list({run.folder: run for cell in table.measured for run in cell.runs}.values()))
+    groups: dict[tuple[str, str], list[str]] = {}
+    for column, heading in table.columns.items():
+        others = {name: value for name, value in heading.values.items() if name not in (path, SAMPLES)}
+        tested = [keys[run.folder] for line in table.cells.values() for run in line[column].runs]
+        if tested:
+            groups.setdefault((Heading(values=others).title(table.names), tested[0]), []).append(column)
+    found = []
+    for (title, _), columns in groups.items():
+        lines: dict[str, list[tuple[Any, Measured]]] = {}
+        levels: dict[str, Measured] = {}
+        for row in table.rows:
+            cells = [(table.columns[column].values[path], table.cells[row][column]) for column in columns]
+            known = [(value, cell) for value, cell in cells if cell.value is not None]
+            points = [(value, cell) for value, cell in known if value != MISSING]
+            lines |= {row: points} if points else {}
+            levels |= {row: known[-1][1]} if known and not points else {}
+        samples = {table.columns[column].values.get(SAMPLES) for column in columns} - {None, MISSING}
+        if any(len(points) > 1 for points in lines.values()):
+            where = f" ({samples.pop()})" if samples else ""
+            found.append(Panel(title=title + where, lines=lines, levels=levels))
+    return found
+
+
+def _others(settings: Sequence[Settings], path: str) -> list[str]:
+    """Return the settings other than ``path`` in which runs of one task differ: lines never join such runs."""
+    found: dict[str, None] = {}
+    for task in dict.fromkeys(one[_TASK] for one in settings):
+        some = [one for one in settings if one[_TASK] == task]
+        found |= dict.fromkeys(other for other in differing(some) if not _follows(other, path, some))
+    return [other for other in found if other not in (path, SEED, _LIMIT, "data", "source", "backbone.seed")]
+
+
+def _follows(other: str, path: str, settings: Sequence[Settings]) -> bool:
+    """Whether a setting always has the value of another one, such as a budget that two parts share."""
+    return all(value_text(one.get(other, MISSING)) == value_text(one.get(path, MISSING)) for one in settings)
+
+
+def _nothing(path: str, settings: Sequence[Settings]) -> str:
+    values = dict.fromkeys(value_text(one[path]) for one in settings if path in one)
+    if len(values) < 2:
+        return f"{path} has one value in these runs ({', '.join(values)}); a figure over it needs at least two"
+    if path == _LIMIT:
+        return (
+            "runs of another limit tested other samples, so no line may join their scores; vary the training split "
+            "alone (limit={train: N, test: M})"
+        )
+    return f"no two finished runs differ in {path} alone and tested the same samples, so there is no line to draw"
+
+
+def _figure(table: PivotTable, panels: Sequence[Panel], path: str) -> Figure:
+    rows = list(dict.fromkeys(row for panel in panels for row in (*panel.lines, *panel.levels)))
+    cells = [cell for panel in panels for points in panel.lines.values() for _, cell in points]
+    names, shared = _line_names(table, rows)
+    shown = looks(rows[:MAX_SERIES])
+    figure, axes = canvas(1, len(panels), 3.0, sharey=True)
+    for axis, panel in zip(axes, panels, strict=True):
+        _draw(axis, panel, {row: (names[row], look) for row, look in shown.items()})
+        axis.set_title(panel.title)
+        axis.set_xlabel(_words(path))
+        if cells[0].place.unit == "percent":
+            percent_axis(axis)
+        else:
+            amount_axis(axis)
+    metrics = {cell.metric for cell in cells}
+    metric = column_name(metrics.pop().replace(".", " ")) if len(metrics) == 1 else SCORE
+    axes[0].set_ylabel(f"{metric} (%)" if cells[0].place.unit == "percent" else metric)
+    common = differences([run for cell in cells for run in cell.runs]).common
+    title = f"{metric} by {_words(path)}: {' · '.join(filter(None, (common, shared)))}"
+    mark = marks_of(simulated=table.simulated, source=table.source)
+    left = [names[row] for row in rows[MAX_SERIES:]]
+    note = f"{len(left)} more lines are not shown: {'; '.join(left)}" if left else ""
+    bars = "bars: 95% interval of a score; of other numbers, smallest and largest over seeds"
+    figure.suptitle("\n".join(filter(None, (title, mark, note, bars))), wrap=True)
+    legend_below(figure, axes)
+    return figure
+
+
+def _line_names(table: PivotTable, rows: Sequence[str]) -> tuple[dict[str, str], str]:
+    """Name the lines by the settings in which they differ; return the others as one text for the title."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        for path, value in table.rows[row].values.items():
+            if value != MISSING:
+                found.setdefault(path, {})[value_text(value)] = value
+    varied = [path for path, values in found.items() if len(values) > 1] or list(found)[:1]
+    names = {}
+    for row in rows:
+        values = table.rows[row].values
+        names[row] = Heading(values={path: values[path] for path in varied}).title(table.names)
+    rest = {path: next(iter(values.values())) for path, values in found.items()}
+    shared = {path: value for path, value in rest.items() if path not in (*varied, *CHOICES, "labels")}
+    return names, Heading(values=shared).title(table.names)
+
+
+def _words(path: str) -> str:
+    return short_names([path])[path].replace("_", " ")
+
+
+def _draw(axis: Axes, panel: Panel, shown: Mapping[str, tuple[str, Look]]) -> None:
+    """Draw a panel; ``shown`` are name and look by row."""
+    values = list(dict.fromkeys(value for points in panel.lines.values() for value, _ in points))
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    places = {value: float(value) if numbers else float(place) for place, value in enumerate(values)}
+    for row, points in panel.lines.items():
+        if row in shown:
+            name, look = shown[row]
+            axis.errorbar(
+                [places[value] for value, _ in points],
+                [cell.value or 0.0 for _, cell in points],
+                yerr=list(zip(*(error_bars(cell) for _, cell in points), strict=True)),
+                label=name,
+                color=look.colour,
+                linestyle=look.line,
+                linewidth=look.width,
+                marker=look.marker,
+                elinewidth=0.8,
+                capsize=2,
+            )
+    for row, cell in panel.levels.items():
+        if row in shown:
+            name, look = shown[row]
+            axis.axhline(cell.value or 0.0, color=look.colour, linestyle=":", linewidth=1.0, label=name)
+    if numbers:
+        number_axis(axis, sorted(places.values()))
+    else:
+        axis.set_xticks(list(places.values()), [value_text(value) for value in places])
+        axis.margins(x=0.15)
