@@ -190,6 +190,7 @@ class _StandIn:
     """Replies in place of a real backbone, with the real one's token counts."""
 
     simulated = True
+    takes_tools = True  # as the stand-ins do; whether the real one does is found out at its first call
 
     def __init__(self, role: str, real: Backbone, substitute: Backbone):
         self._substitute = substitute

@@ -8,7 +8,7 @@ import yaml
 
 from ace_bench.report.experiments import load_experiments
 from ace_bench.report.paper.tables import load_paper
-from tests.launching import ROOT, composed, launch, options
+from tests.launching import ROOT, composed, launch, options, tasks
 from tests.report.test_experiments import compose
 
 PAPER = {
@@ -39,7 +39,7 @@ def test_what_a_user_chooses_wins_over_a_preset_and_debug_wins_over_both_presets
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", options("task"))
+@pytest.mark.parametrize("task", tasks())
 def test_a_debug_run_of_each_task_is_two_samples(task, tmp_path):
     ran = launch(tmp_path, "debug=fast", f"task={task}", "mode.epochs=1", "mode.before=false")
     assert ran.status == 0

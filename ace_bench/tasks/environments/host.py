@@ -1,0 +1,197 @@
+"""Runs an environment's asynchronous code in a thread and an event loop of its own, one request at a time.
+
+The environment's model calls are handed to the agent's thread, so that they pass the run's counted gateway like all
+others, and that its errors (a budget that is used up, a call that is lost) end the attempt there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ace_bench.core.errors import RolloutFault
+from ace_bench.core.hosted import ReplyRequest
+from ace_bench.core.tools import ToolTurn
+from ace_bench.core.types import Fault
+
+_CLOSING_S = 5.0
+Ask = Callable[[ReplyRequest], Awaitable[ToolTurn]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """The scores of an attempt: ``total`` is the mean or the sum that counts, ``parts`` are all by name."""
+
+    total: float
+    parts: Mapping[str, float] = field(default_factory=dict)
+    explanation: str = ""
+
+
+class Episode(Protocol):
+    """One attempt at a sample in an environment; all methods run in one event loop."""
+
+    async def play(self, ask: Ask) -> None:
+        """Play until the environment ends; model calls go to ``ask``. It is cancelled where a limit is reached."""
+        ...
+
+    @property
+    def final(self) -> str:
+        """The answer as text, after ``play``."""
+        ...
+
+    async def score(self, ask: Ask) -> Scores:
+        """Score the attempt as it stands; a scorer's own model calls go to ``ask``."""
+        ...
+
+    async def close(self) -> None:
+        """Release what the environment holds."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Failed:
+    error: BaseException
+
+
+@dataclass(frozen=True)
+class _Done:
+    value: Any
+
+
+_Event = tuple[ReplyRequest, "asyncio.Future[ToolTurn]"] | _Failed | _Done
+
+
+class Host:
+    """Runs one episode. ``timeout`` is the most seconds that the environment may take between two model calls."""
+
+    def __init__(self, make: Callable[[], Awaitable[Episode]], *, timeout: float):
+        self._make = make
+        self._timeout = timeout
+        self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
+        self._loop = asyncio.new_event_loop()
+        self._episode: Episode | None = None
+        self._under_way: asyncio.Task[Any] | None = None
+        self._waiting: asyncio.Future[ToolTurn] | None = None
+        self._thread = threading.Thread(target=self._run, name="environment", daemon=True)
+        self._thread.start()
+
+    @property
+    def final(self) -> str:
+        """The answer as text, once the episode is over."""
+        return "" if self._episode is None else self._episode.final
+
+    def play(self) -> None:
+        """Begin the episode."""
+        self._submit(self._play)
+
+    def score(self) -> None:
+        """Begin to score, after ``stop`` where the episode is not over; the result is ``next_event``'s."""
+        self._submit(self._score)
+
+    def stop(self) -> None:
+        """End the episode where it stands, because a limit is reached."""
+        self._submit(self._stop)
+        self.next_event()
+
+    def next_event(self) -> ReplyRequest | Any:
+        """Wait for the next request or the result; raises ``RolloutFault`` (owner ``task``)."""
+        try:
+            event = self._events.get(timeout=self._timeout)
+        except queue.Empty:
+            message = f"the environment did nothing for {self._timeout:g} s (task.timeout)"
+            raise fault("timeout", message) from None
+        if isinstance(event, _Failed):
+            if isinstance(event.error, RolloutFault):
+                raise event.error
+            raise fault("environment", f"{type(event.error).__name__}: {event.error}") from event.error
+        if isinstance(event, _Done):
+            return event.value
+        request, self._waiting = event
+        return request
+
+    def reply(self, turn: ToolTurn) -> None:
+        """Answer the last request."""
+        waiting = self._waiting
+        if waiting is not None:
+            self._loop.call_soon_threadsafe(_settle, waiting, turn)
+
+    def close(self) -> None:
+        """End the episode and its event loop; code that cannot be interrupted is left behind in its thread."""
+        if self._loop.is_closed():
+            return
+        with suppress(RuntimeError):  # the loop may have ended meanwhile
+            asyncio.run_coroutine_threadsafe(self._end(), self._loop)
+        self._thread.join(_CLOSING_S)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
+
+    def _submit(self, step: Callable[[], Awaitable[Any]]) -> None:
+        def begin() -> None:
+            task = asyncio.ensure_future(self._reported(step))
+            if step != self._stop:
+                self._under_way = task
+
+        self._loop.call_soon_threadsafe(begin)
+
+    async def _reported(self, step: Callable[[], Awaitable[Any]]) -> None:
+        try:
+            self._events.put(_Done(await step()))
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            self._events.put(_Failed(error))
+
+    async def _play(self) -> None:
+        self._episode = await self._make()
+        await self._episode.play(self._ask)
+
+    async def _score(self) -> Scores:
+        assert self._episode is not None
+        return await self._episode.score(self._ask)
+
+    async def _stop(self) -> None:
+        await self._cancel()
+
+    async def _cancel(self) -> None:
+        under_way, self._under_way = self._under_way, None
+        if under_way is not None and not under_way.done():
+            under_way.cancel()
+            with suppress(asyncio.CancelledError):
+                await under_way
+
+    async def _ask(self, request: ReplyRequest) -> ToolTurn:
+        answered: asyncio.Future[ToolTurn] = self._loop.create_future()
+        self._events.put((request, answered))
+        return await answered
+
+    async def _end(self) -> None:
+        try:
+            await self._cancel()
+            if self._episode is not None:
+                await self._episode.close()
+        finally:
+            for task in asyncio.all_tasks():
+                if task is not asyncio.current_task():
+                    task.cancel()
+            self._loop.call_soon(self._loop.stop)
+
+
+def _settle(waiting: asyncio.Future[ToolTurn], turn: ToolTurn) -> None:
+    if not waiting.done():
+        waiting.set_result(turn)
+
+
+def fault(kind: str, message: str) -> RolloutFault:
+    """Return a fault of the environment."""
+    return RolloutFault(Fault(owner="task", kind=kind, message=message))

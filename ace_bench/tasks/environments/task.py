@@ -1,0 +1,228 @@
+"""What all tasks made of environments share: splits, sessions, grades and metrics."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ace_bench.core.digest import digest_of
+from ace_bench.core.errors import ConfigError, DataError, RolloutFault, SettingError
+from ace_bench.core.hosted import ReplyRequest
+from ace_bench.core.tools import TOOLS, ToolTurn
+from ace_bench.core.types import Grade, Record, Sample
+from ace_bench.tasks.answers import percent
+from ace_bench.tasks.data import SPLITS
+from ace_bench.tasks.environments.host import Episode, Host, Scores, fault
+from ace_bench.tasks.environments.splits import SplitRatio, draw
+
+_SUCCESS = 1.0 - 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentItem:
+    """A sample of an environment: its question as text, the reference answer, and how an episode of it is made."""
+
+    question: str
+    gold: str
+    make: Callable[[], Awaitable[Episode]]
+
+
+class EnvironmentSession:
+    """One attempt in an environment (``core.hosted``)."""
+
+    def __init__(self, item: EnvironmentItem, *, timeout: float):
+        self._item = item
+        self._host = Host(item.make, timeout=timeout)
+        self._over = False
+        self._host.play()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the environment wants no more replies."""
+        return self._over
+
+    @property
+    def final(self) -> str:
+        """What the environment takes as the answer."""
+        return self._host.final
+
+    def step(self, action: str) -> str:
+        """Raise ``ConfigError``: the environment leads the conversation."""
+        del action
+        raise ConfigError("this environment leads the conversation itself: it needs agent=environment")
+
+    def next_request(self) -> ReplyRequest | None:
+        """Wait for the environment's next request."""
+        event = self._host.next_event()
+        if isinstance(event, ReplyRequest):
+            return event
+        self._over = True
+        return None
+
+    def reply(self, turn: ToolTurn) -> None:
+        """Give the environment what the model said."""
+        self._host.reply(turn)
+
+    def grade(self, answer: str | None) -> Grade:
+        """Score the attempt as it stands by the environment's own rules; ``None`` is wrong."""
+        if answer is None:
+            return graded(self._item, None)
+        if not self._over:
+            self._host.stop()
+            self._over = True
+        self._host.score()
+        event = self._host.next_event()
+        if not isinstance(event, Scores):
+            raise fault("scorer", "the scorer calls a model, which this task does not allow")
+        return graded(self._item, event)
+
+    def close(self) -> None:
+        """End the episode."""
+        self._host.close()
+
+
+class EnvironmentTask:
+    """Base class; a subclass loads the samples and sets ``checksums``.
+
+    ``load`` returns the items of the test data and those of the training data, ``None`` where both come from one set.
+    """
+
+    name: str = "environment"  # the folder of prompts; what it does not hold is in prompt_group
+    prompt_group: str = "qa"
+    headline: str = "score"
+    source: str = "real"
+    splits: tuple[str, ...] = SPLITS
+    sections: tuple[str, ...] = (
+        "strategies",
+        "tool_use",
+        "formats_and_conventions",
+        "common_mistakes_to_avoid",
+        "others",
+    )
+
+    def __init__(
+        self,
+        items: Sequence[EnvironmentItem],
+        training: Sequence[EnvironmentItem] | None,
+        *,
+        ratio: SplitRatio,
+        seed: int,
+        timeout: float,
+    ):
+        self._timeout = timeout
+        self._items = _by_split(items, training, ratio, seed)
+        self.checksums: Mapping[str, str] = {
+            "samples": digest_of(
+                {split: [(i.question, i.gold) for i in found.values()] for split, found in self._items.items()}
+            )
+        }
+        self._lock = threading.Lock()
+        self._background: str | None = None
+
+    def samples(self, split: str) -> Sequence[Sample]:
+        """Return the samples of a split; inputs are ``background`` (system text and tools) and ``question``."""
+        if split not in self._items:
+            raise ConfigError(f"this task has no split {split!r}; it has {', '.join(self._items)}")
+        shared = self._shared_text()
+        return tuple(
+            Sample(id=name, split=split, inputs={"background": shared, "question": item.question})
+            for name, item in self._items[split].items()
+        )
+
+    @contextmanager
+    def open(self, sample: Sample) -> Iterator[EnvironmentSession]:
+        """Start an attempt."""
+        session = EnvironmentSession(self._item(sample), timeout=self._timeout)
+        try:
+            yield session
+        finally:
+            session.close()
+
+    def forfeit(self, sample: Sample) -> Grade:
+        """Grade a sample that could not be attempted: wrong."""
+        return graded(self._item(sample), None)
+
+    def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
+        """Return the mean score and the share of samples that scored 1, both in percent, and the mean of each scorer.
+
+        A score need not lie between 0 and 1: it is what the environment's own scorers give.
+        """
+        if not grades:
+            return {}
+        names = dict.fromkeys(name for grade in grades for name in grade.detail)
+        means = {name: percent(sum(grade.detail.get(name, 0.0) for grade in grades), len(grades)) for name in names}
+        success = percent(sum(grade.correct for grade in grades), len(grades))
+        return {"score": means.pop("score"), "success": success, **means}
+
+    def _item(self, sample: Sample) -> EnvironmentItem:
+        found = self._items.get(sample.split, {})
+        if sample.id not in found:
+            raise DataError(f"this task has no sample {sample.id} in its split {sample.split!r}")
+        return found[sample.id]
+
+    def _shared_text(self) -> str:
+        """Return the system text and the tools, from the first request of the first sample.
+
+        It makes no model call. Raises ``ConfigError`` where the environment cannot be started.
+        """
+        with self._lock:
+            if self._background is None:
+                item = next(iter(self._items["train"].values()))
+                session = EnvironmentSession(item, timeout=self._timeout)
+                try:
+                    request = session.next_request()
+                except RolloutFault as error:
+                    raise ConfigError(f"the environment cannot be started: {error.fault.message}") from error
+                finally:
+                    session.close()
+                if request is None:
+                    raise ConfigError("the environment ends without asking a model, so there is nothing to learn in it")
+                self._background = background_of(request)
+            return self._background
+
+
+def graded(item: EnvironmentItem, scores: Scores | None) -> Grade:
+    """Return the grade of an attempt; without scores it is wrong."""
+    if scores is None:
+        return Grade(score=0.0, correct=False, observed="", gold=item.gold, detail={"score": 0.0})
+    named = {f"scorer_{name}": value for name, value in scores.parts.items()} if len(scores.parts) > 1 else {}
+    said = [f"Score: {scores.total:g}", *(f"{name}: {value:g}" for name, value in scores.parts.items())]
+    return Grade(
+        score=min(1.0, max(0.0, scores.total)),
+        correct=scores.total >= _SUCCESS,
+        observed="",
+        gold=item.gold,
+        report="\n".join(filter(None, [*said, scores.explanation])),
+        detail={"score": scores.total, **named},
+    )
+
+
+def background_of(request: ReplyRequest) -> str:
+    """Return what all samples share: the system text and a line for each tool."""
+    system = [message.content.strip() for message in request.messages if message.role == "system"]
+    tools = [_line(tool["function"]) for tool in (request.schema or {}).get(TOOLS, ())]
+    return "\n\n".join(filter(None, [*system, "\n".join(["Tools:", *tools]) if tools else ""]))
+
+
+def _line(function: Record) -> str:
+    names = ", ".join((function.get("parameters") or {}).get("properties", {}))
+    return f"- {function['name']}({names}): {' '.join(str(function.get('description', '')).split())}"
+
+
+def _by_split(
+    items: Sequence[EnvironmentItem], training: Sequence[EnvironmentItem] | None, ratio: SplitRatio, seed: int
+) -> Mapping[str, Mapping[str, EnvironmentItem]]:
+    if not items:
+        raise SettingError("args: the environment has no samples with these arguments; change them")
+    if training is None:
+        drawn = draw(len(items), ratio, seed=seed, with_test=True)
+        return {split: _named(split, items, places) for split, places in drawn.items()}
+    drawn = draw(len(training), ratio, seed=seed, with_test=False)
+    named = {split: _named(split, training, places) for split, places in drawn.items()}
+    return {**named, "test": _named("test", items, range(len(items)))}
+
+
+def _named(split: str, items: Sequence[EnvironmentItem], places: Sequence[int]) -> Mapping[str, EnvironmentItem]:
+    return {f"environment-{split}-{place + 1:04d}": items[place] for place in places}

@@ -1,0 +1,114 @@
+"""Small Inspect AI tasks on capitals, one for each thing that a user's task may do; loaded as FILE.py@task."""
+
+import time
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.scorer import Score, Target, accuracy, includes, model_graded_qa, scorer
+from inspect_ai.solver import TaskState, generate, system_message, use_tools
+from inspect_ai.tool import ToolError, tool
+
+CITIES = {
+    "Australia": "Canberra", "Canada": "Ottawa", "Turkey": "Ankara", "Morocco": "Rabat", "Brazil": "Brasilia",
+    "Kenya": "Nairobi", "Peru": "Lima", "Norway": "Oslo", "Chile": "Santiago", "Cuba": "Havana",
+}  # fmt: skip
+SYSTEM = "You answer questions on geography."
+
+
+def _samples(ask):
+    return MemoryDataset([Sample(input=ask(land, city), target=city) for land, city in CITIES.items()])
+
+
+def _choice(land, city):
+    return f"Where does the government of {land} sit? Options: {city}, Springfield."
+
+
+def _open(land, city):
+    return f"Which city is the capital of {land}?"
+
+
+@task
+def choices(lands: int = 10):
+    return Task(dataset=_samples(_choice)[:lands], solver=[system_message(SYSTEM), generate()], scorer=includes())
+
+
+@tool
+def atlas():
+    async def execute(land: str):
+        """Look up the capital of a country.
+
+        Args:
+            land: Name of the country.
+        """
+        if land not in CITIES:
+            raise ToolError(f"no country {land}")
+        return CITIES[land]
+
+    return execute
+
+
+@tool
+def broken():
+    async def execute(land: str):
+        """Look up the capital of a country.
+
+        Args:
+            land: Name of the country.
+        """
+        raise RuntimeError("the atlas burnt down")
+
+    return execute
+
+
+@tool
+def hanging():
+    async def execute(land: str):
+        """Look up the capital of a country.
+
+        Args:
+            land: Name of the country.
+        """
+        time.sleep(3)
+        return land
+
+    return execute
+
+
+TOOLS = {"atlas": atlas, "broken": broken, "hanging": hanging}
+
+
+@task
+def lookup(name: str = "atlas"):
+    solver = [system_message(SYSTEM), use_tools(TOOLS[name]()), generate()]
+    return Task(dataset=_samples(_open), solver=solver, scorer=[includes(), half()], message_limit=20)
+
+
+@scorer(metrics=[accuracy()])
+def half():
+    async def score(state: TaskState, target: Target):
+        return Score(value=0.5, explanation="always half")
+
+    return score
+
+
+@scorer(metrics=[accuracy()])
+def raising():
+    async def score(state: TaskState, target: Target):
+        raise KeyError("no such column")
+
+    return score
+
+
+@task
+def unscorable():
+    return Task(dataset=_samples(_choice), scorer=raising())
+
+
+@task
+def in_docker():
+    return Task(dataset=_samples(_choice), scorer=includes(), sandbox="docker")
+
+
+@task
+def judged():
+    return Task(dataset=_samples(_choice), scorer=model_graded_qa())
