@@ -44,6 +44,16 @@ test-printed: $(FULL) $(APPWORLD_READY)  ## run every command that README and do
 test-official: $(FULL) $(APPWORLD_READY)  ## the authors' code and ours over the same replies; OFFICIAL=DIR holds checkouts of ace and ace-appworld
 	OFFICIAL="$(OFFICIAL)" $(BIN)/python -m pytest -m official -rs tests/official $(ARGS)
 
+ENVIRONMENTS := .environments
+
+$(ENVIRONMENTS)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(ENVIRONMENTS)
+	$(ENVIRONMENTS)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[inspect,optimisers]' pytest pytest-xdist hypothesis markdown-it-py
+	touch $@
+
+test-environments: $(ENVIRONMENTS)/.ready  ## the tests of environments of other packages, in an environment of their own (1 GB)
+	$(ENVIRONMENTS)/bin/python -m pytest -n 0 tests/tasks/environments $(ARGS)
+
 test-openai2: $(FULL)  ## the tests of HTTP and of the reader's server with openai 2.x installed, as litellm and vLLM pin it
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target .openai2 'openai>=2,<3'
 	PYTHONPATH=.openai2 $(BIN)/python -m pytest tests/backbones/openai_compatible tests/rehearsal/reader/test_serve.py $(ARGS)

@@ -38,6 +38,8 @@ NOT_RUN = {
     "pip install -e '.[sweeps]'": PACKAGES,
     "pip install -e '.[data]'": PACKAGES,
     "pip install -e '.[langchain]'": PACKAGES,
+    "pip install -e '.[inspect]'": PACKAGES,
+    **dict.fromkeys(commands("docs/own-environment.md"), "tests/tasks/environments/test_page.py runs it"),
     "pip install -e '.[tracking]'": PACKAGES,
     "pip install -e '.[vllm]'": PACKAGES,
     "wandb login": ACCOUNT,

@@ -24,8 +24,8 @@ class InspectTask(EnvironmentTask):
     """An Inspect AI task: its solver leads the conversation, its scorers grade.
 
     ``name`` is ``FILE.py@task`` or ``package/task``, ``args`` are the task's arguments. ``train_args`` are further
-    arguments with which it loads its training data; without them ``split_ratio`` divides one set of samples. ``timeout`` is
-    the most seconds between two model calls.
+    arguments with which it loads its training data; without them ``split_ratio`` divides one set of samples.
+    ``timeout`` is the most seconds between two model calls.
 
     Raises ``ConfigError`` at construction where the package or the task is missing or needs what is not supported.
     """

@@ -45,7 +45,7 @@ def test_a_tool_is_called_over_http_and_the_steps_are_recorded(looked_up):
 
 
 def test_scores_that_are_not_0_or_1_are_kept(looked_up):
-    metrics = looked_up.metrics["splits"]["test"]["after"]["scores"]
+    metrics = looked_up.metrics["splits"]["test"]["after"]
     assert metrics["score"] == 75.0
     assert metrics["success"] == 0.0
     assert (metrics["scorer_includes"], metrics["scorer_half"]) == (100.0, 50.0)
