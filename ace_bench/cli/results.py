@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -10,10 +11,17 @@ from rich.console import Console
 
 from ace_bench.cli.arguments import DIFFERENCES, Parser
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.identity import GROUPS, TOP
 from ace_bench.core.resources import config_folders
+from ace_bench.report.overrides import read_setting
 
 if TYPE_CHECKING:
     from ace_bench.report.tables.results_index import ResultsIndex, Wanted
+
+
+_CHOOSING = (*GROUPS, *TOP, "backbone", "roles", "sampling", "protocol")
+_OPTIONS = ("results", "out")
+"""Options of these commands that a user may take for settings."""
 
 
 class Write(Protocol):
@@ -63,5 +71,23 @@ def _sorted(what: str, overrides: Sequence[str]) -> tuple[list[str], tuple[str, 
         if key == what or (what, key) == ("table", "experiment"):
             which += value.split(",")
         else:
+            _check_chooses(what, override)
             extra.append(override)
     return which, tuple(extra)
+
+
+def _check_chooses(what: str, override: str) -> None:
+    """Reject a setting by which no run can be chosen; raises ``ConfigError`` with the right spelling."""
+    group = read_setting(override).path[0]
+    value = override.partition("=")[2]
+    if group in _OPTIONS:
+        raise ConfigError(f"{override} chooses no runs; write --{group} {value}")
+    if group == "seed":
+        raise ConfigError(f"{override} chooses no runs, since {what}s are over all seeds; leave it out")
+    if group in _CHOOSING:
+        return
+    close = get_close_matches(group, [*_CHOOSING, *_OPTIONS, what], n=1)
+    if not close:
+        raise ConfigError(f"{override} chooses no runs, since {group} changes no answer; leave it out")
+    right = f"--{close[0]} {value}" if close[0] in _OPTIONS else override.replace(group, close[0], 1)
+    raise ConfigError(f"there is no setting {group} that chooses runs; did you mean {right}?")

@@ -54,15 +54,13 @@ def test_settings_that_differ_are_different_series_and_the_plainest_come_first(p
         planner.make(planned(f"17/{row}/finer"), ACE, extra=REAL, sizes=[1])
     planner.make(planned("17/base/finer"), BASE, extra=REAL)
     found = all_series(selection(planner.results).members, SHARED.compose)
-    assert [series.name for series in found] == [
-        "ace offline gold",
-        "base offline",
-        "ace offline gold (harmful_every=1)",
-        "ace offline gold (harmful_every=5)",
-    ]
-    many = task_series(found * 3, "title")
+    named = task_series(found, "title")
+    names = ["ace · harmful_every=null", "base", "ace · harmful_every=1", "ace · harmful_every=5"]
+    assert [series.name for series in named.series] == sorted(names)
+    assert named.title == "title, labels=gold"
+    many = task_series([*found, *found, found[3]], "title")
     assert len(many.series) == MAX_SERIES
-    assert "4 more settings are not shown" in many.title
+    assert "not shown, 1 more: ace · harmful_every=5" in many.title
 
 
 def test_looks_differ_in_colour_and_in_print():

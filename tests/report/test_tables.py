@@ -454,3 +454,37 @@ def test_a_row_is_void_where_more_than_a_tenth_of_a_roles_replies_were_cut():
     assert void_note([run(5)]) == ""
     assert void_note([run(0), run(17)]) == "void: 34% of the curator's replies were cut"
     assert void_note([SimpleNamespace(metrics={})]) == "", "runs of older versions do not say"
+
+
+def test_a_table_that_no_run_fills_is_still_marked_as_simulated(tmp_path):
+    planner = Planner(tmp_path, SHARED.compose, simulated=True, source="sample")
+    planner.make(planned("2/base/finer"), BASE, extra=("backbone=embedded",))
+    tables, text = made(tmp_path, "2", extra=("backbone=embedded", "limit=40"))
+    assert list(tables) == ["table_02_embedded-limit_40-simulated-sample_data"]
+    assert "[simulated, sample data: not comparable with published numbers]" in text
+    assert "| paper |" not in text
+
+
+def test_the_file_of_all_tables_keeps_those_of_earlier_commands(real):
+    made(real, "2")
+    _, text = made(real, "5")
+    assert [line.partition("(")[2][:7] for line in text.splitlines() if line.startswith("## ")] == [
+        "table 2",
+        "table 5",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("setting", "right"),
+    [
+        ("results=elsewhere", "write --results elsewhere"),
+        ("resluts=elsewhere", "did you mean --results elsewhere"),
+        ("limt=4", "did you mean limit=4"),
+        ("seed=1", "over all seeds"),
+        ("concurrency=2", "changes no answer"),
+    ],
+)
+@pytest.mark.parametrize("command", ["tables", "figures"])
+def test_what_chooses_no_runs_is_an_error_that_names_the_right_spelling(command, setting, right, capsys):
+    assert start(command, [setting]) == 2
+    assert right in capsys.readouterr().err

@@ -10,6 +10,7 @@ from typing import Any
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import identity_settings
+from ace_bench.report.differences import differences
 from ace_bench.report.evidence import CallCosts, predictions, read_steps
 from ace_bench.report.figures.style import MAX_SERIES, Look, looks
 from ace_bench.report.overrides import Compose
@@ -22,7 +23,10 @@ _UNNAMED = ("mode.before", "mode.context", "mode._target_", "method._target_")
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """The finished runs of one setting; ``changes`` are its settings that are not the defaults."""
+    """The finished runs of one setting; ``changes`` are its settings that are not the defaults.
+
+    ``name`` says in a legend in which settings it differs from the others of its figure.
+    """
 
     task: str
     method: str
@@ -30,12 +34,7 @@ class Series:
     labels: str
     changes: tuple[str, ...]
     runs: tuple[RunSummary, ...]
-
-    @property
-    def name(self) -> str:
-        """The name in a legend."""
-        labels = "" if self.method == "base" else f" {self.labels}"
-        return f"{self.method} {self.mode}{labels}" + (f" ({', '.join(self.changes)})" if self.changes else "")
+    name: str = ""
 
 
 Curve = tuple[list[float], list[float], list[float]]
@@ -55,7 +54,9 @@ def all_series(runs: Iterable[RunSummary], compose: Compose) -> list[Series]:
         Series(task=task, method=method, mode=mode, labels=labels, changes=changes, runs=tuple(by_seed.values()))
         for (task, method, mode, labels, changes), by_seed in groups.items()
     ]
-    return sorted(found, key=lambda series: (len(series.changes), series.task, series.method, series.name))
+    return sorted(
+        found, key=lambda series: (len(series.changes), series.task, series.method, series.labels, series.changes)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,11 +73,21 @@ class TaskSeries:
 
 
 def task_series(series: Sequence[Series], title: str) -> TaskSeries:
-    """Keep the ``MAX_SERIES`` series with the fewest changes, by name; the title says how many are left out."""
-    kept = tuple(sorted(series[:MAX_SERIES], key=lambda one: one.name))
-    left = len(series) - len(kept)
-    note = f"\n{left} more settings are not shown" if left else ""
-    return TaskSeries(series=kept, looks=looks([one.name for one in kept]), title=title + note)
+    """Name the series of one task by their differences and keep the ``MAX_SERIES`` with the fewest changes.
+
+    The title says what all share, and which series are left out.
+    """
+    differ = differences([replace(one.runs[0], seed=0, attempt=1) for one in series])
+    names = differ.labels if differ.names else [one.method for one in series]
+    named = [replace(one, name=name) for one, name in zip(series, names, strict=True)]
+    kept = tuple(sorted(named[:MAX_SERIES], key=lambda one: one.name))
+    left = [one.name for one in named[MAX_SERIES:]]
+    shared = f", labels={kept[0].labels}" if "labels" not in differ.names else ""
+    note = f"\nnot shown, {len(left)} more: {'; '.join(left)}" if left else ""
+    first, newline, rest = title.partition("\n")
+    return TaskSeries(
+        series=kept, looks=looks([one.name for one in kept]), title=f"{first}{shared}{newline}{rest}{note}"
+    )
 
 
 def score_curve(runs: Sequence[RunSummary]) -> Curve:

@@ -150,6 +150,11 @@ def unit_of(metric: str) -> str:
     return "" if metric in ("n", "faults", "steps") else "percent"
 
 
+def metric_title(metric: str) -> str:
+    """Return a metric in words, with its unit unless the words name it: ``usd total``, ``timing adapt wall s``."""
+    return column_name(metric.replace(".", " "))
+
+
 def marks_of(*, simulated: bool, source: str) -> str:
     """Return the words that mark runs that cannot be compared with published numbers; "" for others."""
     words = ["simulated"] * simulated + ["sample data"] * (source == "sample")
@@ -210,7 +215,7 @@ class _Builder:
         )
 
     def _title(self) -> str:
-        what = " and ".join(column_name(metric) for metric in self._layout.metrics)
+        what = ", ".join(metric_title(metric) for metric in self._layout.metrics)
         names = short_names(dict.fromkeys((*self._layout.rows, *self._layout.columns)))
         by = " and ".join(name for path, name in names.items() if path != METRIC)
         return f"{what[:1].upper()}{what[1:]} by {by}: {differences(self._runs).common}".removesuffix(": ")
@@ -381,7 +386,7 @@ def _actual(metric: str, runs: Sequence[RunSummary]) -> str:
 
 def _part(path: str, value: Any, names: Mapping[str, str]) -> str:
     if path == METRIC:
-        return column_name(str(value), unit_of(str(value)))
+        return metric_title(str(value))
     if path == SAMPLES:
         return f"({value})"
     return column_name(str(value)) if path in CHOICES else setting_text(path, value, names.get(path, path))

@@ -1,40 +1,49 @@
-"""Tables of a user's own runs for LaTeX, with ``booktabs`` and ``siunitx``, narrow enough for one of two columns."""
+"""Tables of a user's own runs for LaTeX, with ``booktabs`` and ``siunitx``, in one of two columns where it fits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from ace_bench.report.tables.cells import Measured
-from ace_bench.report.tables.grids import number
-from ace_bench.report.tables.pivot import PivotTable
+from ace_bench.report.tables.grids import NOT_KNOWN, number
+from ace_bench.report.tables.pivot import MISSING, PivotTable
 from ace_bench.report.tables.pivot_text import column_title, notes_of, row_names, significant
 from ace_bench.report.tables.render import escaped
 
 _HIGHER_IS_BETTER = "percent"
 """The unit of scores; of everything else, less is better."""
+_COLUMN, _PAGE = 56, 118
+"""Number of characters in small print that fit into one of two columns, and into a page."""
 
 
 def pivot_latex(tables: Sequence[PivotTable]) -> str:
     """Format tables; intervals are in small print below the values, and the best value of a column is bold."""
-    blocks = ["% needs \\usepackage{booktabs,siunitx}"]
+    blocks = ["% needs \\usepackage{booktabs,graphicx,siunitx}"]
     for table in tables:
         blocks += _table(table)
     return "\n".join(blocks) + "\n"
 
 
 def _table(table: PivotTable) -> Iterator[str]:
-    best = {column: _best([line[column] for line in table.cells.values()]) for column in table.columns}
+    by_column = {column: [line[column] for line in table.cells.values()] for column in table.columns}
+    best = {column: _best(cells) for column, cells in by_column.items()}
     names = row_names(table)
-    columns = "".join(_column([line[column] for line in table.cells.values()]) for column in table.columns)
-    yield "\\begin{table}[t]"
-    yield "\\centering\\footnotesize\\setlength{\\tabcolsep}{4pt}"
-    yield "\\sisetup{detect-weight=true, mode=text, table-align-text-after=false}"
-    yield f"\\caption{{{escaped(table.title)}.}}"
-    yield f"\\begin{{tabular}}{{@{{}}{'l' * len(names)}{columns}@{{}}}}"
-    yield "\\toprule"
-    yield (
-        " & ".join([*map(escaped, names), *(_header(column_title(table, column)) for column in table.columns)]) + r" \\"
+    headers = {column: _header(column_title(table, column)) for column in table.columns}
+    width = sum(_width(cells, column_title(table, column)) for column, cells in by_column.items())
+    width += sum(
+        max(map(len, texts)) for texts in zip(names, *(row.texts() for row in table.rows.values()), strict=True)
     )
+    kind = "table" if width <= _COLUMN else "table*"
+    scaled = width > _PAGE
+    yield f"\\begin{{{kind}}}[t]"
+    yield "\\centering\\footnotesize\\setlength{\\tabcolsep}{3pt}"
+    yield "\\sisetup{detect-weight=true, mode=text, table-align-text-after=false}"
+    yield f"\\caption{{{escaped(table.title)}. {escaped(_legend(table))}}}"
+    if scaled:
+        yield "\\resizebox{\\linewidth}{!}{%"
+    yield f"\\begin{{tabular}}{{@{{}}{'l' * len(names)}{''.join(map(_column, by_column.values()))}@{{}}}}"
+    yield "\\toprule"
+    yield " & ".join([*(_header(name.replace("_", " "), "[l]") for name in names), *headers.values()]) + r" \\"
     yield "\\midrule"
     for row, line in table.cells.items():
         values = [_value(cell, best[column]) for column, cell in line.items()]
@@ -43,53 +52,67 @@ def _table(table: PivotTable) -> Iterator[str]:
         if any(intervals):
             yield " & ".join([""] * len(names) + intervals) + r" \\[2pt]"
     yield "\\bottomrule"
-    yield "\\end{tabular}"
-    yield "\\end{table}"
+    yield "\\end{tabular}" + "}" * scaled
+    yield f"\\end{{{kind}}}"
     yield from (f"% {note}" for note in notes_of(table))
 
 
-def _best(cells: Sequence[Measured]) -> float | None:
-    """Return the best value of a column as printed, ``None`` if there is nothing to choose from."""
-    known = [_printed(cell) for cell in cells if cell.value is not None]
-    if len(set(known)) < 2:
-        return None
-    return max(known) if cells_unit(cells) == _HIGHER_IS_BETTER else min(known)
+def _legend(table: PivotTable) -> str:
+    """Explain the marks of a table in its caption."""
+    parts = ["In brackets: 95% interval of a score; for other numbers, smallest and largest over seeds."]
+    parts += ["Bold: best of a column."] if len(table.rows) > 1 else []
+    tested = sum(cell.comparison is not None for cell in table.measured)
+    if tested:
+        parts.append(f"*: differs from {table.base_title} (p < 0.05, paired, Holm over {tested} comparisons).")
+    return " ".join(parts)
 
 
-def cells_unit(cells: Sequence[Measured]) -> str:
-    """Return the unit of the cells of a column."""
-    return next((cell.place.unit for cell in cells if cell.runs), "")
+def _width(cells: Sequence[Measured], title: str) -> int:
+    """Return the width of a column in characters, and some space."""
+    words = [*title.split(), *map(_text, cells), *map(_bounds, cells)]
+    return max(map(len, words)) + 2
 
 
-def _printed(cell: Measured) -> float:
-    return float(number(cell.value, cell.place.unit).replace(",", ""))
+def _best(cells: Sequence[Measured]) -> str:
+    """Return the best value of a column as printed, "" if there is nothing to choose from."""
+    known = {_text(cell): cell for cell in cells if cell.value is not None}
+    if len(known) < 2:
+        return ""
+    higher = {cell.place.unit for cell in known.values()} == {_HIGHER_IS_BETTER}
+    return (max if higher else min)(known, key=lambda text: known[text].value or 0.0)
 
 
 def _column(cells: Sequence[Measured]) -> str:
     """Return an ``S`` column with room for the longest number."""
-    texts = [number(cell.value, cell.place.unit).replace(",", "") for cell in cells if cell.value is not None] or ["0"]
+    texts = [_text(cell) for cell in cells if cell.value is not None] or ["0"]
     whole = max(len(text.partition(".")[0]) for text in texts)
     decimals = max(len(text.partition(".")[2]) for text in texts)
     after = ", table-space-text-post={*}" if any(map(significant, cells)) else ""
     return f"S[table-format={whole}.{decimals}{after}]"
 
 
-def _value(cell: Measured, best: float | None) -> str:
+def _value(cell: Measured, best: str) -> str:
     if cell.value is None:
-        return "{" + escaped({"-": "--"}.get(cell.state, cell.state) or "n/a") + "}"
-    text = number(cell.value, cell.place.unit).replace(",", "")
-    bold = "\\bfseries " if best is not None and _printed(cell) == best else ""
-    return bold + text + "{*}" * significant(cell)
+        return "{" + escaped({MISSING: "--"}.get(cell.state, cell.state) or NOT_KNOWN) + "}"
+    bold = "\\bfseries " if _text(cell) == best else ""
+    return bold + _text(cell) + "{*}" * significant(cell)
+
+
+def _text(cell: Measured) -> str:
+    return cell.state if cell.value is None else number(cell.value, cell.place.unit).replace(",", "")
 
 
 def _interval(cell: Measured) -> str:
-    if cell.interval is None or cell.value is None:
+    return f"{{\\scriptsize {_bounds(cell)}}}" if _bounds(cell) else ""
+
+
+def _bounds(cell: Measured) -> str:
+    if cell.interval is None or cell.value is None or (not cell.points and cell.interval.low == cell.interval.high):
         return ""
-    low, high = (number(bound, cell.place.unit) for bound in (cell.interval.low, cell.interval.high))
-    return f"{{\\scriptsize [{low}, {high}]}}"
+    return f"[{number(cell.interval.low, cell.place.unit)}, {number(cell.interval.high, cell.place.unit)}]"
 
 
-def _header(text: str) -> str:
+def _header(text: str, place: str = "") -> str:
     """Stack the words of a header, so that columns stay narrow."""
     words = escaped(text).split()
-    return "{" + (words[0] if len(words) < 2 else r"\shortstack{" + r" \\ ".join(words) + "}") + "}"
+    return "{" + (words[0] if len(words) < 2 else rf"\shortstack{place}{{" + r" \\ ".join(words) + "}") + "}"

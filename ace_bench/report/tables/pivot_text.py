@@ -16,7 +16,7 @@ from ace_bench.report.tables.grids import (
     statistics_words,
     tests_note,
 )
-from ace_bench.report.tables.pivot import METRIC, SCORE, PivotTable, change_of
+from ace_bench.report.tables.pivot import METRIC, SCORE, PivotTable, change_of, metric_title
 from ace_bench.report.tables.render import Page, csv_of, markdown
 
 _NO_PAPER = PaperShown(numbers=False)
@@ -40,7 +40,7 @@ def column_title(table: PivotTable, column: str) -> str:
     title = heading.title(table.names)
     found = {line[column].metric for line in table.cells.values() if line[column].metric}
     if METRIC not in heading.values:
-        return " ".join(filter(None, (title, found.pop().replace("_", " ") if len(found) == 1 else SCORE)))
+        return " ".join(filter(None, (title, metric_title(found.pop()) if len(found) == 1 else SCORE)))
     return title
 
 

@@ -26,6 +26,7 @@ from ace_bench.report.overrides import (
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.variants import Selection, Variant, kind_of
 
+_EMBEDDED = "embedded"
 _SAMPLE = "task.source=sample"
 _NAMED = (("backbone",), ("backbone", "model"))
 """Settings that the name of the conditions already contains."""
@@ -70,13 +71,21 @@ class Selector:
         dotted = [text for text in chosen if key_of(text) != "backbone"]
         settings = self.compose([f"backbone={option}", *dotted])["backbone"]
         name = self._name(option, settings, self.compose([f"backbone={option}"])["backbone"])
-        return self._with_extra(Variant(backbone=option, name=name, overrides=(f"backbone={option}",)))
+        simulated = option == _EMBEDDED or bool(settings.get("simulated"))
+        source = "sample" if _SAMPLE in self.extra or (simulated and "task.source=real" not in self.extra) else ""
+        return self._with_extra(
+            Variant(backbone=option, name=name, overrides=(f"backbone={option}",), simulated=simulated, source=source)
+        )
 
     def _chosen(self, run: RunSummary, settings: Mapping[str, Any]) -> bool:
         """Whether a run was made with the ``extra`` settings; those that do not exist in it are ignored."""
         if {"sample": "task.source=real", "real": _SAMPLE}[run.source] in self.extra:
             return False
         for setting in self._settings(run):
+            if setting.path == ("protocol",):
+                if run.protocol != setting.value:
+                    return False
+                continue
             if setting.path == ("backbone",):
                 if run.backbone != setting.value and not self._same_backbone(settings):
                     return False

@@ -29,7 +29,9 @@ def write_tables(
     *,
     measured: Mapping[str, TableFiles] = MappingProxyType({}),
 ) -> list[Path]:
-    """Write ``table_<name>_<conditions>`` as ``.md``, ``.tex`` and ``.csv`` to ``out``, and all in ``tables.md``.
+    """Write ``table_<name>_<conditions>`` as ``.md``, ``.tex`` and ``.csv`` to ``out``.
+
+    ``tables.md`` holds all of them, and where names are given also those that an earlier command wrote to ``out``.
 
     Names are those of tables (``2``, ``4a``; ``4`` is both; ``claims``); without names, all tables with a finished run
     are written. Each shows runs of one set of conditions. ``measured`` are tables of measurements by name, which
@@ -38,12 +40,13 @@ def write_tables(
     names = [name for name in wanted.names if name != CLAIMS and name not in measured]
     names = table_names(index.experiments, names) if names or not wanted.names else []
     out.mkdir(parents=True, exist_ok=True)
-    files, texts = [], []
+    files = []
     for stem, page, records in chain(_pages(names, index, wanted), measured.values()):
-        texts.append(markdown(page))
-        for suffix, text in (("md", texts[-1]), ("tex", latex(page)), ("csv", records)):
+        for suffix, text in (("md", markdown(page)), ("tex", latex(page)), ("csv", records)):
             files.append(out / f"{stem}.{suffix}")
             files[-1].write_text(text)
+    written = [file for file in files if file.suffix == ".md"]
+    texts = [file.read_text() for file in (sorted({*written, *out.glob("table_*.md")}) if wanted.names else written)]
     files.append(out / "tables.md")
     files[-1].write_text("\n".join(["# Tables\n", *texts, *_damages(index)]))
     return files
