@@ -4,6 +4,7 @@ A reference solution of AppWorld is first run in a fresh world; samples without 
 
     ace-bench check finer --data-dir data/finer
     ace-bench check bird_sql --set metric=execution_corrected
+    ace-bench check task=qa task.data=questions.csv task.question=question task.answer=answer
 
 The exit code is 1 if a gold answer is graded as wrong, and 2 for a bad file or setting.
 """
@@ -107,6 +108,8 @@ def check(task: Task, console: Console) -> int:
             _file_column(task, f"{split}.jsonl"),
         )
     console.print(table)
+    for line in getattr(task, "repeats", ()):
+        console.print(line, style="yellow", highlight=False, markup=False)
     for sample in wrong:
         console.print(f"{sample.id}: the gold answer is graded as wrong", style="red", highlight=False)
     console.print(f"\nThe grader and its quirks\n\n{notes(task)}", highlight=False, markup=False)
@@ -128,7 +131,8 @@ def _file_column(task: Task, name: str) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Check one task; return the exit code."""
     parser = Parser("check", __doc__)
-    parser.add_argument("task", help=f"one of: {', '.join(task_names())}")
+    parser.add_argument("task", help=f"one of: {', '.join(task_names())}; task=NAME means the same")
+    parser.add_argument("settings", nargs="*", metavar="task.KEY=VALUE", help="settings as in the command of a run")
     parser.add_argument("--data-dir", help="folder with the files (default: where runs would look)")
     parser.add_argument("--source", choices=SOURCES, help="which data to check (default: as runs with auto)")
     parser.add_argument(
@@ -138,11 +142,15 @@ def main(arguments: Sequence[str]) -> int:
     for word in options.set:
         if "=" not in word:
             raise ConfigError(f"--set {word} has no value: write --set {word}=VALUE")
-    changes = OmegaConf.to_container(OmegaConf.from_dotlist(options.set))
+    for word in options.settings:
+        if not re.match(r"task\.\S+=", word):
+            raise ConfigError(f"{word} is not a setting of a task: write task.KEY=VALUE")
+    words = [*(word.removeprefix("task.") for word in options.settings), *options.set]
+    changes = OmegaConf.to_container(OmegaConf.from_dotlist(words))
     assert isinstance(changes, dict)
     given = {str(key): value for key, value in changes.items()}
     given |= {"data_dir": options.data_dir, "source": options.source, "sample_allowed": True}
-    task = make_task(options.task, **given)
+    task = make_task(options.task.removeprefix("task="), **given)
     with closing(task) if isinstance(task, Lifecycle) else nullcontext():
         wrong = check(task, Console())
     return 1 if wrong else 0

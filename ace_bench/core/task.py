@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from ace_bench.core.backbones import Lm
 from ace_bench.core.prompts import Prompts
-from ace_bench.core.types import Grade, Sample
+from ace_bench.core.types import Fault, Grade, Sample
 
 
 class Session(Protocol):
@@ -78,3 +78,17 @@ class Judged(Protocol):
     def judge(self, sample: Sample, answer: str | None, grade: Grade, prompts: Prompts, lm: Lm) -> Grade:
         """Add a verdict to a session's grade; raises ``RolloutFault``, and the grade then stays as it was."""
         ...
+
+
+@runtime_checkable
+class JudgedAlone(Judged, Protocol):
+    """A judged task without another grader: if ``judge_decides``, a grade without a verdict says nothing."""
+
+    judge_decides: bool
+
+
+def fault_of(task: Task, fault: Fault | None, judge_fault: Fault | None) -> Fault | None:
+    """Return why a rollout has no grade: its own fault, or the judge's where only the judge can grade."""
+    if fault is None and isinstance(task, JudgedAlone) and task.judge_decides:
+        return judge_fault
+    return fault

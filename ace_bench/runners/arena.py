@@ -14,7 +14,7 @@ from ace_bench.core.context import Context
 from ace_bench.core.digest import digest_of_text
 from ace_bench.core.errors import CallLost, ConfigError, RolloutFault
 from ace_bench.core.prompts import Prompts
-from ace_bench.core.task import Judged, Task
+from ace_bench.core.task import Judged, Task, fault_of
 from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import Attempt, Fault, Grade, Labels, Message, Rollout, Sample, Stage, reveal
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
@@ -106,7 +106,7 @@ class RunArena:
             trial=trial,
             attempt=record.attempt,
             feedback=reveal(record.grade, self.labels),
-            fault=record.fault,
+            fault=fault_of(self.task, record.fault, record.judge_fault),
             calls=record.calls,
             seconds=record.seconds,
         )

@@ -25,13 +25,22 @@ def task_class(name: str) -> type[Any]:
 
 
 def make_task(name: str, *, sample_allowed: bool, **overrides: Any) -> Task:
-    """Make a task from its configuration file; overrides that are ``None`` leave the file's value."""
+    """Make a task from its configuration file; overrides that are ``None`` leave the file's value.
+
+    Of a group of settings only those change that an override names.
+    """
+    from omegaconf import OmegaConf
+
     kind = task_class(name)
     wanted = inspect.signature(kind).parameters
     # The group file may also hold choices that are not the task's own, such as its agent.
     settings = {key: value for key, value in _settings(name).items() if key in wanted}
-    settings |= {key: value for key, value in overrides.items() if value is not None}
-    task: Task = make_part(kind, settings, "task", sample_allowed=sample_allowed)
+    given = {key: value for key, value in overrides.items() if value is not None}
+    merged = OmegaConf.to_container(OmegaConf.merge(settings, given))
+    assert isinstance(merged, dict)
+    task: Task = make_part(
+        kind, {str(key): value for key, value in merged.items()}, "task", sample_allowed=sample_allowed
+    )
     return task
 
 

@@ -14,6 +14,7 @@ from ace_rehearsal.reader.kinds.tools import lists_tools, read_calling
 from ace_rehearsal.reader.lessons import ANSWER, CALL, COMPUTE, QUERY, RUN, Lesson, condense, find_lessons, merge
 from ace_rehearsal.reader.prompt_parser import PromptParts, read_bullets, verdict
 from ace_rehearsal.reader.reflecting import Review, advised, learnt, misled, reflect
+from ace_rehearsal.reader.words import tokens
 
 _REMOVE_AT = 3
 _DEFAULT_SECTION = "others"
@@ -167,6 +168,13 @@ def _merger(parts: PromptParts) -> str:
 
 
 def _judge(parts: PromptParts) -> str:
+    if parts.get("reference_answer"):
+        said = tokens(parts.get("predicted_answer").lower())
+        same = any(tokens(line) == said for line in parts.get("reference_answer").lower().splitlines())
+        return _json(
+            reason=f"Apart from case and punctuation, the answers are {'the same' if same else 'not the same'}.",
+            verdict="correct" if same else "incorrect",
+        )
     same = same_query(parts.get("predicted_query"), parts.get("reference_query"))
     difference = "white space, case, quoting and the order of conditions"
     return _json(

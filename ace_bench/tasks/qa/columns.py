@@ -36,15 +36,15 @@ class Columns:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A row as text, read from ``where``: what the model is shown, the values of its answer, and where it belongs.
+    """A row, read from ``where``: what the model is shown as text, the answer as in the file, and where it belongs.
 
-    ``answers`` are the accepted answers as in the file, at least one. ``group`` and ``split`` are "" without a column.
+    ``group`` and ``split`` are "" without a column.
     """
 
     key: str
     where: str
     text: str
-    answers: tuple[object, ...]
+    answer: object
     choices: tuple[str, ...]
     group: str
     split: str
@@ -60,8 +60,7 @@ def read_questions(records: Records, columns: Columns) -> list[Question]:
     questions, keys, unanswered = list[Question](), dict[str, str](), list[str]()
     for number, (where, record) in enumerate(records, start=1):
         _check_columns(record, columns, where)
-        answers = _answers(record[columns.answer])
-        if not answers:
+        if _missing(record[columns.answer]):
             unanswered.append(where)
             continue
         key = f"{number:04d}" if columns.id is None else _filled(record, columns.id, where, "id")
@@ -74,7 +73,7 @@ def read_questions(records: Records, columns: Columns) -> list[Question]:
                 key=key,
                 where=where,
                 text=_shown(record, columns, choices, where),
-                answers=answers,
+                answer=record[columns.answer],
                 choices=choices,
                 group="" if columns.group is None else text_of(record[columns.group], where, columns.group),
                 split="" if columns.split is None else _filled(record, columns.split, where, "split"),
@@ -97,10 +96,13 @@ def _check_columns(record: Mapping[str, object], columns: Columns, where: str) -
                 )
 
 
-def _answers(value: object) -> tuple[object, ...]:
-    """Return the accepted answers; a list holds several, and empty values are none."""
-    values = value if isinstance(value, list) else [value]
-    return tuple(one for one in values if not _missing(one))
+def accepted_values(question: Question) -> list[object]:
+    """Return the accepted answers: the items of a list, or the one value. Raises ``DataError`` for an empty list."""
+    values = question.answer if isinstance(question.answer, list) else [question.answer]
+    found = [one for one in values if not _missing(one)]
+    if not found:
+        raise DataError(f"{question.where}: the list of accepted answers is empty")
+    return found
 
 
 def _missing(value: object) -> bool:

@@ -41,7 +41,7 @@ def hub_splits(path: str, config: str | None, revision: str | None, columns: Col
     questions = {
         str(split): read_questions(_records(rows, f"hub://{name}, {split}"), columns) for split, rows in loaded.items()
     }
-    content = [[one.text, list(map(str, one.answers)), one.group] for rows in questions.values() for one in rows]
+    content = [[one.key, one.text, str(one.answer), one.group] for rows in questions.values() for one in rows]
     return Published(questions=questions, checksums={f"hub://{name}": digest_of(content)})
 
 

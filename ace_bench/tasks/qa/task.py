@@ -77,8 +77,9 @@ class Qa(AnswerTask):
     ) -> None:
         kind = grader_named(grader, ignore=ignore, tolerance=tolerance)
         self.headline: str = kind.headline
-        self.judge_template: str | None = TEMPLATE if grader == JUDGE else None
-        if grader == JUDGE:
+        self.judge_decides: bool = grader == JUDGE
+        self.judge_template: str | None = TEMPLATE if self.judge_decides else None
+        if self.judge_decides:
             self.prompt_group = PROMPT_GROUP
         self._pass_from = pass_from
         columns = Columns(

@@ -16,7 +16,7 @@ def read(path, columns=QA, **form):
 
 
 def pairs(path, **form):
-    return [(one.text, one.answers) for one in read(path, **form)]
+    return [(one.text, one.answer) for one in read(path, **form)]
 
 
 def test_all_formats_hold_the_same_questions(tmp_path):
@@ -32,7 +32,7 @@ def test_all_formats_hold_the_same_questions(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     arrow = pytest.importorskip("pyarrow")
     parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "a.parquet")
-    expected = [('Say "a,\nb"?', ("ä",)), ("Two?", ("2",))]
+    expected = [('Say "a,\nb"?', "ä"), ("Two?", "2")]
     for name in ("a.jsonl", "a.json", "a.csv", "a.tsv", "a.parquet"):
         assert pairs(tmp_path / name) == expected, name
     assert pairs(tmp_path / "b.csv", encoding="latin-1") == expected
@@ -42,7 +42,7 @@ def test_values_of_several_types_become_text(tmp_path):
     path = tmp_path / "a.jsonl"
     rows = [(1, 2.0), (True, False), ("x", 2.5), ("y", ["one", None, "two"])]
     path.write_text("\n".join(json.dumps({"question": q, "answer": a}) for q, a in rows))
-    assert pairs(path) == [("1", (2.0,)), ("true", (False,)), ("x", (2.5,)), ("y", ("one", "two"))]
+    assert pairs(path) == [("1", 2.0), ("true", False), ("x", 2.5), ("y", ["one", None, "two"])]
 
 
 WRONG = {

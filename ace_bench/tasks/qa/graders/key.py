@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ace_bench.tasks.qa.columns import Question, text_of
+from ace_bench.tasks.qa.columns import Question, accepted_values, text_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,4 +22,4 @@ MakeKey = Callable[[Question], AnswerKey]
 
 def accepted(question: Question) -> tuple[str, ...]:
     """Return the accepted answers as text; the first is the reference answer."""
-    return tuple(text_of(value, question.where, "answer") for value in question.answers)
+    return tuple(text_of(value, question.where, "answer") for value in accepted_values(question))

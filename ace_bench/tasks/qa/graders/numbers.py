@@ -15,7 +15,7 @@ from ace_bench.tasks.qa.graders.key import AnswerKey, MakeKey, accepted
 _NUMBER = re.compile(
     r"(?<![\w.,])(?P<open>\()?(?P<sign>[+-])?[$€£¥]?(?P<again>[+-])?"
     r"(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+)(?P<power>e[+-]?\d{1,3})?"
-    r"\s?(?P<percent>%)?(?P<close>\))?(?![\d,]*\d)",
+    r"\s?(?P<percent>%)?(?P<close>\))?(?![\d,]*\d|\.\d)",
     re.ASCII | re.IGNORECASE,
 )
 _MINUS = str.maketrans(

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from ace_bench.core.errors import DataError
-from ace_bench.tasks.qa.columns import Question, letter, text_of
+from ace_bench.tasks.qa.columns import Question, accepted_values, letter, text_of
 from ace_bench.tasks.qa.graders.key import AnswerKey, MakeKey
 from ace_bench.tasks.qa.graders.texts import Ignore
 
 _ALONE = re.compile(r"\W*([A-Za-z])\W*", re.ASCII)
 _LEADING = re.compile(r"\W*([A-Za-z])\s*[.):\]-]+\s*(\S.*)", re.ASCII | re.DOTALL)
-_STATED = re.compile(r"\b(?:answer|option|choice)\s*(?:is|:)?\s*[\[(*\"']*([A-Z])\b(?!\s*(?:or|and|/))", re.ASCII)
+_STATED = re.compile(r"\b(?i:answer|option|choice)\s*(?:is|:)?\s*[\[(*\"']*([A-Z])\b(?!\s*(?:or|and|/))", re.ASCII)
 
 
 def choice(ignore: Ignore) -> MakeKey:
@@ -28,7 +28,7 @@ def _key(normalise: Callable[[str], str], question: Question) -> AnswerKey:
     if not question.choices:
         raise DataError("task.grader=choice needs the options: name their column by task.choices")
     texts = [normalise(option) for option in question.choices]
-    right = [_place(value, texts, normalise, question) for value in question.answers]
+    right = [_place(value, texts, normalise, question) for value in accepted_values(question)]
 
     def score(answer: str) -> float:
         return float(read_choice(answer, texts, normalise) in right)

@@ -17,8 +17,7 @@ def json_equal(question: Question) -> AnswerKey:
 
     A column of lists holds one list per row here, not several accepted answers.
     """
-    values = list(question.answers)
-    held = values[0] if len(values) == 1 else values
+    held = question.answer
     try:
         wanted = json.loads(held) if isinstance(held, str) else held
         gold = held.strip() if isinstance(held, str) else json.dumps(held, ensure_ascii=False)

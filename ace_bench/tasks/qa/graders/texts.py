@@ -89,7 +89,10 @@ def _overlap(answer: str, gold: str) -> float:
 
 
 def regex(question: Question) -> AnswerKey:
-    """Right if a pattern of the answer column is found in the answer (``re.search``; Python's syntax)."""
+    """Right if a pattern of the answer column is found in the answer (``re.search``; Python's syntax).
+
+    The pattern itself is a right answer, too: it is all that a method with labels=gold is shown.
+    """
     golds = accepted(question)
     patterns = []
     for gold in golds:
@@ -97,4 +100,8 @@ def regex(question: Question) -> AnswerKey:
             patterns.append(re.compile(gold))
         except (re.error, RecursionError, OverflowError) as error:
             raise DataError(f"{question.where}: the answer {gold!r} is not a regular expression: {error}") from error
-    return AnswerKey(gold=golds[0], score=lambda answer: float(any(one.search(answer[:_LONGEST]) for one in patterns)))
+
+    def score(answer: str) -> float:
+        return float(answer.strip() in golds or any(one.search(answer[:_LONGEST]) for one in patterns))
+
+    return AnswerKey(gold=golds[0], score=score)

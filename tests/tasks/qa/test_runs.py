@@ -1,0 +1,161 @@
+"""Whole runs on a user's data: what identifies them, the judge's calls, and where gold answers go."""
+
+import csv
+from dataclasses import replace
+
+import pytest
+
+from ace_bench.runners.assemble import assemble
+from tests.integration.test_resume import Crash, Fragile
+from tests.launching import Recording, composed, launch
+from tests.tasks.qa.making import made
+
+TEAMS = ("billing", "delivery", "returns")
+SMALL = ("task=qa", "limit={train: 6, val: 2, test: 4}", "mode.epochs=1", "concurrency=2")
+COLUMNS = ("task.question=message", "task.answer=team", "task.group=customer")
+
+
+def marker(number):
+    return f"planted{number}{TEAMS[number % 3]}"
+
+
+def write(path, rows=40):
+    """A table whose answers are unmistakable."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["message", "team", "customer"])
+        table.writerows([f"Message {n} about matter {n % 3}", marker(n), f"c{n // 2}"] for n in range(rows))
+    return path
+
+
+@pytest.fixture
+def data(tmp_path):
+    return write(tmp_path / "table.csv")
+
+
+def own(data, *more):
+    return (*SMALL, f"task.data={data}", *COLUMNS, *more)
+
+
+def planned(data, seed=0, **settings):
+    """Return the plan of a run; composing once and changing the result is quicker than composing each time."""
+    config, choices = composed("task=qa", "method=base")
+    config.seed = seed
+    config.task = {**config.task, "data": str(data), "question": "message", "answer": "team", **settings}
+    return assemble(config, choices)
+
+
+def digest(data, **settings):
+    return planned(data, **settings).identity.digest
+
+
+def test_data_counts_by_content_and_settings_by_value(data, tmp_path):
+    first = digest(data)
+    (tmp_path / "elsewhere").mkdir()
+    assert digest(write(tmp_path / "elsewhere" / "table.csv")) == first
+    assert digest(data, grader="contains") != first
+    assert digest(data, split_seed=1) != first
+    note = tmp_path / "note.md"
+    note.write_text("Say it.")
+    asked = digest(data, instruction=str(note))
+    assert asked == digest(data, instruction="Say it.") != first
+    note.write_text("Say it now.")
+    assert digest(data, instruction=str(note)) != asked
+    write(data, rows=41)
+    assert digest(data) != first
+
+
+def test_the_seed_of_a_run_does_not_move_samples_between_splits(data):
+    assert planned(data, seed=0).task.samples("test") == planned(data, seed=1).task.samples("test")
+
+
+@pytest.mark.parametrize("labels", ["gold", "correctness", "none"])
+def test_gold_answers_go_where_labels_lets_them_and_to_the_judge(labels, data, tmp_path):
+    recorders = []
+
+    def record(backbone):
+        recorders.append(Recording(backbone))
+        return recorders[-1]
+
+    ran = launch(tmp_path, *own(data, "task.grader=judge", f"labels={labels}"), backbone=record)
+    assert ran.status == 0
+    asked = [call for recorder in recorders for call in recorder.asked]
+    roles = {role for role, _, prompt in asked if "planted" in prompt}
+    assert roles - {"judge"} == ({"generator", "reflector", "curator"} if labels == "gold" else set())
+    task = made(data, question="message", answer="team", group="customer")
+    tests = {task.forfeit(sample).gold for sample in task.samples("test")}
+    assert not any(gold in prompt for role, _, prompt in asked if role != "judge" for gold in tests)
+    answers = {
+        (record["sample"], record["attempt"]["answer"])
+        for record in ran.lines("journal")
+        if record.get("attempt") and record["attempt"]["answer"].strip() and not record["grade"]["correct"]
+    }
+    calls = [call["session"] for call in ran.lines("calls") if call["role"] == "judge"]
+    assert len(calls) == len(set(calls)) == len(answers)
+    assert ran.metrics["calls"]["evaluate"]["judge"] > 0
+
+
+class Judge(Recording):
+    """Answers as the judge with the same words every time."""
+
+    def __init__(self, inner, said):
+        super().__init__(inner)
+        self._said = said
+
+    def complete(self, messages, *, role, session, schema=None):
+        done = super().complete(messages, role=role, session=session, schema=schema)
+        return replace(done, text=self._said) if role == "judge" else done
+
+
+@pytest.mark.parametrize("said", ["", "Correct!", '{"reason": "", "verdict": "yes"}'])
+def test_a_judge_that_cannot_be_read_is_a_fault_and_no_wrong_answer(said, data, tmp_path):
+    ran = launch(tmp_path, *own(data, "task.grader=judge"), backbone=lambda inner: Judge(inner, said))
+    test = ran.metrics["splits"]["test"]["after"]
+    assert (test["n"], test["faults"]) == (4, 4)
+    assert sum(ran.metrics["faults"]["evaluate"].values()) == 4
+    assert all(kind.startswith("judge/model/") for kind in ran.metrics["faults"]["evaluate"])
+    assert "reflector" not in ran.metrics["calls"]["adapt"], "nothing is learnt from an answer without a grade"
+
+
+def test_the_verdict_decides(data, tmp_path):
+    right = '{"reason": "same", "verdict": "correct"}'
+    ran = launch(tmp_path, *own(data, "task.grader=judge", "method=base"), backbone=lambda inner: Judge(inner, right))
+    assert ran.metrics["headline"]["after"] == 100.0
+
+
+def test_a_judged_run_that_is_killed_and_continued_pays_for_no_call_twice(data, tmp_path):
+    settings = own(data, "task.grader=judge")
+    paid = []
+    whole = launch(tmp_path / "whole", *settings, backbone=lambda inner: Fragile(inner, [-1], paid))
+    total = len(paid)
+    paid = []
+    for _ in range(total):
+        try:
+            ran = launch(tmp_path / "cut", *settings, backbone=lambda inner: Fragile(inner, [7], paid))
+            break
+        except Crash:
+            pass
+    assert len(paid) == total
+    assert ran.lasting() == whole.lasting()
+
+
+def test_a_function_that_fails_on_answers_leaves_faults_of_the_task(data, tmp_path, monkeypatch):
+    (tmp_path / "picky_grading.py").write_text("def equal(answer, gold):\n    assert answer == gold\n    return True\n")
+    monkeypatch.chdir(tmp_path)
+    ran = launch(tmp_path, *own(data, "task.grader=python:picky_grading.equal", "method=base"))
+    assert ran.metrics["headline"]["metric"] == "score"
+    assert ran.metrics["faults"]["evaluate"] == {"generator/task/grader": 4}
+    assert "grader picky_grading.py" in ran.metrics["data"]
+
+
+def test_a_data_set_of_the_hub_is_read_by_its_splits(data, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    folder = tmp_path / "published"
+    folder.mkdir()
+    (folder / "train.csv").write_bytes(data.read_bytes())
+    (folder / "test.csv").write_bytes(data.read_bytes())
+    datasets.disable_progress_bars()
+    task = made(f"hub://{folder}", question="message", answer="team")
+    assert [len(task.samples(split)) for split in task.splits] == [40, 40]
+    assert task.repeats[0].startswith("40 of 40 questions of test are also in train")
+    assert list(task.checksums) == [f"hub://{folder}"]
