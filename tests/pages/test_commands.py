@@ -153,6 +153,15 @@ LONG = {
     "python run.py -m task=finer,formula seed=0,1,2 backbone=vllm backbone.url=http://HOST:8000 backbone.model=MODEL "
     "launcher=joblib hydra.launcher.n_jobs=4 concurrency=16": "task=finer seed=0 dry_run=true",
     "python run.py -m task=finer,formula method=base,icl,ace seed=0,1,2": "method=base,icl seed=0",
+    # where they are run, the sweeps before them are not
+    **dict.fromkeys(
+        (
+            "ace-bench table results/ --rows method,threshold --columns task --over seed --base base",
+            "ace-bench figure results/ --x threshold",
+            "ace-bench figure results/ task=finer --x epochs --y tokens.total.in --lines method,labels --out figures",
+        ),
+        "--help",
+    ),
 }
 """Commands that take long, with the words that have them checked or shortened."""
 

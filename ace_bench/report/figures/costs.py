@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ace_bench.core.types import Stage
 from ace_bench.report.figures.series import Series, TaskSeries
-from ace_bench.report.figures.style import Look, canvas, legend_below, looks, percent_axis
+from ace_bench.report.figures.style import Look, canvas, cost_axis, legend_below, looks, percent_axis
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import Measured, Place, error_bars, mean_of, measure
 from ace_bench.report.tables.grids import column_name
@@ -74,8 +74,7 @@ def score_against_cost(task_series: TaskSeries) -> Figure | None:
         cost, score = costs.by_name[one.name], _score(one)
         if cost is not None and score.value is not None:
             _mark(axis, cost, score, one.name, task_series.looks[one.name])
-    # Linear up to the smallest cost, so that zero can be shown, too.
-    axis.set_xscale("symlog", linthresh=min(cost for cost in costs.by_name.values() if cost))
+    cost_axis(axis, min(cost for cost in costs.by_name.values() if cost))
     axis.set(
         xlabel="cost of adaptation (dollars)" if costs.in_dollars else "tokens of adaptation, prompts and replies",
         ylabel=f"{column_name(_headline(task_series.series[0]))} on the test split (%)",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,11 +113,12 @@ def panels_of(table: PivotTable, path: str) -> list[Panel]:
             points = [(value, cell) for value, cell in known if value != MISSING]
             lines |= {row: points} if points else {}
             levels |= {row: known[-1][1]} if known and not points else {}
-        samples = {table.columns[column].values.get(SAMPLES) for column in columns} - {None, MISSING}
+        samples = {str(table.columns[column].values.get(SAMPLES, MISSING)) for column in columns} - {MISSING}
         if any(len(points) > 1 for points in lines.values()):
-            where = f" ({samples.pop()})" if samples else ""
-            found.append(Panel(title=title + where, lines=lines, levels=levels))
-    return found
+            where = f"{title} ({', '.join(sorted(samples))})" if samples else title
+            found.append((title, Panel(title=where, lines=lines, levels=levels)))
+    counts = Counter(title for title, _ in found)
+    return [panel if counts[title] > 1 else replace(panel, title=title) for title, panel in found]
 
 
 def _others(settings: Sequence[Settings], path: str) -> list[str]:

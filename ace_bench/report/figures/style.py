@@ -31,6 +31,11 @@ _MIN_Y_RANGE = 10.0
 """Smallest y-range of scores, in percentage points."""
 
 _LOG_SPAN, _MAX_TICKS, _LARGE = 30, 8, 10_000
+_LEGEND_HANDLE, _LEGEND_LETTER = 0.6, 0.056
+"""Inches that an entry of the legend takes beside its text, and for a letter."""
+_LEGEND_LINE = 0.15
+"""Inches of a line of the legend; figures have room for two."""
+
 GREY = "#666666"
 _PAD = 0.06
 WIDTH = 6.75
@@ -131,6 +136,21 @@ def number_axis(axis: Axes, values: Sequence[float]) -> None:
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
 
 
+def cost_axis(axis: Axes, smallest: float) -> None:
+    """Scale x logarithmically, but linearly up to the smallest cost, so that zero can be shown; label 1, 2, 5, 10."""
+    from matplotlib.ticker import EngFormatter, NullLocator, SymmetricalLogLocator
+
+    axis.set_xscale("symlog", linthresh=smallest)
+    high = axis.get_xlim()[1]
+    subs = [1.0, 2.0, 5.0] if high / smallest < _LOG_SPAN else [1.0]
+    axis.xaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=smallest, subs=subs))
+    axis.xaxis.set_minor_locator(NullLocator())
+    if high >= _LARGE:
+        axis.xaxis.set_major_formatter(EngFormatter(sep=""))
+    else:
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+
+
 def amount_axis(axis: Axes) -> None:
     """Write large numbers on y with a unit: 50k, 1.5M."""
     from matplotlib.ticker import EngFormatter
@@ -153,8 +173,10 @@ def legend_below(figure: Figure, axes: Sequence[Axes]) -> None:
             found.setdefault(label, handle)
     if found:
         widest = max(len(line) for label in found for line in label.splitlines())
-        lines = ceil(len(found) / (2 if widest > 40 else 4))
+        fitting = max(1, int(WIDTH / (_LEGEND_HANDLE + _LEGEND_LETTER * widest)))
+        lines = ceil(len(found) / min(4, fitting))
         columns = ceil(len(found) / lines)  # lines of similar length
+        figure.set_figheight(figure.get_figheight() + _LEGEND_LINE * max(0, lines - 2))
         figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns)
 
 
