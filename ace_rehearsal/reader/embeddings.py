@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from ace_bench.contexts.playbook.embed import HashingEmbedder
 from ace_bench.core.tokens import estimate_tokens
@@ -23,15 +26,26 @@ def embeddings_body(body: bytes, model: str) -> Mapping[str, Any]:
         raise BadRequest(404, "model_not_found", f"This server has the model {model!r} only.")
     texts = [data["input"]] if isinstance(data.get("input"), str) else data.get("input")
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) and text for text in texts):
-        raise BadRequest(400, "invalid_input", "'input' must be a text or a list of texts, none of them empty.")
-    if data.get("encoding_format", "float") != "float":
-        raise BadRequest(400, "unsupported_format", "This server sends floats; send encoding_format=float.")
+        raise BadRequest(
+            400, "invalid_input", "'input' must be a text or a list of texts, none of them empty, not tokens."
+        )
+    form = data.get("encoding_format", "float")
+    if form not in ("float", "base64"):
+        raise BadRequest(400, "unsupported_format", "'encoding_format' must be float or base64.")
+    if data.get("dimensions") is not None:
+        raise BadRequest(400, "unsupported_parameter", "This server cannot do 'dimensions'; leave it out.")
     tokens = sum(map(estimate_tokens, texts))
-    rows = enumerate(_EMBEDDER.embed(texts).tolist())
+    vectors = _EMBEDDER.embed(texts)
+    rows = map(_base64, vectors) if form == "base64" else vectors.tolist()
     return {
         "object": "list",
-        "data": [{"object": "embedding", "index": index, "embedding": vector} for index, vector in rows],
+        "data": [{"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(rows)],
         "model": model,
         "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
         "simulated": True,
     }
+
+
+def _base64(vector: np.ndarray[Any, Any]) -> str:
+    """A vector as the OpenAI client asks for it unless told otherwise: little-endian floats of 32 bits."""
+    return base64.b64encode(vector.astype("<f4").tobytes()).decode()

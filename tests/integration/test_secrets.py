@@ -11,6 +11,7 @@ import pytest
 
 from ace_rehearsal.reader import serve
 from ace_rehearsal.reader.faults import Faults
+from ace_rehearsal.reader.handler import Handler
 from tests.backbones.serving import running
 from tests.launching import ROOT, launch
 
@@ -19,7 +20,7 @@ PLANTED = ("planted", "0123456789abcdef")
 SAMPLES = ("task=finer", "task.source=sample", "method=ace", "limit={train: 3, val: 1, test: 3}")
 
 
-class Echoing(serve._Handler):
+class Echoing(Handler):
     """A server that repeats what it was sent: the worst that a gateway under debugging does."""
 
     def _error(self, status: int, code: str, message: str) -> None:

@@ -48,14 +48,14 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         name = json.loads(body).get("model")
         try:
-            messages, offered = read_request(body, name if name in self.names else " or ".join(self.names))
+            request = read_request(body, name if name in self.names else " or ".join(self.names))
         except BadRequest as problem:
             self._send(problem.status, json.dumps(error_body(problem.status, problem.code, str(problem))))
             return
-        completion = READER.complete(messages, role="", session="", schema=offered)
+        completion = READER.complete(request.messages, role="", session="", schema=request.offer)
         TOTALS["queries"] += completion.usage.prompt
         TOTALS["hits"] += completion.usage.cached
-        reply = {**completion_body(completion, number=1, created=0, tools=offered is not None), "model": name}
+        reply = {**completion_body(completion, request, number=1, created=0), "model": name}
         del reply["simulated"]  # it stands for a language model
         self._send(200, json.dumps(reply))
 

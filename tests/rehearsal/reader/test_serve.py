@@ -53,7 +53,8 @@ def client() -> Iterator[Client]:
 
 
 def ask(client: openai.OpenAI, text: str = QUESTION, **more: Any) -> Any:
-    return client.chat.completions.create(model="embedded", messages=[{"role": "user", "content": text}], **more)
+    fields = {"messages": [{"role": "user", "content": text}], **more}
+    return client.chat.completions.create(model="embedded", **fields)
 
 
 def test_the_reply_is_the_backbone_s_own(serve: Serve, client: Client) -> None:
@@ -77,6 +78,7 @@ def test_models_health_and_stats(serve: Serve, client: Client) -> None:
     server = serve()
     asker = client(server)
     assert [model.id for model in asker.models.list()] == ["embedded"]
+    assert asker.models.retrieve("embedded").id == "embedded"
     ask(asker)
     root = server.address.removesuffix("/v1")
     with urlopen(f"{root}/health") as reply:
@@ -85,13 +87,11 @@ def test_models_health_and_stats(serve: Serve, client: Client) -> None:
         assert json.load(reply) == {"requests": 1, "completions": 1}
 
 
-def test_text_parts_and_json_schemas_are_accepted(serve: Serve, client: Client) -> None:
-    schema = {"type": "json_schema", "json_schema": {"name": "reply", "schema": {"type": "object"}}}
-    reply = client(serve()).chat.completions.create(
-        model="embedded",
-        messages=[{"role": "user", "content": [{"type": "text", "text": QUESTION}]}],
-        response_format=schema,  # type: ignore[arg-type]
-    )
+def test_text_may_come_in_parts(serve: Serve, client: Client) -> None:
+    parts = [
+        {"role": "developer", "content": [{"type": "text", "text": "Answer. "}, {"type": "text", "text": QUESTION}]}
+    ]
+    reply = client(serve()).chat.completions.create(model="embedded", messages=parts)  # type: ignore[arg-type]
     assert reply.choices[0].message.content == "green"
 
 
@@ -99,10 +99,21 @@ def test_bad_requests_are_named(serve: Serve, client: Client) -> None:
     asker = client(serve())
     with pytest.raises(openai.NotFoundError, match="does not exist"):
         asker.chat.completions.create(model="gpt", messages=[{"role": "user", "content": "x"}])
-    with pytest.raises(openai.BadRequestError, match="stream"):
-        ask(asker, stream=True)
-    with pytest.raises(openai.BadRequestError, match="n=1"):
-        ask(asker, n=2)
+    refused: dict[str, dict[str, Any]] = {
+        "'n' must be a whole number": {"n": 0},
+        "cannot do 'logprobs'": {"logprobs": True},
+        "needs stream=true": {"stream_options": {"include_usage": True}},
+        "of type text, json_object": {"response_format": {"type": "xml"}},
+        "must be an object with a 'role'": {"messages": [{"role": "robot", "content": "x"}]},
+        "text parts only": {
+            "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]
+        },
+    }
+    for message, fields in refused.items():
+        with pytest.raises(openai.BadRequestError, match=message):
+            ask(asker, **({"messages": [{"role": "user", "content": "x"}]} | fields))
+    with pytest.raises(openai.NotFoundError, match="nothing at /v1/responses; this server has /v1/chat/completions"):
+        asker.responses.create(model="embedded", input="x")
     with pytest.raises(openai.BadRequestError, match="at least one"):
         asker.chat.completions.create(model="embedded", messages=[])
 
@@ -169,6 +180,21 @@ def raw(server: ReaderServer, request: str, *, half_close: bool = False) -> http
     reply.begin()
     connection.close()  # the reply keeps its own hold of it
     return reply
+
+
+def test_requests_that_are_no_posts_get_errors_in_the_same_form(serve: Serve) -> None:
+    server = serve()
+    for method, path, status in (("GET", "/v1/chat/completions", 405), ("GET", "/nowhere", 404), ("PUT", "/v1", 501)):
+        reply = raw(server, f"{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert reply.status == status
+        assert json.load(reply)["error"]["message"]
+
+
+def test_embeddings_come_in_both_forms(serve: Serve, client: Client) -> None:
+    asker = client(serve())
+    floats = asker.embeddings.create(model="embedded", input="a green frog", encoding_format="float")
+    usual = asker.embeddings.create(model="embedded", input="a green frog")  # the client asks for base64
+    assert usual.data[0].embedding == pytest.approx(floats.data[0].embedding, rel=1e-6)
 
 
 def test_sixteen_threads_at_once(serve: Serve, client: Client) -> None:
@@ -242,8 +268,11 @@ def test_impossible_chances_are_refused(text: str) -> None:
         Faults(chances=parse_chances(text))
 
 
-@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
-def test_the_command_serves_until_it_is_told_to_stop(stop: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("stop", "status", "said"),
+    [(signal.SIGTERM, 0, ""), (signal.SIGINT, 130, "Interrupted; the server has stopped.\n")],
+)
+def test_the_command_serves_until_it_is_told_to_stop(stop: signal.Signals, status: int, said: str) -> None:
     command = [sys.executable, "-m", "ace_rehearsal.reader.serve", "--port", "0", "--latency-ms", "1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -252,8 +281,8 @@ def test_the_command_serves_until_it_is_told_to_stop(stop: signal.Signals) -> No
         with openai.OpenAI(base_url=address, api_key="none") as asker:
             assert ask(asker).choices[0].message.content == "green"
             process.send_signal(stop)
-            assert process.wait(timeout=20) == 0
-        assert process.stderr.read() == ""
+            assert process.wait(timeout=20) == status
+        assert process.stderr.read() == said
 
 
 def test_a_wrong_command_line_is_explained() -> None:

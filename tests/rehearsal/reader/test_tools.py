@@ -98,10 +98,31 @@ def test_a_question_for_no_tool_is_answered_as_without_tools(ask):
     assert ask(user("Add 1 and 2."), tool_choice="none").message.tool_calls is None
 
 
+def test_a_call_can_be_required(ask):
+    colour = "Choose from: red, green, blue. What is the colour of a green frog?"
+    named = ask(user(colour), tool_choice={"type": "function", "function": {"name": "climate"}})
+    assert calls_of(named) == [("climate", {"place": "green"})]
+    assert named.finish_reason == "tool_calls"
+    assert calls_of(ask(user("Add 17 and 25."), tool_choice="required")) == [("add", {"a": 17, "b": 25})]
+    lesson = "When asked \"How warm is Rome?\", call `climate(place='Rome'); weather(city='Rome', days=1)`."
+    taught = {"role": "system", "content": f"<playbook>\n[api-00001] {lesson}\n</playbook>"}
+    assert len(calls_of(ask(taught, user("How warm is Lima?"), parallel_tool_calls=False))) == 1
+
+
+def test_the_arguments_of_a_strict_tool_obey_its_schema(ask):
+    loose = tool("weather", "Weather in a city.", city={"type": "string"}, unit={"enum": ["C", "F"]})
+    strict = {"type": "function", "function": {**loose["function"], "strict": True}}
+    (call,) = calls_of(ask(user("The weather in Paris?"), tools=[strict]))
+    assert call == ("weather", {"city": "Paris", "unit": "C"})
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"tool_choice": "required"}, "send tool_choice=auto or none"),
+        ({"tool_choice": "sometimes"}, "must be auto, none, required or a function"),
+        ({"tool_choice": {"type": "function", "function": {"name": "sing"}}}, "names 'sing'"),
+        ({"tools": openai.omit, "tool_choice": "required"}, "needs 'tools'"),
+        ({"functions": [{"name": "add"}]}, "cannot do 'functions'"),
         ({"tools": [{"type": "web_search"}]}, "must be a list of functions"),
     ],
 )
