@@ -32,6 +32,6 @@ def main(arguments: Sequence[str]) -> int:
 
     runs = chosen_runs(options.runs, Console(stderr=True))
     console = Console(highlight=False, soft_wrap=True)
-    for file in write_sweep_figures(runs, options.out, x=options.x, y=options.y, lines=words(options.lines)):
+    for file in write_sweep_figures(runs, options.out, x=options.x, y=options.y, lines=words(options.lines, "--lines")):
         console.print(str(file), markup=False)
     return 0

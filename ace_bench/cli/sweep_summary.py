@@ -59,7 +59,8 @@ def _show(folders: Sequence[Path], console: Console) -> None:
 def sweep_table(runs: Sequence[RunSummary]) -> Table:
     """Return the table of some runs; lines separate runs whose scores cannot be compared."""
     from ace_bench.report.differences import differences
-    from ace_bench.report.tables.pivot import marks_of, sample_keys
+    from ace_bench.report.samples import sample_keys
+    from ace_bench.report.tables.pivot_names import marks_of
 
     found, samples = differences(runs), sample_keys(runs)
     marks = {marks_of(simulated=run.simulated, source=run.source) for run in runs}

@@ -47,9 +47,9 @@ def main(arguments: Sequence[str]) -> int:
 
     kind = options.format or _kind_of(options.out)
     layout = Layout(
-        rows=words(options.rows),
-        columns=words(options.columns),
-        metrics=words(options.metric),
+        rows=words(options.rows, "--rows"),
+        columns=words(options.columns, "--columns"),
+        metrics=words(options.metric, "--metric"),
         over_seeds=options.over == "seed",
         base=options.base,
     )

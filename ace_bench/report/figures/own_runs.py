@@ -31,19 +31,16 @@ from ace_bench.report.figures.style import (
     styled,
 )
 from ace_bench.report.records import RunSummary
+from ace_bench.report.samples import sample_keys
 from ace_bench.report.tables.cells import Measured, error_bars
-from ace_bench.report.tables.grids import column_name
-from ace_bench.report.tables.pivot import (
+from ace_bench.report.tables.pivot import Heading, Layout, PivotTable, pivot_tables
+from ace_bench.report.tables.pivot_names import (
     MISSING,
     SAMPLES,
     SCORE,
     SEED,
-    Heading,
-    Layout,
-    PivotTable,
     marks_of,
-    pivot_tables,
-    sample_keys,
+    metric_title,
     setting_path,
 )
 
@@ -84,6 +81,8 @@ def write_sweep_figures(
     drawn = [(table, panels) for table in tables if (panels := panels_of(table, path))]
     if not drawn:
         raise ConfigError(_nothing(path, settings))
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"{out} is a file; name a folder for the figures by --out")
     out.mkdir(parents=True, exist_ok=True)
     files = []
     with styled():
@@ -162,7 +161,7 @@ def _figure(table: PivotTable, panels: Sequence[Panel], path: str) -> Figure:
         else:
             amount_axis(axis)
     metrics = {cell.metric for cell in cells}
-    metric = column_name(metrics.pop().replace(".", " ")) if len(metrics) == 1 else SCORE
+    metric = metric_title(metrics.pop()) if len(metrics) == 1 else SCORE
     axes[0].set_ylabel(f"{metric} (%)" if cells[0].place.unit == "percent" else metric)
     common = differences([run for cell in cells for run in cell.runs]).common
     title = f"{metric} by {_words(path)}: {' · '.join(filter(None, (common, shared)))}"

@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from math import inf
 from typing import Any
 
 from ace_bench.core.digest import digest_of
-from ace_bench.core.errors import ConfigError, StoreError
+from ace_bench.core.errors import ConfigError
 from ace_bench.report.differences import (
     CHOICES,
     Settings,
@@ -25,17 +24,23 @@ from ace_bench.report.differences import (
     value_text,
 )
 from ace_bench.report.records import RunSummary
+from ace_bench.report.samples import SAMPLE_SETTINGS, sample_keys, sample_names
 from ace_bench.report.tables.cells import Change, Measured, Place, compared_to, corrected, measure
 from ace_bench.report.tables.grids import column_name
+from ace_bench.report.tables.pivot_names import (
+    METRIC,
+    MISSING,
+    SAMPLES,
+    SCORE,
+    SEED,
+    check_metric,
+    marks_of,
+    metric_title,
+    setting_path,
+    unit_of,
+)
 
-METRIC, SCORE, SEED, SAMPLES = "metric", "score", "seed", "samples"
-"""The names that layouts have for the metric, the headline score, the seed and the set of tested samples."""
-MISSING = "-"
-"""The value of a setting that runs do not have."""
 _BASE = "base"
-_SAMPLE_SETTINGS = ("limit", "source", "data", "task.")
-_SUGGESTED = 12
-"""Number of names in an error."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,55 +117,6 @@ def pivot_tables(runs: Iterable[RunSummary], layout: Layout) -> list[PivotTable]
     return [_Builder(some, layout).table() for some in kinds.values()]
 
 
-def setting_path(name: str, settings: Iterable[Settings]) -> str:
-    """Return the path of a setting given by its path or last part; raises ``ConfigError``."""
-    paths = dict.fromkeys(path for one in settings for path in one)
-    if name in paths:
-        return name
-    found = [path for path in paths if path.endswith(f".{name}")]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise ConfigError(f"{name} may be {' or '.join(found)}; write one of them")
-    last = {path.rpartition(".")[2]: path for path in paths}
-    close = [last.get(word, word) for word in get_close_matches(name, [*paths, *last], n=3)]
-    hint = f"did you mean {' or '.join(dict.fromkeys(close))}?" if close else "config.yaml of a run lists its settings"
-    raise ConfigError(f"no run has the setting {name}; {hint}")
-
-
-def metric_names(runs: Iterable[RunSummary]) -> list[str]:
-    """Return the names of all numbers in the metrics of finished runs, those of the tasks first."""
-    found: dict[str, None] = {SCORE: None}
-    for run in runs:
-        if run.finished:
-            headline = run.metrics["headline"]
-            found |= dict.fromkeys(run.metrics["splits"][headline["split"]]["after"])
-    for run in runs:
-        found |= dict.fromkeys(_numbers("", run.metrics))
-    return list(found)
-
-
-def unit_of(metric: str) -> str:
-    """Return the unit of a metric: percent for scores, else by its path into ``metrics.json``; "" is a count."""
-    group, _, rest = metric.partition(".")
-    if group == "usd":
-        return "dollars"
-    if rest:
-        return "seconds" if metric.endswith("_s") else "percent" if group in ("headline", "splits") else ""
-    return "" if metric in ("n", "faults", "steps") else "percent"
-
-
-def metric_title(metric: str) -> str:
-    """Return a metric in words, with its unit unless the words name it: ``usd total``, ``timing adapt wall s``."""
-    return column_name(metric.replace(".", " "))
-
-
-def marks_of(*, simulated: bool, source: str) -> str:
-    """Return the words that mark runs that cannot be compared with published numbers; "" for others."""
-    words = ["simulated"] * simulated + ["sample data"] * (source == "sample")
-    return f"[{', '.join(words)}: not comparable with published numbers]" if words else ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Entry:
     """A run under one metric, and its settings, with the metric and the set of tested samples among them."""
@@ -227,7 +183,7 @@ class _Builder:
         for entry in entries:
             columns.setdefault(_key(entry, paths), {}).setdefault(keys[entry.run.folder], entry)
         names = {
-            column: _sample_names({key: one.settings for key, one in sets.items()})
+            column: sample_names({key: one.settings for key, one in sets.items()})
             for column, sets in columns.items()
             if len(sets) > 1
         }
@@ -252,7 +208,7 @@ class _Builder:
         """Return the settings in which runs of different columns differ, other than those that the table shows."""
         shown = (*self._rows, *self._columns, METRIC, SEED)
         found = differing([run_settings(run) for run in self._runs])
-        return tuple(path for path in found if path not in shown and not path.startswith(_SAMPLE_SETTINGS))
+        return tuple(path for path in found if path not in shown and not path.startswith(SAMPLE_SETTINGS))
 
     def _headings(self, paths: Sequence[str]) -> dict[str, Heading]:
         found: dict[tuple[str, ...], Heading] = {}
@@ -305,15 +261,7 @@ def _checked(layout: Layout, runs: Sequence[RunSummary]) -> Layout:
     if twice:
         raise ConfigError(f"{twice[0]} is in rows and columns; leave it out of one of them")
     for metric in layout.metrics:
-        if metric != SCORE and all(run.value(metric) is None for run in runs if run.finished):
-            known = metric_names(runs)
-            close = get_close_matches(metric, known, n=3)
-            hint = (
-                f"did you mean {' or '.join(close)}?"
-                if close
-                else f"there are {', '.join(known[:_SUGGESTED])} and more"
-            )
-            raise ConfigError(f"no finished run has the metric {metric}; {hint}")
+        check_metric(metric, runs)
     if len(layout.metrics) > 1 and METRIC not in (*rows, *columns):
         columns = (*columns, METRIC)
     return replace(layout, rows=rows, columns=columns)
@@ -325,38 +273,6 @@ def _latest(runs: Iterable[RunSummary]) -> list[RunSummary]:
     for run in sorted(runs, key=lambda run: (run.finished, run.attempt)):
         found[run.digest, run.task, run.method, run.backbone, run.mode, run.seed, digest_of(run.identity)] = run
     return sorted(found.values(), key=lambda run: run.folder)
-
-
-def sample_keys(runs: Sequence[RunSummary]) -> dict[Any, str]:
-    """Return a key of the samples that each run tested, by folder; unfinished runs have that of their settings."""
-    by_settings: dict[str, str] = {}
-    planned = {run.folder: digest_of([run.identity["task"], run.identity.get("limit"), _data(run)]) for run in runs}
-    found = dict(planned)
-    for run in runs:
-        if run.finished:
-            try:
-                found[run.folder] = digest_of([run.task, run.tested_samples, _data(run)])
-            except StoreError:
-                continue  # its cell shows the error
-            by_settings[planned[run.folder]] = found[run.folder]
-    return {folder: by_settings.get(key, key) for folder, key in found.items()}
-
-
-def _data(run: RunSummary) -> object:
-    return [run.source, run.contents.get("data")]
-
-
-def _sample_names(sets: Mapping[str, Settings]) -> dict[str, str]:
-    """Name sets of samples by the settings that select them, or else by a digest."""
-    paths = [path for path in differing(list(sets.values())) if path.startswith(_SAMPLE_SETTINGS)]
-    names = short_names(paths)
-    found = {
-        key: ", ".join(setting_text(path, one[path], names[path]) for path in paths if path in one)
-        for key, one in sets.items()
-    }
-    if len(set(found.values())) == len(found) and all(found.values()):
-        return found
-    return {key: ", ".join(filter(None, (name, f"samples {key[:6]}"))) for key, name in found.items()}
 
 
 def _name(texts: Sequence[str]) -> str:
@@ -398,11 +314,3 @@ def _holds(condition: str, heading: Heading, names: Mapping[str, str]) -> bool:
         value_text(value) == text and (not equals or name in (path, names.get(path)))
         for path, value in heading.values.items()
     )
-
-
-def _numbers(prefix: str, value: Any) -> Iterable[str]:
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            yield from _numbers(f"{prefix}.{key}" if prefix else str(key), part)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield prefix

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from ace_bench.report.tables.cells import Measured
 from ace_bench.report.tables.grids import NOT_KNOWN, number
-from ace_bench.report.tables.pivot import MISSING, PivotTable
-from ace_bench.report.tables.pivot_text import column_title, notes_of, row_names, significant
+from ace_bench.report.tables.pivot import PivotTable
+from ace_bench.report.tables.pivot_names import MISSING
+from ace_bench.report.tables.pivot_text import bounds_text, column_title, notes_of, row_names, significant
 from ace_bench.report.tables.render import escaped
 
 _HIGHER_IS_BETTER = "percent"
@@ -69,7 +70,7 @@ def _legend(table: PivotTable) -> str:
 
 def _width(cells: Sequence[Measured], title: str) -> int:
     """Return the width of a column in characters, and some space."""
-    words = [*title.split(), *map(_text, cells), *map(_bounds, cells)]
+    words = [*title.split(), *map(_text, cells), *map(bounds_text, cells)]
     return max(map(len, words)) + 2
 
 
@@ -103,13 +104,7 @@ def _text(cell: Measured) -> str:
 
 
 def _interval(cell: Measured) -> str:
-    return f"{{\\scriptsize {_bounds(cell)}}}" if _bounds(cell) else ""
-
-
-def _bounds(cell: Measured) -> str:
-    if cell.interval is None or cell.value is None or (not cell.points and cell.interval.low == cell.interval.high):
-        return ""
-    return f"[{number(cell.interval.low, cell.place.unit)}, {number(cell.interval.high, cell.place.unit)}]"
+    return f"{{\\scriptsize {bounds_text(cell)}}}" if bounds_text(cell) else ""
 
 
 def _header(text: str, place: str = "") -> str:

@@ -16,7 +16,8 @@ from ace_bench.report.tables.grids import (
     statistics_words,
     tests_note,
 )
-from ace_bench.report.tables.pivot import METRIC, SCORE, PivotTable, change_of, metric_title
+from ace_bench.report.tables.pivot import PivotTable, change_of
+from ace_bench.report.tables.pivot_names import METRIC, MISSING, SCORE, metric_title
 from ace_bench.report.tables.render import Page, csv_of, markdown
 
 _NO_PAPER = PaperShown(numbers=False)
@@ -29,7 +30,7 @@ def pivot_markdown(tables: Sequence[PivotTable]) -> str:
 
 def pivot_csv(tables: Sequence[PivotTable]) -> str:
     """Format one line per cell, with numbers in full precision; unknown values are empty."""
-    records = [dict(_record(table, cell)) for table in tables for cell in table.measured if cell.state != "-"]
+    records = [dict(_record(table, cell)) for table in tables for cell in table.measured if cell.state != MISSING]
     keys = dict.fromkeys(key for record in records for key in record)
     return csv_of([{key: record.get(key) for key in keys} for record in records])
 
@@ -67,13 +68,21 @@ def notes_of(table: PivotTable) -> list[str]:
     return notes
 
 
-def cell_text(cell: Measured, *, interval: bool = True) -> str:
+def cell_text(cell: Measured) -> str:
     """Format a cell: the value, its interval, and a mark if it differs from the base row."""
     if cell.state:
         return cell.state
-    unit, bounds = cell.place.unit, cell.interval if interval else None
-    spread = f" [{number(bounds.low, unit)}, {number(bounds.high, unit)}]" if bounds else ""
-    return number(cell.value, unit) + spread + SIGNIFICANT * significant(cell)
+    return " ".join(filter(None, (number(cell.value, cell.place.unit), bounds_text(cell)))) + SIGNIFICANT * significant(
+        cell
+    )
+
+
+def bounds_text(cell: Measured) -> str:
+    """Format an interval; "" without one, and where all seeds have the same cost."""
+    bounds, unit = cell.interval, cell.place.unit
+    if bounds is None or cell.value is None or (not cell.points and bounds.low == bounds.high):
+        return ""
+    return f"[{number(bounds.low, unit)}, {number(bounds.high, unit)}]"
 
 
 def significant(cell: Measured) -> bool:
