@@ -69,7 +69,7 @@ class Judged(Protocol):
     """A task whose grades may also use a model's verdict (LLM-as-judge; paper, section 4.1: BIRD-SQL)."""
 
     judge_template: str | None
-    """The judge's template; ``None`` if this run asks no judge."""
+    """The judge's template, "" if the task words its prompts itself; ``None`` if this run asks no judge."""
 
     def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the judge's template, like ``Agent.prompt_fields``."""

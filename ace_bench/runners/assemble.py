@@ -87,7 +87,12 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
     task: Task = _build(resolved, "task", sample_allowed=simulated)
     templates = _templates(method, task)
     _check_roles(backbones, templates)
-    if JUDGE in templates and JUDGE not in backbones and not simulated:
+    if (
+        JUDGE in templates
+        and JUDGE not in backbones
+        and not simulated
+        and JUDGE in (resolved.get("default_roles") or {})
+    ):
         backbones[JUDGE] = build(resolved["default_roles"][JUDGE], f"default_roles.{JUDGE}")
     if embeddings is not None:
         backbones[EMBEDDER] = embeddings
@@ -265,7 +270,7 @@ def _templates(method: Method[Any], task: Task) -> Mapping[str, tuple[str, ...]]
             f"{type(task).__name__} names a judge's template and needs the methods `judge` and `prompt_fields`"
         )
     if isinstance(task, Judged) and task.judge_template is not None:
-        templates[JUDGE] = (task.judge_template,)
+        templates[JUDGE] = tuple(filter(None, (task.judge_template,)))
     return templates
 
 

@@ -16,6 +16,7 @@ from inspect_ai.model import (
     Model,
     ModelAPI,
     ModelOutput,
+    modelapi,
 )
 from inspect_ai.model._call_tools import parse_tool_call
 from inspect_ai.tool import ToolInfo
@@ -27,8 +28,10 @@ from ace_bench.core.types import Message, Record
 from ace_bench.tasks.environments.host import Ask, fault
 
 NAME = "ace_bench/model"
+_PROVIDER, _, _MODEL = NAME.partition("/")
 
 
+@modelapi(name=_PROVIDER)  # Inspect AI names a model by its registered provider
 class _NoProvider(ModelAPI):  # type: ignore[misc]
     """Stands where Inspect AI wants a provider; it is never called."""
 
@@ -40,7 +43,7 @@ class HostedModel(Model):  # type: ignore[misc]
     """Hands requests to ``ask``, in place of Inspect AI's own retries, caches and limits on connections."""
 
     def __init__(self, ask: Ask):
-        super().__init__(_NoProvider(NAME), GenerateConfig())
+        super().__init__(_NoProvider(_MODEL), GenerateConfig())
         self._ask = ask
 
     async def generate(

@@ -25,7 +25,7 @@ class InspectTask(EnvironmentTask):
 
     ``name`` is ``FILE.py@task`` or ``package/task``, ``args`` are the task's arguments. ``train_args`` are further
     arguments with which it loads its training data; without them ``split_ratio`` divides one set of samples.
-    ``timeout`` is the most seconds between two model calls.
+    ``timeout`` is the most seconds between two model calls. ``judge`` lets its scorers call a model.
 
     Raises ``ConfigError`` at construction where the package or the task is missing or needs what is not supported.
     """
@@ -39,18 +39,20 @@ class InspectTask(EnvironmentTask):
         split_ratio: SplitRatio,
         split_seed: Seed,
         timeout: Seconds,
+        judge: bool,
         sample_allowed: bool,
     ):
         del sample_allowed  # there is no sample set: the name says what is read
         if name is None:
             raise SettingError("name is not set: give the task as FILE.py@task or package/task")
-        items = _items(name, args or {})
-        training = None if train_args is None else _items(name, {**(args or {}), **train_args})
-        super().__init__(items, training, ratio=split_ratio, seed=split_seed, timeout=timeout)
+        items = _items(name, args or {}, judge=judge)
+        training = None if train_args is None else _items(name, {**(args or {}), **train_args}, judge=judge)
+        super().__init__(items, training, ratio=split_ratio, seed=split_seed, timeout=timeout, judge=judge)
 
 
-def _items(name: str, args: Mapping[str, Any]) -> Sequence[EnvironmentItem]:
+def _items(name: str, args: Mapping[str, Any], *, judge: bool) -> Sequence[EnvironmentItem]:
     task = _load(name, args)
+    _check(name, task, judge=judge)
     return [_item(task, sample) for sample in task.dataset]
 
 
@@ -87,7 +89,6 @@ def _load(name: str, args: Mapping[str, Any]) -> Task:
     if len(tasks) != 1:
         raise SettingError(f"name={name} names {len(tasks)} tasks: name one as FILE.py@task or package/task")
     _check_arguments(name, args)
-    _check(name, tasks[0])
     return tasks[0]
 
 
@@ -102,7 +103,7 @@ def _check_arguments(name: str, args: Mapping[str, Any]) -> None:
         raise SettingError(f"args: the task {name} has no argument {', '.join(unknown)}; there are {there}")
 
 
-def _check(name: str, task: Task) -> None:
+def _check(name: str, task: Task, *, judge: bool) -> None:
     """Refuse what this harness does not do, before anything is spent."""
     from inspect_ai._util.registry import registry_unqualified_name
 
@@ -113,8 +114,8 @@ def _check(name: str, task: Task) -> None:
     if not task.scorer:
         raise SettingError(f"name={name} has no scorer, so that its answers cannot be graded: give it one")
     graders = [one for scorer in task.scorer if (one := registry_unqualified_name(scorer)) in _GRADED_BY_MODEL]
-    if graders:
-        raise SettingError(f"name={name} is graded by a model ({', '.join(graders)}), which is not supported yet")
+    if graders and not judge:
+        raise SettingError(f"judge=false, and {name} is graded by a model ({', '.join(graders)}): set task.judge=true")
 
 
 def _brief(error: Exception) -> str:

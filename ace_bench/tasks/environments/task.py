@@ -7,9 +7,11 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from ace_bench.core.backbones import Lm
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault, SettingError
 from ace_bench.core.hosted import ReplyRequest
+from ace_bench.core.prompts import Prompts
 from ace_bench.core.tools import TOOLS, ToolTurn
 from ace_bench.core.types import Grade, Record, Sample
 from ace_bench.tasks.answers import percent
@@ -69,13 +71,18 @@ class EnvironmentSession:
         """Score the attempt as it stands by the environment's own rules; ``None`` is wrong."""
         if answer is None:
             return graded(self._item, None)
+        return self.score(None)
+
+    def score(self, judge: Lm | None) -> Grade:
+        """Score the attempt; a scorer's model calls go to ``judge``, without which they are a fault of the task."""
         if not self._over:
             self._host.stop()
             self._over = True
         self._host.score()
-        event = self._host.next_event()
-        if not isinstance(event, Scores):
-            raise fault("scorer", "the scorer calls a model, which this task does not allow")
+        while isinstance(event := self._host.next_event(), ReplyRequest):
+            if judge is None:
+                raise fault("scorer", "the scorer calls a model: allow it by task.judge=true")
+            self._host.reply(ToolTurn(content=judge(event.messages).text))
         return graded(self._item, event)
 
     def close(self) -> None:
@@ -83,10 +90,22 @@ class EnvironmentSession:
         self._host.close()
 
 
-class EnvironmentTask:
-    """Base class; a subclass loads the samples and sets ``checksums``.
+class JudgedLater(EnvironmentSession):
+    """A session whose scorers may call a model: it stays open after the attempt, until the judge's model is known."""
 
-    ``load`` returns the items of the test data and those of the training data, ``None`` where both come from one set.
+    attempted: bool = False
+
+    def grade(self, answer: str | None) -> Grade:
+        """Grade as wrong for now."""
+        self.attempted = answer is not None
+        return graded(self._item, None)
+
+
+class EnvironmentTask:
+    """Base class; a subclass loads the samples.
+
+    ``items`` are the samples of the test data and ``training`` those of the training data, ``None`` where both come
+    from one set, which ``ratio`` and ``seed`` divide. With ``judge`` the scorers' model calls go to the role judge.
     """
 
     name: str = "environment"  # the folder of prompts; what it does not hold is in prompt_group
@@ -102,7 +121,7 @@ class EnvironmentTask:
         "others",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - settings
         self,
         items: Sequence[EnvironmentItem],
         training: Sequence[EnvironmentItem] | None,
@@ -110,8 +129,11 @@ class EnvironmentTask:
         ratio: SplitRatio,
         seed: int,
         timeout: float,
+        judge: bool,
     ):
         self._timeout = timeout
+        self.judge_template: str | None = "" if judge else None  # no template: the scorers word their own prompts
+        self._open_for_judge: dict[tuple[str, int], JudgedLater] = {}
         self._items = _by_split(items, training, ratio, seed)
         self.checksums: Mapping[str, str] = {
             "samples": digest_of(
@@ -133,12 +155,41 @@ class EnvironmentTask:
 
     @contextmanager
     def open(self, sample: Sample) -> Iterator[EnvironmentSession]:
-        """Start an attempt."""
-        session = EnvironmentSession(self._item(sample), timeout=self._timeout)
+        """Start an attempt; where a judge is to follow, it ends with ``judge``."""
+        kind = EnvironmentSession if self.judge_template is None else JudgedLater
+        session = kind(self._item(sample), timeout=self._timeout)
         try:
             yield session
         finally:
+            if isinstance(session, JudgedLater) and session.attempted:
+                self._open_for_judge[sample.id, threading.get_ident()] = session
+            else:
+                session.close()
+
+    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return no fields: the judge has no template."""
+        del inputs, shown
+        return {}
+
+    def judge(self, sample: Sample, answer: str | None, grade: Grade, prompts: Prompts, lm: Lm) -> Grade:
+        """Score the attempt that this thread made last; its scorers call ``lm``."""
+        del answer, prompts
+        session = self._open_for_judge.pop((sample.id, threading.get_ident()), None)
+        if session is None:
+            return grade
+        try:
+            return session.score(lm)
+        finally:
             session.close()
+
+    def close(self) -> None:
+        """End attempts whose judge was not reached."""
+        while self._open_for_judge:
+            _, session = self._open_for_judge.popitem()
+            session.close()
+
+    def start(self, say: Callable[[str], None]) -> None:
+        """Nothing to start."""
 
     def forfeit(self, sample: Sample) -> Grade:
         """Grade a sample that could not be attempted: wrong."""

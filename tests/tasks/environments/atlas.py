@@ -4,6 +4,7 @@ import time
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import get_model
 from inspect_ai.scorer import Score, Target, accuracy, includes, model_graded_qa, scorer
 from inspect_ai.solver import TaskState, generate, system_message, use_tools
 from inspect_ai.tool import ToolError, tool
@@ -112,3 +113,23 @@ def in_docker():
 @task
 def judged():
     return Task(dataset=_samples(_choice), scorer=model_graded_qa())
+
+
+@scorer(metrics=[accuracy()])
+def asks():
+    async def score(state: TaskState, target: Target):
+        output = await get_model(role="grader").generate(f"Is there a reply? Options: {target.text}, no.")
+        return Score(value=float(bool(output.completion)))
+
+    return score
+
+
+@task
+def asking():
+    return Task(dataset=_samples(_choice), scorer=asks())
+
+
+@task
+def secret():
+    samples = [Sample(input=_choice(land, city), target=f"planted-target {land}") for land, city in CITIES.items()]
+    return Task(dataset=MemoryDataset(samples), scorer=includes())

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from ace_bench.core.types import Labels, reveal
 from ace_rehearsal.reader.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.launching import Recording, launch, options, quick
@@ -89,6 +88,14 @@ def test_the_cost_is_estimated_and_the_first_prompts_are_shown_with_tools(tmp_pa
     assert "first prompt of the generator" in capsys.readouterr().out
 
 
+def test_scorers_that_call_a_model_pass_the_counted_gateway_as_the_judge(tmp_path):
+    given = ("method=base", "mode.before=false", "task.judge=true", "backbone@roles.judge=embedded")
+    ran = launch(tmp_path, "task=inspect", f"task.name={FILE}@asking", *given)
+    assert ran.status == 0
+    assert ran.metrics["calls"]["evaluate"]["judge"] == 4
+    assert ran.metrics["headline"]["after"] == 100.0
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
@@ -100,7 +107,7 @@ def test_the_cost_is_estimated_and_the_first_prompts_are_shown_with_tools(tmp_pa
         ([f"task.name={FILE}@choices", "task.args={lands: 2}"], "task.split_ratio: 2 samples are too few for"),
         ([f"task.name={FILE}@choices", "task.split_ratio.test=0"], "need a share above 0"),
         ([f"task.name={FILE}@in_docker"], "has sandbox, which is not supported"),
-        ([f"task.name={FILE}@judged"], "is graded by a model (model_graded_qa)"),
+        ([f"task.name={FILE}@judged"], "is graded by a model (model_graded_qa): set task.judge=true"),
     ],
 )
 def test_what_cannot_work_is_refused_before_anything_is_spent(asked, said, tmp_path, capsys):
@@ -113,6 +120,7 @@ def test_what_cannot_work_is_refused_before_anything_is_spent(asked, said, tmp_p
         (["lookup", "task.args={name: broken}"], "RuntimeError: the atlas burnt down"),
         (["lookup", "task.args={name: hanging}", "task.timeout=0.5"], "did nothing for 0.5 s (task.timeout)"),
         (["unscorable"], "KeyError: 'no such column'"),
+        (["asking"], "the scorer calls a model: allow it by task.judge=true"),
     ],
 )
 def test_an_environment_that_fails_is_a_fault_of_the_task(asked, said, tmp_path):
@@ -131,12 +139,18 @@ def _rollouts(ran):
     return [line for line in lines if "attempt" in line]
 
 
-def test_gold_answers_reach_nothing_but_what_labels_allow():
-    from ace_bench.tasks.environments.host import Scores
-    from ace_bench.tasks.environments.task import EnvironmentItem, graded
+@pytest.mark.parametrize(("labels", "shown"), [("gold", True), ("correctness", False), ("none", False)])
+def test_targets_and_scores_reach_only_the_prompts_that_labels_allow(labels, shown, tmp_path):
+    made = []
 
-    grade = graded(EnvironmentItem(question="q", gold="Canberra", make=None), Scores(total=0.25))
-    assert reveal(grade, Labels.GOLD).gold == "Canberra"
-    assert reveal(grade, Labels.GOLD).score == 0.25
-    assert "Canberra" not in str(reveal(grade, Labels.CORRECTNESS))
-    assert reveal(grade, Labels.NONE).message == ""
+    def recording(inner):
+        made.append(Recording(inner))
+        return made[-1]
+
+    given = ("mode.epochs=1", f"labels={labels}", f"task.name={FILE}@secret")
+    assert launch(tmp_path, "task=inspect", *given, backbone=recording).status == 0
+    asked = made[0].asked
+    learnt = [text for role, _, text in asked if role == "reflector"]
+    assert any("planted-target" in text for text in learnt) == shown
+    assert any("not correct" in text.partition("<environment_feedback>")[2] for text in learnt) == (labels != "none")
+    assert not any("planted-target" in text for role, _, text in asked if role == "generator" and not shown)
