@@ -1,0 +1,156 @@
+"""A task made of an environment of ``verifiers``, by its name and arguments."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ace_bench.core.errors import SettingError
+from ace_bench.core.settings import Count, Seconds, Seed, Text
+from ace_bench.tasks.environments.host import Episode
+from ace_bench.tasks.environments.splits import SplitRatio
+from ace_bench.tasks.environments.task import EnvironmentItem, EnvironmentTask
+
+
+class VerifiersTask(EnvironmentTask):
+    """A taskset of ``verifiers``: its tasks ask, its tools are called, its rewards grade.
+
+    ``environment`` is the name of an installed taskset package, or ``FILE.py``; ``args`` are the settings of the
+    taskset. ``train_args`` are further settings with which it loads its training data; without them ``split_ratio``
+    divides one set. ``answer`` names the field of a task's data that holds the reference answer, ``null`` all fields
+    that are the environment's own. At most ``most`` tasks are loaded. ``timeout`` is the most seconds between two model
+    calls. ``judge`` lets its rewards call a model.
+
+    Raises ``ConfigError`` at construction where the package or the environment is missing or needs what is not
+    supported.
+    """
+
+    def __init__(  # noqa: PLR0913 - settings, all keyword-only
+        self,
+        *,
+        environment: Text | None,
+        args: Mapping[str, Any] | None,
+        train_args: Mapping[str, Any] | None,
+        answer: Text | None,
+        most: Count | None,
+        split_ratio: SplitRatio,
+        split_seed: Seed,
+        timeout: Seconds,
+        judge: bool,
+        sample_allowed: bool,
+    ):
+        del sample_allowed  # there is no sample set: the name says what is read
+        if environment is None:
+            raise SettingError("environment is not set: name an installed taskset of verifiers, or a FILE.py")
+        source = _Source(environment=environment, answer=answer, most=most, judge=judge)
+        items = source.items(args or {})
+        training = None if train_args is None else source.items({**(args or {}), **train_args})
+        super().__init__(items, training, ratio=split_ratio, seed=split_seed, timeout=timeout, judge=judge)
+
+
+class _Source:
+    """Loads tasksets of one environment."""
+
+    def __init__(self, *, environment: str, answer: str | None, most: int | None, judge: bool):
+        self._name = environment
+        self._answer = answer
+        self._most = most
+        self._judge = judge
+        try:
+            import verifiers.v1  # noqa: F401
+        except ImportError as error:
+            raise SettingError(
+                f"environment={environment} needs verifiers, which is not installed: "
+                "run `pip install 'ace-bench[verifiers]'`"
+            ) from error
+
+    def items(self, args: Mapping[str, Any]) -> Sequence[EnvironmentItem]:
+        """Return the tasks that the taskset has with these settings."""
+        from verifiers.v1.utils import loaders
+
+        plugin = _plugin(self._name)
+        try:
+            taskset = loaders.load_taskset(loaders.taskset_config_type(plugin).model_validate({**args, "id": plugin}))
+            tasks = list(self._tasks(taskset))
+        except SettingError:
+            raise
+        except Exception as error:
+            raise SettingError(
+                f"environment={self._name} cannot be loaded with args={dict(args)}: {_brief(error)}"
+            ) from error
+        if loaders.environment_class(plugin).__name__ != "SingleAgentEnv":
+            raise self._refused("several agents or a user simulator")
+        return [self._item(taskset, task) for task in tasks]
+
+    def _tasks(self, taskset: Any) -> Iterator[Any]:
+        if not taskset.bounded and self._most is None:
+            raise SettingError(f"most=null, and {self._name} has tasks without end: say how many to load")
+        return islice(taskset, self._most)
+
+    def _item(self, taskset: Any, task: Any) -> EnvironmentItem:
+        from ace_bench.tasks.environments.verifiers_episode import VerifiersEpisode, gold_of
+
+        self._check(task)
+
+        async def make() -> Episode:
+            return VerifiersEpisode(task, type(taskset).toolsets(taskset.config))
+
+        if self._answer is None:
+            gold = gold_of(task.data)
+        elif hasattr(task.data, self._answer):
+            gold = str(getattr(task.data, self._answer))
+        else:
+            there = ", ".join(type(task.data).model_fields)
+            raise SettingError(f"answer={self._answer} is not a field of the tasks of {self._name}; there are {there}")
+        return EnvironmentItem(question=task.data.prompt_text, gold=gold, make=make)
+
+    def _check(self, task: Any) -> None:
+        """Refuse what this harness does not do, before anything is spent."""
+        from verifiers.v1 import Trace
+        from verifiers.v1.session import hook_boundary
+        from verifiers.v1.utils.decorators import discover_decorated
+
+        stops = [hook_boundary(stop, allow_trace=True) for stop in task.hooks("stop")]
+        graders = [*task.hooks("reward"), *task.hooks("metric")]
+        needs = {
+            "a container (Docker)": type(task).NEEDS_CONTAINER or task.data.image is not None,
+            "a machine to run programs on": any(_runs_programs(grader) for grader in graders),
+            "skills": bool(task.data.skills),
+            "hooks on single requests": bool(discover_decorated(task, "intercept")) or {*stops} - {Trace},
+            "a user who opens the conversation": task.data.prompt is None,
+        }
+        if any(needs.values()):
+            raise self._refused(", ".join(need for need, there in needs.items() if there))
+        if not task.hooks("reward") and not task.config.judges:
+            raise SettingError(f"environment={self._name} has no rewards, so that answers cannot be graded")
+        if task.config.judges and not self._judge:
+            raise SettingError(f"judge=false, and {self._name} is graded by a model: set task.judge=true")
+
+    def _refused(self, need: str) -> SettingError:
+        return SettingError(f"environment={self._name} needs {need}, which is not supported: choose another")
+
+
+def _plugin(name: str) -> str:
+    """Return the name by which a taskset is imported; the folder of a file is put on the path for that."""
+    if not name.endswith(".py"):
+        return name
+    file = Path(name)
+    if not file.is_file():
+        raise SettingError(f"environment={name} is not a file: name a taskset's file, or an installed taskset")
+    folder = str(file.parent.resolve())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    return file.stem
+
+
+def _runs_programs(grader: Any) -> bool:
+    parameter = inspect.signature(grader).parameters.get("runtime")
+    return parameter is not None and parameter.default is inspect.Parameter.empty
+
+
+def _brief(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
