@@ -24,6 +24,7 @@ class Command:
 COMMANDS: Mapping[str, Command] = {
     "run": Command("ace_bench.cli.run", "run one experiment, or a sweep of them"),
     "reproduce": Command("ace_bench.cli.reproduce", "make the runs behind a table or figure of the paper"),
+    "view": Command("ace_bench.cli.view", "look at runs in the browser: list, compare, follow"),
     "report": Command("ace_bench.cli.report", "write runs as one HTML page"),
     "table": Command("ace_bench.cli.table", "make a table of your own runs"),
     "figure": Command("ace_bench.cli.figure", "draw a metric of your own runs against a setting"),

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from itertools import combinations
-from typing import Any
 
 import msgspec
 
 from ace_bench.core.errors import DataError, StoreError
-from ace_bench.core.statistics import holm
 from ace_bench.core.types import Record
 from ace_bench.report.records import RunSummary
 from ace_bench.report.statistics import Points, compare
 
 
-def comparison(runs: Sequence[RunSummary]) -> Record:
+def comparison(runs: Mapping[str, RunSummary]) -> Record:
     """Return scores by run and sample, and the paired test of each pair of runs, or why there is none.
 
-    The p-values of all pairs are one family, corrected by Holm's method. Each run is one context: nothing is said about
-    other seeds.
+    Runs are named by their keys. Each run is one context: nothing is said about other seeds. The page corrects the
+    p-values for the pairs that it shows.
     """
-    points = [_points(run) for run in runs]  # the error for a damaged run
-    pairs: list[dict[str, Any]] = [
-        {"ours": ours, "base": base, **_pair(points[ours], points[base])}
-        for base, ours in combinations(range(len(runs)), 2)
-    ]
-    scores = [
-        {} if of_run is None or isinstance(of_run, str) else {sample: point.score for sample, point in of_run.items()}
-        for of_run in points
-    ]
-    tested = [pair for pair in pairs if "p" in pair]
-    for pair, p in zip(tested, holm([pair["p"] for pair in tested]), strict=True):
-        pair |= {"p_holm": p, "noise": p >= 0.05, "pairs": len(tested)}
+    points = {key: _points(run) for key, run in runs.items()}  # the error for a damaged run
+    pairs = [{"ours": ours, "base": base, **_pair(points[ours], points[base])} for base, ours in combinations(runs, 2)]
+    scores = {
+        key: {} if found is None or isinstance(found, str) else {sample: one.score for sample, one in found.items()}
+        for key, found in points.items()
+    }
     return {"scores": scores, "pairs": pairs}
 
 

@@ -1,4 +1,7 @@
-"""Everything the page shows of one run, as one JSON object read from its folder."""
+"""Everything the page shows of one run, as JSON objects read from its folder.
+
+Prompts and replies, by far the largest part, are an object of their own: a page needs them only once a rollout is open.
+"""
 
 from __future__ import annotations
 
@@ -60,18 +63,18 @@ class _Contexts:
 
 
 def run_data(run: RunSummary) -> Record:
-    """Read a run folder, finished or not; raises ``StoreError``.
+    """Read a run folder, finished or not, but for what was sent to models and came back; raises ``StoreError``.
 
-    A playbook of either kind is given as its first bullets and the changes of each step, any other context as text.
-    Prompts and those texts are in ``texts``: ``at`` of a call's prompt is its index among the prompts of its role,
-    ``heads`` are the role and the number of lines of each message. ``used`` is the last step that used a bullet.
-    ``notes`` say what is missing in the folder.
+    A playbook of either kind is given as its first bullets and the changes of each step, any other context as text in
+    ``texts``. ``used`` is the last step that used a bullet. ``notes`` say what is missing in the folder.
     """
     journal = _journal(run.folder)
     samples = _samples(run.folder)
     texts = Texts()
     notes = [f"Left out, as it is damaged: {problem}." for problem in journal.problems]
-    calls = _calls(run.folder, texts, notes)
+    calls = stored_calls(run.folder)
+    if calls.problems:
+        notes.append(f"Left out, as it is damaged: {calls.summary}.")
     contexts = _contexts(run.folder, journal.steps, texts, notes)
     used = {record.sample for record in journal.rollouts}
     rollouts = [{**msgspec.to_builtins(one), "at": contexts.places.get(one.context)} for one in journal.rollouts]
@@ -85,9 +88,30 @@ def run_data(run: RunSummary) -> Record:
         "steps": [_step(step, contexts.change(place)) for place, step in enumerate(journal.steps)],
         "samples": packed(samples[name] for name in sorted(used & samples.keys())),
         "rollouts": rollouts,
-        "calls": calls,
+        "calls": [_cost(call.record) for call in calls.entries],
         "texts": texts.record(),
     }
+
+
+def call_data(run: RunSummary, session: str | None = None) -> Record:
+    """Read what was sent in the calls of a run, or of one session, and what came back; raises ``StoreError``.
+
+    ``calls`` have the same order as in ``run_data`` and ``place`` is that of each. Prompts are in ``texts``: ``at`` of a
+    prompt is its index among the prompts of its role, ``heads`` are the role and the number of lines of each message.
+    ``note`` says how many prompts are missing.
+    """
+    stored = stored_calls(run.folder).entries
+    wanted = [place for place, call in enumerate(stored) if session in (None, call.record.session)]
+    chosen = frozenset(wanted)
+    texts = Texts()
+    until = stored[: wanted[-1] + 1] if wanted else []
+    calls = [_call(place, call, texts) for place, call in enumerate(restored(until)) if place in chosen]
+    unknown = sum(call["prompt"] is None for call in calls)
+    note = (
+        f"The prompts of {unknown} of {len(calls)} calls are not shown: they depend on damaged lines, or the run "
+        "was made by an older version of ace-bench, which stored no prompts."
+    )
+    return {"calls": calls, "texts": texts.record(), "note": note if unknown else ""}
 
 
 def _journal(folder: Path) -> _Journal:
@@ -108,20 +132,6 @@ def _samples(folder: Path) -> Mapping[str, Sample]:
         raise StoreError(f"{folder}: {error}") from error
 
 
-def _calls(folder: Path, texts: Texts, notes: list[str]) -> list[Record]:
-    found = stored_calls(folder)
-    if found.problems:
-        notes.append(f"Left out, as it is damaged: {found.summary}.")
-    calls = [_call(call, texts) for call in restored(found.entries)]
-    unknown = sum(call["prompt"] is None for call in calls)
-    if unknown:
-        notes.append(
-            f"The prompts of {unknown} of {len(calls)} calls are not shown: they depend on damaged lines, or the run "
-            "was made by an older version of ace-bench, which stored no prompts."
-        )
-    return calls
-
-
 def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: list[str]) -> _Contexts:
     """Add the contexts of a run to ``texts``, except playbooks."""
     name = next((name for name in _FIRST if (folder / "contexts" / name).exists()), None)
@@ -136,6 +146,11 @@ def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: li
         for value in values:
             texts.add("context", [pretty(value)])
         return _Contexts(kind=kind, places={step.digest: place for place, step in enumerate(steps, 1)})
+    if kind == Playbook.kind and steps and _fit(first, steps):
+        digests = [restore(first).digest, *(step.digest for step in steps)]
+        places = {digest: place for place, digest in reversed([*enumerate(digests)])}
+        changes = [step.patch for step in steps]
+        return _Contexts(kind=kind, bullets=first.get("bullets", ()), changes=changes, places=places)
     as_text: list[TextPlaybook] = []
     try:
         for place, context in enumerate(history(folder) if name == _FIRST[0] else [restore(first)]):
@@ -152,6 +167,23 @@ def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: li
         )
     bullets, changes = text_changes(as_text, steps)
     return _Contexts(kind=kind, bullets=bullets, changes=changes, places=places)
+
+
+def _fit(first: Record, steps: Sequence[StepRecord]) -> bool:
+    """Whether the patches lead to the playbook of the last step: then those between are right, too.
+
+    Rebuilding each playbook takes several times as long.
+    """
+    try:
+        last, bullets = dict(first), {bullet["id"]: bullet for bullet in first["bullets"]}
+        for step in steps:
+            bullets.update((bullet["id"], bullet) for bullet in step.patch.get("set", ()))
+            for gone in step.patch.get("removed", ()):
+                del bullets[gone]
+            last |= {name: value for name, value in step.patch.items() if name not in ("set", "removed")}
+        return restore({**last, "bullets": [*bullets.values()]}).digest == steps[-1].digest
+    except (DataError, KeyError, TypeError):
+        return False
 
 
 def _unknown_contexts(first: Record, steps: Sequence[StepRecord]) -> tuple[list[Record], str]:
@@ -195,18 +227,24 @@ def _step(step: StepRecord, change: Record) -> Record:
     return {**kept, "at": record.get("at"), "set": change.get("set", []), "removed": change.get("removed", [])}
 
 
-def _call(call: CallRecord, texts: Texts) -> Record:
+def _cost(call: CallRecord) -> Record:
     completion = call.completion
     return {
         "role": call.role,
         "stage": call.stage,
         "session": call.session,
-        "reply": "" if call.role == _EMBEDDER else completion.text,
         "usage": msgspec.to_builtins(completion.usage),
         "seconds": completion.seconds,
         "retries": completion.retries,
         "replayed": completion.replayed,
         "fault": msgspec.to_builtins(call.fault),
+    }
+
+
+def _call(place: int, call: CallRecord, texts: Texts) -> Record:
+    return {
+        "place": place,
+        "reply": "" if call.role == _EMBEDDER else call.completion.text,
         "prompt": None if call.request is None else _prompt(call.role, call.request.messages, texts),
     }
 

@@ -1,4 +1,4 @@
-"""The page: markup, style, script and data in one file, with a content security policy."""
+"""The page: markup, style and script in one file with a content security policy; its data is embedded or fetched."""
 
 from __future__ import annotations
 
@@ -13,67 +13,76 @@ import msgspec
 
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Record
-from ace_bench.report.differences import differences
 from ace_bench.report.page.comparing import comparison
-from ace_bench.report.page.run_data import run_data
+from ace_bench.report.page.rows import listing, run_row, with_progress
+from ace_bench.report.page.run_data import call_data, run_data
+from ace_bench.report.progress import Progress
 from ace_bench.report.records import Damaged, RunSummary
 
-_SCRIPTS = ("dom", "data", "charts", "lists", "summary", "context", "rollouts", "compare", "main")
+_SCRIPTS = (
+    *("dom", "data", "source", "charts", "lists", "diff", "runs", "summary", "context", "rollouts"),
+    *("compare", "playbooks", "main"),
+)
 """In the order of their dependencies."""
 
 
 def report_page(runs: Sequence[RunSummary], damaged: Sequence[Damaged] = ()) -> str:
-    """Return the report of one or several runs as HTML; runs that cannot be read are listed with the reason.
+    """Return the report of one or several runs as one HTML file; runs that cannot be read are listed with the reason.
 
     Raises ``StoreError`` if none can be read.
 
     Data is compressed and base64-encoded, so text from a model can neither end its block nor reach the HTML parser; the
     script inserts it as text. The policy allows only this script and this style, and no requests.
     """
+    shown: dict[str, RunSummary] = {}
+    blocks: dict[str, Record] = {}
+    unreadable = [*damaged]
+    for run in runs:
+        key = str(len(shown))
+        try:
+            blocks |= {f"data-run-{key}": run_data(run), f"data-calls-{key}": call_data(run)}
+            shown[key] = run
+        except (StoreError, DataError) as error:
+            unreadable.append(Damaged(folder=run.folder, reason=str(error)))
+    if not shown:
+        raise StoreError(unreadable[0].reason)
+    rows = {key: run_row(run, str(run.folder)) for key, run in shown.items()}
+    rows = {key: row if row["result"] else with_progress(row, Progress(shown[key].folder)) for key, row in rows.items()}
+    found = listing(rows, [*shown.values()], unreadable)
+    blocks |= {"data-runs": found, "data-comparison": comparison(shown)}
+    data = "\n".join(_block(name, value) for name, value in blocks.items())
+    return _page(found["common"] or f"{len(shown)} runs", data)
+
+
+def viewer_page() -> str:
+    """Return the page that fetches its data from the server that it comes from."""
+    return _page("Runs", "", "connect-src 'self'; ")
+
+
+def packed(value: Record) -> bytes:
+    """Compress data for the page."""
+    return zlib.compress(msgspec.json.encode(value), 3)
+
+
+def _page(title: str, data: str, policy: str = "") -> str:
     style = _asset("page.css")
     script = '"use strict";\n(() => {\n' + "\n".join(_asset(f"{name}.js") for name in _SCRIPTS) + "})();\n"
     policy = (
-        f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; base-uri 'none'; "
+        f"default-src 'none'; {policy}script-src {_source(script)}; style-src {_source(style)}; base-uri 'none'; "
         "form-action 'none'"
     )
-    shown, unreadable = _read(runs, damaged)
-    data = "\n".join(_block(name, value) for name, value in _values(shown, unreadable).items())
-    title = differences([run for run, _ in shown]).common or f"{len(shown)} runs"
-    parts = {"policy": policy, "title": html.escape(title), "style": style, "data": data, "script": script}
+    parts: Mapping[str, str] = {
+        "policy": policy,
+        "title": html.escape(title),
+        "style": style,
+        "data": data,
+        "script": script,
+    }
     page = _asset("page.html")
     for name, text in parts.items():
         before, after = page.split(f"<!-- {name} -->")  # one by one: a part must not be inserted into another
         page = before + text + after
     return page
-
-
-def _read(
-    runs: Sequence[RunSummary], damaged: Sequence[Damaged]
-) -> tuple[list[tuple[RunSummary, Record]], list[Damaged]]:
-    """Return the readable runs with their data, and the unreadable ones."""
-    shown, unreadable = [], [*damaged]
-    for run in runs:
-        try:
-            shown.append((run, run_data(run)))
-        except (StoreError, DataError) as error:
-            unreadable.append(Damaged(folder=run.folder, reason=str(error)))
-    if not shown:
-        raise StoreError(unreadable[0].reason)
-    return shown, unreadable
-
-
-def _values(shown: Sequence[tuple[RunSummary, Record]], unreadable: Sequence[Damaged]) -> Mapping[str, Record]:
-    """Return the contents of the page's data blocks by id."""
-    several = len(shown) + len(unreadable) > 1
-    differ = differences([run for run, _ in shown])
-    head = {
-        "common": differ.common,
-        "labels": differ.labels,
-        "comparison": comparison([run for run, _ in shown]) if several else None,
-        "runs": len(shown),
-        "unreadable": [{"folder": str(one.folder), "reason": one.reason} for one in unreadable],
-    }
-    return {"data-report": head, **{f"data-run-{place}": data for place, (_, data) in enumerate(shown)}}
 
 
 def _asset(name: str) -> str:
@@ -86,5 +95,4 @@ def _source(text: str) -> str:
 
 
 def _block(name: str, value: Record) -> str:
-    packed = base64.b64encode(zlib.compress(msgspec.json.encode(value))).decode()
-    return f'<script type="text/plain" id="{name}">{packed}</script>'
+    return f'<script type="text/plain" id="{name}">{base64.b64encode(packed(value)).decode()}</script>'

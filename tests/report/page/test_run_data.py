@@ -14,7 +14,7 @@ from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import StoreError
 from ace_bench.report.histories import history
-from ace_bench.report.page.run_data import run_data
+from ace_bench.report.page.run_data import call_data, run_data
 from ace_bench.report.page.texts import Texts
 from ace_bench.report.page.writing import report_page
 from ace_bench.report.records import read_run
@@ -42,12 +42,14 @@ def unfolded(texts, chain):
         yield lines
 
 
-def shown_prompts(data):
+def shown_prompts(folder, session=None):
     prompts = {}
-    for call in data["calls"]:
+    made, said = run_data(read_run(folder))["calls"], call_data(read_run(folder), session)
+    for call in said["calls"]:
         assert call["prompt"] is not None
-        chain = prompts.setdefault(call["role"], list(unfolded(data["texts"], call["role"])))
-        yield call["role"], call["session"], "\n".join(chain[call["prompt"]["at"]])
+        role = made[call["place"]]["role"]
+        chain = prompts.setdefault(role, list(unfolded(said["texts"], role)))
+        yield role, made[call["place"]]["session"], "\n".join(chain[call["prompt"]["at"]])
 
 
 def unpacked_block(page, name):
@@ -79,13 +81,19 @@ def test_texts_come_out_as_they_went_in(texts):
 )
 def test_prompts_are_those_that_were_sent(overrides, tmp_path):
     ran, sent = recorded_prompts(tmp_path, *FINER, "limit=6", *overrides)
-    assert sorted(shown_prompts(run_data(read_run(ran.folder)))) == sent
+    assert sorted(shown_prompts(ran.folder)) == sent
+
+
+def test_the_prompts_of_one_rollout_can_be_read_alone(ace):
+    whole = list(shown_prompts(ace))
+    for session in {session for _, session, _ in whole}:
+        assert list(shown_prompts(ace, session)) == [prompt for prompt in whole if prompt[1] == session]
 
 
 def test_prompts_that_were_cut_to_fit_are_shown_as_cut(tmp_path):
     ran, sent = recorded_prompts(tmp_path, *FINER, "limit=8", "mode.epochs=1", longest=6_500)
     assert ran.metrics["dropped_items"]["evaluate"] > 0
-    assert sorted(shown_prompts(run_data(read_run(ran.folder)))) == sent
+    assert sorted(shown_prompts(ran.folder)) == sent
 
 
 def test_a_report_needs_nothing_but_the_records(ace, tmp_path):
@@ -98,14 +106,15 @@ def test_a_report_needs_nothing_but_the_records(ace, tmp_path):
     assert {key: data[key] for key in ("calls", "texts", "steps", "notes")} == {
         key: whole[key] for key in ("calls", "texts", "steps", "notes")
     }
+    assert call_data(read_run(folder)) == call_data(read_run(ace))
 
 
 def test_prompts_of_runs_that_kept_none_are_missing_and_the_page_says_so(ace, tmp_path):
     folder = copied(ace, tmp_path / "seed0")
     changed(folder, "calls.jsonl", lambda line: line.pop("request"))
-    data = run_data(read_run(folder))
-    assert not any(call["prompt"] for call in data["calls"])
-    assert f"The prompts of {len(data['calls'])} of {len(data['calls'])} calls are not shown" in " ".join(data["notes"])
+    said = call_data(read_run(folder))
+    assert not any(call["prompt"] for call in said["calls"])
+    assert f"The prompts of {len(said['calls'])} of {len(said['calls'])} calls are not shown" in said["note"]
 
 
 def test_a_context_of_an_unknown_kind_with_its_own_patches_is_shown_as_its_first_json_and_the_patches(ace, tmp_path):
@@ -126,8 +135,8 @@ def test_a_run_that_cannot_be_read_costs_one_row(ace, tmp_path):
     folder = copied(ace, tmp_path / "seed0")
     (folder / "contexts" / "initial.json").write_text("{")
     page = report_page([read_run(ace), read_run(folder)])
-    assert unpacked_block(page, "data-report")["runs"] == 1
-    (row,) = unpacked_block(page, "data-report")["unreadable"]
+    assert len(unpacked_block(page, "data-runs")["runs"]) == 1
+    (row,) = unpacked_block(page, "data-runs")["unreadable"]
     assert row["folder"] == str(folder)
     assert "initial.json is damaged" in row["reason"]
     assert unpacked_block(page, "data-run-0")["rollouts"]
@@ -225,9 +234,10 @@ def test_damaged_lines_are_left_out_and_the_page_says_so(ace, tmp_path):
     notes = " ".join(data["notes"])
     for name in ("journal.jsonl", "calls.jsonl"):
         assert f"{folder / name}: line" in notes
-    missing = sum(call["prompt"] is None for call in data["calls"])
+    said = call_data(read_run(folder))
+    missing = sum(call["prompt"] is None for call in said["calls"])
     assert missing
-    assert f"The prompts of {missing} of {len(data['calls'])} calls are not shown" in notes
+    assert f"The prompts of {missing} of {len(data['calls'])} calls are not shown" in said["note"]
 
 
 def test_samples_are_kept_once_and_without_gold(ace):
@@ -252,7 +262,7 @@ def test_nothing_of_the_data_stands_in_the_page_as_markup(ace, tmp_path):
     changed(folder, "journal.jsonl", spoil)
     page = report_page([read_run(folder)])
     assert "owned" not in page
-    assert page.count("<script") == 3
+    assert page.count("<script") == 5  # four blocks of data, and the script
     assert not re.search(r"(?:src|href)=[\"']?(?:https?:)?//", page)
     shown = unpacked_block(page, "data-run-0")
     assert HOSTILE in {rollout["attempt"]["answer"] for rollout in shown["rollouts"]}

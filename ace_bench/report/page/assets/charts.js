@@ -12,13 +12,13 @@ function lineChart({ title, note = "", series, xLabel, yLabel, low = null, high 
   const x = (value) => PAD.left + ((value - xs[0]) / (xs[1] - xs[0] || 1)) * (WIDE - PAD.left - PAD.right);
   const y = (value) => HIGH - PAD.bottom - ((value - ys[0]) / (ys[1] - ys[0] || 1)) * (HIGH - PAD.top - PAD.bottom);
   const plot = svg("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": `${title}: ${drawn.map(spoken).join("; ")}` });
-  for (const tick of ticks(ys, 4)) {
+  for (const tick of ticks(ys, 4, all.every(([, at]) => Number.isInteger(at)))) {
     plot.append(
       svg("line", { class: "grid", x1: PAD.left, x2: WIDE - PAD.right, y1: y(tick), y2: y(tick) }),
       svg("text", { class: "tick", x: PAD.left - 6, y: y(tick) + 4, "text-anchor": "end" }, short(tick)),
     );
   }
-  for (const tick of ticks(xs, 6)) plot.append(svg("text", { class: "tick", x: x(tick), y: HIGH - PAD.bottom + 16, "text-anchor": "middle" }, short(tick)));
+  for (const tick of ticks(xs, 6, all.every(([at]) => Number.isInteger(at)))) plot.append(svg("text", { class: "tick", x: x(tick), y: HIGH - PAD.bottom + 16, "text-anchor": "middle" }, short(tick)));
   plot.append(svg("text", { class: "tick", x: WIDE - PAD.right, y: HIGH - 2, "text-anchor": "end" }, xLabel));
   drawn.forEach(({ points, dots }, index) => {
     const place = series.indexOf(drawn[index]);
@@ -74,8 +74,9 @@ function range(values, low = null, high = null) {
   return min === max ? [min - 1, max + 1] : [min, max];
 }
 
-function ticks([from, to], count) {
-  const rough = (to - from) / count;
+/** Round numbers in a range; whole ones for what is counted. */
+function ticks([from, to], count, whole) {
+  const rough = Math.max((to - from) / count, whole ? 1 : 0);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((times) => times * power).find((size) => size >= rough);
   const found = [];

@@ -1,8 +1,11 @@
 /** The data blocks of the page: deflated JSON in base64. */
 async function unpack(id) {
   const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (char) => char.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Response(stream).json();
+  return inflated(new Blob([bytes]).stream());
+}
+
+function inflated(stream) {
+  return new Response(stream.pipeThrough(new DecompressionStream("deflate"))).json();
 }
 
 const SNAPSHOT = 64;
@@ -48,10 +51,13 @@ class Texts {
 
 /** One run, with the indexes that the views need. */
 class Run {
-  constructor(raw, place, name) {
+  constructor(raw, row, library) {
     Object.assign(this, raw);
-    this.place = place;
-    this.name = name; // the settings in which it differs from the other runs of the page
+    this.row = row;
+    this.key = row.key;
+    this.name = row.label; // the settings in which it differs from the other runs of the page
+    this.library = library;
+    raw.calls.forEach((call, place) => Object.assign(call, { place }));
     this.isPlaybook = ["playbook", "playbook_text"].includes(raw.kind);
     this.texts = new Texts(raw.texts);
     this.callsOf = grouped(raw.calls, (call) => call.session);
@@ -61,8 +67,7 @@ class Run {
   }
 
   get marks() {
-    const { simulated, source, state } = this.about;
-    return [simulated && "simulated", source !== "real" && "sample data", state !== "finished" && state].filter(Boolean);
+    return marksOf(this.about);
   }
 
   input(sample, name) {
@@ -120,6 +125,10 @@ class Run {
     });
     return found;
   }
+}
+
+function marksOf({ simulated, source, state }) {
+  return [simulated && "simulated", source !== "real" && "sample data", state !== "finished" && state].filter(Boolean);
 }
 
 function grouped(items, key) {

@@ -34,6 +34,13 @@ function lazy(summary, make, { open = false, classes = "" } = {}) {
   return node;
 }
 
+/** A place for what is still being read. */
+function later(promise, make) {
+  const node = el("div", {}, el("p.note", {}, "Reading …"));
+  promise.then((found) => node.replaceChildren(...[make(found)].flat(Infinity)), (error) => node.replaceChildren(el("p.warning", {}, `This cannot be shown: ${error.message}`)));
+  return node;
+}
+
 function field(label, control) {
   control.setAttribute("aria-label", label); // a label's text would include all options of a select
   return el("label.field", {}, el("span", {}, label), control);

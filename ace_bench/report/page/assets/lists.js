@@ -2,12 +2,12 @@ const CHUNK = 60;
 
 /** A list that makes its items as they come into view; all of them before printing. */
 class LazyList {
-  constructor(make, { empty = "Nothing matches." } = {}) {
+  constructor(make, { empty = "Nothing matches.", node = el("ul.list"), frame = node } = {}) {
     this.make = make;
     this.empty = empty;
-    this.node = el("ul.list");
+    this.node = node; // holds the items
     this.end = el("div.end");
-    this.root = el("div", {}, this.node, this.end);
+    this.root = el("div", {}, frame, this.end);
     this.items = [];
     this.done = 0;
     new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && this.grow(), { rootMargin: "600px" }).observe(this.end);
@@ -19,7 +19,7 @@ class LazyList {
     this.done = 0;
     this.node.replaceChildren();
     this.grow();
-    if (!items.length) this.node.append(el("li.empty", {}, this.empty));
+    if (!items.length) this.node.append(this.node.tagName === "TBODY" ? el("tr.empty", {}, el("td", { colspan: 99 }, this.empty)) : el("li.empty", {}, this.empty));
   }
 
   grow(count = CHUNK) {

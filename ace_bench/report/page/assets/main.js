@@ -1,76 +1,138 @@
-/** Where a link leads: the address after # says run, part and what to open there. */
+/** Where a link leads: the address after # says view, run and what to open there. */
 function link(run, view, more = {}) {
-  return `#${new URLSearchParams({ view, run: run.place, ...more })}`;
+  return `#${new URLSearchParams({ view, run: run.key, ...more })}`;
 }
 
-const VIEWS = [["summary", "Summary"], ["context", "Context"], ["rollouts", "Rollouts"]];
+const OF_RUN = [["summary", "Summary"], ["context", "Context"], ["rollouts", "Rollouts"]];
+const OF_ALL = [["runs", "Runs"], ["compare", "Compare"], ["playbooks", "Playbooks"]];
 
 class Page {
-  constructor({ runs, comparison, unreadable, common, labels }) {
-    this.common = common;
-    this.labels = labels;
-    this.count = runs;
-    this.comparison = comparison;
-    this.unreadable = unreadable;
-    this.runs = new Map();
+  constructor(library) {
+    this.library = library;
     this.made = new Map();
     this.turn = 0;
+    this.shown = { name: "", run: null, made: {} };
     this.head = document.getElementById("head");
     this.tabs = document.getElementById("tabs");
     this.view = document.getElementById("view");
     window.addEventListener("hashchange", () => this.follow());
+    library.watch({ runs: () => this.listAgain(), progress: (changed) => this.progress(changed) });
   }
 
-  async run(place) {
-    if (!this.runs.has(place)) this.runs.set(place, new Run(await unpack(`data-run-${place}`), place, this.labels[place]));
-    return this.runs.get(place);
+  get several() {
+    const { embedded, runs, unreadable } = this.library;
+    return !embedded || runs.length + unreadable.length > 1;
+  }
+
+  get first() {
+    if (!this.library.embedded) return "runs";
+    return this.several ? "compare" : "summary";
   }
 
   async follow() {
-    const { view = this.comparison ? "compare" : "summary", run: wanted = 0, ...more } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
-    const place = Math.max(0, Math.min(this.count - 1, +wanted || 0));
+    const { view = this.first, run: key = this.library.embedded ? "0" : "", ...more } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
     this.turn += 1;
     const { turn } = this;
-    const run = await this.run(place);
-    const known = [...VIEWS.map(([name]) => name), ...(this.comparison ? ["compare"] : [])];
-    const name = known.includes(view) ? view : "summary";
-    const made = await this.make(name, run);
+    const ofRun = OF_RUN.some(([name]) => name === view);
+    const name = ofRun || (this.several && OF_ALL.some(([one]) => one === view)) ? view : this.first;
+    let made = null;
+    let run = null;
+    try {
+      run = ofRun || name === "summary" ? await this.library.run(key) : null;
+      made = this.make(name, run);
+    } catch (error) {
+      made = { root: el("p.warning", {}, `The run cannot be shown: ${error.message}`) };
+    }
     if (turn !== this.turn) return; // another link was followed meanwhile
-    this.title(run, name);
+    this.shown = { name, run, made };
+    this.title();
     if (this.view.firstChild !== made.root) this.view.replaceChildren(made.root);
     if (made.open) made.open(more);
     document.documentElement.dataset.ready = name;
   }
 
-  async make(name, run) {
-    const key = name === "compare" ? name : `${name}/${run.place}`;
-    if (!this.made.has(key)) {
-      const builders = {
-        summary: () => ({ root: summaryView(run) }),
-        context: () => new ContextView(run),
-        rollouts: () => new RolloutsView(run),
-        compare: async () => new CompareView(await Promise.all(Array.from({ length: this.count }, (_, place) => this.run(place))), this.comparison, this.unreadable),
-      };
-      this.made.set(key, await builders[name]());
-    }
-    return this.made.get(key);
+  make(name, run) {
+    const key = run ? `${name}/${run.key}` : name;
+    const known = this.made.get(key);
+    if (known && known.run === run) return known;
+    const builders = {
+      runs: () => new RunsView(this.library),
+      compare: () => new CompareView(this.library),
+      playbooks: () => new PlaybooksView(this.library),
+      summary: () => ({ root: summaryView(run) }),
+      context: () => new ContextView(run),
+      rollouts: () => new RolloutsView(run),
+    };
+    if (this.made.size > 20) this.made.clear(); // what was opened long ago is made again
+    const made = Object.assign(builders[name](), { run });
+    this.made.set(key, made);
+    return made;
   }
 
-  title(run, view) {
-    const comparing = view === "compare";
-    const choose = this.count > 1 && !comparing && field("Run", select(Array.from({ length: this.count }, (_, place) => [place, `${place + 1}: ${this.labels[place]}`]), run.place, (place) => {
-      location.hash = link({ place }, view).slice(1);
+  title() {
+    const { name, run } = this.shown;
+    const { embedded, runs, common } = this.library;
+    const choose = run && embedded && runs.length > 1 && field("Run", select(runs.map((row) => [row.key, row.label]), run.key, (key) => {
+      location.hash = link({ key }, name).slice(1);
     }));
-    const marks = run.marks.map((mark) => el("span.tag.mark", {}, mark));
-    const warn = run.about.simulated || run.about.source !== "real";
+    const warn = run && (run.about.simulated || run.about.source !== "real");
+    const heading = run ? run.name : { compare: "Comparison", playbooks: "Playbook against playbook" }[name] || plural(runs.length, "run");
+    document.title = `${heading} · ace-bench`;
+    this.live = el("p.live", { role: "status" });
     this.head.replaceChildren(
-      el("h1", {}, comparing ? plural(this.count, "run") : run.name, " ", comparing ? "" : marks),
-      el("p.note", {}, comparing ? this.common || "A comparison of run folders." : [this.count > 1 && this.common, run.about.folder].filter(Boolean).join(" — "), warn && !comparing ? " — not comparable with published numbers" : ""), choose || "");
-    const tabs = [...(this.comparison ? [["compare", "Compare"]] : []), ...VIEWS.map(([name, label]) => [name, name === "context" && run.isPlaybook ? "Playbook" : label])];
-    this.tabs.replaceChildren(...tabs.map(([name, label]) => el("a", { href: link(run, name), "aria-current": name === view && "page" }, label)));
+      el("h1", {}, heading, " ", (run || this.library).marks.map((mark) => el("span.tag.mark", {}, mark))),
+      el("p.note", {}, run ? [runs.length > 1 && run.name !== common && common, run.about.folder].filter(Boolean).join(" — ") : common, warn ? " — not comparable with published numbers" : ""), choose || "", this.live);
+    const several = this.several ? OF_ALL.filter(([one]) => one !== "runs" || !embedded).map(([one, label]) => [one, label, `#view=${one}`]) : [];
+    const own = run ? OF_RUN.map(([one, label]) => [one, one === "context" && run.isPlaybook ? "Playbook" : label, link(run, one)]) : [];
+    const last = embedded && !run ? OF_RUN.map(([one, label]) => [one, label, link(runs[0], one)]) : [];
+    this.tabs.replaceChildren(...[...several, ...own, ...last].map(([one, label, href]) => el("a", { href, "aria-current": one === name && "page" }, label)));
+    this.strip();
+  }
+
+  /** The progress of the run that is open. */
+  strip() {
+    const { run } = this.shown;
+    const row = run && this.library.rows.get(run.key);
+    if (!row || !row.live || row.result) return;
+    this.live.replaceChildren(...progressOf(row), " ", this.stale ? el("button", { type: "button", onclick: () => this.again() }, "Show what is new") : "");
+  }
+
+  async again() {
+    const { run } = this.shown;
+    this.stale = false;
+    await this.library.run(run.key, { again: true }).catch(() => null);
+    this.follow();
+  }
+
+  async listAgain() {
+    const before = this.library.rows;
+    await this.library.list().catch(() => null); // the server is gone; the page stays as it is
+    const { name, run, made } = this.shown;
+    if (made.update) made.update();
+    const row = run && this.library.rows.get(run.key);
+    if (row && before.get(run.key).about.state !== row.about.state) this.again();
+    else if (name === "runs") this.title();
+  }
+
+  progress(changed) {
+    for (const [key, live] of Object.entries(changed)) {
+      const row = this.library.rows.get(key);
+      if (row) Object.assign(row, { live, changed: live.changed });
+    }
+    const { name, run, made } = this.shown;
+    if (made.progress) made.progress(Object.keys(changed));
+    if (!run || !changed[run.key] || run.row.result) return;
+    this.stale = this.seen && this.seen.key === run.key;
+    this.seen = { key: run.key };
+    this.strip();
+    if (name === "summary" && this.stale && Date.now() - (this.read || 0) > 4000) {
+      this.read = Date.now();
+      this.again();
+    }
   }
 }
 
-unpack("data-report")
-  .then((report) => new Page(report).follow())
-  .catch((error) => document.getElementById("view").replaceChildren(el("p.warning", {}, `The report cannot be shown: ${error}`)));
+const library = new Library();
+library.list()
+  .then(() => new Page(library).follow())
+  .catch((error) => document.getElementById("view").replaceChildren(el("p.warning", {}, `Nothing can be shown: ${error.message}.`)));

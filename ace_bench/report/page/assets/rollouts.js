@@ -63,7 +63,7 @@ class RolloutsView {
       unjudged && el("p.warning", {}, `The judge gave no verdict: ${unjudged.kind}. ${unjudged.message}`),
       part("Question", run.input(sample, "question")),
       inputs.length > 0 && lazy("Other inputs", () => inputs.map(([name, text]) => part(name, text))),
-      el("div.pair", {}, part("Answer", attempt.answer === null ? "(none)" : attempt.answer), part("Reference", grade.gold)),
+      this.answers(attempt.answer, grade),
       el("p", {}, `Score ${+grade.score.toFixed(4)}`, Object.entries(grade.detail).map(([name, value]) => ` · ${name} ${+value.toFixed(4)}`), grade.group && ` · group ${grade.group}`),
       grade.observed && part("Shown by the environment", grade.observed),
       grade.report && lazy("Report of the grader", () => el("pre.text", {}, grade.report)),
@@ -76,25 +76,31 @@ class RolloutsView {
     ].flat(Infinity);
   }
 
+  /** Answer and reference side by side, with the parts that differ marked where the answer is wrong. */
+  answers(answer, { gold, correct }) {
+    const marked = answer === null || !gold || correct ? { answer: answer === null ? "(none)" : answer, gold, note: "" } : markedAnswer(answer, gold);
+    return [el("div.pair", {}, part("Answer", marked.answer), part("Reference", marked.gold)), marked.note && el("p.note", {}, marked.note)];
+  }
+
   trajectory(turns) {
     const steps = () => el("ol.turns", {}, turns.map(({ thought, action, observation }) => el("li", {}, thought && el("p.content", {}, thought), action ? el("pre.code", {}, action) : el("p.note", {}, "no code"), observation && el("pre.text", {}, observation))));
     return lazy(`Trajectory: ${plural(turns.length, "step")}`, steps, { open: true });
   }
 
   call(call) {
-    const { role, usage, seconds, replayed, retries, fault, reply, prompt } = call;
+    const { role, session, place, usage, seconds, replayed, retries, fault } = call;
     const cost = [`${shown(usage.prompt)} in`, `${shown(usage.cached)} cached`, `${shown(usage.completion)} out`, `${seconds.toFixed(2)} s`, retries ? plural(retries, "retry").replace("retrys", "retries") : "", replayed ? "replayed" : ""];
+    const said = (make) => () => later(this.run.library.calls(this.run.key, session), (found) => make(found, found.byPlace.get(place)));
     return el("section.call", {}, el("h4", {}, role, " ", el("span.note", {}, cost.filter(Boolean).join(" · "))),
       fault && el("p.warning", {}, `Could not be used: ${fault.kind}. ${fault.message}`),
-      prompt ? lazy("Prompt", () => this.prompt(call)) : el("p.note", {}, "The prompt was not stored."),
-      lazy("Reply", () => el("pre.text", {}, tidyJson(reply)), { open: false }));
+      lazy("Prompt", said(({ texts, note }, { prompt }) => (prompt ? this.prompt(role, prompt, texts) : el("p.note", {}, note || "The prompt was not stored.")))),
+      lazy("Reply", said((_, { reply }) => el("pre.text", {}, tidyJson(reply)))));
   }
 
-  prompt({ role, prompt }) {
-    const { texts } = this.run;
-    const lines = texts.numbers(role, prompt.at);
+  prompt(role, { at, heads }, texts) {
+    const lines = texts.numbers(role, at);
     let from = 0;
-    return prompt.heads.map(([speaker, count]) => {
+    return heads.map(([speaker, count]) => {
       const text = lines.slice(from, from + count).map((line) => texts.lines[line]).join("\n");
       from += count;
       return el("div.message", {}, el("h5", {}, speaker), el("pre.text", {}, text));

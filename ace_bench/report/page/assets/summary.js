@@ -26,16 +26,26 @@ function tiles(run) {
 
 const SMOOTH = 20;
 
-function learning(run) {
+/** The mean score of the last first rollouts by step; of an online run, of all predictions so far. */
+function learningPoints(run) {
   const tries = run.firstTries;
   const online = run.about.mode === "online";
   const scores = tries.map(({ rollout }) => 100 * rollout.grade.score);
   let sum = 0;
-  const points = scores.map((score, place) => {
+  return scores.map((score, place) => {
     sum += score;
     if (!online && place >= SMOOTH) sum -= scores[place - SMOOTH];
     return [tries[place].step, sum / (online ? place + 1 : Math.min(place + 1, SMOOTH))];
   });
+}
+
+function sizePoints(run) {
+  return run.steps.map(({ context_tokens: tokens }, step) => [step + 1, tokens]);
+}
+
+function learning(run) {
+  const online = run.about.mode === "online";
+  const points = learningPoints(run);
   const last = run.steps.length;
   const { headline, validation } = run.metrics;
   const flat = (value) => (typeof value === "number" && last ? [[0, value], [last, value]] : []);
@@ -57,7 +67,7 @@ function learning(run) {
 
 function sizes(run) {
   const items = run.isPlaybook ? "bullets" : "items";
-  return el("div", {}, lineChart({ title: "Context size", series: [{ name: "tokens", points: run.steps.map(({ context_tokens }, step) => [step + 1, context_tokens]) }], xLabel: "step", yLabel: "tokens", low: 0 }),
+  return el("div", {}, lineChart({ title: "Context size", series: [{ name: "tokens", points: sizePoints(run) }], xLabel: "step", yLabel: "tokens", low: 0 }),
     el("p.note", {}, run.steps.length ? `${plural(run.steps[run.steps.length - 1].context_size, items.slice(0, -1))} after the last step.` : "This run did not adapt."));
 }
 

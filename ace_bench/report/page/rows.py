@@ -1,0 +1,79 @@
+"""What a page lists of each run: its result and costs, and the settings in which the runs differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ace_bench.core.digest import digest_of
+from ace_bench.core.errors import StoreError
+from ace_bench.core.types import Record
+from ace_bench.report.differences import CHOICES, Differences, differences
+from ace_bench.report.progress import Progress
+from ace_bench.report.records import Damaged, RunSummary
+
+_ABOUT = (*CHOICES, "labels", "seed", "source", "simulated", "state", "reason", "attempt")
+_SAMPLED = 8
+"""Characters of a digest that tells sets of samples apart."""
+_TOTAL = "total"
+
+
+def listing(runs: Mapping[str, Record], summaries: Sequence[RunSummary], damaged: Sequence[Damaged]) -> Record:
+    """Return what a page says of all runs: ``runs`` are the rows of the summaries by key, in the same order.
+
+    ``settings`` are those in which the runs differ, as pairs of path and short name. ``values`` of a run are in their
+    order, ``None`` where it has no such setting.
+    """
+    differ: Differences = differences(summaries)
+    rows = [
+        {
+            "key": key,
+            **row,
+            "label": differ.labels[place],
+            "values": [differ.text(place, path) if path in differ.values[place] else None for path in differ.names],
+        }
+        for place, (key, row) in enumerate(runs.items())
+    ]
+    return {
+        "common": differ.common,
+        "settings": [*differ.names.items()],
+        "runs": rows,
+        "unreadable": [{"folder": str(one.folder), "reason": one.reason} for one in damaged],
+    }
+
+
+def run_row(run: RunSummary, folder: str, changed: float | None = None) -> Record:
+    """Return what is listed of one run, without reading journal or calls. ``changed`` is a Unix time.
+
+    Runs with the same ``sampled`` were tested on the same samples, as far as the settings say; only their scores
+    belong into one column.
+    """
+    about = {name: getattr(run, name) for name in _ABOUT}
+    row = {"about": about, "folder": folder, "changed": changed, "live": None, "result": None}
+    return {**row, "result": _result(run)} if run.finished else row
+
+
+def with_progress(row: Record, progress: Progress) -> Record:
+    """Add the progress of an unfinished run; a damaged one has none."""
+    try:
+        return {**row, "live": progress.record()}
+    except StoreError:
+        return row
+
+
+def _result(run: RunSummary) -> Record:
+    metrics = run.metrics
+    headline = metrics["headline"]
+    tokens, cache = metrics["tokens"][_TOTAL], metrics["cache"][_TOTAL]
+    return {
+        **headline,
+        "sampled": digest_of([run.contents.get("data"), run.identity.get("limit"), headline["n"]])[:_SAMPLED],
+        "faults": sum(sum(kinds.values()) for kinds in metrics["faults"].values()),
+        "context": metrics["context"],
+        "steps": metrics["steps"],
+        "calls": sum(sum(roles.values()) for roles in metrics["calls"].values()),
+        "in": tokens["in"],
+        "out": tokens["out"],
+        "cached": cache["cached_tokens"],
+        "usd": metrics["usd"][_TOTAL],
+        "wall": sum(part["wall_s"] for part in metrics["timing"].values()),
+    }

@@ -1,0 +1,202 @@
+"""How far an unfinished run is, from its journal and calls; new lines are read once, so that it can be asked often."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from ace_bench.core.errors import DataError, StoreError
+from ace_bench.core.types import NO_USAGE, Record, Stage, Usage
+from ace_bench.report.evidence import CallCosts, GradeScores
+from ace_bench.store.results import read_identity, read_object
+from ace_bench.store.samples import SAMPLES, unpacked
+
+T = TypeVar("T")
+
+_RECENT = 20
+"""Number of first rollouts in adaptation over which a score is averaged, as in the learning curve of a report."""
+_POINTS = 60
+"""Maximum number of points of a curve."""
+
+
+class _Line(msgspec.Struct, gc=False):
+    """The fields of a journal line that progress needs."""
+
+    kind: str
+    stage: str = ""
+    split: str = ""
+    context: str = ""
+    trial: int = 0
+    samples: tuple[str, ...] = ()
+    context_tokens: int = 0
+    context_size: int = 0
+    grade: GradeScores | None = None
+    fault: dict[str, Any] | None = None
+
+
+class Tail(Generic[T]):
+    """The lines of a growing file as values of a kind; ``read`` gives those that are new, damaged ones left out."""
+
+    def __init__(self, path: Path, kind: type[T]):
+        self._path = path
+        self._decoder = msgspec.json.Decoder(kind)
+        self._at = 0
+
+    def read(self) -> list[T] | None:
+        """Return the values of the lines since the last call; ``None`` if the file was replaced: begin again."""
+        try:
+            with self._path.open("rb") as file:
+                if file.seek(0, 2) < self._at:
+                    self._at = 0
+                    return None
+                file.seek(self._at)
+                data = file.read()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StoreError(f"{self._path} cannot be read ({error.strerror}); make it readable") from error
+        whole = data.rfind(b"\n") + 1
+        self._at += whole
+        return [value for line in data[:whole].splitlines() if (value := self._value(line)) is not None]
+
+    def _value(self, line: bytes) -> T | None:
+        try:
+            return self._decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None  # the run's page says which lines are damaged
+
+
+@dataclass
+class _Sums:
+    """What was read so far."""
+
+    usage: Usage = NO_USAGE
+    calls: int = 0
+    faults: int = 0
+    adapted: int = 0
+    """Samples of finished steps."""
+    sizes: list[tuple[int, int, int]] = field(default_factory=list)
+    """Step, tokens and items of the context after each step."""
+    tries: list[float] = field(default_factory=list)
+    """Scores of first rollouts in adaptation."""
+    tested: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    """Scores of evaluations by split and context, the latest last."""
+    stage: str = ""
+    split: str = ""
+    """Of the latest rollout in adaptation."""
+
+
+class Progress:
+    """Follows one unfinished run."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._start()
+
+    def _start(self) -> None:
+        self._journal = Tail(self._folder / "journal.jsonl", _Line)
+        self._calls = Tail(self._folder / "calls.jsonl", CallCosts)
+        self._sums = _Sums()
+        self._totals: tuple[int, Mapping[str, int]] | None = None
+
+    def record(self) -> Record:
+        """Return the state as a JSON object; raises ``StoreError``.
+
+        ``done`` of ``total`` samples (``None``: unknown) in ``stage``; ``score`` in percent is the mean over ``n``
+        first rollouts: the last ones of adaptation, or all of the evaluation under way. ``sizes`` are step, tokens and
+        items of the context, ``curve`` the running mean of adaptation; both are thinned out.
+        """
+        lines, calls = self._journal.read(), self._calls.read()
+        if lines is None or calls is None:  # a continued run repaired its files
+            self._start()
+            lines, calls = self._journal.read() or [], self._calls.read() or []
+        for line in lines:
+            self._add(line)
+        for call in calls:
+            self._add_call(call)
+        return self._record()
+
+    def _add(self, line: _Line) -> None:
+        sums = self._sums
+        if line.kind == "step":
+            sums.adapted += len(line.samples)
+            sums.sizes.append((len(sums.sizes) + 1, line.context_tokens, line.context_size))
+        if line.grade is None:
+            return
+        sums.stage = line.stage
+        sums.faults += line.fault is not None
+        if line.trial:
+            return
+        if line.stage == Stage.ADAPT:
+            sums.split = line.split
+            sums.tries.append(100 * line.grade.score)
+        else:
+            scores = sums.tested.pop((line.split, line.context), [])
+            scores.append(100 * line.grade.score)
+            sums.tested[line.split, line.context] = scores
+
+    def _add_call(self, call: CallCosts) -> None:
+        self._sums.calls += call.fault is None or not call.fault.unanswered
+        if not call.replayed:
+            self._sums.usage += call.usage
+
+    def _record(self) -> Record:
+        sums = self._sums
+        evaluates = sums.stage == Stage.EVALUATE and sums.tested
+        (split, _), scores = [*sums.tested.items()][-1] if evaluates else ((sums.split, ""), sums.tries[-_RECENT:])
+        epochs, samples = self._expected()
+        if evaluates:
+            done, total = len(scores), samples.get(split)
+        else:
+            done, total = sums.adapted, epochs * samples[split] if sums.sizes and split in samples else None
+        return {
+            "stage": sums.stage,
+            "split": split,
+            "done": done,
+            "total": None if total is None else max(done, total),
+            "score": sum(scores) / len(scores) if scores else None,
+            "n": len(scores),
+            "faults": sums.faults,
+            "steps": len(sums.sizes),
+            "tokens": sums.sizes[-1][1] if sums.sizes else None,
+            "items": sums.sizes[-1][2] if sums.sizes else None,
+            "sizes": _thinned(sums.sizes),
+            "curve": _thinned(_means(sums.tries)),
+            "calls": sums.calls,
+            "in": sums.usage.prompt,
+            "out": sums.usage.completion,
+            "cached": sums.usage.cached,
+            "usd": sums.usage.usd,
+        }
+
+    def _expected(self) -> tuple[int, Mapping[str, int]]:
+        """Return the epochs, and the number of samples by split; nothing is expected before the run has written it."""
+        if self._totals is None:
+            try:
+                epochs = read_identity(self._folder)["settings"]["mode"].get("epochs")
+                counts: dict[str, int] = {}
+                for sample in unpacked(read_object(self._folder, SAMPLES)).values():
+                    counts[sample.split] = counts.get(sample.split, 0) + 1
+            except (StoreError, DataError):
+                return 1, {}
+            self._totals = (epochs if isinstance(epochs, int) else 1, counts)
+        return self._totals
+
+
+def _means(scores: list[float]) -> list[tuple[int, float]]:
+    """Return the number of each score and the mean of the last ones up to it."""
+    found, total = [], 0.0
+    for place, score in enumerate(scores):
+        total += score - (scores[place - _RECENT] if place >= _RECENT else 0.0)
+        found.append((place + 1, total / min(place + 1, _RECENT)))
+    return found
+
+
+def _thinned(points: list[T]) -> list[T]:
+    """Return at most about ``_POINTS`` of the points, the last one among them."""
+    every = -(-len(points) // _POINTS) or 1
+    return points[(len(points) - 1) % every :: every] if points else []

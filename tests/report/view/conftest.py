@@ -1,0 +1,77 @@
+"""One folder of real runs for all tests of the viewer: two methods, two seeds, one unfinished run, one broken folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ace_bench.report.viewer.results import Results
+from ace_bench.report.viewer.server import ViewerServer
+from tests.launching import launch
+from tests.report.page.runs import FINER
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """A results folder and the names of its runs in it."""
+
+    root: Path
+    ace: Path
+    again: Path
+    base: Path
+    unfinished: Path
+    broken: Path
+
+
+@pytest.fixture(scope="session")
+def shelf(tmp_path_factory):
+    root = tmp_path_factory.mktemp("viewed")
+    ace = launch(root, *FINER, "limit=5", "mode.epochs=1").folder
+    again = launch(root, *FINER, "limit=5", "mode.epochs=1", "seed=1").folder
+    base = launch(root, *FINER, "limit=5", "method=base").folder
+    return Shelf(root, ace, again, base, unfinished_copy(ace, root / "other" / "seed0"), broken_copy(ace, root / "x"))
+
+
+def unfinished_copy(folder, target, lines=9):
+    """A run that is under way: the first lines of its journal, and no result."""
+    shutil.copytree(folder, target)
+    (target / "metrics.json").unlink()
+    (target / "status.json").write_text('{"state": "running", "reason": ""}')
+    journal = (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    (target / "journal.jsonl").write_bytes(b"".join(journal[:lines]))
+    return target
+
+
+def broken_copy(folder, target):
+    shutil.copytree(folder, target)
+    (target / "identity.json").write_text("{")
+    return target
+
+
+@contextmanager
+def viewing(root):
+    """The viewer of a folder on a free port."""
+    with ViewerServer(Results(root), 0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture(scope="session")
+def viewer(shelf):
+    with viewing(shelf.root) as server:
+        yield server
+
+
+def metrics_of(folder):
+    return json.loads((folder / "metrics.json").read_text())
