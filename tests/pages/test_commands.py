@@ -30,6 +30,7 @@ CLUSTER = "needs several machines"
 ACCOUNT = "needs an account"
 DOCKER = "needs Docker"
 NAME = "names a program; it is not to be typed"
+SERVES = "serves until it is stopped; tests/report/view does what it is for"
 
 NOT_RUN = {
     "make setup": PACKAGES,
@@ -76,6 +77,8 @@ NOT_RUN = {
     "appworld download data": NAME,
     "appworld evaluate": NAME,
     "appworld pack": NAME,
+    "ace-bench view results": SERVES,
+    "python -m http.server -d site": SERVES,
     "vllm serve": NAME,
     "vllm serve --help": NAME,
 }

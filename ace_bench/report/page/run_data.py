@@ -96,8 +96,8 @@ def run_data(run: RunSummary) -> Record:
 def call_data(run: RunSummary, session: str | None = None) -> Record:
     """Read what was sent in the calls of a run, or of one session, and what came back; raises ``StoreError``.
 
-    ``calls`` have the same order as in ``run_data`` and ``place`` is that of each. Prompts are in ``texts``: ``at`` of a
-    prompt is its index among the prompts of its role, ``heads`` are the role and the number of lines of each message.
+    ``place`` of a call is its index in ``run_data``. Prompts are in ``texts``: ``at`` of a prompt is its index among
+    the prompts of its role, ``heads`` are the role and the number of lines of each message.
     ``note`` says how many prompts are missing.
     """
     stored = stored_calls(run.folder).entries
@@ -146,27 +146,26 @@ def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: li
         for value in values:
             texts.add("context", [pretty(value)])
         return _Contexts(kind=kind, places={step.digest: place for place, step in enumerate(steps, 1)})
+    as_text: list[TextPlaybook] = []
     if kind == Playbook.kind and steps and _fit(first, steps):
         digests = [restore(first).digest, *(step.digest for step in steps)]
         places = {digest: place for place, digest in reversed([*enumerate(digests)])}
-        changes = [step.patch for step in steps]
-        return _Contexts(kind=kind, bullets=first.get("bullets", ()), changes=changes, places=places)
-    as_text: list[TextPlaybook] = []
-    try:
-        for place, context in enumerate(history(folder) if name == _FIRST[0] else [restore(first)]):
-            places.setdefault(context.digest, place)
-            if isinstance(context, TextPlaybook):
-                as_text.append(context)
-            elif not isinstance(context, Playbook):
-                texts.add("context", [_text(context)])
-    except StoreError as error:
-        notes.append(f"The contexts are shown only up to an error: {error}.")
+    else:
+        try:
+            for place, context in enumerate(history(folder) if name == _FIRST[0] else [restore(first)]):
+                places.setdefault(context.digest, place)
+                if isinstance(context, TextPlaybook):
+                    as_text.append(context)
+                elif not isinstance(context, Playbook):
+                    texts.add("context", [_text(context)])
+        except StoreError as error:
+            notes.append(f"The contexts are shown only up to an error: {error}.")
     if kind == Playbook.kind:
         return _Contexts(
             kind=kind, bullets=first.get("bullets", ()), changes=[step.patch for step in steps], places=places
         )
-    bullets, changes = text_changes(as_text, steps)
-    return _Contexts(kind=kind, bullets=bullets, changes=changes, places=places)
+    text_bullets, text_steps = text_changes(as_text, steps)
+    return _Contexts(kind=kind, bullets=text_bullets, changes=text_steps, places=places)
 
 
 def _fit(first: Record, steps: Sequence[StepRecord]) -> bool:

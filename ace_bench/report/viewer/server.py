@@ -87,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.OK, answer, "application/octet-stream")
 
     def _events(self) -> None:
-        """Send ``runs`` when the list must be fetched anew, and ``progress`` of unfinished runs, as long as it is read."""
+        """Send ``runs`` when the list is out of date, and ``progress`` of unfinished runs, until the browser leaves."""
         self.close_connection = True
         self._begin(HTTPStatus.OK, "text/event-stream")
         self.end_headers()

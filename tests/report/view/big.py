@@ -20,6 +20,8 @@ from rich.console import Console
 from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.types import Completion, Message, Stage, Usage
+from ace_bench.report.viewer.content import Content
+from ace_bench.report.viewer.results import Results
 from ace_bench.store.call_log import CallLog, PaidReply
 from ace_bench.store.checksums import Checksums
 from ace_bench.store.files import WriteGate
@@ -50,7 +52,7 @@ def many_runs(source: Path, results: Path, count: int) -> None:
 
 
 def large_run(source: Path, folder: Path, *, samples: int, bullets: int) -> None:
-    """Write an unfinished run like ``source`` of so many steps, each of which adds bullets; prompts hold all of them."""
+    """Write an unfinished run of so many steps, each of which adds bullets; prompts hold all of them."""
     shutil.copytree(source, folder)
     for name in ("checksums.jsonl", "journal.jsonl", "calls.jsonl", "metrics.json"):
         (folder / name).unlink()
@@ -88,7 +90,7 @@ def large_run(source: Path, folder: Path, *, samples: int, bullets: int) -> None
 
 
 def _bullet(number: int, step: int) -> Bullet:
-    content = f"Lesson {number}: where a filing names amount {number * 37 % 101}, take the tag of its own table, not of the text."
+    content = f"Lesson {number}: where a filing names amount {number * 37 % 101}, take the tag of its table."
     return Bullet(id=f"b-{number:05d}", section="others", content=content, created=step, changed=step, tokens=40)
 
 

@@ -1,4 +1,4 @@
-"""One folder of real runs for all tests of the viewer: two methods, two seeds, one unfinished run, one broken folder."""
+"""One folder for all tests of the viewer: two methods, two seeds, an unfinished run and a broken folder."""
 
 from __future__ import annotations
 

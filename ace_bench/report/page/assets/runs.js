@@ -88,7 +88,10 @@ class RunsView {
   progress(keys) {
     for (const key of keys) {
       const place = this.places?.get(key);
-      if (place?.isConnected) place.replaceChildren(...progressOf(this.library.rows.get(key)));
+      if (!place?.node.isConnected) continue;
+      const row = this.library.rows.get(key);
+      place.state.replaceChildren(...progressOf(row));
+      place.node.replaceChildren(place.node.firstChild, ...this.cells(row)); // the link keeps its focus
     }
   }
 
@@ -153,10 +156,9 @@ class RunsView {
     const sorted = (id) => (id === by ? (down ? "descending" : "ascending") : null);
     const button = ({ id, label, note, setting }) => el("th", { scope: "col", "aria-sort": sorted(id), class: setting ? "word" : null },
       el("button.sort", { type: "button", "data-by": id, onclick: () => {
-        const next = id !== by ? { by: id, down: setting ? "" : "1" } : { by: id, down: down ? "" : "1" };
-        this.set(next);
+        this.set({ by: id, down: (id === by ? down : setting) ? "" : "1" });
         this.heads.querySelector(`[data-by="${CSS.escape(id)}"]`).focus();
-      } }, label, sorted(id) ? (down ? " ▼" : " ▲") : ""), note && el("span.note", {}, note));
+      } }, label.split(/(?<=[_.])/).map((part) => [part, el("wbr")]), sorted(id) ? (down ? " ▼" : " ▲") : ""), note && el("span.note", {}, note));
     this.heads.replaceChildren(el("th", { scope: "col" }, "run"), ...this.shownColumns.map(button));
   }
 
@@ -193,12 +195,17 @@ class RunsView {
   }
 
   row(row, inner = false) {
-    const place = el("span.state", {}, progressOf(row));
+    const state = el("span.state", {}, progressOf(row));
     const own = marksOf(row.about).filter((mark) => mark !== row.about.state && !this.library.marks.includes(mark));
-    this.places.set(row.key, place);
-    return el(`tr${inner ? ".inner" : ""}`, {},
-      el("th", { scope: "row" }, el("div.name", {}, this.box([row], row.label), el("a", { href: link(row, "summary"), title: row.folder }, row.label), own.map((mark) => el("span.tag.mark", {}, mark))), place),
-      this.shownColumns.map((column) => this.cell(column, column.pick(row), column.row && column.pick(row) !== undefined ? column.row(row) : null)));
+    const node = el(`tr${inner ? ".inner" : ""}`, {},
+      el("th", { scope: "row" }, el("div.name", {}, this.box([row], row.label), el("a", { href: link(row, "summary"), title: row.folder }, row.label), own.map((mark) => el("span.tag.mark", {}, mark))), state),
+      this.cells(row));
+    this.places.set(row.key, { state, node });
+    return node;
+  }
+
+  cells(row) {
+    return this.shownColumns.map((column) => this.cell(column, column.pick(row), column.row && column.pick(row) !== undefined ? column.row(row) : null));
   }
 
   groupRow(item) {
