@@ -7,8 +7,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 
-from ace_bench.core.digest import digest_of
+from ace_bench.core.digest import digest_of_text
 from ace_bench.core.errors import DataError
 from ace_bench.tasks.qa.files import Records
 
@@ -27,8 +28,9 @@ class Columns:
     group: str | None = None
     split: str | None = None
 
+    @cached_property
     def named(self) -> Mapping[str, Sequence[str]]:
-        """Return the columns that every row must have, by their setting."""
+        """The columns that every row must have, by their setting."""
         single = {name: getattr(self, name) for name in ("question", "answer", "id", "group", "split")}
         found = {name: (column,) for name, column in single.items() if column is not None}
         return {**found, "choices": self.choices, "inputs": self.inputs}
@@ -49,10 +51,10 @@ class Question:
     group: str
     split: str
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Digest of what the model is shown; equal for questions that are repeated."""
-        return digest_of(self.text)
+        return digest_of_text(self.text)
 
 
 def read_questions(records: Records, columns: Columns) -> list[Question]:
@@ -85,7 +87,7 @@ def read_questions(records: Records, columns: Columns) -> list[Question]:
 
 
 def _check_columns(record: Mapping[str, object], columns: Columns, where: str) -> None:
-    for setting, names in columns.named().items():
+    for setting, names in columns.named.items():
         for name in names:
             if name not in record:
                 close = get_close_matches(name, map(str, record), n=1)

@@ -42,7 +42,7 @@ class Loaded:
 
 def sample_set(columns: Columns, *, source: str, sample_data: str | None, allowed: bool) -> Loaded:
     """Read the sample set, whose columns are known; raises ``SettingError`` where data of one's own is meant."""
-    named = [setting for setting, names in columns.named().items() if any(names)]
+    named = [setting for setting, names in columns.named.items() if any(names)]
     if named or source == "real" or not (allowed or source == "sample"):
         raise SettingError("data=null leaves nothing to read: name your file, such as task.data=questions.csv")
     settings = DataSettings(data_dir=None, source="sample", sample_data=sample_data, sample_allowed=allowed)
