@@ -42,6 +42,7 @@ def make(what: str, write: Write, description: str, arguments: Sequence[str]) ->
     parser.add_argument("--differences", action="store_true", help=DIFFERENCES)
     options = parser.parse_intermixed_args(arguments)
     from ace_bench.report.tables.results_index import ResultsIndex, Wanted
+    from ace_bench.report.tables.write import TABLES
     from ace_bench.runners.planning import Composer
 
     console = Console(highlight=False, soft_wrap=True)
@@ -53,8 +54,10 @@ def make(what: str, write: Write, description: str, arguments: Sequence[str]) ->
     files = write(index, options.out or options.results / f"{what}s", wanted)
     for damaged in index.found.damaged:
         console.print(f"left out: {damaged.reason}", style="yellow", markup=False)
-    if not files:
-        console.print(f"no finished run fills a {what} asked for", style="yellow")
+    if not any(file.name != TABLES for file in files):
+        console.print(
+            f"no finished run fills a {what} of the paper; `ace-bench {what}` shows your own runs", style="yellow"
+        )
     for file in files:
         console.print(str(file), markup=False)
     return 0

@@ -54,9 +54,9 @@ def row_names(table: PivotTable) -> tuple[str, ...]:
 def notes_of(table: PivotTable) -> list[str]:
     """Return the notes below a table."""
     notes = [INTERVALS_NOTE]
-    if table.base:
+    if any(cell.comparison for cell in table.measured):
         notes.append(tests_note(table.base_title, table.measured))
-    elif len(table.rows) > 1:
+    elif not table.base and len(table.rows) > 1:
         notes.append("No row is the base, so no difference is tested: name one by --base.")
     if table.added:
         names = ", ".join(table.names[path] for path in table.added)

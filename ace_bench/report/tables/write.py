@@ -20,6 +20,8 @@ from ace_bench.report.tables.variants import Selection
 
 CLAIMS = "claims"
 """Name of the table of the paper's claims."""
+TABLES = "tables.md"
+"""Name of the file that holds all tables."""
 
 
 def write_tables(
@@ -47,7 +49,7 @@ def write_tables(
             files[-1].write_text(text)
     written = [file for file in files if file.suffix == ".md"]
     texts = [file.read_text() for file in (sorted({*written, *out.glob("table_*.md")}) if wanted.names else written)]
-    files.append(out / "tables.md")
+    files.append(out / TABLES)
     files[-1].write_text("\n".join(["# Tables\n", *texts, *_damages(index)]))
     return files
 
