@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.console import Console
 
 from ace_bench.cli.arguments import Parser
-from ace_bench.cli.chosen_runs import chosen_runs, words
+from ace_bench.cli.chosen_runs import chosen_runs
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -28,6 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--lines", default="method", help="settings, separated by commas (default: method)")
     parser.add_argument("--out", type=Path, default=Path("results/figures"), help="folder (default: results/figures)")
     options = parser.parse_intermixed_args(arguments)
+    from ace_bench.report.choosing import words
     from ace_bench.report.figures.own_runs import write_sweep_figures  # slow to import, and --help does not need it
 
     runs = chosen_runs(options.runs, Console(stderr=True))

@@ -6,9 +6,8 @@ import importlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from ace_bench.core.loading import exit_on_signals
+from ace_bench.core.loading import exit_on_signals, read_env_file
 
 _MISTAKE = 2
 
@@ -64,7 +63,7 @@ def start(command: str, arguments: Sequence[str]) -> int:
     from ace_bench.core.errors import AceBenchError
 
     try:
-        _read_env_file()
+        read_env_file()
         rest = _without_config_dirs(arguments)
         status: int = importlib.import_module(COMMANDS[command].module).main(rest)
     except AceBenchError as error:
@@ -73,14 +72,6 @@ def start(command: str, arguments: Sequence[str]) -> int:
         Console(stderr=True).print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         return _MISTAKE
     return status
-
-
-def _read_env_file() -> None:
-    """Read ``.env`` of the current folder; variables that are already set keep their values."""
-    if Path(".env").is_file():
-        from dotenv import load_dotenv
-
-        load_dotenv(".env")
 
 
 def _without_config_dirs(arguments: Sequence[str]) -> list[str]:

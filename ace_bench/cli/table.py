@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from ace_bench.cli.arguments import Parser
-from ace_bench.cli.chosen_runs import chosen_runs, words
+from ace_bench.cli.chosen_runs import chosen_runs
 from ace_bench.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--out", type=Path, help="file to write")
     options = parser.parse_intermixed_args(arguments)
+    from ace_bench.report.choosing import words
     from ace_bench.report.tables.pivot import Layout, pivot_tables  # slow to import, and --help does not need it
 
     kind = options.format or _kind_of(options.out)

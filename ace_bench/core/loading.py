@@ -1,9 +1,10 @@
-"""Handles Ctrl-C and SIGTERM while a program is still loading: one sentence and no traceback."""
+"""What a program does while it loads: it reads ``.env``, and Ctrl-C or SIGTERM is one sentence, not a traceback."""
 
 from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 from types import FrameType
 
 INTERRUPTED = "Interrupted; the same command starts or continues what is left.\n"
@@ -19,3 +20,11 @@ def _leave(number: int, frame: FrameType | None) -> None:
     del frame
     os.write(2, INTERRUPTED.encode())
     os._exit(128 + number)
+
+
+def read_env_file() -> None:
+    """Read ``.env`` of the current folder; variables that are already set keep their values."""
+    if Path(".env").is_file():
+        from dotenv import load_dotenv
+
+        load_dotenv(".env")

@@ -59,10 +59,10 @@ def explain_overrides(folders: Sequence[Path], arguments: Sequence[str]) -> Iter
         if type(error) is CompactHydraException:  # of a sweep: its runs have already printed their errors
             sys.stderr.write(f"{error}\n")
             sys.exit(_FAILED)
-        found = suggestions(folders, arguments)
-        if own is not None or (isinstance(error, ValueError) and not found):  # Hydra's for task=null, or anybody's
+        text = explanation(error, folders, arguments)
+        if own is not None or text is None:
             raise
-        sys.stderr.write(f"error: {found[0] if found else _short_message(error)}\n")
+        sys.stderr.write(f"error: {text}\n")
         sys.exit(_MISTAKE)
     finally:
         if own is None:
@@ -79,6 +79,15 @@ def _refuse_secrets(arguments: Sequence[str]) -> None:
     except ConfigError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(_MISTAKE)
+
+
+def explanation(error: Exception, folders: Sequence[Path], arguments: Sequence[str]) -> str | None:
+    """Return one sentence about an error of Hydra, with the likely fix; ``None`` if it is no error of the overrides."""
+    found = suggestions(folders, arguments)
+    if found:
+        return found[0]
+    # Hydra raises a ValueError for task=null, and so may anybody else.
+    return None if isinstance(error, ValueError) else _short_message(error)
 
 
 def _short_message(error: Exception) -> str:

@@ -63,24 +63,12 @@ def run(
     any run that has one, at its end.
     """
     console = Console()
-    folder: Path | None = None
+    folders: list[Path] = []
     try:
-        plan = assemble(config, choices)
-        check_beginning(plan)
-        if plan.print_config:
-            show_config(plan, console)
-        if plan.dry_run:
-            show_dry_run(plan, console)
-            return 0
-        if metrics := _finished(plan.folder, console):
-            folder = plan.folder
+        caller = Caller(console=console, parent=parent, on_folder=folders.append)
+        metrics = carry_out(config, choices, caller)
+        if metrics is not None:
             on_metrics(metrics)
-            return 0
-        check_keys(plan)
-        with _open_resources(plan) as resources:
-            folder = plan.folder
-            with closing(RunFolder(folder)) as opened:
-                on_metrics(_run_in(opened, plan, resources, console, parent))
         return 0
     except Stopped as error:
         _say_stopped(console, error)
@@ -89,9 +77,45 @@ def run(
         Console(stderr=True).print(f"error: {error}", style="red", **_PLAIN)
         return EXIT_ERROR
     finally:
-        if folder is not None:
+        for folder in folders:
             on_folder(folder)
             console.print(str(folder), **_PLAIN)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caller:
+    """Who runs an experiment: where its output goes, and the process ``parent`` whose end ends it.
+
+    ``owns_process`` is false where the process must outlive the run, as in a notebook. ``on_folder`` gets the run
+    folder once the run has one.
+    """
+
+    console: Console
+    parent: int | None = None
+    owns_process: bool = True
+    on_folder: Callable[[Path], object] = lambda _: None
+
+
+def carry_out(config: DictConfig, choices: Mapping[str, str], caller: Caller) -> Record | None:
+    """Run or continue one experiment and return its metrics, ``None`` with ``dry_run``.
+
+    Raises ``AceBenchError``: of its subclass ``Stopped`` where the same configuration continues the run.
+    """
+    plan = assemble(config, choices)
+    check_beginning(plan)
+    if plan.print_config:
+        show_config(plan, caller.console)
+    if plan.dry_run:
+        show_dry_run(plan, caller.console)
+        return None
+    if metrics := _finished(plan.folder, caller.console):
+        caller.on_folder(plan.folder)
+        return metrics
+    check_keys(plan)
+    with _open_resources(plan) as resources:
+        caller.on_folder(plan.folder)
+        with closing(RunFolder(plan.folder)) as opened:
+            return _run_in(opened, plan, resources, caller)
 
 
 def _say_stopped(console: Console, error: Stopped) -> None:
@@ -138,7 +162,8 @@ def _finished(folder: Path, console: Console) -> Record | None:
     return metrics
 
 
-def _run_in(folder: RunFolder, plan: RunSpec, resources: _Resources, console: Console, parent: int | None) -> Record:
+def _run_in(folder: RunFolder, plan: RunSpec, resources: _Resources, caller: Caller) -> Record:
+    console = caller.console
     try:
         if _save_questions(folder, plan) and (finished := _finished(folder.path, console)):
             return finished
@@ -147,7 +172,7 @@ def _run_in(folder: RunFolder, plan: RunSpec, resources: _Resources, console: Co
         identity = pretty(plan.identity.dump())
         folder.write({"config.yaml": plan.config, IDENTITY: identity, "environment.json": about})
         folder.set_status("running")
-        ending = _ending(folder, plan, console, parent)
+        ending = _ending(folder, plan, caller)
         with stop_on_signals(console, ending) as stop, parts_ready(plan, folder.journal, console, stop):
             plan = with_confinement(plan)
             folder.write({"environment.json": pretty({**describe_environment(), **plan.about})})
@@ -165,7 +190,7 @@ def _run_in(folder: RunFolder, plan: RunSpec, resources: _Resources, console: Co
     return metrics
 
 
-def _ending(folder: RunFolder, plan: RunSpec, console: Console, parent: int | None) -> Ending:
+def _ending(folder: RunFolder, plan: RunSpec, caller: Caller) -> Ending:
     def interrupt(grace: float) -> None:
         for backbone in plan.backbones.values():
             if isinstance(backbone, Interruptible):
@@ -173,10 +198,10 @@ def _ending(folder: RunFolder, plan: RunSpec, console: Console, parent: int | No
 
     def abandon(error: Interrupted) -> None:
         folder.try_set_status("stopped", error.reason)
-        _say_stopped(console, error)
-        console.print(str(folder.path), **_PLAIN)
+        _say_stopped(caller.console, error)
+        caller.console.print(str(folder.path), **_PLAIN)
 
-    return Ending(interrupt=interrupt, abandon=abandon, parent=parent)
+    return Ending(interrupt=interrupt, abandon=abandon, parent=caller.parent, owns_process=caller.owns_process)
 
 
 def _work(folder: RunFolder, plan: RunSpec, resources: _Resources, console: Console, stop: Stop) -> Record:

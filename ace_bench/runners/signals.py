@@ -59,12 +59,14 @@ class Ending:
     """How signals end a run.
 
     ``interrupt`` ends pending calls after some seconds of grace; ``abandon`` records that the run stopped, before the
-    process is ended because the run did not stop in time. ``parent`` is the process whose end ends the run.
+    process is ended because the run did not stop in time. ``parent`` is the process whose end ends the run. Without
+    ``owns_process`` the process is never ended: a second Ctrl-C is Python's ``KeyboardInterrupt``.
     """
 
     interrupt: Callable[[float], None]
     abandon: Callable[[Interrupted], None]
     parent: int | None = None
+    owns_process: bool = True
 
 
 @contextmanager
@@ -101,6 +103,8 @@ class _Watch:
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
         del number, frame
+        if self._signalled and not self.ending.owns_process:
+            raise KeyboardInterrupt
         if self._signalled:
             os._exit(EXIT_INTERRUPTED)
         self._signalled = True
@@ -126,7 +130,7 @@ class _Watch:
         try:
             self.console.print("Stopping, within five seconds; once more to stop at once.", highlight=False)
         finally:  # the terminal may be closed
-            if not self.over.wait(_LIMIT_S):
+            if self.ending.owns_process and not self.over.wait(_LIMIT_S):
                 try:
                     self.ending.abandon(reason)
                 finally:

@@ -56,7 +56,8 @@ def summary_table(metrics: Mapping[str, Any]) -> Table:
 def summary_text(metrics: Mapping[str, Any]) -> str:
     """Return the summary as plain text."""
     buffer = StringIO()
-    Console(file=buffer, width=140).print(summary_table(metrics))
+    # Rich would show the table in a notebook instead of writing it.
+    Console(file=buffer, width=140, force_jupyter=False).print(summary_table(metrics))
     return buffer.getvalue()
 
 

@@ -1,9 +1,13 @@
-"""The Python that pages print for notebooks runs as printed, over a run folder."""
+"""The notebooks, and the Python that pages print for notebooks, run as they are."""
 
+import os
 import re
+import warnings
 
 import pytest
 
+from ace_rehearsal.reader.serve import ReaderServer
+from tests.backbones.serving import running
 from tests.launching import ROOT, launch
 
 PRINTED = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -22,3 +26,28 @@ def test_what_a_page_prints_for_notebooks_runs(page, folder):
     assert blocks
     for block in blocks:
         exec(compile(FOLDER.sub(lambda _: repr(str(folder)), block), page, "exec"), {})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb")))
+def test_a_notebook_shows_what_it_gives_with_a_served_model(name, tmp_path, monkeypatch):
+    """Its stored outputs are those of the embedded backbone; the same model over HTTP must give them again."""
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    stored = nbformat.read(ROOT / "notebooks" / name, 4)
+    executed = nbformat.read(ROOT / "notebooks" / name, 4)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    with running(ReaderServer(host="127.0.0.1", port=0)) as server:
+        model = f"backbone=openai_compatible backbone.base_url={server.address} backbone.model=embedded"
+        monkeypatch.setenv("ACE_BENCH_MODEL", f"{model} backbone.simulated=true backbone.api_key_env=null")
+        with warnings.catch_warnings():  # of Jupyter's own code
+            warnings.simplefilter("ignore")
+            client = nbclient.NotebookClient(executed, timeout=120, resources={"metadata": {"path": str(tmp_path)}})
+            client.execute()
+        assert server.stats()["completions"] > 100
+    for before, after in zip(stored.cells, executed.cells, strict=True):
+        assert texts(before) == texts(after)
+
+
+def texts(cell):
+    return [output.get("data", {}).get("text/plain", output.get("text")) for output in cell.get("outputs", ())]

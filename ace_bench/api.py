@@ -1,0 +1,223 @@
+"""Runs and their results in Python: what a notebook imports from ``ace_bench``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
+
+from rich.console import Console
+
+from ace_bench.contexts.export import load
+from ace_bench.contexts.load import restore
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.core.context import Context
+from ace_bench.core.errors import DataError, StoreError
+from ace_bench.core.loading import read_env_file
+from ace_bench.report.choosing import with_settings
+from ace_bench.report.differences import differences
+from ace_bench.report.frames import Frames, load_frames
+from ace_bench.report.histories import history
+from ace_bench.report.overrides import override_value
+from ace_bench.report.records import RunSummary, find_runs, read_run
+from ace_bench.report.statistics import Comparison, compare
+from ace_bench.store.results import read_object
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Playbook", "Run", "Runs", "compare_runs", "load_context", "load_frames", "load_run", "load_runs", "run"]
+
+_TESTED = "tested"
+_COSTS = ("usd.total", "tokens.total.in", "tokens.total.out", "cache.total.share")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(RunSummary):
+    """One run in its folder, finished or not.
+
+    ``metrics`` is the content of ``metrics.json``, ``settings`` the whole configuration. ``value`` gives a single
+    number (``"accuracy"``, ``"usd.total"``), ``None`` if it is unknown.
+    """
+
+    @property
+    def score(self) -> float | None:
+        """The task's main metric on the tested split after adaptation, in percent; ``None`` until it has finished."""
+        return self.metrics["headline"]["after"] if self.finished else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95% interval of ``score``, in percent; ``None`` for fewer than two groups of samples."""
+        bounds = self.metrics["headline"]["ci95"] if self.finished else None
+        return None if bounds is None else (bounds[0], bounds[1])
+
+    @property
+    def context(self) -> Context:
+        """The context that was tested; raises ``StoreError`` for a run that has not finished."""
+        return self._saved(_TESTED)
+
+    @property
+    def contexts(self) -> Mapping[str, Context]:
+        """All saved contexts by name: ``initial``, ``final``, ``best``, ``tested``; raises ``StoreError``."""
+        return {path.stem: self._saved(path.stem) for path in sorted((self.folder / "contexts").glob("*.json"))}
+
+    @property
+    def playbook(self) -> Playbook:
+        """The tested context of a method that learns a playbook; raises ``DataError`` for other contexts."""
+        context = self.context
+        if not isinstance(context, Playbook):
+            raise DataError(f"{self.folder}: method={self.method} tested a {context.kind}, not a playbook; use context")
+        return context
+
+    def steps(self) -> Iterator[Context]:
+        """Yield the context before the first step of adaptation and after each one; raises ``StoreError``."""
+        return history(self.folder)
+
+    def frames(self, *, prompts: bool = False) -> Frames:
+        """Return data frames of rollouts, steps and calls (extra ``analysis``); see ``load_frames``."""
+        return load_frames(self.folder, prompts=prompts)
+
+    def __str__(self) -> str:
+        """Return the summary as the command line prints it, or the state of an unfinished run."""
+        path = self.folder / "summary.txt"
+        return path.read_text(encoding="utf-8") if self.finished and path.exists() else f"{self.folder}: {self.state}"
+
+    def _saved(self, name: str) -> Context:
+        return restore(read_object(self.folder, f"contexts/{name}.json"))
+
+
+@dataclass(frozen=True)
+class Runs(Sequence[Run]):
+    """Several runs. ``damaged`` says which folders could not be read, and why."""
+
+    items: tuple[Run, ...]
+    damaged: tuple[str, ...] = ()
+
+    @overload
+    def __getitem__(self, place: int) -> Run: ...
+    @overload
+    def __getitem__(self, place: slice) -> Runs: ...
+    def __getitem__(self, place: int | slice) -> Run | Runs:
+        """Return one run, or some."""
+        return Runs(self.items[place]) if isinstance(place, slice) else self.items[place]
+
+    def __len__(self) -> int:
+        """Count the runs."""
+        return len(self.items)
+
+    def where(self, *conditions: str) -> Runs:
+        """Return the runs with all settings, such as ``"method=ace,base"`` and ``"refiner.threshold=0.9"``.
+
+        Raises ``ConfigError`` if none is left, or a setting is unknown.
+        """
+        return Runs(tuple(with_settings(self.items, conditions)))
+
+    def frame(self) -> pd.DataFrame:
+        """Return a data frame (extra ``analysis``) with a row for each run.
+
+        Columns: ``run``, a name that says how it differs from the others, each setting in which runs differ, ``state``,
+        ``simulated``, ``score`` with its 95% interval (``low``, ``high``), ``n`` samples, ``before`` adaptation, sums
+        of cost (``usd.total``, ``tokens.total.in``, ...), and ``folder``. Unknown values are missing.
+        """
+        import pandas as pd
+
+        found = differences(self.items)
+        rows = []
+        for place, run in enumerate(self.items):
+            low, high = run.interval or (None, None)
+            own = {name: found.values[place].get(path) for path, name in found.names.items()}
+            scores = {"score": run.score, "low": low, "high": high, "n": run.value("headline.n")}
+            scores |= {"before": run.value("headline.before")}
+            costs = {name: run.value(name) for name in _COSTS}
+            about = {"state": run.state, "simulated": run.simulated}
+            rows.append({"run": found.labels[place], **own, **about, **scores, **costs, "folder": str(run.folder)})
+        return pd.DataFrame(rows)
+
+    def frames(self, *, prompts: bool = False) -> Frames:
+        """Return data frames of the rollouts, steps and calls of all runs; raises ``StoreError`` if there is none."""
+        return load_frames([run.folder for run in self.items], prompts=prompts)
+
+
+def run(  # noqa: PLR0913 - the settings that most calls name
+    *,
+    task: str = "finer",
+    method: str = "ace",
+    backbone: str | None = None,
+    mode: str | None = None,
+    labels: str | None = None,
+    seed: int | None = None,
+    limit: int | Mapping[str, int] | None = None,
+    results: str | Path | None = None,
+    overrides: Sequence[str] = (),
+    progress: bool = True,
+) -> Run:
+    """Run one experiment, or continue it, or return it if it has finished, and pay for nothing twice.
+
+    It is the same experiment in the same folder as ``ace-bench run`` with the same settings makes. ``None`` leaves a
+    setting at its default. ``overrides`` are further settings as on the command line (``"method.max_bullets=40"``).
+    ``limit`` is a number of samples of each split, or one by split. ``progress`` prints what the command prints.
+
+    Raises ``ConfigError`` before anything is spent, ``Stopped`` where the same call continues the run (``Interrupted``
+    after Ctrl-C or the stop button of a notebook, ``BudgetExhausted``, ``BackboneUnavailable``), and other subclasses
+    of ``AceBenchError``, each with a message that names the fix.
+    """
+    from ace_bench.runners.composing import compose_run
+    from ace_bench.runners.run import Caller, carry_out
+
+    read_env_file()
+    named: dict[str, object] = {
+        "task": task,
+        "method": method,
+        "backbone": backbone,
+        "mode": mode,
+        "labels": labels,
+        "seed": seed,
+    }
+    named |= {"limit": limit, "results": None if results is None else str(results)}
+    settings = [f"{name}={override_value(value)}" for name, value in named.items() if value is not None]
+    config, choices = compose_run([*settings, *overrides])
+    folders: list[Path] = []
+    console = Console(quiet=not progress, force_jupyter=False)
+    carry_out(config, choices, Caller(console=console, owns_process=False, on_folder=folders.append))
+    if not folders:
+        raise StoreError("dry_run=true makes no run; leave it out, or use the command line")
+    return load_run(folders[0])
+
+
+def load_run(folder: str | Path) -> Run:
+    """Read one run folder, finished or not; raises ``StoreError``."""
+    return _as_run(read_run(Path(folder)))
+
+
+def load_runs(results: str | Path = "results", *conditions: str) -> Runs:
+    """Read all runs below a folder that have the settings (``Runs.where``), also runs that have not finished.
+
+    Raises ``ConfigError`` if there is none.
+    """
+    found = find_runs(Path(results))
+    runs = Runs(tuple(map(_as_run, found.runs)), tuple(damaged.reason for damaged in found.damaged))
+    if not runs.items:
+        raise StoreError(f"there are no runs in {results}; make some, or name their folder")
+    return Runs(runs.where(*conditions).items, runs.damaged)
+
+
+def compare_runs(ours: Run, base: Run) -> Comparison:
+    """Compare two finished runs by their main metric, paired by sample: difference, 95% interval, p.
+
+    Raises ``DataError`` if they have not finished or tested other samples.
+    """
+    metric = "" if not ours.finished else ours.metrics["headline"]["metric"]
+    points = [run.points(metric) if run.finished else None for run in (ours, base)]
+    if points[0] is None or points[1] is None:
+        raise DataError("one of the two runs has no scores by sample; compare finished runs of one task")
+    return compare({ours.seed: points[0]}, {base.seed: points[1]})
+
+
+def load_context(path: str | Path) -> Context:
+    """Load a saved context: a JSON file of a run's ``contexts/``, or a playbook as text; raises ``DataError``."""
+    return load(path)
+
+
+def _as_run(summary: RunSummary) -> Run:
+    return Run(**{field.name: getattr(summary, field.name) for field in fields(RunSummary)})

@@ -1,0 +1,156 @@
+"""The Python API: the same runs as the command line makes, as values."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import ace_bench
+from ace_bench import Playbook, compare_runs, load_context, load_run, load_runs, run
+from ace_bench.core.errors import BudgetExhausted, ConfigError, DataError, Interrupted, StoreError
+from ace_rehearsal.reader.serve import ReaderServer
+from tests.backbones.serving import running
+from tests.launching import ROOT, launch
+
+SHORT = ("task.source=sample", "mode.epochs=1", "embedder=hashing")
+
+
+def served(server):
+    return (
+        *("backbone=openai_compatible", f"backbone.base_url={server.address}", "backbone.model=embedded"),
+        *("backbone.simulated=true", "backbone.api_key_env=null", "estimate=false"),
+    )
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """A folder with runs of two methods."""
+    folder = tmp_path_factory.mktemp("results")
+    for method in ("ace", "base"):
+        run(method=method, limit=4, results=folder, overrides=SHORT, progress=False)
+    return folder
+
+
+def test_a_run_is_the_one_that_the_command_makes_and_is_made_once(tmp_path, capfd):
+    launched = launch(tmp_path, "task=finer", "method=ace", "limit=4", *SHORT)
+    capfd.readouterr()
+    again = run(task="finer", method="ace", limit=4, results=tmp_path, overrides=SHORT)
+    assert again.folder.resolve() == launched.folder.resolve()
+    assert "This run is finished" in capfd.readouterr().out
+    assert again.metrics == launched.metrics
+    assert again.score == launched.metrics["headline"]["after"]
+    assert again.settings["limit"] == 4
+
+
+def test_a_run_has_its_contexts_and_frames(results):
+    (learnt,) = load_runs(results, "method=ace")
+    assert isinstance(learnt.playbook, Playbook)
+    assert learnt.playbook == learnt.context == learnt.contexts["tested"]
+    assert learnt.playbook == load_context(learnt.folder / "contexts" / "tested.json")
+    *_, last = learnt.steps()
+    assert last == learnt.contexts["final"]
+    frames = learnt.frames()
+    assert len(frames.calls) == sum(sum(roles.values()) for roles in learnt.metrics["calls"].values())
+    assert str(learnt).startswith("finer · ace")
+    low, high = learnt.interval
+    assert low < learnt.score < high
+
+
+def test_several_runs_are_a_table_that_says_how_they_differ(results):
+    runs = load_runs(results)
+    frame = runs.frame().set_index("method")
+    assert set(frame.index) == {"ace", "base"}
+    assert frame.loc["ace", "before"] == runs.where("method=ace")[0].metrics["headline"]["before"]
+    assert frame["simulated"].all()
+    assert set(runs.frames().rollouts["method"]) == {"ace", "base"}
+    ours, base = runs.where("method=ace")[0], runs.where("method=base")[0]
+    assert compare_runs(ours, base).difference == pytest.approx(ours.score - base.score)
+    with pytest.raises(DataError, match="not a playbook"):
+        _ = base.playbook
+    with pytest.raises(ConfigError, match="no run has method=gepa"):
+        runs.where("method=gepa")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"task": "finr"}, "did you mean finer"),
+        ({"overrides": ["methd=ace"]}, "did you mean method"),
+        ({"overrides": ["method.no_such=1"]}, "no such key"),
+        ({"overrides": ["seed=0,1"]}, "several values"),
+        ({"limit": 0}, "limit=0"),
+        ({"labels": "all"}, "labels=all"),
+        ({"overrides": [*SHORT, "backbone=openai_compatible", "backbone.model=m"]}, "api_key_env"),
+        ({"overrides": ["backbone.api_key=sk-abcdefghijklmnop1234"]}, "api_key"),
+    ],
+)
+def test_mistakes_are_errors_with_a_sentence_and_leave_nothing(settings, message, tmp_path):
+    with pytest.raises(ConfigError, match=message):
+        run(results=tmp_path / "results", progress=False, **settings)
+    assert not (tmp_path / "results").exists()
+
+
+def test_what_is_not_there_is_said(tmp_path):
+    with pytest.raises(StoreError):
+        load_run(tmp_path)
+    with pytest.raises(StoreError, match="no runs"):
+        load_runs(tmp_path)
+    with pytest.raises(AttributeError, match="no attribute 'load_runz'"):
+        _ = ace_bench.load_runz
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_an_error_that_the_same_call_continues_and_pays_for_nothing_twice(tmp_path):
+    before = signal.getsignal(signal.SIGINT)
+    with running(ReaderServer(host="127.0.0.1", port=0, latency_s=0.05)) as server:
+
+        def made():
+            settings = (*SHORT, *served(server), "concurrency=2")
+            return run(task="formula", limit=6, results=tmp_path, overrides=settings, progress=False)
+
+        def interrupt_when_busy():
+            while server.stats()["completions"] < 10:
+                pass
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=interrupt_when_busy).start()
+        with pytest.raises(Interrupted):
+            made()
+        assert signal.getsignal(signal.SIGINT) is before
+        (stopped,) = load_runs(tmp_path)
+        assert (stopped.state, stopped.score) == ("stopped", None)
+        finished = made()
+        asked = server.stats()["completions"]
+    calls = sum(sum(roles.values()) for roles in finished.metrics["calls"].values())
+    assert calls + 2 <= asked <= calls + 2 + 2, "but for a probe a start and the calls in flight"
+
+
+def test_a_budget_stops_and_runs_may_start_in_threads(tmp_path):
+    with pytest.raises(BudgetExhausted):
+        run(limit=4, results=tmp_path, overrides=[*SHORT, "budget.calls=5"], progress=False)
+    found = []
+    threads = [
+        threading.Thread(
+            target=lambda seed=seed: found.append(
+                run(limit=2, seed=seed, results=tmp_path, overrides=SHORT, progress=False)
+            )
+        )
+        for seed in (1, 2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(one.seed for one in found) == [1, 2]
+
+
+def test_importing_the_package_is_cheap():
+    """Commands import the package; pandas, Hydra and the rest come with the first name that needs them."""
+    code = "import sys, ace_bench; print(sorted({'hydra', 'pandas', 'omegaconf'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
