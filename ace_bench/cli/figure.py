@@ -1,11 +1,13 @@
 """Draw a metric of runs against a setting, as PDF and PNG.
 
-    ace-bench figure results/ --x method.refiner.threshold
-    ace-bench figure results/ task=finer --x epochs --y usd.total --lines method,labels --out figures
+    ace-bench figure results/ --x threshold
+    ace-bench figure results/ task=finer --x epochs --y usd.total --out figures
 
-Points are means over seeds, with 95% intervals of scores. Each line is one combination of the other settings in which
-the runs differ; --lines names those that should come first. Runs without the setting are dotted levels. Simulated and
-real runs are in figures of their own, and tasks in panels of their own. KEY=VALUE[,VALUE] chooses runs.
+Points are means over seeds, with 95% intervals of scores. Each line is one
+combination of the other settings in which the runs differ; --lines names those
+that come first in its name. Runs without the setting are dotted levels.
+Simulated and real runs are in figures of their own, and tasks in panels of
+their own. KEY=VALUE[,VALUE] chooses runs.
 """
 
 from __future__ import annotations

@@ -1,13 +1,17 @@
-"""Make a table of runs: any settings or metrics as rows and columns, means over seeds, intervals and paired tests.
+"""Make a table of runs: any settings or metrics as rows and columns.
 
-    ace-bench table results/                                      methods by tasks
+    ace-bench table results/                            methods by tasks
     ace-bench table results/ --rows method,threshold --columns task --base base
-    ace-bench table results/ task=finer --rows threshold --metric score,usd.total --format latex --out sweep.tex
-    ace-bench table results/ --over nothing                       a row for each seed
+    ace-bench table results/ task=finer --metric score,usd.total --out costs.csv
+    ace-bench table results/ --format latex --out table.tex
+    ace-bench table results/ --over nothing             a row for each seed
 
-Rows and columns are settings by path (method.refiner.threshold) or last part, and metric. Only seeds are averaged: runs
-of one cell that differ in anything else get rows of their own, and runs that tested different samples get columns of
-their own. Simulated and real runs are in tables of their own. KEY=VALUE[,VALUE] chooses runs.
+Cells are means over seeds with 95% intervals; differences to the base row have
+paired tests, corrected over the table. Rows and columns are settings by path
+(method.refiner.threshold) or last part, and metric. Only seeds are averaged:
+runs of one cell that differ in anything else get rows of their own, and runs
+that tested different samples get columns of their own. Simulated and real runs
+are in tables of their own. KEY=VALUE[,VALUE] chooses runs.
 """
 
 from __future__ import annotations

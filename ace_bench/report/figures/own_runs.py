@@ -159,7 +159,7 @@ def _figure(table: PivotTable, panels: Sequence[Panel], path: str) -> Figure:
         if cells[0].place.unit == "percent":
             percent_axis(axis)
         else:
-            amount_axis(axis)
+            amount_axis(axis, [cell.value for cell in cells if cell.value is not None])
     metrics = {cell.metric for cell in cells}
     metric = metric_title(metrics.pop()) if len(metrics) == 1 else SCORE
     axes[0].set_ylabel(f"{metric} (%)" if cells[0].place.unit == "percent" else metric)
@@ -168,7 +168,7 @@ def _figure(table: PivotTable, panels: Sequence[Panel], path: str) -> Figure:
     mark = marks_of(simulated=table.simulated, source=table.source)
     left = [names[row] for row in rows[MAX_SERIES:]]
     note = f"{len(left)} more lines are not shown: {'; '.join(left)}" if left else ""
-    bars = "bars: 95% interval of a score; of other numbers, smallest and largest over seeds"
+    bars = "bars: 95% intervals" if cells[0].points else "bars: smallest and largest value over seeds"
     figure.suptitle("\n".join(filter(None, (title, mark, note, bars))), wrap=True)
     legend_below(figure, axes)
     return figure

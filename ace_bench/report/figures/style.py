@@ -125,15 +125,19 @@ def count_axis(axis: Axes) -> None:
 
 
 def number_axis(axis: Axes, values: Sequence[float]) -> None:
-    """Tick the values of x, with a logarithmic scale if they span more than a factor of 30."""
+    """Tick the values of x, sorted, with a logarithmic scale if they span more than a factor of 30."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    if values[0] > 0 and values[-1] / values[0] > _LOG_SPAN:
+    if _spans_much(values):
         axis.set_xscale("log")
         axis.xaxis.set_minor_locator(NullLocator())
     every = max(1, ceil(len(values) / _MAX_TICKS))
     axis.xaxis.set_major_locator(FixedLocator(list(values[::every])))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+
+
+def _spans_much(values: Sequence[float]) -> bool:
+    return min(values) > 0 and max(values) / min(values) > _LOG_SPAN
 
 
 def cost_axis(axis: Axes, smallest: float) -> None:
@@ -151,12 +155,20 @@ def cost_axis(axis: Axes, smallest: float) -> None:
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
 
 
-def amount_axis(axis: Axes) -> None:
-    """Write large numbers on y with a unit: 50k, 1.5M."""
-    from matplotlib.ticker import EngFormatter
+def amount_axis(axis: Axes, values: Sequence[float]) -> None:
+    """Scale y logarithmically if its values span more than a factor of 30; write large ones with a unit: 50k, 1.5M."""
+    from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter
 
-    if axis.get_ylim()[1] >= _LARGE:
-        axis.yaxis.set_major_formatter(EngFormatter(sep=""))
+    if _spans_much(values):
+        axis.set_yscale("log")
+        axis.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if _few_decades(values) else (1.0,)))
+        axis.yaxis.set_minor_formatter(NullFormatter())
+    large = max(values) >= _LARGE
+    axis.yaxis.set_major_formatter(EngFormatter(sep="") if large else FuncFormatter(lambda value, _: f"{value:,.10g}"))
+
+
+def _few_decades(values: Sequence[float]) -> bool:
+    return max(values) / min(values) < _LOG_SPAN**2
 
 
 def size_axis(axis: Axes) -> None:
