@@ -2,6 +2,8 @@
 
 import csv
 import io
+import json
+import shutil
 
 import pytest
 
@@ -64,6 +66,16 @@ def test_runs_that_differ_in_more_than_the_seed_never_share_a_cell(results):
     assert list(table.rows) == ["base · -", "ace · 0.5", "ace · 0.9"]
     assert table.cells["ace · 0.9"]["finer"].value == 70.0
     assert "differ in threshold" in pivot_markdown([table])
+
+
+def test_two_runs_of_one_seed_are_never_averaged(results):
+    folder = next(results.glob("paper/finer-ace-*/*/seed0"))
+    other = shutil.copytree(folder, results / "other" / "seed0")
+    about = json.loads((other / "metrics.json").read_text()) | {"digest": "another"}
+    (other / "metrics.json").write_text(json.dumps(about))
+    (table,) = tables(results)
+    assert sorted(len(cell.runs) for cell in table.measured) == [1, 2, 2]
+    assert "differ in digest" in pivot_markdown([table])
 
 
 def test_runs_over_other_samples_have_columns_of_their_own(results):

@@ -6,6 +6,7 @@ Cells, intervals and tests are those of the paper's tables.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
@@ -40,7 +41,7 @@ from ace_bench.report.tables.pivot_names import (
     unit_of,
 )
 
-_BASE = "base"
+_BASE, _DIGEST = "base", "digest"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +132,9 @@ class _Builder:
     def __init__(self, runs: Sequence[RunSummary], layout: Layout) -> None:
         self._runs, self._layout = runs, layout
         entries = [
-            _Entry(run=run, settings={**run_settings(run), METRIC: metric}) for run in runs for metric in layout.metrics
+            _Entry(run=run, settings={**run_settings(run), METRIC: metric, _DIGEST: run.digest})
+            for run in runs
+            for metric in layout.metrics
         ]
         self._entries = self._split_by_samples(entries)
         self._split = any(SAMPLES in entry.settings for entry in self._entries)
@@ -201,8 +204,12 @@ class _Builder:
         for entry in self._entries:
             cells.setdefault(_key(entry, (*layout.rows, *self._columns)), []).append(entry.settings)
         for some in cells.values():
-            found |= dict.fromkeys(differing(some))
-        return tuple(path for path in found if not (path == SEED and layout.over_seeds) and path != METRIC)
+            found |= dict.fromkeys(differing([{**one, _DIGEST: ""} for one in some]))
+        added = tuple(path for path in found if not (path == SEED and layout.over_seeds) and path != METRIC)
+        # Runs of one seed that no setting tells apart differ in what only the digest covers, such as a model's version.
+        paths = (*layout.rows, *self._columns, *added, METRIC, SEED)
+        counts = Counter(_key(entry, paths) for entry in self._entries)
+        return (*added, _DIGEST) if max(counts.values()) > 1 else added
 
     def _between(self) -> tuple[str, ...]:
         """Return the settings in which runs of different columns differ, other than those that the table shows."""
