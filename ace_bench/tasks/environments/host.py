@@ -19,7 +19,8 @@ from ace_bench.core.hosted import ReplyRequest
 from ace_bench.core.tools import ToolTurn
 from ace_bench.core.types import Fault
 
-_CLOSING_S = 5.0
+_CLOSING_S = 2.0
+"""Seconds to wait for an environment to end; code that cannot be interrupted is left behind in its thread."""
 Ask = Callable[[ReplyRequest], Awaitable[ToolTurn]]
 
 
@@ -121,7 +122,7 @@ class Host:
             self._loop.call_soon_threadsafe(_settle, waiting, turn)
 
     def close(self) -> None:
-        """End the episode and its event loop; code that cannot be interrupted is left behind in its thread."""
+        """End the episode and its event loop."""
         if self._loop.is_closed():
             return
         with suppress(RuntimeError):  # the loop may have ended meanwhile

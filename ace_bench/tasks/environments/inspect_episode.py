@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import suppress
+from copy import deepcopy
 from typing import Any
 
 from inspect_ai import Task
@@ -42,7 +43,7 @@ class InspectEpisode:
             messages=sample_messages(sample),
             target=Target(sample.target),
             choices=sample.choices,
-            metadata=dict(sample.metadata or {}),
+            metadata=deepcopy(sample.metadata),
         )
 
     @property
@@ -52,7 +53,7 @@ class InspectEpisode:
 
     async def play(self, ask: Ask) -> None:
         """Run the setup and the solver; a limit of the task ends it and is no fault."""
-        model = HostedModel(ask)
+        model = HostedModel(ask, system_message=self._task.config.system_message)
         self._enter(model)
 
         async def generate(

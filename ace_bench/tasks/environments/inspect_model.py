@@ -10,6 +10,7 @@ from inspect_ai.model import (
     ChatCompletionChoice,
     ChatMessage,
     ChatMessageAssistant,
+    ChatMessageSystem,
     ChatMessageTool,
     ChatMessageUser,
     GenerateConfig,
@@ -42,9 +43,10 @@ class _NoProvider(ModelAPI):  # type: ignore[misc]
 class HostedModel(Model):  # type: ignore[misc]
     """Hands requests to ``ask``, in place of Inspect AI's own retries, caches and limits on connections."""
 
-    def __init__(self, ask: Ask):
+    def __init__(self, ask: Ask, *, system_message: str | None = None):
         super().__init__(_NoProvider(_MODEL), GenerateConfig())
         self._ask = ask
+        self._system_message = system_message
 
     async def generate(
         self,
@@ -58,6 +60,8 @@ class HostedModel(Model):  # type: ignore[misc]
         """Ask for one reply. Sampling settings are the backbone's, not the environment's."""
         messages = [ChatMessageUser(content=input)] if isinstance(input, str) else list(input)
         check_message_limit(len(messages), raise_for_equal=True)
+        system = (config.system_message if config else None) or self._system_message
+        messages = [*([ChatMessageSystem(content=system)] if system else []), *messages]
         prepared = await self._prepare_input(messages, tools or [], tool_choice, config or GenerateConfig())
         turn = await self._ask(_request(prepared.input, prepared.tools, prepared.tool_choice))
         calls = [parse_tool_call(c.id, c.name, c.arguments, prepared.tools) for c in turn.tool_calls]

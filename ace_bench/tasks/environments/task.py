@@ -20,6 +20,7 @@ from ace_bench.tasks.environments.host import Episode, Host, Scores, fault
 from ace_bench.tasks.environments.splits import SplitRatio, draw
 
 _SUCCESS = 1.0 - 1e-9
+_OTHER_AGENT = "this environment leads the conversation itself: choose agent=environment"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,7 @@ class EnvironmentSession:
     def __init__(self, item: EnvironmentItem, *, timeout: float):
         self._item = item
         self._host = Host(item.make, timeout=timeout)
+        self._led = False
         self._over = False
         self._host.play()
 
@@ -53,10 +55,11 @@ class EnvironmentSession:
     def step(self, action: str) -> str:
         """Raise ``ConfigError``: the environment leads the conversation."""
         del action
-        raise ConfigError("this environment leads the conversation itself: it needs agent=environment")
+        raise ConfigError(_OTHER_AGENT)
 
     def next_request(self) -> ReplyRequest | None:
         """Wait for the environment's next request."""
+        self._led = True
         event = self._host.next_event()
         if isinstance(event, ReplyRequest):
             return event
@@ -71,6 +74,8 @@ class EnvironmentSession:
         """Score the attempt as it stands by the environment's own rules; ``None`` is wrong."""
         if answer is None:
             return graded(self._item, None)
+        if not self._led:
+            raise ConfigError(_OTHER_AGENT)
         return self.score(None)
 
     def score(self, judge: Lm | None) -> Grade:
@@ -97,6 +102,8 @@ class JudgedLater(EnvironmentSession):
 
     def grade(self, answer: str | None) -> Grade:
         """Grade as wrong for now."""
+        if not self._led and answer is not None:
+            raise ConfigError(_OTHER_AGENT)
         self.attempted = answer is not None
         return graded(self._item, None)
 

@@ -88,6 +88,11 @@ def test_the_cost_is_estimated_and_the_first_prompts_are_shown_with_tools(tmp_pa
     assert "first prompt of the generator" in capsys.readouterr().out
 
 
+def test_another_agent_is_refused(tmp_path, capsys):
+    assert launch(tmp_path, *CHOICES, "agent=single_turn", "method=base", "mode.before=false").status == 2
+    assert "choose agent=environment" in capsys.readouterr().err
+
+
 def test_scorers_that_call_a_model_pass_the_counted_gateway_as_the_judge(tmp_path):
     given = ("method=base", "mode.before=false", "task.judge=true", "backbone@roles.judge=embedded")
     ran = launch(tmp_path, "task=inspect", f"task.name={FILE}@asking", *given)
