@@ -96,16 +96,17 @@ class Host:
 
     def stop(self) -> None:
         """End the episode where it stands, because a limit is reached."""
-        self._submit(self._stop)
-        self.next_event()
+        try:
+            asyncio.run_coroutine_threadsafe(self._cancel(), self._loop).result(self._timeout)
+        except TimeoutError:
+            raise self._late() from None
 
     def next_event(self) -> ReplyRequest | Any:
         """Wait for the next request or the result; raises ``RolloutFault`` (owner ``task``)."""
         try:
             event = self._events.get(timeout=self._timeout)
         except queue.Empty:
-            message = f"the environment did nothing for {self._timeout:g} s (task.timeout)"
-            raise fault("timeout", message) from None
+            raise self._late() from None
         if isinstance(event, _Failed):
             if isinstance(event.error, RolloutFault):
                 raise event.error
@@ -114,6 +115,9 @@ class Host:
             return event.value
         request, self._waiting = event
         return request
+
+    def _late(self) -> RolloutFault:
+        return fault("timeout", f"the environment did nothing for {self._timeout:g} s (task.timeout)")
 
     def reply(self, turn: ToolTurn) -> None:
         """Answer the last request."""
@@ -139,9 +143,7 @@ class Host:
 
     def _submit(self, step: Callable[[], Awaitable[Any]]) -> None:
         def begin() -> None:
-            task = asyncio.ensure_future(self._reported(step))
-            if step != self._stop:
-                self._under_way = task
+            self._under_way = asyncio.ensure_future(self._reported(step))
 
         self._loop.call_soon_threadsafe(begin)
 
@@ -160,9 +162,6 @@ class Host:
     async def _score(self) -> Scores:
         assert self._episode is not None
         return await self._episode.score(self._ask)
-
-    async def _stop(self) -> None:
-        await self._cancel()
 
     async def _cancel(self) -> None:
         under_way, self._under_way = self._under_way, None

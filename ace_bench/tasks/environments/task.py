@@ -84,7 +84,9 @@ class EnvironmentSession:
             self._host.stop()
             self._over = True
         self._host.score()
-        while isinstance(event := self._host.next_event(), ReplyRequest):
+        while not isinstance(event := self._host.next_event(), Scores):
+            if not isinstance(event, ReplyRequest):
+                continue  # the end of an attempt that was stopped
             if judge is None:
                 raise fault("scorer", "the scorer calls a model: allow it by task.judge=true")
             self._host.reply(ToolTurn(content=judge(event.messages).text))

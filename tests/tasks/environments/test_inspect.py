@@ -88,6 +88,13 @@ def test_the_cost_is_estimated_and_the_first_prompts_are_shown_with_tools(tmp_pa
     assert "first prompt of the generator" in capsys.readouterr().out
 
 
+def test_an_attempt_of_too_many_turns_is_graded_as_it_stands(tmp_path):
+    ran = launch(tmp_path, *LOOKUP, "agent.max_turns=1", "method=base", "mode.before=false")
+    assert ran.metrics["faults"] == {"adapt": {}, "evaluate": {}}
+    assert ran.metrics["splits"]["test"]["after"]["scorer_half"] == 50.0
+    assert {record["attempt"]["ended"] for record in _rollouts(ran)} == {"steps"}
+
+
 def test_another_agent_is_refused(tmp_path, capsys):
     assert launch(tmp_path, *CHOICES, "agent=single_turn", "method=base", "mode.before=false").status == 2
     assert "choose agent=environment" in capsys.readouterr().err
