@@ -58,6 +58,7 @@ NOT_RUN = {
     "make test-slurm": SUITE,
     "make test-printed": SUITE,
     "make test-official OFFICIAL=DIR": SUITE,
+    "make test-environments": SUITE,
     "make test-vllm": SUITE,
     'make test ARGS="tests/tasks -k finer"': SUITE,
     "make lint": SUITE,
