@@ -113,9 +113,17 @@ def run_settings(run: RunSummary) -> Settings:
             found[group] = value  # one number, or one by split
         elif group not in found or isinstance(value, Mapping):
             found |= dict(_flat(group, value))
-    found |= {"source": run.source, "data": digest_of(run.contents.get("data"))}
+    found |= {"source": run.source, "data": _data_name(run.contents.get("data"))}
     found |= {"templates": run.contents.get("prompts"), "seed": run.seed, "attempt": run.attempt}
     return found
+
+
+def _data_name(checksums: object) -> str:
+    """Name data by its checksums, and by its file if there is one only."""
+    digest = digest_of(checksums)
+    if isinstance(checksums, Mapping) and len(checksums) == 1:
+        return f"{next(iter(checksums))}@{digest[:_SHORT_DIGEST]}"
+    return digest
 
 
 def short_names(paths: Iterable[str]) -> dict[str, str]:

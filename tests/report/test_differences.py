@@ -68,7 +68,7 @@ def test_equal_last_parts_are_told_apart(made):
 
 def test_data_of_other_content_is_named(made):
     runs = [made(contents={"data": {"test.jsonl": text}}) for text in "ab"]
-    assert all(label.startswith("data=") for label in differences(runs).labels)
+    assert all(label.startswith("data=test.jsonl@") for label in differences(runs).labels)
     assert differences([made(), made(source="real")]).labels == ("source=sample", "source=real")
 
 
