@@ -62,7 +62,7 @@ def _serve(results: Results, port: int | None, console: Console) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with _server(results, port, console) as server:
-            console.print(f"The runs are at {server.address} (Ctrl-C ends it).", markup=False)
+            console.print(f"{len(results.listing()['runs'])} runs at {server.address} (Ctrl-C ends it)", markup=False)
             server.serve_forever()
     except KeyboardInterrupt:
         console.print("The viewer has ended.")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Record
-from ace_bench.report.differences import CHOICES, Differences, differences
+from ace_bench.report.differences import CHOICES, differences, value_text
 from ace_bench.report.progress import Progress
 from ace_bench.report.records import Damaged, RunSummary
 
@@ -15,6 +15,8 @@ _ABOUT = (*CHOICES, "labels", "seed", "source", "simulated", "state", "reason", 
 _SAMPLED = 8
 """Characters of a digest that tells sets of samples apart."""
 _TOTAL = "total"
+_FOLDER = "folder"
+"""Tells copies of a run apart; every row has its own anyway."""
 
 
 def listing(runs: Mapping[str, Record], summaries: Sequence[RunSummary], damaged: Sequence[Damaged]) -> Record:
@@ -23,19 +25,20 @@ def listing(runs: Mapping[str, Record], summaries: Sequence[RunSummary], damaged
     ``settings`` are those in which the runs differ, as pairs of path and short name. ``values`` of a run are in their
     order, ``None`` where it has no such setting.
     """
-    differ: Differences = differences(summaries)
+    differ = differences(summaries)
+    columns = [path for path in differ.names if path != _FOLDER]
     rows = [
         {
             "key": key,
             **row,
-            "label": differ.labels[place],
-            "values": [differ.text(place, path) if path in differ.values[place] else None for path in differ.names],
+            "label": differ.labels[place].replace(value_text(str(run.folder)), row["folder"]),
+            "values": [differ.text(place, path) if path in differ.values[place] else None for path in columns],
         }
-        for place, (key, row) in enumerate(runs.items())
+        for place, (run, (key, row)) in enumerate(zip(summaries, runs.items(), strict=True))
     ]
     return {
         "common": differ.common,
-        "settings": [*differ.names.items()],
+        "settings": [(path, differ.names[path]) for path in columns],
         "runs": rows,
         "unreadable": [{"folder": str(one.folder), "reason": one.reason} for one in damaged],
     }

@@ -102,6 +102,7 @@ def test_no_path_leads_to_a_file(viewer, path):
     assert status_of(viewer, path) == 404
 
 
+@pytest.mark.slow
 def test_a_run_under_way_is_followed_by_events(shelf, tmp_path):
     folder = unfinished_copy(shelf.ace, tmp_path / "seed0", lines=9)
     journal = (shelf.ace / "journal.jsonl").read_bytes().splitlines(keepends=True)

@@ -62,7 +62,7 @@ class RunsView {
   set(changes) {
     const words = new URLSearchParams(location.hash.slice(1));
     words.set("view", "runs");
-    for (const [name, value] of Object.entries(changes)) {
+    for (const [name, value] of Object.entries({ q: this.search.value, ...changes })) {
       if (value) words.set(name, value);
       else words.delete(name);
     }
