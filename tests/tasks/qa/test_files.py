@@ -1,12 +1,14 @@
 """Files of every format, and files that cannot be used: each error names the line and the fix."""
 
 import json
+import sys
 
 import pytest
 
 from ace_bench.core.errors import AceBenchError
 from ace_bench.tasks.qa.columns import Columns, read_questions
 from ace_bench.tasks.qa.files import TextForm, read_file
+from tests.tasks.qa.making import made
 
 QA = Columns(question="question", answer="answer")
 
@@ -114,3 +116,19 @@ def test_choices_and_inputs_are_shown(tmp_path):
     path.write_text(json.dumps({**row, "options": "red"}))
     with pytest.raises(AceBenchError, match="line 1: 1 choices in options"):
         read(path, columns)
+
+
+@pytest.mark.parametrize(
+    ("library", "data", "said"),
+    [
+        ("pyarrow", "a.parquet", "Parquet files need pyarrow: run `pip install 'ace-bench[data]'`"),
+        ("datasets", "hub://owner/name", "task.data=hub://... needs the datasets library: run `pip install"),
+    ],
+)
+def test_a_missing_extra_is_named(library, data, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.parquet").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(AceBenchError) as caught:
+        made(data)
+    assert said in str(caught.value)
