@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-from ace_bench.tasks.catalog import make_task
+import yaml
+
+from ace_bench.core.settings import make_part
 from ace_bench.tasks.qa import Qa
+from tests.launching import ROOT
+
+
+@cache
+def usual() -> dict[str, Any]:
+    """The settings of the file."""
+    settings: dict[str, Any] = yaml.safe_load((ROOT / "configs" / "task" / "qa.yaml").read_text(encoding="utf-8"))
+    return {name: value for name, value in settings.items() if name not in ("defaults", "_target_")}
 
 
 def made(data: Any, **settings: Any) -> Qa:
-    """The task on ``data``, with the columns ``question`` and ``answer`` unless the settings say otherwise."""
+    """The task on ``data``, with the columns ``question`` and ``answer`` unless the settings say otherwise.
+
+    Of a group of settings only those change that are named.
+    """
     given = {"question": "question", "answer": "answer", **settings}
-    task = make_task("qa", data=data if isinstance(data, dict) else str(data), sample_allowed=False, **given)
+    given["data"] = data if isinstance(data, dict) else str(data)
+    groups = {name: {**usual()[name], **value} for name, value in given.items() if isinstance(usual()[name], dict)}
+    task = make_part(Qa, {**usual(), **given, **groups}, "task", sample_allowed=False)
     assert isinstance(task, Qa)
     return task
 

@@ -126,6 +126,22 @@ def test_json_is_compared_by_value(tmp_path):
         grader(tmp_path, "x", "json")
 
 
+@pytest.mark.parametrize("name", ["exact", "numeric", "choice", "contains", "regex", "f1", "json"])
+def test_hostile_answers_are_graded_as_wrong(name, tmp_path):
+    row = {"row": {"options": ["5", "6"]}, "choices": "options"} if name == "choice" else {}
+    grade = grader(tmp_path, "5", name, **row)
+    long = [
+        "1" * 100_000,
+        "1," * 50_000,
+        "(" * 100_000,
+        "answer" + " " * 100_000 + "x",
+        "[" * 100_000,
+        "\ud83d",
+        "\x00",
+    ]
+    assert points(grade, *long) == [0] * len(long)
+
+
 @pytest.fixture
 def module(tmp_path, monkeypatch):
     """Writes a module of the current folder."""

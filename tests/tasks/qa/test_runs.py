@@ -131,7 +131,7 @@ def test_a_judged_run_that_is_killed_and_continued_pays_for_no_call_twice(data, 
     paid = []
     for _ in range(total):
         try:
-            ran = launch(tmp_path / "cut", *settings, backbone=lambda inner: Fragile(inner, [7], paid))
+            ran = launch(tmp_path / "cut", *settings, backbone=lambda inner: Fragile(inner, [15], paid))
             break
         except Crash:
             pass

@@ -13,6 +13,8 @@ from ace_bench.tasks.qa.graders.texts import Ignore
 
 _ALONE = re.compile(r"\W*([A-Za-z])\W*", re.ASCII)
 _LEADING = re.compile(r"\W*([A-Za-z])\s*[.):\]-]+\s*(\S.*)", re.ASCII | re.DOTALL)
+_LONGEST = 2_000
+"""Characters of an answer that patterns are tried on, which take quadratic time at worst."""
 _STATED = re.compile(r"\b(?i:answer|option|choice)\s*(?:is|:)?\s*[\[(*\"']*([A-Z])\b(?!\s*(?:or|and|/))", re.ASCII)
 
 
@@ -55,10 +57,11 @@ def read_choice(answer: str, texts: Sequence[str], normalise: Callable[[str], st
     given = normalise(answer)
     if given in texts:
         return texts.index(given)
+    answer = answer.strip()[:_LONGEST]
     alone = _ALONE.fullmatch(answer)
     if alone:
         return _within(alone[1], texts)
-    leading = _LEADING.fullmatch(answer.strip())
+    leading = _LEADING.fullmatch(answer)
     if leading:
         place = _within(leading[1], texts)
         if place is not None and normalise(leading[2]) == texts[place]:
