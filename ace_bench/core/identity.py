@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from ace_bench.core.digest import digest_of, digest_of_text
 from ace_bench.core.role_sampling import given_by_role
 from ace_bench.core.types import Record
 
+HASHING = "hashing"
+"""The name of hashed words as an embedder."""
 GROUPS = ("task", "method", "mode", "agent")
 TOP = ("labels", "limit", "prompts", "embedder")
 CONTEXT_FILES = (("method", "initial"), ("method", "context"), ("mode", "context"), ("agent", "demonstrations"))
@@ -58,8 +61,13 @@ class RunIdentity:
 
 
 def default_embedder(*, simulated: bool) -> str:
-    """Return the embedder that ``embedder=auto`` selects."""
-    return "hashing" if simulated else "sentence-transformers/all-mpnet-base-v2"
+    """Return the embedder that ``embedder=auto`` selects.
+
+    The official code's sentence model where sentence-transformers is installed, else hashed words, which need nothing.
+    What is installed decides, not what can be downloaded today: the same command then continues the same run.
+    """
+    installed = find_spec("sentence_transformers") is not None
+    return "sentence-transformers/all-mpnet-base-v2" if installed and not simulated else HASHING
 
 
 def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone
-from ace_bench.contexts.playbook.embed import EndpointEmbedder
+from ace_bench.contexts.playbook.embed import EmbedderSettings, EndpointEmbedder
 from ace_bench.core.agent import Agent, CostLimited
 from ace_bench.core.backbones import Backbone, Priced
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.identity import RunIdentity, identity_settings
+from ace_bench.core.identity import HASHING, RunIdentity, identity_settings
 from ace_bench.core.method import Method
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import prompt_folders
@@ -40,6 +40,10 @@ _ANY_USAGE = Usage(prompt=2, completion=1, cached=1)
 _NAMED = ("task", "method", "backbone", "mode")
 """Groups whose options name a run."""
 _PROTOCOL, _PAPER = "protocol", "paper"
+_HASHED = (
+    "embedder=auto: sentence-transformers is not installed, so hashed words find bullets that say the same in much the "
+    "same words; embedder=static:MODEL, a sentence model or an endpoint also finds synonyms."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +68,7 @@ class RunSpec(Settings):
     about: Record
     identity: RunIdentity
     config: str
+    notes: tuple[str, ...] = ()
 
 
 def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
@@ -76,6 +81,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
     settings = read_settings(_top(resolved))
     backbones = _backbones(resolved)
     simulated = any(backbone.simulated for backbone in backbones.values())
+    automatic = resolved["embedder"] == "auto"
     config = deepcopy(config)
     settle_embedder(config)
     resolved = _resolved(config)
@@ -115,6 +121,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
         "digest": identity.digest,
         "prompts": {"set": str(config.prompts), "digest": prompts.digest},
         "data": dict(task.checksums),
+        **({} if simulated or not method.embedders else {"embedder": _embedder_name(settings, config)}),
     }
     return RunSpec(
         **vars(settings),
@@ -132,7 +139,13 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
         about=about,
         identity=identity,
         config=OmegaConf.to_yaml(config, resolve=True),
+        notes=(_HASHED,) if automatic and about.get("embedder") == HASHING else (),
     )
+
+
+def _embedder_name(settings: Settings, config: DictConfig) -> str:
+    given = settings.embedder
+    return f"endpoint: {given.model}" if isinstance(given, EmbedderSettings) else str(config.embedder)
 
 
 def _embeddings(method: Method[Any], settings: Settings) -> EmbeddingsBackbone | None:
@@ -149,7 +162,7 @@ def _embeddings(method: Method[Any], settings: Settings) -> EmbeddingsBackbone |
 def _with_hashed_words(config: DictConfig) -> Method[Any]:
     """Return the method as it is rehearsed, at no cost."""
     config = deepcopy(config)
-    config.embedder = "hashing"
+    config.embedder = HASHING
     method: Method[Any] = _build(_resolved(config), "method")
     return method
 

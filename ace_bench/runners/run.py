@@ -167,7 +167,8 @@ def _run_in(folder: RunFolder, plan: RunSpec, resources: _Resources, caller: Cal
     try:
         if _save_questions(folder, plan) and (finished := _finished(folder.path, console)):
             return finished
-        console.print(title(plan.about), **_PLAIN)
+        for line in (title(plan.about), *plan.notes):
+            console.print(line, **_PLAIN)
         about = pretty({**describe_environment(), **plan.about})
         identity = pretty(plan.identity.dump())
         folder.write({"config.yaml": plan.config, IDENTITY: identity, "environment.json": about})

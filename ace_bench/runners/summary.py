@@ -37,6 +37,8 @@ def summary_table(metrics: Mapping[str, Any]) -> Table:
             table.add_row(f"{headline['split']} {name}", f"{value:.2f}")
     table.add_row("samples", f"{headline['n']}, faults {after['faults']}")
     context = metrics["context"]
+    if "embedder" in metrics:
+        table.add_row("embedder", metrics["embedder"])
     table.add_row("context", f"{context['kind']}, {context['items']} items, {compact(context['tokens'])} tokens")
     for stage in ("adapt", "evaluate"):
         table.add_row(stage, _stage(metrics, stage))

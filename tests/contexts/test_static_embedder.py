@@ -1,0 +1,76 @@
+"""Embeddings by a static model, with the real library and a model file that the test makes."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from ace_bench.contexts.playbook.embed import StaticEmbedder, make_embedder
+from ace_bench.core.errors import ConfigError
+from ace_bench.runners.assemble import assemble
+from ace_rehearsal.reader.serve import ReaderServer
+from tests.backbones.serving import running
+from tests.launching import composed, launch
+
+WORDS = ("refund", "money", "back", "invoice", "bill", "laptop", "screen", "the", "a", "of")
+NEAR = {"money": "refund", "bill": "invoice"}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A saved model in which some words have nearly the vectors of others."""
+    model2vec, tokenizers = pytest.importorskip("model2vec"), pytest.importorskip("tokenizers")
+    rng = np.random.default_rng(0)
+    vectors = {word: rng.normal(size=32) for word in WORDS}
+    vectors |= {word: vectors[other] + 0.1 * rng.normal(size=32) for word, other in NEAR.items()}
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({"[UNK]": 0, **{word: place + 1 for place, word in enumerate(WORDS)}}, "[UNK]")
+    )
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    rows = np.stack([np.zeros(32), *(vectors[word] for word in WORDS)]).astype(np.float32)
+    folder = tmp_path_factory.mktemp("static") / "model"
+    model2vec.StaticModel(rows, tokenizer).save_pretrained(folder)
+    return folder
+
+
+def test_words_of_like_meaning_are_near_and_rows_are_independent(model):
+    embedder = make_embedder(f"static:{model}")
+    assert isinstance(embedder, StaticEmbedder)
+    texts = ["the refund", "the money", "the laptop", "qwerty", ""]
+    rows = embedder.embed(texts)
+    assert rows.dtype == np.float32
+    assert np.linalg.norm(rows, axis=1) == pytest.approx([1, 1, 1, 0, 0], abs=1e-5)
+    assert rows[0] @ rows[1] > 0.9 > rows[0] @ rows[2]
+    assert np.array_equal(rows[2:3], embedder.embed(texts[2:3]))
+    assert embedder.embed([]).shape[0] == 0
+
+
+def test_a_model_that_cannot_be_loaded_is_an_error_with_the_fix(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ConfigError, match=r"cannot be loaded.*save_pretrained"):
+        make_embedder(f"static:{tmp_path}").embed([])
+
+
+MODEL = ("backbone=openai_compatible", "backbone.model=m", "backbone.api_key_env=null", "task.source=sample")
+
+
+def test_the_default_with_a_real_model_is_what_is_installed_and_said():
+    if find_spec("sentence_transformers"):
+        pytest.skip("sentence-transformers is installed")
+    plan = assemble(*composed(*MODEL, "backbone.base_url=http://127.0.0.1:1/v1"))
+    assert plan.about["embedder"] == plan.identity.settings["embedder"] == "hashing"
+    assert "sentence-transformers is not installed" in plan.notes[0]
+    chosen = assemble(*composed(*MODEL, "backbone.base_url=http://127.0.0.1:1/v1", "embedder=hashing"))
+    assert chosen.identity.digest == plan.identity.digest
+    assert not chosen.notes
+
+
+def test_a_run_takes_a_static_model(model, tmp_path):
+    with running(ReaderServer(host="127.0.0.1", port=0)) as server:
+        settings = ("limit={train: 2, val: 1, test: 2}", "mode.epochs=1", f"backbone.base_url={server.address}")
+        named = ("backbone.model=embedded", "backbone.simulated=true", "estimate=false", f"embedder=static:{model}")
+        ran = launch(tmp_path, *MODEL, *settings, *named)
+    assert ran.status == 0
+    assert f"static:{model}" in (ran.folder / "identity.json").read_text()
