@@ -6,7 +6,8 @@ A reference solution of AppWorld is first run in a fresh world; samples without 
     ace-bench check bird_sql --set metric=execution_corrected
     ace-bench check task=qa task.data=questions.csv task.question=question task.answer=answer
 
-The exit code is 1 if a gold answer is graded as wrong, and 2 for a bad file or setting.
+The exit code is 1 if a gold answer is graded as wrong for no known reason, and 2 for a bad file or setting. A known
+reason: BIRD-SQL's official rule gives no point to a gold query that returns no row.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import hashlib
 import inspect
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
 
@@ -90,30 +91,27 @@ def repeated(samples: Sequence[Sample]) -> int:
 
 
 def check(task: Task, console: Console) -> int:
-    """Print the report of a task; return how many gold answers were graded as wrong."""
-    table = Table(title=f"Task {task.name}: {task.source} data")
-    for heading in ("split", "samples", "repeated", "inputs", "gold graded", "file"):
-        table.add_column(heading, overflow="fold")
-    wrong: list[Sample] = []
+    """Print the report of a task; return how many gold answers were graded as wrong without a reason."""
+    console.print(f"Task {task.name}: {task.source} data", style="bold", highlight=False)
+    lost: list[tuple[Sample, Grade]] = []
     for split in getattr(task, "splits", ("train", "val", "test")):
         samples = task.samples(split)
         graded = grade_golds(task, samples)
-        wrong += [sample for sample, grade in graded if not grade.correct]
-        table.add_row(
-            split,
-            str(len(samples)),
-            str(repeated(samples)),
-            shape(samples),
-            golds_graded(task, graded, len(samples)),
-            _file_column(task, f"{split}.jsonl"),
-        )
-    console.print(table)
-    for line in getattr(task, "repeats", ()):
-        console.print(line, style="yellow", highlight=False, markup=False)
-    for sample in wrong:
-        console.print(f"{sample.id}: the gold answer is graded as wrong", style="red", highlight=False)
+        lost += [(sample, grade) for sample, grade in graded if not grade.correct]
+        table = Table.grid(padding=(0, 2))
+        table.add_row(f"\n{split}", f"\n{len(samples)} samples, {repeated(samples)} repeated", style="bold")
+        table.add_row("  inputs", shape(samples))
+        table.add_row("  gold answers", golds_graded(task, graded, len(samples)))
+        table.add_row("  file", _file_description(task, f"{split}.jsonl"))
+        console.print(table, highlight=False)
+    expected: Callable[[Grade], str | None] = getattr(task, "expected_loss", lambda _: None)
+    reasons = {sample.id: expected(grade) for sample, grade in lost}
+    console.print()
+    for name, reason in reasons.items():
+        line = f"{name}: the gold answer is graded as wrong{f', as expected: {reason}' if reason else ''}"
+        console.print(line, style="dim" if reason else "red", highlight=False, markup=False)
     console.print(f"\nThe grader and its quirks\n\n{notes(task)}", highlight=False, markup=False)
-    return len(wrong)
+    return sum(reason is None for reason in reasons.values())
 
 
 def notes(task: Task) -> str:
@@ -123,9 +121,9 @@ def notes(task: Task) -> str:
     return re.sub(r"(?<!\n)\n(?![\n*])", " ", text).strip()
 
 
-def _file_column(task: Task, name: str) -> str:
+def _file_description(task: Task, name: str) -> str:
     checksum = task.checksums.get(name)
-    return "n/a" if checksum is None else f"{name}\nsha256 {checksum[:16]}…\n{published(task, name)}"
+    return "n/a" if checksum is None else f"{name}, {published(task, name)}\nsha256 {checksum[:16]}…"
 
 
 def main(arguments: Sequence[str]) -> int:

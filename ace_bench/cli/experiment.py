@@ -14,8 +14,11 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from ace_bench.cli.sweep_summary import note_run, runs_listed
+from ace_bench.core.errors import ConfigError
 from ace_bench.core.loading import INTERRUPTED
 from ace_bench.core.resources import configs_folder
+
+_SLURM = "launcher=slurm"
 
 
 @hydra.main(version_base="1.3", config_path=str(configs_folder()), config_name="config")
@@ -64,6 +67,12 @@ def sweep() -> None:
     try:
         with runs_listed():
             experiment()
+    except RuntimeError as error:
+        if _SLURM not in sys.argv:
+            raise
+        reason = (str(error).strip() or "it gives no reason").splitlines()[-1]
+        where = "start the sweep on a machine of the cluster, or take launcher=joblib"
+        raise ConfigError(f"{_SLURM} cannot submit jobs ({reason}); {where}") from error
     except KeyboardInterrupt:
         sys.stderr.write(INTERRUPTED)
         sys.exit(EXIT_INTERRUPTED)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ace_bench.core.loading import exit_on_signals, read_env_file
 
 _MISTAKE = 2
+_CONFIG_DIR = ("--config-dir", "-cd")
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not words or words[0] in ("-h", "--help"):
         sys.stdout.write(_usage())
         return 0
+    if words[0].partition("=")[0] in _CONFIG_DIR:  # before the command, as options of many programs are
+        taken = 1 if "=" in words[0] else 2
+        words = [*words[taken : taken + 1], *words[:taken], *words[taken + 1 :]]
     if words[0] not in COMMANDS:
         sys.stderr.write(f"error: {_unknown(words[0])}\n")
         return _MISTAKE
@@ -67,11 +71,22 @@ def start(command: str, arguments: Sequence[str]) -> int:
         rest = _without_config_dirs(arguments)
         status: int = importlib.import_module(COMMANDS[command].module).main(rest)
     except AceBenchError as error:
-        from rich.console import Console
+        _print_error(error)
+        return _MISTAKE
+    except ImportError as error:
+        from ace_bench.core.extras import missing_extra
 
-        Console(stderr=True).print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        if (needed := missing_extra(error)) is None:
+            raise
+        _print_error(needed)
         return _MISTAKE
     return status
+
+
+def _print_error(error: Exception) -> None:
+    from rich.console import Console
+
+    Console(stderr=True).print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
 
 
 def _without_config_dirs(arguments: Sequence[str]) -> list[str]:
@@ -80,7 +95,7 @@ def _without_config_dirs(arguments: Sequence[str]) -> list[str]:
     words = iter(arguments)
     for word in words:
         option, equals, value = word.partition("=")
-        if option in ("--config-dir", "-cd"):
+        if option in _CONFIG_DIR:
             from ace_bench.core.resources import add_config_dir
 
             add_config_dir(value if equals else next(words, ""))

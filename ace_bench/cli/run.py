@@ -19,13 +19,26 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.write(help_text())
         return 0
     from ace_bench.cli.experiment import experiment, sweep
+    from ace_bench.cli.run_options import settings_first
     from ace_bench.core.resources import config_folders
     from ace_bench.runners.override_help import explain_overrides
 
-    sys.argv[1:] = [_PLUS.sub("", argument) for argument in arguments]  # where Hydra looks for them
+    words = [_PLUS.sub("", argument) for argument in arguments]
+    sys.argv[1:] = settings_first(words)  # where Hydra looks for them
     with explain_overrides(config_folders(), sys.argv[1:]):
         if {"-m", "--multirun"} & set(arguments) or any(word.startswith(_SEARCH) for word in sys.argv):
             sweep()
         else:
+            _refuse_launcher(words)
             experiment()
     return 0
+
+
+def _refuse_launcher(words: Sequence[str]) -> None:
+    """Raise ``ConfigError`` where a launcher is chosen for a single run, which it would not start."""
+    from ace_bench.core.errors import ConfigError
+    from ace_bench.core.resources import config_folders, options
+
+    known = {f"launcher={name}" for name in options("launcher", config_folders())}
+    if launcher := next(filter(known.__contains__, words), None):
+        raise ConfigError(f"{launcher} starts the runs of a sweep: add --multirun, or leave it out")

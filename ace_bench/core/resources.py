@@ -55,8 +55,9 @@ def options(group: str, folders: Sequence[Path]) -> dict[str, Path]:
 
 def add_config_dir(folder: str) -> None:
     """Add a folder of configs for the rest of this process; raises ``ConfigError`` if it does not exist."""
-    if not Path(folder).is_dir():
-        raise ConfigError(f"--config-dir {folder} is not a folder; name one that holds config groups such as task/")
+    if not folder or not Path(folder).is_dir():
+        named = f"--config-dir {folder} is not a folder" if folder else "--config-dir has no value"
+        raise ConfigError(f"{named}; name a folder that holds config groups such as task/")
     known = os.environ.get(CONFIG_DIRS)
     os.environ[CONFIG_DIRS] = os.pathsep.join([*([known] if known else []), str(Path(folder).resolve())])
 

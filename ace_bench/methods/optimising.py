@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Literal
 
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.core.arena import Arena
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.extras import require
 from ace_bench.core.types import Labels
 
 START = "instruction"
@@ -27,8 +27,7 @@ def first_instruction(arena: Arena) -> Instruction:
 
 def check_optimisable(name: str, arena: Arena) -> None:
     """Raise ``ConfigError`` where DSPy is missing, no score can be known, or a split it needs is empty."""
-    if any(find_spec(library) is None for library in _LIBRARIES):
-        raise ConfigError(f"method={name} needs DSPy: pip install 'ace-bench[optimisers]'")
+    require(f"method={name}", *_LIBRARIES)
     if arena.labels is Labels.NONE:
         raise ConfigError(
             f"method={name} searches for the best score, and with labels=none there is none; use labels=gold or "

@@ -2,65 +2,89 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 from ace_bench.core.errors import ConfigError
 from ace_bench.runners.progress import Progress
 
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
-class Exporter:
-    """An observer that serves the latest snapshot at ``http://127.0.0.1:<port>/metrics``."""
-
-    def __init__(self, port: int):
-        """Start serving; raises ``ConfigError`` where the port is taken."""
-        from prometheus_client import CollectorRegistry, Gauge, start_http_server
-
-        registry = CollectorRegistry()
-        self._gauges = {name: Gauge(f"ace_bench_{name}", text, registry=registry) for name, text in _GAUGES.items()}
-        self._phase = Gauge("ace_bench_phase", "1 for the phase under way", ["phase"], registry=registry)
-        try:
-            self._server, self._thread = start_http_server(port, addr="127.0.0.1", registry=registry)
-        except OSError as error:
-            raise ConfigError(f"metrics_port={port} cannot be served ({error}); choose another port") from error
-
-    def update(self, progress: Progress) -> None:
-        """Take a snapshot; unknown figures are NaN."""
-        usage = progress.spent.usage
-        values = {
-            "done": progress.done,
-            "total": progress.total,
-            "score": progress.score,
-            "faults": progress.faults,
-            "calls": progress.spent.calls,
-            "retries": progress.spent.retries,
-            "prompt_tokens": usage.prompt,
-            "completion_tokens": usage.completion,
-            "cached_tokens": usage.cached,
-            "usd": usage.usd,
-            "context_items": progress.context_size,
-            "context_tokens": progress.context_tokens,
-        }
-        for name, value in values.items():
-            self._gauges[name].set(float("nan") if value is None else value)
-        self._phase.clear()
-        self._phase.labels(progress.phase).set(1)
-
-    def close(self) -> None:
-        """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-
-_GAUGES = {
-    "done": "Units finished in the current phase",
-    "total": "Units of the current phase",
-    "score": "Running score of the current phase in percent",
-    "faults": "Faulted rollouts in the current phase",
+_PREFIX = "ace_bench_"
+_COUNTERS = {
     "calls": "Model calls of the run",
     "retries": "Failed attempts that were repeated",
     "prompt_tokens": "Prompt tokens of the run",
     "completion_tokens": "Completion tokens of the run",
     "cached_tokens": "Prompt tokens served from the prefix cache",
     "usd": "Dollars of the run",
+}
+_GAUGES = {
+    "done": "Units finished in the current phase",
+    "total": "Units of the current phase",
+    "score": "Running score of the current phase in percent",
+    "faults": "Faulted rollouts in the current phase",
     "context_items": "Items in the context",
     "context_tokens": "Tokens of the context",
 }
+
+
+class Exporter:
+    """An observer that serves the latest snapshot at ``http://127.0.0.1:<port>/metrics``.
+
+    What only grows in a run is a counter, whose name ends in ``_total``; what starts again with every phase, or may
+    shrink, is a gauge. Unknown figures have no sample.
+    """
+
+    def __init__(self, port: int):
+        """Start serving; raises ``ConfigError`` where the port is taken."""
+        from prometheus_client import CollectorRegistry, start_http_server
+
+        self._latest: Progress | None = None
+        registry = CollectorRegistry()
+        registry.register(self)
+        try:
+            self._server, self._thread = start_http_server(port, addr="127.0.0.1", registry=registry)
+        except OSError as error:
+            raise ConfigError(f"metrics_port={port} cannot be served ({error}); choose another port") from error
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the figures of the latest snapshot, as ``prometheus_client`` asks for them."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        progress = self._latest
+        if progress is None:
+            return
+        spent, usage = progress.spent, progress.spent.usage
+        values = {
+            "calls": spent.calls,
+            "retries": spent.retries,
+            "prompt_tokens": usage.prompt,
+            "completion_tokens": usage.completion,
+            "cached_tokens": usage.cached,
+            "usd": usage.usd,
+            "done": progress.done,
+            "total": progress.total,
+            "score": progress.score,
+            "faults": progress.faults,
+            "context_items": progress.context_size,
+            "context_tokens": progress.context_tokens,
+        }
+        for kind, described in ((CounterMetricFamily, _COUNTERS), (GaugeMetricFamily, _GAUGES)):
+            for name, text in described.items():
+                if (value := values[name]) is not None:
+                    yield kind(_PREFIX + name, text, value=value)
+        phase = GaugeMetricFamily(f"{_PREFIX}phase", "1 for the phase under way", labels=["phase"])
+        phase.add_metric([progress.phase], 1)
+        yield phase
+
+    def update(self, progress: Progress) -> None:
+        """Take a snapshot."""
+        self._latest = progress
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()

@@ -11,11 +11,14 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
 from rich.progress import Progress as Bars
+from rich.table import Column
 
 from ace_bench.core.types import Record
 from ace_bench.runners.progress import Observer, Progress
 
 _PLAIN_EVERY_S = 10.0
+_WIDE = 80
+"""Columns from which the bar has its full length."""
 
 
 class Tracker(Observer, Protocol):
@@ -36,10 +39,15 @@ class TerminalDisplay:
     def __init__(self, console: Console):
         self._bars = Bars(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=24 if console.width >= _WIDE else 10),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[details]}", style="dim"),
+            TextColumn("{task.fields[left]}"),
+            # Details take what is left of the line and are cut where it ends.
+            TextColumn(
+                "{task.fields[details]}", style="dim", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
+            ),
             console=console,
+            expand=True,
         )
         self._lock = threading.Lock()
         self._phase: str | None = None
@@ -51,8 +59,8 @@ class TerminalDisplay:
         with self._lock:
             if progress.phase != self._phase:
                 self._phase = progress.phase
-                self._bar = self._bars.add_task(progress.phase, total=progress.total, details="")
-            self._bars.update(self._bar, completed=progress.done, details=describe(progress))
+                self._bar = self._bars.add_task(progress.phase, total=progress.total, left="", details="")
+            self._bars.update(self._bar, completed=progress.done, left=time_left(progress), details=describe(progress))
 
     def close(self) -> None:
         """Leave the last state on the screen."""
@@ -76,7 +84,8 @@ class PlainDisplay:
             if progress.phase == self._phase and not due:
                 return
             self._phase, self._last = progress.phase, now
-            line = f"{progress.phase}: {progress.done}/{progress.total}, {describe(progress)}"
+            left = filter(None, (time_left(progress), describe(progress)))
+            line = f"{progress.phase}: {progress.done}/{progress.total}, {' · '.join(left)}"
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
@@ -115,9 +124,14 @@ def describe(progress: Progress) -> str:
         parts.append(f"{progress.faults} faults")
     if progress.context_size:
         parts.append(f"context {progress.context_size} items, {compact(progress.context_tokens)} tokens")
-    if progress.left is not None and progress.done < progress.total:
-        parts.append(f"{duration(progress.left)} left")
     return " · ".join(parts)
+
+
+def time_left(progress: Progress) -> str:
+    """Describe the time left in a phase, "" where it is unknown or over."""
+    if progress.left is None or progress.done >= progress.total:
+        return ""
+    return f"{duration(progress.left)} left"
 
 
 def compact(number: float) -> str:

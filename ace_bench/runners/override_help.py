@@ -15,6 +15,7 @@ from hydra.errors import CompactHydraException, HydraException, OverrideParseExc
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from ace_bench.core.extras import missing, missing_extra
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import options
 
@@ -83,9 +84,9 @@ def _refuse_secrets(arguments: Sequence[str]) -> None:
 
 def explanation(error: Exception, folders: Sequence[Path], arguments: Sequence[str]) -> str | None:
     """Return one sentence about an error of Hydra, with the likely fix; ``None`` if it is no error of the overrides."""
-    found = suggestions(folders, arguments)
+    found = [*suggestions(folders, arguments), *filter(None, [missing_extra(error)])]
     if found:
-        return found[0]
+        return str(found[0])
     # Hydra raises a ValueError for task=null, and so may anybody else.
     return None if isinstance(error, ValueError) else _short_message(error)
 
@@ -107,9 +108,12 @@ def _short_message(error: Exception) -> str:
     if message.startswith(_MERGING):
         override = message.removeprefix(_MERGING)
         return f"{override} must be a group of settings: write {override.partition('=')[0]}.NAME=VALUE"
-    if "is already at" in message:
+    if "appears more than once in the final defaults list" in message:
+        quoted = message.partition(" ")[0]
+    if "is already at" in message or "appears more than once" in message:
         return f"{quoted} exists already: write {quoted}=... without the +"
-    return f"{message.partition(' To append')[0].rstrip('.')}; `{command_line('run')} --help` lists the options"
+    shortened = message.partition(" To append")[0].partition(" Config search path")[0].rstrip(".")
+    return f"{shortened}; `{command_line('run')} --help` lists the options"
 
 
 def suggestions(folders: Sequence[Path], arguments: Sequence[str]) -> list[str]:
@@ -125,7 +129,14 @@ def suggestions(folders: Sequence[Path], arguments: Sequence[str]) -> list[str]:
     assert isinstance(top, DictConfig)
     given = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
     chosen = {key: value for key, value in given.items() if "@" not in key}
+    deleted = [argument[1:].partition("=")[0] for argument in arguments if argument.startswith("~")]
+    known = _keys(top, groups, chosen)
     lines = [
+        f"~{name}: there is nothing of this name to leave out; {_closest(name, known)}"
+        for name in deleted
+        if name not in known
+    ]
+    lines += [
         f"{argument} has no value: write {argument}=..."
         for argument, before in zip(arguments, ["", *arguments], strict=False)
         if "=" not in argument and not argument.startswith(("-", "~")) and before not in _TAKING
@@ -138,10 +149,10 @@ def suggestions(folders: Sequence[Path], arguments: Sequence[str]) -> list[str]:
             elif unknown := [option for option in _chosen(value) if option not in groups[group]]:
                 lines.insert(0, f"{key}={value}: {_closest(unknown[0], list(groups[group]))}")
             elif key == "launcher" and value in _LAUNCHERS and find_spec(_LAUNCHERS[value]) is None:
-                lines.append(f"{key}={value} needs an extra that is not installed: pip install 'ace-bench[sweeps]'")
-        elif not key.startswith(("+", "~", "hydra")) and key not in (known := _keys(top, groups, chosen)):
+                lines.append(str(missing(f"{key}={value}", _LAUNCHERS[value])))
+        elif not key.startswith(("+", "~", "hydra")) and key not in known:
             lines.append(f"{key}: there is no such key; {_closest(key, known)}")
-    return lines
+    return [*lines, *(f"~{name}: it cannot be left out; choose with {name}=..." for name in deleted if name in known)]
 
 
 def _chosen(value: str) -> list[str]:

@@ -6,6 +6,7 @@ import urllib.request
 from dataclasses import replace
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, RolloutFault
 from ace_bench.core.types import CacheCounters, Fault, Probe, Usage
@@ -184,7 +185,10 @@ def test_live_metrics_are_served_while_the_run_goes_on(tmp_path):
 
     assert launch(tmp_path, *SMALL, f"metrics_port={port}", backbone=Scraping).status == 0
     assert 'ace_bench_phase{phase="adapt"} 1.0' in "".join(seen)
-    assert "ace_bench_prompt_tokens" in seen[-1]
+    kinds = {family.name: family.type for family in text_string_to_metric_families(seen[-1])}
+    assert kinds["ace_bench_prompt_tokens"] == kinds["ace_bench_calls"] == "counter"
+    assert kinds["ace_bench_done"] == kinds["ace_bench_context_tokens"] == "gauge"
+    assert "ace_bench_prompt_tokens_total " in seen[-1]
     with pytest.raises(OSError):  # noqa: PT011 - any refusal will do: nothing listens any more
         urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics")
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ace_bench.cli.main import start
+from ace_bench.cli.main import main, start
 from ace_rehearsal.reader import serve
 from tests.launching import ROOT
 from tests.wrong.refusing import sentence
@@ -91,12 +91,35 @@ COMMANDS = {
     "limit={train:": "limit={train: cannot be read: write key=value, close brackets",
     "mode.epochs=1,2": "mode.epochs=1,2 gives several values: add --multirun for a sweep",
     "backbone@roles.reflector=nowhere": "backbone@roles.reflector=nowhere: there are deepseek_v3_1, embedded",
+    "--limit=3": "there is no option --limit; settings are written without dashes: limit=VALUE",
+    "--multirn": "there is no option --multirn; did you mean --multirun?",
+    "--cfg=nonsense": "--cfg needs one of job, hydra, all",
+    "--config-dir=": "--config-dir has no value",
+    "+method=ace": "method exists already: write method=... without the +",
+    "~task": "~task: it cannot be left out; choose with task=...",
+    "~nothing": "~nothing: there is nothing of this name to leave out",
+    "launcher=slurm": "launcher=slurm starts the runs of a sweep: add --multirun",
     "budget.calls=1.5": "budget.calls=1.5 must be a whole number, 1 or more, or null",
 }
 
 
 @pytest.mark.parametrize("wrong", COMMANDS)
-def test_a_wrong_command(wrong, tmp_path):
+def test_a_wrong_command(wrong, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["run.py"])
+    monkeypatch.setenv("ACE_BENCH_DATA", "")
+    try:
+        status = main(["run", wrong, f"results={tmp_path / 'results'}"])
+    except SystemExit as stop:
+        status = stop.code
+    printed = capsys.readouterr()
+    assert status == 2
+    assert printed.out == ""
+    assert COMMANDS[wrong] in sentence(printed.err)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_wrong_command_as_a_process(tmp_path):
+    wrong = "methd=ace"
     done = subprocess.run(
         [sys.executable, "run.py", wrong, f"results={tmp_path / 'results'}"],
         cwd=ROOT,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from ace_bench.contexts.retrieval.bm25 import Scores
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.extras import require
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -27,11 +27,7 @@ class CrossEncoderReranker:
     """A sentence-transformers cross-encoder by name or path. The model loads with the first call, even an empty one."""
 
     def __init__(self, model: str):
-        if find_spec("sentence_transformers") is None:
-            raise ConfigError(
-                "a cross-encoder needs an extra that is not installed: pip install 'ace-bench[embeddings]', or use "
-                "retrieval without reranking"
-            )
+        require("a cross-encoder", "sentence_transformers", otherwise="use retrieval without reranking")
         self._name = model
         self._model: CrossEncoder | None = None
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from typing import Any
 
 from ace_bench.core.arena import Arena
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.extras import require
 from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Attempt, GeneratorSpec, Record, Rollout, Step
@@ -26,8 +25,7 @@ class Heuristic(BaseMethod[Observations]):
     generator = GeneratorSpec(template="observed", reply="text")
 
     def __init__(self, *, max_entries: Count) -> None:
-        if find_spec("agent_episodic_memory") is None:
-            raise ConfigError("method=heuristic needs an extra: pip install 'ace-bench[langchain]'")
+        require("method=heuristic", "agent_episodic_memory")
         self._shown = max_entries
 
     def start(self, arena: Arena) -> Observations:

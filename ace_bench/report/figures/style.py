@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -91,10 +91,8 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 @contextmanager
 def styled() -> Iterator[None]:
     """Apply the project's style inside the block; raises ``ConfigError`` without matplotlib."""
-    try:
-        import matplotlib as mpl
-    except ImportError as error:
-        raise ConfigError("figures need matplotlib: pip install 'ace-bench[analysis]'") from error
+    require("drawing figures", "matplotlib")
+    import matplotlib as mpl
 
     with mpl.rc_context(dict(_SETTINGS)):
         yield

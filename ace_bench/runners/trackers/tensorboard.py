@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.extras import require
 from ace_bench.core.settings import Seconds
 from ace_bench.core.types import Record
 from ace_bench.runners.progress import Progress
@@ -35,10 +34,7 @@ class TensorBoard:
     """
 
     def __init__(self, *, every: Seconds) -> None:
-        if find_spec("tensorboardX") is None:
-            raise ConfigError(
-                "tracker=tensorboard needs the package tensorboardX: pip install 'ace-bench[tracking]', or tracker=none"
-            )
+        require("tracker=tensorboard", "tensorboardX", otherwise="tracker=none")
         self._points = Points(every)
         self._calls = 0
 

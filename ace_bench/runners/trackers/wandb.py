@@ -17,13 +17,12 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.extras import require
 from ace_bench.core.settings import Seconds, Text
 from ace_bench.core.types import Record
 from ace_bench.runners.progress import Progress
@@ -50,8 +49,7 @@ class Wandb:
     """
 
     def __init__(self, *, project: Text, entity: Text | None, mode: Mode, every: Seconds, patience: Seconds) -> None:
-        if find_spec("wandb") is None:
-            raise ConfigError("tracker=wandb needs wandb: pip install 'ace-bench[tracking]', or tracker=none")
+        require("tracker=wandb", "wandb", otherwise="tracker=none")
         self._service = {"project": project, "entity": entity, "mode": mode}
         self._points, self._patience = Points(every), patience
         self._waiting: queue.Queue[Record | None] = queue.Queue(_WAITING)

@@ -164,6 +164,12 @@ class BirdSql(AnswerTask):
         right = verdict(sample.inputs["question"], answer, grade.gold, prompts, lm)
         return self._graded(grade.observed, grade.gold, {**grade.detail, "judge": float(right)})
 
+    def expected_loss(self, grade: Grade) -> str | None:
+        """Say why the metric gives a gold query no point, ``None`` where nothing explains it."""
+        if self.headline == "execution" and grade.detail.get("execution_corrected") == 1.0:
+            return "its query returns no row, to which the official rule never gives a point"
+        return None
+
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
         """Return right answers in percent by each metric, overall and by difficulty; without grades, no metrics."""
         metrics = METRICS if self.judge_template else METRICS[:2]
