@@ -295,8 +295,8 @@ def _order(path: str, value: Any, metrics: Mapping[str, int]) -> tuple[int, floa
     if path == METRIC:
         return 0, float(metrics[value]), ""
     if path == SAMPLES:
-        number = re.search(r"\d+", value)
-        return 0, float(number[0]) if number else inf, value
+        limit = re.search(r"limit=(\d+)", value)
+        return 0, float(limit[1]) if limit else inf, value
     if isinstance(value, int | float):
         return 1, float(value), ""
     return (3 if value == MISSING else 2 if value is not None else 0), 0.0, value_text(value)
