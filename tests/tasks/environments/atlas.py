@@ -4,9 +4,9 @@ import time
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import get_model
+from inspect_ai.model import ChatMessageUser, get_model
 from inspect_ai.scorer import Score, Target, accuracy, includes, model_graded_qa, scorer
-from inspect_ai.solver import TaskState, generate, system_message, use_tools
+from inspect_ai.solver import Generate, TaskState, generate, solver, system_message, use_tools
 from inspect_ai.tool import ToolError, tool
 
 CITIES = {
@@ -133,3 +133,18 @@ def asking():
 def secret():
     samples = [Sample(input=_choice(land, city), target=f"planted-target {land}") for land, city in CITIES.items()]
     return Task(dataset=MemoryDataset(samples), scorer=includes())
+
+
+@solver
+def ask_again():
+    async def solve(state: TaskState, generate: Generate):
+        state = await generate(state)
+        state.messages.append(ChatMessageUser(content="Are you sure? Options: yes, no."))
+        return await generate(state)
+
+    return solve
+
+
+@task
+def dialogue():
+    return Task(dataset=_samples(_choice), solver=ask_again(), scorer=includes())

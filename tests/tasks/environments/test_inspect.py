@@ -95,6 +95,15 @@ def test_an_attempt_of_too_many_turns_is_graded_as_it_stands(tmp_path):
     assert {record["attempt"]["ended"] for record in _rollouts(ran)} == {"steps"}
 
 
+def test_an_environment_may_speak_as_the_user_and_its_words_are_recorded(tmp_path):
+    ran = launch(tmp_path, "task=inspect", f"task.name={FILE}@dialogue", "method=ace", "mode.epochs=1")
+    assert ran.status == 0
+    record = _rollouts(ran)[-1]
+    assert record["calls"] == 2
+    assert record["attempt"]["trajectory"][0]["observation"] == "Are you sure? Options: yes, no."
+    assert record["attempt"]["answer"] == record["attempt"]["trajectory"][1]["thought"]
+
+
 def test_another_agent_is_refused(tmp_path, capsys):
     assert launch(tmp_path, *CHOICES, "agent=single_turn", "method=base", "mode.before=false").status == 2
     assert "choose agent=environment" in capsys.readouterr().err
