@@ -37,6 +37,18 @@ def redacted(text: str) -> str:
     return _QUERY.sub(_hidden_parameter, text)
 
 
+def redacted_argument(word: str) -> str:
+    """Replace secrets in a word of a command, the value of ``NAME=value`` where the name says that it is one.
+
+    The home folder becomes ``~``, because it names the user.
+    """
+    name, _, value = word.partition("=")
+    if value and secret_by_name(name):
+        return f"{name}={HIDDEN}"
+    home = os.path.expanduser("~")
+    return redacted(re.sub(rf"(?<![^=:,\[]){re.escape(home)}(?=/|$)", "~", word) if len(home) > 1 else word)
+
+
 def secret_by_name(name: str) -> bool:
     """Return whether a setting, header or flag holds a secret by its name, such as ``api_key`` or ``X-Auth-Token``."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.rpartition(".")[2])

@@ -39,6 +39,7 @@ from ace_bench.runners.summary import summary_table, summary_text, title
 from ace_bench.store.checksums import damaged_files
 from ace_bench.store.environment import describe_environment
 from ace_bench.store.folder import RunFolder, pretty
+from ace_bench.store.processes import read_processes
 from ace_bench.store.responses import Responses
 from ace_bench.store.results import IDENTITY, METRICS, read_metrics, read_object, read_status
 from ace_bench.store.samples import SAMPLES, packed, unpacked
@@ -47,25 +48,33 @@ EXIT_ERROR, EXIT_STOPPED = 2, 3
 _PLAIN: Any = {"markup": False, "highlight": False, "soft_wrap": True}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """What started a run: the ``command``, for its records, and the process whose end stops it, ``parent``."""
+
+    command: str | None = None
+    parent: int | None = None
+
+
 def run(
     config: DictConfig,
     choices: Mapping[str, str],
     *,
-    parent: int | None = None,
+    launch: Launch = Launch(),
     on_metrics: Callable[[Record], object] = lambda _: None,
     on_folder: Callable[[Path], object] = lambda _: None,
 ) -> int:
-    """Run or continue one experiment and return the exit status; it stops where the process ``parent`` ends.
+    """Run or continue one experiment and return the exit status.
 
     0: finished (now or before). 2: an error that the message explains. 3: stopped, by the budget, because a backbone
     cannot be reached or gives no answers, or because the run folder cannot be written. 130: interrupted. After 3 and
     130 the same command continues. ``on_metrics`` gets the metrics of a finished run, and ``on_folder`` the folder of
-    any run that has one, at its end.
+    any run that has one, at its end. A run that fails before its first call leaves no folder.
     """
     console = Console()
     folders: list[Path] = []
     try:
-        caller = Caller(console=console, parent=parent, on_folder=folders.append)
+        caller = Caller(console=console, launch=launch, on_folder=folders.append)
         metrics = carry_out(config, choices, caller)
         if metrics is not None:
             on_metrics(metrics)
@@ -77,21 +86,21 @@ def run(
         Console(stderr=True).print(f"error: {error}", style="red", **_PLAIN)
         return EXIT_ERROR
     finally:
-        for folder in folders:
+        for folder in filter(Path.exists, folders):
             on_folder(folder)
             console.print(str(folder), **_PLAIN)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """Who runs an experiment: where its output goes, and the process ``parent`` whose end ends it.
+    """Who runs an experiment: where its output goes, and what started it.
 
     ``owns_process`` is false where the process must outlive the run, as in a notebook. ``on_folder`` gets the run
     folder once the run has one.
     """
 
     console: Console
-    parent: int | None = None
+    launch: Launch = Launch()
     owns_process: bool = True
     on_folder: Callable[[Path], object] = lambda _: None
 
@@ -158,7 +167,7 @@ def _finished(folder: Path, console: Console) -> Record | None:
         console.print(f"{folder}: {', '.join(lost)} missing or damaged; rebuilding from the journal.", **_PLAIN)
         return None
     console.print("This run is finished; resume=false starts a new one.", highlight=False)
-    console.print(summary_table(metrics))
+    console.print(summary_table(metrics, read_processes(folder)))
     return metrics
 
 
@@ -169,26 +178,43 @@ def _run_in(folder: RunFolder, plan: RunSpec, resources: _Resources, caller: Cal
             return finished
         for line in (title(plan.about), *plan.notes):
             console.print(line, **_PLAIN)
-        about = pretty({**describe_environment(), **plan.about})
+        environment = describe_environment()
+        about = pretty({**environment, **plan.about})
         identity = pretty(plan.identity.dump())
         folder.write({"config.yaml": plan.config, IDENTITY: identity, "environment.json": about})
         folder.set_status("running")
+        _begin(folder, environment, caller)
         ending = _ending(folder, plan, caller)
         with stop_on_signals(console, ending) as stop, parts_ready(plan, folder.journal, console, stop):
             plan = with_confinement(plan)
-            folder.write({"environment.json": pretty({**describe_environment(), **plan.about})})
+            folder.write({"environment.json": pretty({**environment, **plan.about})})
             if plan.estimate:
                 check_estimate(plan, folder.calls.ledger.total, console, stop)
             metrics = _work(folder, plan, resources, console, stop)
-    except Stopped as error:
-        folder.try_set_status("stopped", error.reason)
-        raise
     except BaseException as error:
-        own = isinstance(error, AceBenchError)
-        folder.try_set_status("failed", str(error) if own else redacted(f"{type(error).__name__}: {error}"))
+        if not folder.discard():
+            _record_end(folder, error)
         raise
-    console.print(summary_table(metrics))
+    console.print(summary_table(metrics, folder.processes.processes))
     return metrics
+
+
+def _begin(folder: RunFolder, environment: Mapping[str, Any], caller: Caller) -> None:
+    changes = folder.processes.begin(caller.launch.command, environment)
+    if changes:
+        caller.console.print(
+            f"This run continues with other software than before: {', '.join(changes)}.", style="yellow", **_PLAIN
+        )
+
+
+def _record_end(folder: RunFolder, error: BaseException) -> None:
+    if isinstance(error, Stopped):
+        folder.try_set_status("stopped", error.reason)
+        folder.processes.try_end("interrupted" if isinstance(error, Interrupted) else "stopped", error.reason)
+        return
+    reason = str(error) if isinstance(error, AceBenchError) else redacted(f"{type(error).__name__}: {error}")
+    folder.try_set_status("failed", reason)
+    folder.processes.try_end("failed", reason)
 
 
 def _ending(folder: RunFolder, plan: RunSpec, caller: Caller) -> Ending:
@@ -198,11 +224,14 @@ def _ending(folder: RunFolder, plan: RunSpec, caller: Caller) -> Ending:
                 backbone.interrupt(grace)
 
     def abandon(error: Interrupted) -> None:
-        folder.try_set_status("stopped", error.reason)
+        kept = not folder.discard()
+        if kept:
+            _record_end(folder, error)
         _say_stopped(caller.console, error)
-        caller.console.print(str(folder.path), **_PLAIN)
+        if kept:
+            caller.console.print(str(folder.path), **_PLAIN)
 
-    return Ending(interrupt=interrupt, abandon=abandon, parent=caller.parent, owns_process=caller.owns_process)
+    return Ending(interrupt=interrupt, abandon=abandon, parent=caller.launch.parent, owns_process=caller.owns_process)
 
 
 def _work(folder: RunFolder, plan: RunSpec, resources: _Resources, console: Console, stop: Stop) -> Record:
@@ -210,7 +239,8 @@ def _work(folder: RunFolder, plan: RunSpec, resources: _Resources, console: Cons
         experiment = build_experiment(folder, plan, stop, observers, resources.responses)
         outcome = plan.mode.run(experiment)
         metrics = run_metrics(experiment, outcome, plan.about)
-        folder.write({**_contexts(outcome), "summary.txt": summary_text(metrics)})
+        folder.processes.end("finished")
+        folder.write({**_contexts(outcome), "summary.txt": summary_text(metrics, folder.processes.processes)})
         folder.set_status("finished")
         folder.write_json(METRICS, metrics)
         for tracker in plan.trackers:

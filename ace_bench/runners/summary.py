@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from io import StringIO
+from itertools import pairwise
 from typing import Any
 
 from rich.console import Console
@@ -12,6 +13,7 @@ from rich.text import Text
 
 from ace_bench.core.confine import describe_layers
 from ace_bench.runners.observers import compact, duration
+from ace_bench.store.processes import KILLED, Process
 
 
 def title(about: Mapping[str, Any]) -> str:
@@ -24,8 +26,8 @@ def title(about: Mapping[str, Any]) -> str:
     return f"{name} · labels={about['labels']}{protocol} · seed {about['seed']}{suffix}"
 
 
-def summary_table(metrics: Mapping[str, Any]) -> Table:
-    """Return a run's result as a table of two columns."""
+def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> Table:
+    """Return a run's result and records as a table of two columns."""
     headline = metrics["headline"]
     table = Table(title=Text(title(metrics)), title_justify="left", show_header=False, title_style="bold")
     table.add_column(style="dim")
@@ -52,15 +54,37 @@ def summary_table(metrics: Mapping[str, Any]) -> Table:
         table.add_row("code confined by", describe_layers(layers))
     usd = metrics["usd"]["total"]
     table.add_row("dollars", "n/a" if usd is None else f"{usd:,.2f}")
+    for name, value in _records(processes).items():
+        table.add_row(name, value)
     return table
 
 
-def summary_text(metrics: Mapping[str, Any]) -> str:
+def summary_text(metrics: Mapping[str, Any], processes: Sequence[Process]) -> str:
     """Return the summary as plain text."""
     buffer = StringIO()
     # Rich would show the table in a notebook instead of writing it.
-    Console(file=buffer, width=140, force_jupyter=False).print(summary_table(metrics))
+    Console(file=buffer, width=140, force_jupyter=False).print(summary_table(metrics, processes))
     return buffer.getvalue()
+
+
+def _records(processes: Sequence[Process]) -> Mapping[str, str]:
+    """Return when a run was made, with which code and, if it was continued, by how many processes."""
+    if not processes:  # made by an older version
+        return {}
+    first, last = processes[0], processes[-1]
+    ended = "n/a" if last.ended is None else f"{last.ended:%Y-%m-%d %H:%M:%S} UTC"
+    rows = {"code": last.commit or "commit n/a", "time": f"{first.at:%Y-%m-%d %H:%M:%S} to {ended}"}
+    if len(processes) > 1:
+        ends = ", ".join(_end(process) for process in processes)
+        rows["processes"] = f"{len(processes)}: {ends}"
+    changes = [change for one, later in pairwise(processes) for change in one.changes_to(later)]
+    if changes:
+        rows["software changed"] = ", ".join(changes)
+    return rows
+
+
+def _end(process: Process) -> str:
+    return f"{process.how or KILLED}{'' if process.seconds is None else f' after {duration(process.seconds)}'}"
 
 
 def _headline(headline: Mapping[str, Any]) -> str:

@@ -1,20 +1,132 @@
-"""The software environment of a run, which may explain a difference between two runs."""
+"""What a process runs on: commit, packages, host. It may explain a difference between two runs, or within one."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import platform
+import shutil
+import subprocess
+from collections.abc import Sequence
+from functools import cache
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
-_PACKAGES = ("ace-bench", "httpx2", "hydra-core", "jinja2", "msgspec", "numpy", "sentence-transformers")
+from ace_bench.core.resources import import_folder
+
+_NAME = "ace-bench"
+_PACKAGES = (
+    *(_NAME, "dspy", "gepa", "httpx2", "hydra-core", "jinja2", "msgspec", "numpy", "sentence-transformers"),
+    "sqlglot",
+)
+_LIMIT_S = 5.0
 
 
 def describe_environment() -> dict[str, Any]:
-    """Return the versions of Python, the platform and the packages that affect results, if installed."""
+    """Return Python, platform, versions of the packages that affect results (if installed), commits and host.
+
+    What cannot be found out is ``None``. There is no host name, user name or address of a repository among it.
+    """
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": _versions(),
+        "git": _commits(),
+        "host": _host(),
+    }
+
+
+def _versions() -> dict[str, str]:
     versions = {}
     for name in _PACKAGES:
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return {"python": platform.python_version(), "platform": platform.platform(), "packages": versions}
+    return versions
+
+
+def _commits() -> dict[str, dict[str, Any] | None]:
+    """Return the commits of the code and, where it is another checkout, of the current folder.
+
+    ``dirty`` tells whether files under version control differ from the commit. An installed copy knows its commit only
+    if pip took it from a repository.
+    """
+    package = import_folder() / "ace_bench"
+    # A virtual environment may lie in the checkout of another project.
+    in_checkout = _git(package, "ls-files", "--error-unmatch", "__init__.py") is not None
+    code_root = _git(package, "rev-parse", "--show-toplevel") if in_checkout else None
+    code = _state(package) if in_checkout else _installed_commit()
+    here = Path.cwd()
+    root = _git(here, "rev-parse", "--show-toplevel")
+    return {"code": code, "folder": _state(here) if root is not None and root != code_root else None}
+
+
+def _state(folder: Path) -> dict[str, Any] | None:
+    status = _git(folder, "status", "--porcelain=v2", "--branch", "--untracked-files=no")
+    if status is None:
+        return None
+    heads = [line.split()[-1] for line in status.splitlines() if line.startswith("# branch.oid ")]
+    commit = heads[0] if heads and heads[0] != "(initial)" else None
+    return {"commit": commit, "dirty": any(not line.startswith("#") for line in status.splitlines())}
+
+
+def _installed_commit() -> dict[str, Any] | None:
+    try:
+        source = json.loads(metadata.distribution(_NAME).read_text("direct_url.json") or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
+        return None
+    commit = source.get("vcs_info", {}).get("commit_id")
+    return None if commit is None else {"commit": commit, "dirty": None}
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    # A status must neither write an index nor start the monitor that a repository names.
+    return _output(["git", "-C", str(folder), "--no-optional-locks", "-c", "core.fsmonitor=false", *words])
+
+
+@cache
+def _host() -> dict[str, Any]:
+    """Return processor, number of usable cores, memory in GiB and GPUs (``None`` without ``nvidia-smi``).
+
+    ``id`` is a hash of the host's name: it shows which processes shared a machine without naming it.
+    """
+    gpus = _output(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"])
+    return {
+        "id": hashlib.blake2b(platform.node().encode(), digest_size=4).hexdigest(),
+        "cpu": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_gib": _memory(),
+        "gpus": None if gpus is None else gpus.splitlines(),
+    }
+
+
+def _processor() -> str | None:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else _output(["sysctl", "-n", "machdep.cpu.brand_string"]) or platform.processor() or None
+
+
+def _memory() -> float | None:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (ValueError, OSError):
+        return None
+
+
+def _output(command: Sequence[str]) -> str | None:
+    """Return what a program prints; ``None`` where it is missing, fails or takes too long."""
+    if shutil.which(command[0]) is None:
+        return None
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIMIT_S, check=True, errors="replace"
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

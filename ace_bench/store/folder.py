@@ -6,7 +6,9 @@ import contextlib
 import logging
 import os
 import re
+import shutil
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -19,6 +21,8 @@ from ace_bench.store.call_log import CallLog
 from ace_bench.store.checksums import Checksums
 from ace_bench.store.files import DRAFT, WriteGate, replace_files, sync, sync_folders
 from ace_bench.store.journal import Journal
+from ace_bench.store.processes import FILE as PROCESSES
+from ace_bench.store.processes import ProcessLog
 
 STATUS = "status.json"
 _log = logging.getLogger(__name__)
@@ -49,8 +53,9 @@ class RunFolder:
     """One run on disk, locked by one process at a time.
 
     Files: ``config.yaml``, ``identity.json``, ``environment.json``, ``status.json``, ``samples.json``, ``prompts/``,
-    ``journal.jsonl``, ``calls.jsonl``, ``contexts/``, ``metrics.json``, ``summary.txt`` and ``checksums.jsonl``. All
-    methods that write raise ``FolderUnwritable`` if that fails; from then on only the status is written.
+    ``journal.jsonl``, ``calls.jsonl``, ``processes.jsonl``, ``contexts/``, ``metrics.json``, ``summary.txt`` and
+    ``checksums.jsonl``. All methods that write raise ``FolderUnwritable`` if that fails; from then on only the status
+    is written.
     """
 
     def __init__(self, path: Path):
@@ -59,7 +64,7 @@ class RunFolder:
         self.gate = WriteGate()
         self._lock = FileLock(path / ".lock")
         with contextlib.ExitStack() as opened, self.gate.writing(path):
-            _make_folder(path)
+            self._made = _make_folder(path)
             try:
                 self._lock.acquire(timeout=0)
             except Timeout as error:
@@ -69,10 +74,11 @@ class RunFolder:
             opened.callback(self._lock.release)
             for draft in path.rglob(f"*{DRAFT}"):  # left by a killed process
                 draft.unlink()
-            self._checksums = opened.enter_context(contextlib.closing(Checksums(path, self.gate)))
-            self.calls = opened.enter_context(contextlib.closing(CallLog(path / CALLS, self.gate)))
+            self._checksums = opened.enter_context(closing(Checksums(path, self.gate)))
+            self.calls = opened.enter_context(closing(CallLog(path / CALLS, self.gate)))
             self.journal = Journal(path / "journal.jsonl", self.calls, self.gate)
-            opened.enter_context(contextlib.closing(self.journal))
+            opened.enter_context(closing(self.journal))
+            self.processes = opened.enter_context(closing(ProcessLog(path / PROCESSES, self.gate)))
             self.calls.settle()  # after the journal, which needs to know the missing lines
             sync(path)
             self._opened = opened.pop_all()
@@ -112,6 +118,19 @@ class RunFolder:
                 file.write(text)
                 file.truncate()
 
+    def discard(self) -> bool:
+        """Remove the folder if this process made it and nothing was called or rolled out; return whether it did.
+
+        A mistake that is found before the first call then leaves nothing behind.
+        """
+        if self.path not in self._made or self.calls.made or self.journal.steps or self.journal.rollouts:
+            return False
+        shutil.rmtree(self.path, ignore_errors=True)
+        for parent in self._made[1:]:
+            with contextlib.suppress(OSError):  # another run may have begun in it
+                parent.rmdir()
+        return True
+
     def close(self) -> None:
         """Sync everything and unlock the folder; a failed write is logged."""
         with self._opened:
@@ -131,8 +150,9 @@ def _status(state: str, reason: str) -> str:
     return pretty({"state": state, "reason": reason})
 
 
-def _make_folder(path: Path) -> None:
-    """Make a folder and sync its name to disk."""
+def _make_folder(path: Path) -> list[Path]:
+    """Make a folder and sync its name to disk; return the folders that were missing, the innermost first."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
     sync_folders(folder.parent for folder in missing)
+    return missing

@@ -1,0 +1,150 @@
+"""``processes.jsonl``: each process that worked on a run, when it began and how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from ace_bench.core.errors import FolderUnwritable
+from ace_bench.core.typed import converted, decoder_of
+from ace_bench.store.files import WriteGate
+from ace_bench.store.lines import AppendLog, read_lines
+
+FILE = "processes.jsonl"
+KILLED = "killed"
+"""How a process ended that left no record of its end."""
+
+How = Literal["finished", "stopped", "interrupted", "failed"]
+_DIGITS = 10
+"""Of a commit, as people write it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commit:
+    """The commit of a checkout, and whether files under version control differ from it; ``None`` is unknown."""
+
+    commit: str | None
+    dirty: bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Process:
+    """One process. Times are UTC, ``seconds`` its wall time; ``how`` is ``None`` if it was killed or still runs.
+
+    ``command`` repeats the run, without secrets; ``None`` where a program started it. ``python``, ``platform``,
+    ``packages``, ``git`` and ``host`` are those of ``describe_environment``.
+    """
+
+    at: datetime
+    command: str | None = None
+    python: str = ""
+    platform: str = ""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    git: Mapping[str, Commit | None] = field(default_factory=dict)
+    host: Mapping[str, Any] = field(default_factory=dict)
+    ended: datetime | None = None
+    how: How | None = None
+    reason: str = ""
+    seconds: float | None = None
+
+    @property
+    def commit(self) -> str | None:
+        """The commit of the code in short, and whether it was changed; ``None`` if unknown."""
+        code = self.git.get("code")
+        if code is None or code.commit is None:
+            return None
+        return code.commit[:_DIGITS] + (" with uncommitted changes" if code.dirty else "")
+
+    def changes_to(self, later: Process) -> list[str]:
+        """What was other software in a later process, such as ``numpy 2.1 to 2.2``."""
+        mine, other = self._versions(), later._versions()
+        return [
+            f"{name} {mine.get(name, 'none')} to {other.get(name, 'none')}"
+            for name in {**mine, **other}
+            if mine.get(name) != other.get(name)
+        ]
+
+    def _versions(self) -> dict[str, str]:
+        commit = {} if self.commit is None else {"commit": self.commit}
+        return {**commit, "Python": self.python, **self.packages}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _End:
+    ended: datetime
+    how: How
+    reason: str
+    seconds: float
+
+
+class ProcessLog:
+    """The file of a run that this process works on."""
+
+    def __init__(self, path: Path, gate: WriteGate):
+        self._log = AppendLog(path, _parse, gate=gate, meaning="the record of processes is incomplete")
+        self.processes = _joined(self._log.found.entries)
+        """All processes so far; once it has begun, the last one is this."""
+        self._began = time.monotonic()
+
+    def begin(self, command: str | None, environment: Mapping[str, Any]) -> list[str]:
+        """Record that this process begins; return what is other software than in the one before it.
+
+        Raises ``FolderUnwritable``.
+        """
+        process = converted({"at": _now(), "command": command, **environment}, Process)
+        began = {name: value for name, value in asdict(process).items() if name not in _End.__dataclass_fields__}
+        self._log.append(began)
+        self._log.sync()
+        earlier = self.processes[-1:]
+        self.processes = [*self.processes, process]
+        return [change for one in earlier for change in one.changes_to(process)]
+
+    def end(self, how: How, reason: str = "") -> None:
+        """Record how this process ends; raises ``FolderUnwritable``."""
+        end = _End(ended=_now(), how=how, reason=reason, seconds=round(time.monotonic() - self._began, 3))
+        self._log.append(vars(end))
+        self.processes = [*self.processes[:-1], replace(self.processes[-1], **vars(end))]
+
+    def try_end(self, how: How, reason: str) -> None:
+        """Record how this process ends, if it has begun and the disk allows it."""
+        if self.processes and self.processes[-1].how is None:
+            with contextlib.suppress(FolderUnwritable):
+                self.end(how, reason)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._log.close()
+
+
+def read_processes(folder: Path) -> list[Process]:
+    """Return the processes of a run, without damaged lines; none for folders of older versions.
+
+    Raises ``StoreError`` if the file cannot be read.
+    """
+    return _joined(read_lines(folder / FILE, _parse).entries)
+
+
+def _parse(line: bytes) -> Process | _End:
+    record = decoder_of(dict[str, Any]).decode(line)
+    parsed: Process | _End = converted(record, _End if "ended" in record else Process)
+    return parsed
+
+
+def _joined(entries: Sequence[Process | _End]) -> list[Process]:
+    """Return the processes with their ends; an end without a beginning, which damage took, is left out."""
+    processes: list[Process] = []
+    for entry in entries:
+        if isinstance(entry, Process):
+            processes.append(entry)
+        elif processes and processes[-1].how is None:
+            processes[-1] = replace(processes[-1], **vars(entry))
+    return processes
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)

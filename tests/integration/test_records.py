@@ -1,0 +1,126 @@
+"""What a run records about its processes, and that a run which fails before its first call leaves nothing behind."""
+
+import pytest
+from hydra.errors import HydraException
+
+from ace_bench.core.errors import BackboneUnavailable, ConfigError
+from ace_bench.runners import run as experiment
+from ace_bench.store.processes import read_processes
+from ace_rehearsal.reader.serve import ReaderServer
+from tests.backbones.serving import running
+from tests.integration.test_preflight import real
+from tests.launching import launch
+
+SMALL = ("task=formula", "task.source=sample", "limit=4", "mode.epochs=1")
+NOWHERE = "http://127.0.0.1:9/v1"
+
+
+class Killed(BaseException):
+    """Stands in for ``kill -9``: nothing is recorded after it."""
+
+
+@pytest.mark.slow
+def test_a_run_that_was_stopped_and_killed_shows_it_and_ends_with_the_same_metrics(tmp_path, monkeypatch, capsys):
+    whole = launch(tmp_path / "whole", *SMALL)
+    assert launch(tmp_path / "cut", *SMALL, "budget.calls=2").status == 3
+    with monkeypatch.context() as patched:
+        patched.setattr(experiment, "_record_end", lambda *_: None)
+        patched.setattr(experiment, "_work", killed)
+        with pytest.raises(Killed):
+            launch(tmp_path / "cut", *SMALL)
+    capsys.readouterr()
+    monkeypatch.setattr(experiment, "describe_environment", other_software)
+    continued = launch(tmp_path / "cut", *SMALL)
+    output = " ".join(capsys.readouterr().out.split())
+    assert "This run continues with other software than before: " in output
+    assert " to 9.9." in output
+    assert continued.lasting() == whole.lasting()
+    processes = read_processes(continued.folder)
+    assert [process.how for process in processes] == ["stopped", None, "finished"]
+    assert "budget.calls=2" in processes[0].reason
+    summary = (continued.folder / "summary.txt").read_text()
+    for words in ("3: stopped after", "killed", "finished after", "software changed", "to 9.9"):
+        assert words in summary
+    assert "software changed" not in (whole.folder / "summary.txt").read_text()
+
+
+def killed(*_):
+    raise Killed
+
+
+def other_software(describe=experiment.describe_environment):
+    described = describe()
+    return {**described, "packages": {**described["packages"], "numpy": "9.9"}}
+
+
+def openai(*settings):
+    return ("backbone=openai_compatible", "backbone.simulated=true", "backbone.retry.times=0", *settings)
+
+
+BEFORE_A_CALL = {
+    "unknown key": ("colour=red",),
+    "unknown key of a part": ("method.colour=red",),
+    "bad value": ("mode.epochs=many",),
+    "negative": ("concurrency=-1",),
+    "missing data": ("task.source=real",),
+    "missing data folder": ("task.data_dir=/nowhere",),
+    "unknown split in limit": ("limit={tset: 3}",),
+    "missing playbook": ("method.initial=/nowhere/playbook.json",),
+    "missing context": ("mode=evaluate", "mode.context=/nowhere/final.json"),
+    "missing prompt set": ("prompts=/nowhere",),
+    "method in a wrong mode": ("method=icl", "mode=online"),
+    "unknown embedder": ("embedder=/nowhere",),
+    "no key variable": openai("backbone.api_key_env=NOT_SET_ANYWHERE", "backbone.model=m"),
+    "no model": openai("backbone.api_key_env=null", f"backbone.base_url={NOWHERE}", "backbone.model=null"),
+    "address without scheme": openai("backbone.api_key_env=null", "backbone.base_url=here", "backbone.model=m"),
+    "dead server": openai("backbone.api_key_env=null", f"backbone.base_url={NOWHERE}", "backbone.model=m"),
+    "no program to serve": ("backbone=vllm", "backbone.server.executable=/nowhere/vllm", "backbone.model=m"),
+    "secret in a setting": ("name=sk-0123456789abcdef0123",),
+    "no such port": ("metrics_port=70000",),
+    "unknown labels": ("labels=everything",),
+}
+
+
+@pytest.mark.parametrize("settings", BEFORE_A_CALL.values(), ids=BEFORE_A_CALL)
+def test_a_mistake_that_is_found_before_the_first_call_leaves_nothing_behind(settings, tmp_path, monkeypatch):
+    monkeypatch.delenv("NOT_SET_ANYWHERE", raising=False)
+    results = tmp_path / "results"
+    try:
+        status = launch(results, *SMALL, *settings).status
+    except HydraException:  # refused when it is composed
+        status = 2
+    assert status in (2, 3)
+    assert not results.exists(), sorted(results.rglob("*"))
+
+
+def test_an_unknown_model_and_a_small_budget_leave_nothing_behind(tmp_path):
+    results = tmp_path / "results"
+    with running(ReaderServer(host="127.0.0.1", port=0)) as server:
+        address = openai("backbone.api_key_env=null", f"backbone.base_url={server.address}")
+        assert launch(results, *SMALL, *address, "backbone.model=unheard-of").status in (2, 3)
+    assert not results.exists(), sorted(results.rglob("*"))
+    assert real(results, [], "budget.calls=5").status == 3
+    assert not results.exists()
+
+
+@pytest.mark.parametrize("error", [ConfigError("no such model"), BackboneUnavailable("no server")])
+def test_a_folder_that_exists_is_never_removed(error, tmp_path):
+    log = []
+    stopped = real(tmp_path, log, "budget.calls=5", "estimate=false")
+    before = {path.name for path in stopped.folder.iterdir()}
+    assert "calls.jsonl" in before
+    again = real(tmp_path, log, "estimate=false", probe=error)
+    assert again.folder == stopped.folder
+    assert before <= {path.name for path in stopped.folder.iterdir()}
+    assert [process.how for process in read_processes(stopped.folder)] == [
+        "stopped",
+        "failed" if isinstance(error, ConfigError) else "stopped",
+    ]
+
+
+@pytest.mark.slow
+def test_folders_of_others_beside_a_removed_one_stay(tmp_path):
+    other = launch(tmp_path, *SMALL, "seed=1")
+    assert real(tmp_path, [], "seed=2", "budget.calls=1").status == 3
+    assert other.folder.is_dir()
+    assert [path for path in tmp_path.rglob("seed2*") if path.is_dir()] == []

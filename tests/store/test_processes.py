@@ -1,0 +1,96 @@
+"""Records of the processes of a run, and of what they run on."""
+
+import json
+import platform
+import subprocess
+
+import pytest
+
+from ace_bench.core.redaction import redacted_argument
+from ace_bench.store.environment import describe_environment
+from ace_bench.store.files import WriteGate
+from ace_bench.store.processes import FILE, ProcessLog, read_processes
+
+HERE = {"python": "3.11.9", "packages": {"numpy": "2.1"}, "git": {"code": {"commit": "a" * 40, "dirty": False}}}
+CHANGED = {"python": "3.12.1", "packages": {"numpy": "2.2"}, "git": {"code": {"commit": "a" * 40, "dirty": True}}}
+
+
+def worked(folder, environment, how=None):
+    """One process: it begins, ends as given (``None``: it is killed), and returns what changed since the last."""
+    log = ProcessLog(folder / FILE, WriteGate())
+    changes = log.begin("ace-bench run", environment)
+    if how:
+        log.end(how, "its reason")
+    log.close()
+    return changes
+
+
+def test_each_process_has_its_own_end_and_a_killed_one_has_none(tmp_path):
+    assert read_processes(tmp_path) == []
+    assert worked(tmp_path, HERE, "stopped") == []
+    assert worked(tmp_path, HERE) == []
+    changes = worked(tmp_path, CHANGED, "finished")
+    assert changes == [
+        "commit aaaaaaaaaa to aaaaaaaaaa with uncommitted changes",
+        "Python 3.11.9 to 3.12.1",
+        "numpy 2.1 to 2.2",
+    ]
+    stopped, killed, finished = read_processes(tmp_path)
+    assert (stopped.how, stopped.reason, killed.how, killed.ended, finished.how) == (
+        *("stopped", "its reason"),
+        *(None, None, "finished"),
+    )
+    assert stopped.at <= stopped.ended
+    assert 0 <= stopped.seconds < 60
+
+
+def test_a_damaged_line_costs_only_its_own_process(tmp_path):
+    for how in ("stopped", "finished"):
+        worked(tmp_path, HERE, how)
+    path = tmp_path / FILE
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], lines[1].replace(b"stopped", b"st0pped"), *lines[2:]]))
+    assert [process.how for process in read_processes(tmp_path)] == [None, "finished"]
+
+
+def test_commits_are_those_of_the_code_and_of_a_checkout_that_one_works_in(tmp_path, monkeypatch):
+    def git(*words):
+        identity = ("-c", "user.name=A", "-c", "user.email=a@b.c")
+        subprocess.run(["git", *identity, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init", "-q")
+    monkeypatch.chdir(tmp_path)
+    assert describe_environment()["git"]["folder"] == {"commit": None, "dirty": False}
+    (tmp_path / "mine.yaml").write_text("a: 1\n")
+    git("add", "mine.yaml")
+    git("commit", "-q", "-m", "mine")
+    (tmp_path / "results").mkdir()  # untracked files are no changes
+    clean = describe_environment()["git"]["folder"]
+    assert (len(clean["commit"]), clean["dirty"]) == (40, False)
+    (tmp_path / "mine.yaml").write_text("a: 2\n")
+    assert describe_environment()["git"]["folder"] == {**clean, "dirty": True}
+
+
+def test_without_git_and_tools_of_the_vendor_these_facts_are_unknown(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert describe_environment()["git"]["folder"] is None
+
+
+def test_the_record_does_not_name_the_host():
+    assert platform.node() not in json.dumps(describe_environment()["host"])
+
+
+@pytest.mark.parametrize(
+    ("word", "kept"),
+    [
+        ("task=finer", "task=finer"),
+        ("backbone.api_key=abc", "backbone.api_key=[key]"),
+        ("backbone.base_url=https://me:pass@host/v1", "backbone.base_url=https://[key]@host/v1"),
+        ("method.initial=/home/jane/playbook.json", "method.initial=~/playbook.json"),
+        ("results=/home/janet/runs", "results=/home/janet/runs"),
+        ("budget.usd=3", "budget.usd=3"),
+    ],
+)
+def test_a_recorded_command_holds_no_secret_and_no_home_folder(word, kept, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/jane")
+    assert redacted_argument(word) == kept
