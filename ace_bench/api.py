@@ -163,7 +163,8 @@ def run(  # noqa: PLR0913 - the settings that most calls name
     of ``AceBenchError``, each with a message that names the fix.
     """
     from ace_bench.runners.composing import compose_run
-    from ace_bench.runners.run import Caller, carry_out
+    from ace_bench.runners.run import Caller, Launch, carry_out
+    from ace_bench.store.processes import command_of
 
     read_env_file()
     named: dict[str, object] = {
@@ -178,8 +179,13 @@ def run(  # noqa: PLR0913 - the settings that most calls name
     settings = [f"{name}={override_value(value)}" for name, value in named.items() if value is not None]
     config, choices = compose_run([*settings, *overrides])
     folders: list[Path] = []
-    console = Console(quiet=not progress, force_jupyter=False)
-    carry_out(config, choices, Caller(console=console, owns_process=False, on_folder=folders.append))
+    caller = Caller(
+        console=Console(quiet=not progress, force_jupyter=False),
+        launch=Launch(command=command_of([*settings, *overrides])),
+        owns_process=False,
+        on_folder=folders.append,
+    )
+    carry_out(config, choices, caller)
     if not folders:
         raise StoreError("dry_run=true makes no run; leave it out, or use the command line")
     return load_run(folders[0])

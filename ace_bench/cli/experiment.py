@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import hydra
@@ -18,8 +16,7 @@ from omegaconf import DictConfig
 from ace_bench.cli.sweep_summary import note_run, runs_listed
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.loading import INTERRUPTED
-from ace_bench.core.redaction import redacted_argument
-from ace_bench.core.resources import CONFIG_DIRS, configs_folder
+from ace_bench.core.resources import configs_folder
 
 _SLURM = "launcher=slurm"
 
@@ -30,6 +27,7 @@ def experiment(config: DictConfig) -> float | None:
     from ace_bench.runners.metrics import objective
     from ace_bench.runners.run import Launch, run
     from ace_bench.runners.signals import EXIT_INTERRUPTED, end_after, parent_process
+    from ace_bench.store.processes import command_of
 
     hydra_config = HydraConfig.get()
     sweeps = hydra_config.mode is RunMode.MULTIRUN
@@ -42,7 +40,7 @@ def experiment(config: DictConfig) -> float | None:
     status = run(
         config,
         choices,
-        launch=Launch(command=_command(hydra_config.overrides.task), parent=parent),
+        launch=Launch(command=command_of(hydra_config.overrides.task), parent=parent),
         on_metrics=lambda metrics: scores.append(objective(metrics)),
         on_folder=note_run,
     )
@@ -56,13 +54,6 @@ def experiment(config: DictConfig) -> float | None:
     if status:
         sys.exit(status)
     return scores[0] if scores else None
-
-
-def _command(overrides: Sequence[str]) -> str:
-    """Return the command of one run, also of one of a sweep, without secrets."""
-    folders = [folder for folder in os.environ.get(CONFIG_DIRS, "").split(os.pathsep) if folder]
-    words = ["ace-bench", "run", *(f"--config-dir={folder}" for folder in folders), *overrides]
-    return shlex.join(map(redacted_argument, words))
 
 
 def sweep() -> None:

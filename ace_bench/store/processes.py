@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -11,6 +13,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ace_bench.core.errors import FolderUnwritable
+from ace_bench.core.redaction import redacted_argument
+from ace_bench.core.resources import CONFIG_DIRS
 from ace_bench.core.typed import converted, decoder_of
 from ace_bench.store.files import WriteGate
 from ace_bench.store.lines import AppendLog, read_lines
@@ -36,7 +40,7 @@ class Commit:
 class Process:
     """One process. Times are UTC, ``seconds`` its wall time; ``how`` is ``None`` if it was killed or still runs.
 
-    ``command`` repeats the run, without secrets; ``None`` where a program started it. ``python``, ``platform``,
+    ``command`` repeats the run, without secrets. ``python``, ``platform``,
     ``packages``, ``git`` and ``host`` are those of ``describe_environment``.
     """
 
@@ -119,6 +123,12 @@ class ProcessLog:
     def close(self) -> None:
         """Close the file."""
         self._log.close()
+
+
+def command_of(overrides: Sequence[str]) -> str:
+    """Return the command that repeats a run with these overrides, without secrets."""
+    folders = [f"--config-dir={folder}" for folder in os.environ.get(CONFIG_DIRS, "").split(os.pathsep) if folder]
+    return shlex.join(map(redacted_argument, ["ace-bench", "run", *folders, *overrides]))
 
 
 def read_processes(folder: Path) -> list[Process]:
