@@ -2,7 +2,7 @@
 
 import sys
 
-from ace_bench.cli.main import main
+from ace_bench.cli.entry import main
 
 if __name__ == "__main__":
     sys.exit(main(["leaderboard", *sys.argv[1:]]))
