@@ -65,7 +65,7 @@ def _serve(results: Results, port: int | None, console: Console) -> None:
             console.print(f"{len(results.listing()['runs'])} runs at {server.address} (Ctrl-C ends it)", markup=False)
             server.serve_forever()
     except KeyboardInterrupt:
-        console.print("The viewer has ended.")
+        Console().print("The viewer has ended.")  # the other console may have been interrupted while it wrote
 
 
 def _server(results: Results, port: int | None, console: Console) -> ViewerServer:

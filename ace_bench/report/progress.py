@@ -108,7 +108,7 @@ class Progress:
 
         ``done`` of ``total`` samples (``None``: unknown) in ``stage``; ``score`` in percent is the mean over ``n``
         first rollouts: the last ones of adaptation, or all of the evaluation under way. ``sizes`` are step, tokens and
-        items of the context, ``curve`` the running mean of adaptation; both are thinned out.
+        items of the context after some of the steps.
         """
         lines, calls = self._journal.read(), self._calls.read()
         if lines is None or calls is None:  # a continued run repaired its files
@@ -165,7 +165,6 @@ class Progress:
             "tokens": sums.sizes[-1][1] if sums.sizes else None,
             "items": sums.sizes[-1][2] if sums.sizes else None,
             "sizes": _thinned(sums.sizes),
-            "curve": _thinned(_means(sums.tries)),
             "calls": sums.calls,
             "in": sums.usage.prompt,
             "out": sums.usage.completion,
@@ -185,15 +184,6 @@ class Progress:
                 return 1, {}
             self._totals = (epochs if isinstance(epochs, int) else 1, counts)
         return self._totals
-
-
-def _means(scores: list[float]) -> list[tuple[int, float]]:
-    """Return the number of each score and the mean of the last ones up to it."""
-    found, total = [], 0.0
-    for place, score in enumerate(scores):
-        total += score - (scores[place - _RECENT] if place >= _RECENT else 0.0)
-        found.append((place + 1, total / min(place + 1, _RECENT)))
-    return found
 
 
 def _thinned(points: list[T]) -> list[T]:

@@ -3,7 +3,10 @@
 import http.client
 import json
 import shutil
+import signal
 import socket
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 import zlib
@@ -13,6 +16,7 @@ import pytest
 from ace_bench.cli.main import main
 from ace_bench.report.viewer.bundle import write_bundle
 from ace_bench.report.viewer.results import Results
+from tests.launching import ROOT
 from tests.report.view.conftest import metrics_of, unfinished_copy, viewing
 
 
@@ -166,3 +170,14 @@ def test_mistakes_are_one_sentence(shelf, tmp_path, capfd):
             assert main(["view", *arguments]) == 2
             (line,) = capfd.readouterr().err.splitlines()
             assert reason in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_in_one_sentence(sent, shelf):
+    command = [sys.executable, "-m", "ace_bench", "view", str(shelf.root), "--port", "0"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline().startswith("4 runs at http://127.0.0.1:")
+        process.send_signal(sent)
+        assert process.communicate(timeout=20) == ("The viewer has ended.\n", "")
+        assert process.returncode == 0

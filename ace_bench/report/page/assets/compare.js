@@ -24,7 +24,7 @@ class CompareView {
     [this.base, this.ours] = [keys.includes(base) ? base : keys[0], keys.includes(ours) ? ours : keys[keys.length > 1 ? 1 : 0]];
     this.tests = el("div", {}, el("p.note", {}, "Reading …"));
     const lines = this.rows.slice(0, MOST_LINES);
-    this.root.replaceChildren(el("div.scroll", { tabindex: 0, role: "region", "aria-label": "Results" }, this.table()),
+    this.root.replaceChildren(embedded ? "" : el("p.note", {}, el("a", { href: `#${new URLSearchParams({ view: "runs", runs: keys.join(",") })}` }, "Choose other runs")), el("div.scroll", { tabindex: 0, role: "region", "aria-label": "Results" }, this.table()),
       later(Promise.all(lines.map(({ key }) => this.library.run(key))), (found) => this.curves(found)),
       el("h2", {}, "Two runs, sample by sample"), this.tests);
     try {
@@ -37,15 +37,19 @@ class CompareView {
   }
 
   table() {
-    const heads = ["run", "", "score", "95% interval", "before", "faults", "context tokens", "calls", "tokens in", "cached", "dollars"];
+    const measured = ({ about, result }) => `${about.task} ${result.split} ${result.metric}, n = ${result.n}`;
+    const kinds = new Set(this.rows.filter(({ result }) => result).map((row) => `${row.result.sampled} ${measured(row)}`));
+    const first = this.rows.find(({ result }) => result);
+    const score = kinds.size === 1 ? measured(first) : "score";
+    const heads = ["run", "", score, "95% interval", "before", "faults", "context tokens", "calls", "tokens in", "cached", "dollars"];
     const { embedded, unreadable } = this.library;
     return el("table", {}, el("caption", {}, "Results"), el("thead", {}, el("tr", {}, heads.map((name) => el("th", { scope: "col" }, name)))),
       el("tbody", {}, [...this.rows.map((row) => {
         const { result, live } = row;
         const total = result || live || {};
         const two = (value) => value.toFixed(2);
-        const cells = [result ? [two(result.after), el("span.note", {}, ` ${row.about.task} ${result.split} ${result.metric}, n = ${result.n}`)] : "n/a", result && result.ci95 ? result.ci95.map(two).join(" to ") : "n/a", result && typeof result.before === "number" ? two(result.before) : "—", shown(total.faults), result ? shown(result.context.tokens) : shown(total.tokens), shown(total.calls), shown(total.in), share({ cached: total.cached ?? null, in: total.in }), shown(total.usd, 4)];
-        return el("tr", {}, el("th", { scope: "row" }, el("a", { href: link(row, "summary") }, this.names.get(row.key))), el("td", {}, marksOf(row.about).map((mark) => el("span.tag.mark", {}, mark))), cells.map((cell) => el("td", {}, cell)));
+        const cells = [result ? [two(result.after), kinds.size > 1 && el("span.note", {}, ` ${measured(row)}`)].filter(Boolean) : "n/a", result && result.ci95 ? result.ci95.map(two).join(" to ") : "n/a", result && typeof result.before === "number" ? two(result.before) : "—", shown(total.faults), result ? shown(result.context.tokens) : shown(total.tokens), shown(total.calls), shown(total.in), share({ cached: total.cached ?? null, in: total.in }), shown(total.usd, 4)];
+        return el("tr", {}, el("th", { scope: "row" }, el("a", { href: link(row, "summary") }, this.names.get(row.key))), el("td", {}, marksOf(row.about).filter((mark) => !this.library.marks.includes(mark)).map((mark) => el("span.tag.mark", {}, mark))), cells.map((cell) => el("td", {}, cell)));
       }), ...(embedded ? unreadable : []).map(({ folder, reason }) => el("tr", {}, el("th", { scope: "row" }, folder), el("td", {}, el("span.tag.mark", {}, "unreadable")), el("td.reason", { colspan: heads.length - 2 }, reason)))]));
   }
 
@@ -65,6 +69,7 @@ class CompareView {
     const options = keys.map((key) => [key, this.names.get(key)]);
     const set = (name) => (value) => {
       this[name] = value;
+      history.replaceState(null, "", `#${new URLSearchParams({ view: "compare", runs: keys.join(","), ours: this.ours, base: this.base })}`);
       this.show();
     };
     this.verdict = el("p.verdict", { role: "status" });

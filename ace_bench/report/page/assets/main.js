@@ -86,6 +86,7 @@ class Page {
     const own = run ? OF_RUN.map(([one, label]) => [one, one === "context" && run.isPlaybook ? "Playbook" : label, link(run, one)]) : [];
     const last = embedded && !run ? OF_RUN.map(([one, label]) => [one, label, link(runs[0], one)]) : [];
     this.tabs.replaceChildren(...[...several, ...own, ...last].map(([one, label, href]) => el("a", { href, "aria-current": one === name && "page" }, label)));
+    this.tabs.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
     this.strip();
   }
 

@@ -255,11 +255,18 @@ function progressOf({ about, result, live, changed }) {
   if (result) return [];
   const found = [el(`span.tag.${about.state === "running" ? "right" : "mark"}`, { title: about.reason || null }, about.state)];
   if (!live || !live.stage) return found;
-  const { stage, split, done, total, score, n, items, usd } = live;
+  const { stage, split, done, total, score, n, items, usd, sizes } = live;
   if (total) found.push(el("progress", { max: total, value: done, "aria-label": `${stage}: ${done} of ${total}` }));
   found.push(el("span.note", {}, [`${stage} ${split} ${done}${total ? ` of ${total}` : ""}`, score === null ? "" : `score so far ${score.toFixed(1)} (n = ${n})`, items ? plural(items, "item") : "", usd ? `$${usd.toFixed(4)}` : ""].filter(Boolean).join(" · ")));
+  if (sizes.length > 1) found.push(spark(sizes.map(([step, , size]) => [step, size])));
   if (about.state === "running" && changed && Date.now() / 1000 - changed > QUIET_S) found.push(el("span.tag.mark", {}, `nothing written for ${ago(changed, "")}`));
   return found.flatMap((one) => [one, " "]);
+}
+
+/** How the context grew, as a line without axes: the numbers stand beside it. */
+function spark(points) {
+  const [last, most] = [points[points.length - 1][0], Math.max(1, ...points.map(([, size]) => size))];
+  return svg("svg", { class: "spark", viewBox: "0 0 80 16", "aria-hidden": "true" }, svg("polyline", { class: "line c0", points: points.map(([step, size]) => `${((78 * step) / last).toFixed(1)},${(15 - (14 * size) / most).toFixed(1)}`).join(" ") }));
 }
 
 function ago(time, behind = " ago") {
