@@ -27,6 +27,7 @@ from ace_bench.cli.benchmarks.measuring import Figure, Grid, Setting, grid_of, m
 from ace_bench.cli.benchmarks.methods import METHODS, SIZES, methods
 from ace_bench.cli.benchmarks.network import network
 from ace_bench.cli.benchmarks.sql import sql
+from ace_bench.cli.columns import add_column
 from ace_bench.core.errors import AceBenchError
 
 _FILE_WIDTH = 150
@@ -108,7 +109,9 @@ def _made(name: str, setting: Setting) -> list[Grid]:
 
 
 def _show(grid: Grid, console: Console) -> None:
-    table = Table(*grid.headings, title=escape(grid.title), title_justify="left")
+    table = Table(title=escape(grid.title), title_justify="left")
+    for heading in grid.headings:
+        add_column(table, escape(heading))
     for place, row in enumerate(grid.rows):
         table.add_row(*map(escape, row), end_section=place in grid.rules)
     console.print(table)

@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from ace_bench.report.records import RunSummary
+    from ace_bench.cli.columns import add_column
+from ace_bench.report.records import RunSummary
 
 _NOTES = "ACE_BENCH_SWEEP"
 """The variable that names the file in which the processes of a sweep note their run folders."""
@@ -69,7 +70,7 @@ def sweep_table(runs: Sequence[RunSummary]) -> Table:
     table = Table(title=Text(title), title_justify="left", title_style="bold")
     paths = list(found.names) if len(found.names) <= _WIDEST else []
     for name in [found.names[path] for path in paths] or ["run"]:
-        table.add_column(name.replace("_", " "), overflow="fold")
+        add_column(table, name.replace("_", " "))
     table.add_column("score [95%]", justify="right", no_wrap=True)
     table.add_column("cost", justify="right")
     groups: dict[tuple[str, bool], list[int]] = {}

@@ -17,6 +17,7 @@ EXTRAS: Mapping[str, str] = {
     "langchain_core": "langchain",
     "langgraph": "langchain",
     "matplotlib": "analysis",
+    "model2vec": "static",
     "optuna": "optimisers",
     "pandas": "analysis",
     "pyarrow": "data",

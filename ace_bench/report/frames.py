@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ace_bench.core.errors import StoreError
+from ace_bench.core.extras import require
 from ace_bench.core.typed import decoder_of
 from ace_bench.report.differences import Differences, differences
 from ace_bench.report.records import RunSummary, find_runs
@@ -80,6 +81,7 @@ def _joined(frames: Sequence[pd.DataFrame], differ: Differences) -> pd.DataFrame
 
 
 def _frames(root: Path, *, prompts: bool) -> Frames:
+    require("load_frames", "pandas")
     import pandas as pd
 
     journal = read_lines(root / "journal.jsonl", parse_journal)

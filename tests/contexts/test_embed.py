@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.contexts.playbook import embed
 from ace_bench.contexts.playbook.embed import (
     EmbeddingMemo,
     HashingEmbedder,
@@ -20,6 +19,7 @@ from ace_bench.contexts.playbook.embed import (
     SentenceTransformerEmbedder,
     make_embedder,
 )
+from ace_bench.core import extras
 from ace_bench.core.errors import ConfigError
 
 from .making import examples
@@ -120,7 +120,7 @@ def test_embedders_have_names() -> None:
 
 
 def test_a_missing_extra_is_named_before_anything_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embed, "find_spec", lambda _: None)
+    monkeypatch.setattr(extras, "find_spec", lambda _: None)
     embedder = make_embedder("all-mpnet-base-v2")
     with pytest.raises(ConfigError, match=r"pip install 'ace-bench\[embeddings\]'"):
         embedder.embed([""])

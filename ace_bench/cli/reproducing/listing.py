@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
+from ace_bench.cli.columns import add_column
 from ace_bench.cli.reproducing.estimating import CostRange, Estimator
 from ace_bench.cli.reproducing.request import EMBEDDED, Job, count
 from ace_bench.core.errors import ConfigError
@@ -19,7 +20,9 @@ from ace_bench.report.tables.results_index import ResultsIndex
 
 def listing(experiments: Experiments) -> Table:
     """Return the paper's results and the documents' experiments with the number of runs that each needs."""
-    table = Table("", "result", "model", "runs", box=None)
+    table = Table(box=None)
+    for heading in ("", "result", "model", "runs"):
+        add_column(table, heading)
     for name, experiment in experiments.by_name.items():
         model = experiments.model(name) if experiment.paper or experiment.model else ""
         table.add_row(_setting(name, experiments), experiment.title, model, _runs(name, experiments))
@@ -44,7 +47,9 @@ def estimates(jobs: Sequence[Job], index: ResultsIndex) -> Iterator[Table | str]
         raise ConfigError("the embedded backbone costs nothing; leave backbone= out, or name a paid one")
     estimator = Estimator(index.experiments.paper)
     costs = {job: estimator.cost(index.compose(run_overrides(job.planned, job.extra, index.compose))) for job in jobs}
-    table = Table("run", "calls", "tokens in", "tokens out", "dollars", "hours", box=None)
+    table = Table(box=None)
+    for heading in ("run", "calls", "tokens in", "tokens out", "dollars", "hours"):
+        add_column(table, heading)
     for job, cost in costs.items():
         table.add_row(_named(job), *(column.text([cost]) for column in _COLUMNS))
     table.add_row("together", *(column.text([*costs.values()]) for column in _COLUMNS), style="bold")

@@ -29,6 +29,7 @@ from ace_bench.backbones.openai_compatible.embeddings import EmbeddingsEndpoint
 from ace_bench.backbones.openai_compatible.endpoint import Address
 from ace_bench.backbones.openai_compatible.settings import Rate, Retry
 from ace_bench.cli.arguments import Parser
+from ace_bench.cli.columns import add_column
 from ace_bench.cli.retrieval.filling import filled
 from ace_bench.cli.retrieval.labels import HALVES, SHIPPED, by_wording, judged, labelled, read_labels, read_playbook
 from ace_bench.cli.retrieval.measuring import Measured, Trial, ways
@@ -188,7 +189,7 @@ def _cells(one: Measured) -> tuple[str, ...]:
 def _table(results: Sequence[Measured], title: str) -> Table:
     table = Table(title=title)
     for at, heading in enumerate(_HEADINGS):
-        table.add_column(heading, justify="left" if at < 2 else "right")
+        add_column(table, heading, justify="left" if at < 2 else "right")
     for one in results:
         table.add_row(*_cells(one))
     return table

@@ -7,13 +7,13 @@ import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.extras import require
 from ace_bench.core.identity import HASHING
 from ace_bench.core.settings import Count, NotNegative, Text
 
@@ -29,6 +29,11 @@ _TOKEN = re.compile(rb"[0-9a-z_\x80-\xff]+|[^\s]")
 _GRAM = 4
 _SCALE = 16
 _LONGEST_WORD = 12
+
+_WITHOUT_TORCH = (
+    "use embedder=static:MODEL (no torch), an endpoint, embedder={url: http://HOST:PORT/v1, model: NAME}, or hashed "
+    "words, embedder=hashing"
+)
 
 
 class Embedder(Protocol):
@@ -118,12 +123,7 @@ class SentenceTransformerEmbedder:
 
     def _loaded(self) -> SentenceTransformer:
         if self._model is None:
-            if find_spec("sentence_transformers") is None:
-                raise ConfigError(
-                    "the sentence-transformers embedder needs an extra that is not installed: "
-                    "pip install 'ace-bench[embeddings]', or use embedder=static:MODEL (no torch), an endpoint, "
-                    "embedder={url: http://HOST:PORT/v1, model: NAME}, or hashed words, embedder=hashing"
-                )
+            require("the embedder", "sentence_transformers", otherwise=_WITHOUT_TORCH)
             from sentence_transformers import SentenceTransformer
 
             try:
@@ -152,11 +152,7 @@ class StaticEmbedder:
 
     def _loaded(self) -> StaticModel:
         if self._model is None:
-            if find_spec("model2vec") is None:
-                raise ConfigError(
-                    f"embedder={STATIC}{self._name} needs an extra that is not installed: "
-                    "pip install 'ace-bench[static]', or use hashed words, embedder=hashing"
-                )
+            require(f"embedder={STATIC}{self._name}", "model2vec", otherwise="use hashed words, embedder=hashing")
             from model2vec import StaticModel
 
             try:
