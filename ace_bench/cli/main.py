@@ -34,7 +34,7 @@ COMMANDS: Mapping[str, Command] = {
     "appworld": Command("ace_bench.cli.appworld", "set up AppWorld's engine and data"),
     "check": Command("ace_bench.cli.check", "check a task's data and grade its gold answers"),
     "prompts": Command("ace_bench.cli.prompts", "make a prompt set from a checkout of the authors' code"),
-    "playbooks": Command("ace_bench.cli.playbooks", "write a run's playbooks as text files, or merge playbooks"),
+    "playbook": Command("ace_bench.cli.playbook", "show, compare, check, merge and share playbooks"),
     "leaderboard": Command("ace_bench.cli.leaderboard", "prepare a run for AppWorld's leaderboard"),
     "benchmark": Command("ace_bench.cli.benchmark", "measure the harness itself"),
     "retrieval": Command("ace_bench.cli.retrieval", "measure the retrieval of bullets: R@1, R@5, P@3, latency"),

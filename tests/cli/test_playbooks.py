@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from datetime import datetime
 
 import pytest
@@ -17,7 +18,7 @@ SMALL = ("task=finer", "task.source=sample", "limit=5", "mode.before=false")
 
 
 def exported(folder, out, *options):
-    assert start("playbooks", [str(folder), "--out", str(out), *options]) == 0
+    assert start("playbook", ["export", str(folder), "--out", str(out), *options]) == 0
     return {path.relative_to(out).as_posix(): path.read_text() for path in out.rglob("*.txt")}
 
 
@@ -50,9 +51,9 @@ def test_an_online_run_gives_steps_and_windows(tmp_path):
 )
 def test_runs_without_playbooks_are_refused(tmp_path, capsys, overrides, reason):
     folder = launch(tmp_path, "task=finer", "task.source=sample", "limit=2", "mode.epochs=1", *overrides).folder
-    assert start("playbooks", [str(folder), "--out", str(tmp_path / "out")]) == 2
+    assert start("playbook", ["export", str(folder), "--out", str(tmp_path / "out")]) == 2
     assert reason in capsys.readouterr().err
-    assert start("playbooks", [str(tmp_path / "none"), "--out", str(tmp_path / "out")]) == 2
+    assert start("playbook", ["export", str(tmp_path / "none"), "--out", str(tmp_path / "out")]) == 2
     assert "not the folder of a finished run" in capsys.readouterr().err
 
 
@@ -78,7 +79,7 @@ def test_the_history_of_the_bullets_is_exported_if_it_is_asked_for(ran, tmp_path
 def test_a_run_and_a_text_are_merged_into_a_playbook_that_a_run_starts_from(ran, tmp_path, capsys):
     theirs, out = tmp_path / "theirs.txt", tmp_path / "shared.json"
     theirs.write_text("## OTHERS\n[others-00001] helpful=2 harmful=1 :: Read the whole table first\n")
-    assert start("playbooks", ["merge", str(ran), str(theirs), "--out", str(out), "--similar", "0.95"]) == 0
+    assert start("playbook", ["merge", str(ran), str(theirs), "--out", str(out), "--similar", "0.95"]) == 0
     assert "in 2 playbooks" in capsys.readouterr().out
     shared = load(out)
     (added,) = [bullet for bullet in shared.bullets if bullet.content == "Read the whole table first"]
@@ -104,8 +105,56 @@ def test_files_without_a_playbook_are_refused_by_name(tmp_path, capsys, name, te
         path.write_text(text)
     elif name == "folder":
         path.mkdir()
-    assert start("playbooks", ["merge", str(path), "--out", str(tmp_path / "out.json")]) == 2
+    assert start("playbook", ["merge", str(path), "--out", str(tmp_path / "out.json")]) == 2
     said = capsys.readouterr().err
     assert str(path) in said
     assert reason in said
     assert not (tmp_path / "out.json").exists()
+
+
+@pytest.fixture(scope="module")
+def learnt(tmp_path_factory):
+    """A run whose bullets repeat training samples, as those of the embedded reader do."""
+    return launch(tmp_path_factory.mktemp("learnt"), *SMALL, "mode.epochs=1").folder
+
+
+def test_a_card_says_where_a_playbook_comes_from_and_what_it_is_worth(learnt, tmp_path):
+    assert start("playbook", ["card", str(learnt), "--out", str(tmp_path), "--licence", "CC0-1.0"]) == 0
+    card = json.loads((tmp_path / "card.json").read_text())
+    metrics = json.loads((learnt / "metrics.json").read_text())
+    assert card["score"]["after"] == metrics["headline"]["after"]
+    assert card["task"] == {"name": "finer", "source": "sample", "data": metrics["data"]}
+    assert card["provenance"]["run"] == metrics["digest"]
+    assert load(tmp_path / "playbook.json") == load(learnt / "contexts" / "tested.json")
+    assert (tmp_path / "playbook.txt").read_text() == (learnt / "contexts" / "tested.txt").read_text()
+    page = (tmp_path / "README.md").read_text()
+    assert "CC0-1.0" in page
+    assert "Simulated" in page
+
+
+def test_a_playbook_is_shown_compared_and_checked(learnt, tmp_path, capsys):
+    assert start("playbook", ["show", str(learnt), "--limit", "1"]) == 0
+    first = load(learnt / "contexts" / "tested.json").bullets[0]
+    assert f"[{first.id}] +{first.helpful} -{first.harmful}" in capsys.readouterr().out
+    assert start("playbook", ["diff", str(learnt), str(learnt / "contexts" / "tested.json")]) == 0
+    assert start("playbook", ["diff", str(learnt / "contexts" / "initial.json"), str(learnt)]) == 1
+    assert "0 removed" in capsys.readouterr().out
+    assert start("playbook", ["lint", str(learnt), "--json"]) == 1
+    leaks = [one for one in json.loads(capsys.readouterr().out) if one["kind"] == "leak"]
+    assert any(first.id in one["bullets"] for one in leaks)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["lnt"], "did you mean lint"),
+        (["show", "nowhere.json"], "nowhere.json"),
+        (["lint", "nowhere.json", "--similar", "2"], "--similar 2"),
+        (["card", "nowhere", "--out", "shared"], "nowhere"),
+    ],
+)
+def test_mistakes_are_one_sentence(words, message, capsys):
+    assert start("playbook", words) == 2
+    said = capsys.readouterr().err
+    assert message in said.replace("\n", " ")
+    assert "Traceback" not in said

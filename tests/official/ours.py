@@ -86,7 +86,7 @@ def side(run_folder: Path) -> Side:
 def _playbooks(run_folder: Path) -> dict[str, str]:
     """Export the playbooks as the authors' code names them."""
     out = run_folder.parent / "playbooks"
-    command("playbooks", str(run_folder), "--out", str(out), "--every", str(SAVE_STEPS), folder=run_folder)
+    command("playbook", "export", str(run_folder), "--out", str(out), "--every", str(SAVE_STEPS), folder=run_folder)
     return {path.relative_to(out).as_posix(): path.read_text(encoding="utf-8") for path in out.rglob("*.txt")}
 
 

@@ -1,16 +1,12 @@
 """Write a finished run's playbooks as text files, with the names that the authors' finance code gives them.
 
-    ace-bench playbooks RUN_FOLDER --out FOLDER
+    ace-bench playbook export RUN_FOLDER --out FOLDER
 
 FOLDER then holds final_playbook.txt and, with mode.select=best, best_playbook.txt. In intermediate_playbooks/ are every
 50th playbook (--every) and the last of each epoch, or of each window of an online run.
 
 With --history, bullet_history.csv says in which step, and when, each bullet of the last playbook was created, last
 changed and last used.
-
-    ace-bench playbooks merge PLAYBOOK [PLAYBOOK ...] --out FILE
-
-merges playbooks of several runs into one: `ace-bench playbooks merge --help`.
 """
 
 from __future__ import annotations
@@ -25,7 +21,6 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from ace_bench.cli import playbooks_merge
 from ace_bench.cli.arguments import Parser
 from ace_bench.contexts.export import official_text
 from ace_bench.contexts.load import restore
@@ -38,7 +33,6 @@ from ace_bench.store.files import replace_files
 from ace_bench.store.results import read_metrics, read_object, read_settings
 
 INTERMEDIATE = "intermediate_playbooks"
-_MERGE = "merge"
 
 
 def playbook_files(run: Path, *, every: int) -> Mapping[str, str]:
@@ -92,9 +86,7 @@ def _history(run: Path) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the files and return the exit status."""
-    if arguments[:1] == [_MERGE]:
-        return playbooks_merge.main(arguments[1:])
-    parser = Parser("playbooks", __doc__)
+    parser = Parser("playbook export", __doc__)
     parser.add_argument("run", type=Path, help="folder of a finished run")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     parser.add_argument("--every", type=_count, default=50, help="steps between intermediate playbooks (default: 50)")

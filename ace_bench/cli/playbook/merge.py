@@ -1,6 +1,6 @@
 """Merge playbooks of several runs, users or projects into one.
 
-    ace-bench playbooks merge PLAYBOOK [PLAYBOOK ...] --out FILE.json
+    ace-bench playbook merge PLAYBOOK [PLAYBOOK ...] --out FILE.json
 
 A PLAYBOOK is a run folder (its last playbook), a saved playbook (contexts/final.json) or a text in the format of the
 authors' code. Equal bullets become one, with the sum of their counters; --similar joins similar ones, too. Start a run
@@ -16,37 +16,18 @@ import msgspec
 from rich.console import Console
 
 from ace_bench.cli.arguments import Parser
-from ace_bench.contexts.export import load
+from ace_bench.cli.playbook.reading import read_playbook
 from ace_bench.contexts.playbook.embed import make_embedder
 from ace_bench.contexts.playbook.merge import NamedPlaybook, merge_playbooks
-from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import Refiner
-from ace_bench.contexts.playbook.text_format import read_text
-from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
-from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.core.errors import ConfigError
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.store.files import replace_files
 
 
-def read_playbook(path: Path) -> Playbook:
-    """Read the playbook of a run folder or file; raises ``DataError`` that names it."""
-    file = path / "contexts" / "final.json" if path.is_dir() else path
-    if path.is_dir() and not file.is_file():
-        raise DataError(f"{path} is not the folder of a finished run: it has no contexts/final.json")
-    context = load(file)
-    if isinstance(context, TextPlaybook):
-        try:
-            return read_text(context.text, sections=(), count=estimate_tokens).playbook
-        except DataError as error:
-            raise DataError(f"{file}: {error}") from error
-    if not isinstance(context, Playbook):
-        raise DataError(f"{file} holds a context of kind {context.kind}; give a playbook")
-    return context
-
-
 def main(arguments: Sequence[str]) -> int:
     """Write the merged playbook and return the exit status."""
-    parser = Parser("playbooks merge", __doc__)
+    parser = Parser("playbook merge", __doc__)
     parser.add_argument("playbooks", type=Path, nargs="+", help="run folders or playbook files")
     parser.add_argument("--out", type=Path, required=True, help="file to write (JSON)")
     parser.add_argument("--similar", type=float, help="join bullets from this cosine similarity on, such as 0.9")
@@ -54,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if options.similar is not None and not 0 < options.similar <= 1:
         raise ConfigError(f"--similar {options.similar} must be above 0 and at most 1")
-    named = [NamedPlaybook(name=str(path), playbook=read_playbook(path)) for path in options.playbooks]
+    named = [NamedPlaybook(name=str(path), playbook=read_playbook(path, name="final")) for path in options.playbooks]
     merged = merge_playbooks(named, count=estimate_tokens, refiner=_refiner(options.similar, options.embedder))
     replace_files({options.out: msgspec.json.format(msgspec.json.encode(merged.dump())) + b"\n"})
     before = sum(one.playbook.size for one in named)

@@ -1,0 +1,90 @@
+"""What is found in a playbook before it is shared, and what differs between two."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ace_bench.contexts.playbook.bullets import Bullet, measured
+from ace_bench.contexts.playbook.diff import playbook_diff
+from ace_bench.contexts.playbook.embed import HashingEmbedder
+from ace_bench.contexts.playbook.lint import Limits, Solved, lint
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.core.tokens import estimate_tokens
+
+
+def book(*contents, **counters):
+    bullets = [
+        measured(
+            Bullet(id=f"s-{n:05d}", section="s", content=text, created=0, changed=0, tokens=0, **counters),
+            estimate_tokens,
+        )
+        for n, text in enumerate(contents, 1)
+    ]
+    return Playbook.of(bullets, sections=["s"])
+
+
+def found(playbook, solved=(), **limits):
+    findings = lint(playbook, embedder=HashingEmbedder(), limits=Limits(**limits), solved=solved)
+    return [(one.kind, one.bullets) for one in findings]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "kind"),
+    [
+        ("Round the result to two decimals.", "Round the result to two decimals!", "repetition"),
+        ("Round the result to two decimals.", "Do not round the result to two decimals.", "contradiction"),
+        ("Include the tax in the sum of the invoice.", "Exclude the tax in the sum of the invoice.", "contradiction"),
+        ("Always call login before other calls.", "Never call login before other calls.", "contradiction"),
+        ("Sort the list of songs by title.", "Never sort the list of songs by title.", "contradiction"),
+        (
+            'Asked "net loss of the year", answer `Loss`.',
+            'Asked "net loss of the year", answer `Gain`.',
+            "contradiction",
+        ),
+        ('Asked "net loss of the year", answer `Loss`.', 'Asked "sales of the year", answer `Sales`.', None),
+        ("The API returns five items a page.", "Log in before you send money.", None),
+    ],
+)
+def test_pairs_of_bullets(one, other, kind):
+    wanted = [(kind, ("s-00001", "s-00002"))] if kind else []
+    assert [pair for pair in found(book(one, other)) if pair[0] == kind or not kind] == wanted
+
+
+def test_a_training_sample_with_its_answer_is_a_leak_and_either_alone_is_none():
+    question = "How many of the twelve trucks that Ada sold last year were painted green?"
+    solved = [Solved(sample="train-1", split="train", text=question, answer="seven trucks")]
+    leaking = f"When asked {question} answer seven trucks."
+    assert found(book(leaking), solved) == [("leak", ("s-00001",))]
+    assert found(book("Count seven trucks twice.", question), solved) == []
+    assert found(book(leaking)) == []
+
+
+def test_votes_and_sizes():
+    playbook = book("Use the cached value of the rate.", harmful=2, helpful=1)
+    assert found(playbook) == [("harmful", ("s-00001",))]
+    kinds = [kind for kind, _ in found(playbook, tokens=3, bullet_tokens=3)]
+    assert kinds == ["harmful", "size", "size"]
+
+
+def test_differences_follow_contents_before_ids():
+    before = book("First lesson.", "Second lesson.", "Third lesson.", "Fourth lesson.")
+    kept, moved, reworded, _ = before.bullets
+    after = Playbook.of(
+        [
+            replace(kept, helpful=3),
+            replace(moved, id="s-00009"),
+            measured(replace(reworded, content="Third lesson, in other words."), estimate_tokens),
+            measured(replace(kept, id="s-00010", content="Something new."), estimate_tokens),
+        ],
+        sections=["s"],
+    )
+    diff = playbook_diff(before, after)
+    assert [bullet.content for bullet in diff.removed] == ["Fourth lesson."]
+    assert [bullet.content for bullet in diff.added] == ["Something new."]
+    assert [(one.id, other.content) for one, other in diff.reworded] == [("s-00003", "Third lesson, in other words.")]
+    assert [other.helpful for _, other in diff.recounted] == [3]
+    assert diff.unchanged == 1
+    nothing = playbook_diff(after, after)
+    assert (nothing.removed, nothing.added, nothing.reworded, nothing.recounted) == ((), (), (), ())
