@@ -9,7 +9,7 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import DataError
 from ace_bench.core.types import Record
 from ace_bench.report.records import read_run
-from ace_bench.store.results import read_object
+from ace_bench.store.processes import read_processes
 
 CARD = 1
 """Version of the card's fields."""
@@ -24,7 +24,7 @@ def playbook_card(folder: Path, book: Playbook, *, licence: str | None) -> dict[
     if not run.finished:
         raise DataError(f"{folder} has not finished; finish it with the command that started it")
     headline = run.metrics["headline"]
-    environment = read_object(folder, "environment.json")
+    processes = read_processes(folder)
     names = sorted({bullet.section for bullet in book.bullets})
     return {
         "card": CARD,
@@ -59,8 +59,8 @@ def playbook_card(folder: Path, book: Playbook, *, licence: str | None) -> dict[
             "run": run.digest,
             "steps": run.metrics["steps"],
             "initial": run.identity["method"].get("initial"),
-            "packages": environment.get("packages"),
-            "commit": _commit(environment),
+            "packages": processes[-1].packages if processes else None,
+            "commit": processes[-1].commit if processes else None,
         },
     }
 
@@ -100,9 +100,3 @@ def _number(value: float | None) -> str:
 
 def _models(metrics: Record) -> list[str]:
     return list(dict.fromkeys(map(str, metrics["roles"].values())))
-
-
-def _commit(environment: Record) -> str | None:
-    code = environment.get("code")
-    found = code.get("commit") if isinstance(code, dict) else environment.get("commit")
-    return found if isinstance(found, str) else None

@@ -131,12 +131,12 @@ def command_of(overrides: Sequence[str]) -> str:
     return shlex.join(map(redacted_argument, ["ace-bench", "run", *folders, *overrides]))
 
 
-def read_processes(folder: Path) -> list[Process]:
+def read_processes(folder: str | Path) -> list[Process]:
     """Return the processes of a run, without damaged lines; none for folders of older versions.
 
     Raises ``StoreError`` if the file cannot be read.
     """
-    return _joined(read_lines(folder / FILE, _parse).entries)
+    return _joined(read_lines(Path(folder) / FILE, _parse).entries)
 
 
 def _parse(line: bytes) -> Process | _End:
