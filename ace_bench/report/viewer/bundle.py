@@ -6,12 +6,12 @@ from pathlib import Path
 
 from ace_bench.core.errors import ConfigError, DataError, StoreError
 from ace_bench.report.page.writing import viewer_page
-from ace_bench.report.viewer.content import COMPARISON, RUNS, Content
+from ace_bench.report.viewer.content import COMPARISON, MOST_COMPARED, RUNS, Content
 from ace_bench.report.viewer.results import Results
 
 
 def write_bundle(results: Results, folder: Path) -> list[str]:
-    """Write the site to a new or empty folder; return why runs are listed but cannot be opened.
+    """Write the site to a new or empty folder; return what it lacks, and why.
 
     Raises ``ConfigError`` where the folder holds something.
     """
@@ -29,4 +29,6 @@ def write_bundle(results: Results, folder: Path) -> list[str]:
             (data / name).write_bytes(content.read(name, {}) or b"")
         except (StoreError, DataError) as error:
             problems.append(str(error))
+    if len(results.runs()) > MOST_COMPARED:
+        problems.append(f"paired tests, as there are more than {MOST_COMPARED} runs; ace-bench view makes them")
     return problems

@@ -18,7 +18,8 @@ RUNS, COMPARISON = "runs.bin", "comparison.bin"
 _OF_RUN = re.compile(r"(?P<part>run|calls)-(?P<key>[0-9a-f]{12})\.bin")
 _KEPT = 8
 """Number of answers about runs that are kept."""
-_MOST_COMPARED = 50
+MOST_COMPARED = 50
+"""Maximum number of runs whose pairs are tested at once."""
 
 
 class Content:
@@ -53,8 +54,8 @@ class Content:
         return self._made((name, session, stamp_of_run(run.folder)), lambda: call_data(run, session))
 
     def _compared(self, runs: Mapping[str, RunSummary]) -> bytes:
-        if len(runs) > _MOST_COMPARED:
-            return packed({"scores": {}, "pairs": [], "problem": f"there are more than {_MOST_COMPARED} runs"})
+        if len(runs) > MOST_COMPARED:
+            return packed({"scores": {}, "pairs": [], "problem": f"there are more than {MOST_COMPARED} runs"})
         stamps = tuple((key, stamp_of_run(run.folder)) for key, run in runs.items())
         return self._made(stamps, lambda: comparison(runs))
 

@@ -20,7 +20,8 @@ _LISTED = ("identity.json", "metrics.json", "environment.json", "status.json")
 _GROWING = ("journal.jsonl", "calls.jsonl")
 _KEY = 12
 _FRESH_S = 0.8
-"""Seconds for which a scan is not repeated: several pages share it."""
+_PAUSES = 10
+"""A scan is not repeated for ``_FRESH_S`` seconds, nor for so many times as long as it took; all pages share it."""
 
 _Stamp = tuple[tuple[int, int], ...]
 """Time of the last change in nanoseconds, and size, by file."""
@@ -42,15 +43,17 @@ class Results:
         self._known: dict[str, _Known] = {}
         self._progress: dict[str, tuple[_Stamp, Progress, Record]] = {}
         self._version = 0
-        self._scanned = float("-inf")
+        self._next_scan = float("-inf")
         self._listed: tuple[int, Record] | None = None
 
     def version(self) -> int:
         """Look for runs that came, went or changed; return a number that grows with each such change."""
         with self._lock:
-            if time.monotonic() - self._scanned > _FRESH_S:
+            started = time.monotonic()
+            if started > self._next_scan:
                 self._scan()
-                self._scanned = time.monotonic()
+                ended = time.monotonic()
+                self._next_scan = ended + max(_FRESH_S, _PAUSES * (ended - started))
             return self._version
 
     def runs(self) -> Mapping[str, RunSummary]:

@@ -3,11 +3,14 @@
 import functools
 import http.server
 import json
+import re
 import shutil
 import threading
 
 import pytest
 
+from ace_bench.core.statistics import holm
+from ace_bench.report.page.comparing import comparison
 from ace_bench.report.records import read_run
 from ace_bench.report.statistics import compare
 from ace_bench.report.viewer.bundle import write_bundle
@@ -97,6 +100,15 @@ def test_two_runs_are_chosen_and_compared_by_keyboard_alone(opened, viewer, shel
     expect_text(page.locator(".charts"), "Learning curves")
     page.reload()
     expect_text(page.locator(".verdict"), f"{found.difference:+.2f} points")
+
+
+def test_steps_are_counted_in_whole_numbers(opened, shelf, tmp_path):
+    unfinished_copy(shelf.ace, tmp_path / "seed0", lines=14)
+    with viewing(tmp_path) as server:
+        page = opened(f"#view=summary&run={next(iter(server.results.runs()))}", server=server)
+        ticks = page.locator("figure.chart").nth(1).locator("text.tick").all_text_contents()
+        assert ticks
+        assert not [tick for tick in ticks if "." in tick]
 
 
 def test_one_playbook_is_shown_against_another(opened, viewer, shelf):
@@ -221,6 +233,10 @@ def test_a_static_site_shows_the_same(opened, shelf, tmp_path):
             keys = ",".join(key for key, run in Results(shelf.root).runs().items() if run.finished)
             page.evaluate(f"location.hash = '#view=compare&runs={keys}'")
             expect_text(page.locator(".verdict"), "3 pairs on this page")
+            finished = {key: run for key, run in Results(shelf.root).runs().items() if run.finished}
+            tests = comparison(finished)["pairs"]
+            shown = re.search(r"p = ([\d.e-]+) corrected", page.locator(".verdict").inner_text())
+            assert float(shown[1]) == pytest.approx(holm([pair["p"] for pair in tests])[0], rel=0.06)
         finally:
             server.shutdown()
             thread.join()

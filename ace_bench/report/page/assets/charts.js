@@ -1,4 +1,4 @@
-const WIDE = 640;
+const WIDE = Math.max(320, Math.min(640, window.innerWidth - 70)); // the text of a chart stays readable on a phone
 const HIGH = 220;
 const PAD = { left: 48, right: 12, top: 10, bottom: 30 };
 

@@ -78,7 +78,7 @@ class Page {
     const warn = run && (run.about.simulated || run.about.source !== "real");
     const heading = run ? run.name : { compare: "Comparison", playbooks: "Playbook against playbook" }[name] || plural(runs.length, "run");
     document.title = `${heading} · ace-bench`;
-    this.live = el("p.live", { role: "status" });
+    this.live = el("p.live");
     this.head.replaceChildren(
       el("h1", {}, heading, " ", (run || this.library).marks.map((mark) => el("span.tag.mark", {}, mark))),
       el("p.note", {}, run ? [runs.length > 1 && run.name !== common && common, run.about.folder].filter(Boolean).join(" — ") : common, warn ? " — not comparable with published numbers" : ""), choose || "", this.live);

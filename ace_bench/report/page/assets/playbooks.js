@@ -94,14 +94,18 @@ function pairedBullets(a, b) {
   const byContent = grouped(b, ({ section, content }) => `${section}\n${content}`);
   const taken = new Set();
   const partner = new Map();
+  const pair = (before, kind, after) => {
+    partner.set(before, { kind, after });
+    taken.add(after);
+  };
   for (const bullet of a) {
     const other = (byContent.get(`${bullet.section}\n${bullet.content}`) || []).find((one) => !taken.has(one));
-    if (other) partner.set(bullet, { kind: "same", after: other }) && taken.add(other);
+    if (other) pair(bullet, "same", other);
   }
   const byId = new Map(b.filter((bullet) => !taken.has(bullet)).map((bullet) => [bullet.id, bullet]));
   for (const bullet of a.filter((one) => !partner.has(one))) {
     const other = byId.get(bullet.id);
-    if (other && overlap(bullet.content, other.content) >= ALIKE) partner.set(bullet, { kind: "changed", after: other }) && taken.add(other);
+    if (other && overlap(bullet.content, other.content) >= ALIKE) pair(bullet, "changed", other);
   }
   const rows = a.map((before) => ({ kind: "del", before, ...partner.get(before) }));
   const order = { changed: 0, del: 1, ins: 2, same: 3 };

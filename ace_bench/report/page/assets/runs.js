@@ -4,6 +4,7 @@ class RunsView {
     this.library = library;
     this.choice = {};
     this.root = el("div");
+    this.search = el("input", { type: "search", placeholder: "words, or setting=value", oninput: debounced(() => this.set({ q: this.search.value })) });
     this.build();
   }
 
@@ -39,7 +40,6 @@ class RunsView {
   build() {
     const { runs } = this.library;
     this.shownColumns = this.columns();
-    this.search = el("input", { type: "search", placeholder: "words, or setting=value", oninput: debounced(() => this.set({ q: this.search.value })) });
     this.count = el("p.note", { role: "status" });
     this.group = select([["", "no"], ["seed", "over seeds"]], "", (value) => this.set({ group: value }));
     const states = [...new Set(runs.map(({ about }) => about.state))].sort();
@@ -81,7 +81,9 @@ class RunsView {
 
   /** The list was read again. */
   update() {
+    const typing = document.activeElement === this.search;
     this.build();
+    if (typing) this.search.focus();
     this.open(this.choice);
   }
 
