@@ -28,6 +28,7 @@ from ace_bench.store.calls import CallRecord, restored, stored_calls
 from ace_bench.store.folder import pretty
 from ace_bench.store.journal import RolloutRecord, StepRecord, parse_journal
 from ace_bench.store.lines import read_lines
+from ace_bench.store.processes import read_processes
 from ace_bench.store.results import read_object
 from ace_bench.store.samples import SAMPLES, packed, unpacked
 
@@ -80,6 +81,7 @@ def run_data(run: RunSummary) -> Record:
     rollouts = [{**msgspec.to_builtins(one), "at": contexts.places.get(one.context)} for one in journal.rollouts]
     return {
         "about": _about(run),
+        "processes": _processes(run.folder),
         "metrics": run.metrics,
         "notes": notes,
         "kind": contexts.kind,
@@ -218,6 +220,26 @@ def _about(run: RunSummary) -> Record:
         "attempt",
     )
     return {**{name: getattr(run, name) for name in names}, "folder": str(run.folder)}
+
+
+def _processes(folder: Path) -> list[Record]:
+    """Return who worked on the run, with what changed in the software from one to the next."""
+    processes = read_processes(folder)
+    earlier = [None, *processes[:-1]]
+    return [
+        {
+            "at": process.at,
+            "how": process.how,
+            "reason": process.reason,
+            "seconds": process.seconds,
+            "commit": process.commit,
+            "python": process.python,
+            "command": process.command,
+            "host": {name: process.host.get(name) for name in ("id", "cpu", "cores", "memory_gib", "gpus")},
+            "changes": before.changes_to(process) if before else [],
+        }
+        for before, process in zip(earlier, processes, strict=True)
+    ]
 
 
 def _step(step: StepRecord, change: Record) -> Record:

@@ -19,6 +19,9 @@ from ace_bench.report.page.texts import Texts
 from ace_bench.report.page.writing import report_page
 from ace_bench.report.records import read_run
 from ace_bench.store.checksums import FILE as CHECKSUMS
+from ace_bench.store.files import WriteGate
+from ace_bench.store.processes import FILE as PROCESSES
+from ace_bench.store.processes import ProcessLog
 from ace_bench.store.samples import packed, unpacked
 from tests.launching import launch
 from tests.report.page.runs import FINER, HOSTILE, changed, copied, recorded_prompts
@@ -268,3 +271,16 @@ def test_nothing_of_the_data_stands_in_the_page_as_markup(ace, tmp_path):
     assert HOSTILE in {rollout["attempt"]["answer"] for rollout in shown["rollouts"]}
     assert "default-src 'none'" in page
     assert "unsafe" not in page.split("</head>")[0]
+
+
+def test_the_processes_of_a_run_are_listed_with_what_changed_between_them(ace, tmp_path):
+    folder = copied(ace, tmp_path / "copy")
+    gate = WriteGate()
+    for numpy in ("1.0", "2.0"):
+        log = ProcessLog(folder / PROCESSES, gate)
+        log.begin("ace-bench run task=finer", {"packages": {"numpy": numpy}})
+        log.close()
+    first, killed, last = run_data(read_run(folder))["processes"]
+    assert (first["how"], killed["how"]) == ("finished", None)
+    assert last["changes"] == ["numpy 1.0 to 2.0"]
+    assert last["command"] == "ace-bench run task=finer"

@@ -1,6 +1,6 @@
 /** The result of the run: metrics, learning curve, cost and cache, faults. */
 function summaryView(run) {
-  return el("div", {}, tiles(run), run.about.reason && el("p.warning", {}, `${run.about.state}: ${run.about.reason}`), run.notes.map((note) => el("p.warning", {}, note)), el("div.charts", {}, learning(run), sizes(run)), faults(run), costs(run));
+  return el("div", {}, tiles(run), run.about.reason && el("p.warning", {}, `${run.about.state}: ${run.about.reason}`), run.notes.map((note) => el("p.warning", {}, note)), el("div.charts", {}, learning(run), sizes(run)), faults(run), costs(run), records(run));
 }
 
 function tiles(run) {
@@ -127,4 +127,19 @@ function faults(run) {
   return el("section", {}, el("h2", {}, "Faults"),
     el("ul", {}, kinds.map(([kind, all]) => el("li", {}, `${kind}: ${all.length} `, el("a", { href: link(run, "rollouts", { rollout: all[0].key }) }, "first"))),
       events.length > 0 && el("li", {}, `${plural(events.length, "failed call")} of roles while adapting, first at step ${events[0].step + 1}: ${events[0].event.role}, ${events[0].event.kind}`)));
+}
+
+/** The processes that made the run: when, how each ended, with which code and on which host. */
+function records(run) {
+  if (!run.processes.length) return null; // a folder of an older version
+  const running = run.about.state === "running";
+  const rows = run.processes.map(({ at, how, reason, seconds, commit, python, command, host, changes }, place) => {
+    const open = running && place === run.processes.length - 1;
+    const ended = `${how || (open ? "running" : "killed")}${typeof seconds === "number" ? ` after ${shown(seconds, 1)} s` : ""}`;
+    const machine = [host.cpu, host.cores && plural(host.cores, "core"), host.memory_gib && `${host.memory_gib} GiB`, ...(host.gpus || [])].filter(Boolean).join(", ");
+    const cells = [el("span", { title: reason || null }, ended), commit || "n/a", python, changes.join(", ") || (place ? "same" : ""), `${machine}${host.id ? ` (${host.id})` : ""}`, el("code", {}, command || "n/a")];
+    return el("tr", {}, el("th", { scope: "row" }, at.replace("T", " ").replace("Z", "")), cells.map((cell) => el("td", {}, cell)));
+  });
+  const heads = ["began (UTC)", "ended", "commit", "Python", "other software than before", "host", "command"].map((name) => el("th", { scope: "col" }, name));
+  return el("section", {}, el("h2", {}, "Records"), el("div.scroll", {}, el("table", {}, el("caption", {}, "Processes that worked on the run"), el("thead", {}, el("tr", {}, heads)), el("tbody", {}, rows))));
 }
