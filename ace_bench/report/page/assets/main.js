@@ -85,9 +85,18 @@ class Page {
     const several = this.several ? OF_ALL.filter(([one]) => one !== "runs" || !embedded).map(([one, label]) => [one, label, `#view=${one}`]) : [];
     const own = run ? OF_RUN.map(([one, label]) => [one, one === "context" && run.isPlaybook ? "Playbook" : label, link(run, one)]) : [];
     const last = embedded && !run ? OF_RUN.map(([one, label]) => [one, label, link(runs[0], one)]) : [];
-    this.tabs.replaceChildren(...[...several, ...own, ...last].map(([one, label, href]) => el("a", { href, "aria-current": one === name && "page" }, label)));
+    const tab = ([one, label, href]) => el("a", { href, "aria-current": one === name && "page", onclick: (event) => this.keepChosen(event, one) }, label);
+    this.tabs.replaceChildren(...[...several, ...own, ...last].map(tab));
     this.tabs.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
     this.strip();
+  }
+
+  /** The runs that are chosen in one view are those of the next. */
+  keepChosen(event, view) {
+    const runs = new URLSearchParams(location.hash.slice(1)).get("runs");
+    if (!runs || !OF_ALL.some(([one]) => one === view)) return;
+    event.preventDefault();
+    location.hash = `#${new URLSearchParams({ view, runs })}`;
   }
 
   /** The progress of the run that is open. */
