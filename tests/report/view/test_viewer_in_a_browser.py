@@ -111,6 +111,19 @@ def test_steps_are_counted_in_whole_numbers(opened, shelf, tmp_path):
         assert not [tick for tick in ticks if "." in tick]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("view", ["runs", "compare", "playbooks"])
+def test_every_control_has_a_name_and_can_be_reached_by_keyboard(view, opened, viewer, shelf):
+    keys = ",".join(key_of(viewer, folder) for folder in (shelf.ace, shelf.again))
+    page = opened(f"#view={view}&runs={keys}")
+    playwright.expect(page.get_by_text("Reading …")).to_have_count(0)
+    controls = page.locator("input, select, button, a, summary")
+    assert controls.count() > 8
+    for control in controls.all():
+        assert control.evaluate("c => c.ariaLabel || (c.labels && c.labels[0]?.textContent) || c.textContent").strip()
+        assert control.evaluate("c => c.tabIndex") >= 0
+
+
 def test_one_playbook_is_shown_against_another(opened, viewer, shelf):
     first, second = (key_of(viewer, folder) for folder in (shelf.ace, shelf.again))
     page = opened(f"#view=playbooks&runs={first},{second}")
