@@ -138,8 +138,8 @@ function records(run) {
     const ended = `${how || (open ? "running" : "killed")}${typeof seconds === "number" ? ` after ${shown(seconds, 1)} s` : ""}`;
     const machine = [host.cpu, host.cores && plural(host.cores, "core"), host.memory_gib && `${host.memory_gib} GiB`, ...(host.gpus || [])].filter(Boolean).join(", ");
     const cells = [el("span", { title: reason || null }, ended), commit || "n/a", python, changes.join(", ") || (place ? "same" : ""), `${machine}${host.id ? ` (${host.id})` : ""}`, el("code", {}, command || "n/a")];
-    return el("tr", {}, el("th", { scope: "row" }, at.replace("T", " ").replace("Z", "")), cells.map((cell) => el("td", {}, cell)));
+    return el("tr", {}, el("th", { scope: "row" }, at.replace("T", " ").replace("Z", "")), cells.map((cell) => el("td.words", {}, cell)));
   });
-  const heads = ["began (UTC)", "ended", "commit", "Python", "other software than before", "host", "command"].map((name) => el("th", { scope: "col" }, name));
+  const heads = ["began (UTC)", "ended", "commit", "Python", "other software than before", "host", "command"].map((name) => el("th.words", { scope: "col" }, name));
   return el("section", {}, el("h2", {}, "Records"), el("div.scroll", {}, el("table", {}, el("caption", {}, "Processes that worked on the run"), el("thead", {}, el("tr", {}, heads)), el("tbody", {}, rows))));
 }
