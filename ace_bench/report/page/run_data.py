@@ -225,7 +225,6 @@ def _about(run: RunSummary) -> Record:
 def _processes(folder: Path) -> list[Record]:
     """Return who worked on the run, with what changed in the software from one to the next."""
     processes = read_processes(folder)
-    earlier = [None, *processes[:-1]]
     return [
         {
             "at": process.at,
@@ -238,7 +237,7 @@ def _processes(folder: Path) -> list[Record]:
             "host": {name: process.host.get(name) for name in ("id", "cpu", "cores", "memory_gib", "gpus")},
             "changes": before.changes_to(process) if before else [],
         }
-        for before, process in zip(earlier, processes, strict=True)
+        for before, process in zip([None, *processes], processes, strict=False)  # the last one is before none
     ]
 
 

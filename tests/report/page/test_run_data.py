@@ -208,6 +208,13 @@ def test_other_contexts_are_shown_after_each_step(tmp_path):
     assert list(map(json.loads, shown)) == json.loads(json.dumps(records))
 
 
+def test_a_folder_of_a_version_that_recorded_no_processes_is_shown(ace, tmp_path):
+    folder = copied(ace, tmp_path / "seed0")
+    assert run_data(read_run(folder))["processes"]
+    (folder / PROCESSES).unlink()
+    assert run_data(read_run(folder))["processes"] == []
+
+
 def test_a_stopped_run_has_a_report(tmp_path):
     folder = launch(tmp_path, *FINER, "limit=6", "budget.calls=14", "mode.before=false").folder
     data = run_data(read_run(folder))
