@@ -66,7 +66,7 @@ lint: $(FULL)  ## ruff, mypy and the import contract
 
 docs: $(READY)  ## build the documentation site in site/, with its links checked
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 coverage: $(FULL) $(APPWORLD_READY)  ## run the quick tests and write how much of the code they run to htmlcov/; ARGS chooses tests
 	$(BIN)/python -m pytest --cov --cov-report=html --cov-report=term:skip-covered $(ARGS)
