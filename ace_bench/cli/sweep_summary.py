@@ -14,8 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from ace_bench.cli.columns import add_column
-from ace_bench.report.records import RunSummary
+    from ace_bench.report.records import RunSummary
 
 _NOTES = "ACE_BENCH_SWEEP"
 """The variable that names the file in which the processes of a sweep note their run folders."""
@@ -59,6 +58,7 @@ def _show(folders: Sequence[Path], console: Console) -> None:
 
 def sweep_table(runs: Sequence[RunSummary]) -> Table:
     """Return the table of some runs; lines separate runs whose scores cannot be compared."""
+    from ace_bench.cli.columns import add_column
     from ace_bench.report.differences import differences
     from ace_bench.report.samples import sample_keys
     from ace_bench.report.tables.pivot_names import marks_of
