@@ -342,14 +342,14 @@ def test_runs_are_told_apart_by_what_can_change_an_answer_and_named_by_the_model
     planner.make(planned("2/base/formula"), [1.0, 0.0], extra=(*there, "backbone.timeout=9", "concurrency=3"))
     planner.make(planned("2/base/finer"), [0.0], extra=(*here, "backbone.sampling.temperature=0.7"))
     planner.make(planned("2/base/finer"), [0.0, 1.0], extra=(*here, "+backbone.extra_body.think={a: true}"))
-    planner.make(planned("2/base/finer"), [1.0, 1.0, 0.0, 0.0, 0.0], extra=(*here, "embedder=hashing"))
+    planner.make(planned("2/base/finer"), [1.0, 1.0, 0.0, 0.0, 0.0], extra=(*here, "embedder=static:m"))
     tables, text = made(tmp_path, "2")
     values = {name: table.loc["base"].value.dropna().to_dict() for name, table in tables.items()}
     assert values == {
         "table_02_org_m-1.5": {"finer": 100.0, "formula": 50.0, "average": 75.0},
         "table_02_org_m-1.5-temperature_0.7": {"finer": 0.0},
         "table_02_org_m-1.5-think_a_true": {"finer": 50.0},
-        "table_02_org_m-1.5-embedder_hashing": {"finer": 40.0},
+        "table_02_org_m-1.5-embedder_static_m": {"finer": 40.0},
     }
     assert "runs with org/m-1.5, sampling.temperature=0.7" in text
     commands = [line for line in text.splitlines() if line.startswith("ace-bench run ")]
