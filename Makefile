@@ -29,7 +29,10 @@ $(FULL): $(READY)
 run: $(READY)  ## adapt and evaluate an ACE playbook on FiNER; ARGS="task=formula ..." changes the experiment
 	$(BIN)/python run.py task=finer method=ace $(ARGS)
 
-test: $(FULL) $(APPWORLD_READY)  ## run the tests, on the real AppWorld engine, too
+# Tests start many processes; where this variable is set, each would compile the package anew.
+test test-slow test-thorough: export PYTHONDONTWRITEBYTECODE =
+
+test: $(FULL) $(APPWORLD_READY)  ## run the quick tests, on the real AppWorld engine, too
 	$(BIN)/python -m pytest $(ARGS)
 
 test-slow: $(FULL) $(APPWORLD_READY)  ## the tests that take seconds each, on top of `make test`

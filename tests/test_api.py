@@ -130,6 +130,7 @@ def test_ctrl_c_is_an_error_that_the_same_call_continues_and_pays_for_nothing_tw
     assert calls + 2 <= asked <= calls + 2 + 2, "but for a probe a start and the calls in flight"
 
 
+@pytest.mark.slow
 def test_a_budget_stops_and_runs_may_start_in_threads(tmp_path):
     with pytest.raises(BudgetExhausted):
         run(limit=4, results=tmp_path, overrides=[*SHORT, "budget.calls=5"], progress=False)

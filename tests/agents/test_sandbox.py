@@ -89,6 +89,7 @@ def test_endless_code_is_stopped(box, code, monkeypatch):
     assert box.run(code) == "(stopped after 1 seconds)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", ["x = bytearray(10**10)", "x = [0]\nwhile True: x += x", "10 ** (10 ** 12) % 7 and 1"])
 def test_memory_has_an_end(box, code):
     assert any(word in box.run(code) for word in ("MemoryError", "stopped", "OverflowError"))

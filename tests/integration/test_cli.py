@@ -72,6 +72,7 @@ MISTYPED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", MISTYPED)
 def test_a_mistyped_override_is_answered_with_the_nearest_one(case, tmp_path):
     overrides, hint = MISTYPED[case]

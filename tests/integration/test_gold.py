@@ -103,6 +103,7 @@ def test_without_labels_no_gold_and_no_verdict_reaches_a_model(task, method, mod
     assert not any(verdict in text for verdict in VERDICTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["offline", "online"])
 @pytest.mark.parametrize(("task", "method"), pairs())
 def test_correctness_shows_verdicts_but_no_gold(task, method, mode, tmp_path):

@@ -85,6 +85,7 @@ def test_the_second_run_calls_the_right_tool_at_once(models):
     assert {role: account.calls for role, account in accounts.items()} == {"curator": 2, "generator": 5, "reflector": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_what_two_runs_gain(models, learner):
     first, second = two_runs(models(), learner)

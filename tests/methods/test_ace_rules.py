@@ -50,6 +50,7 @@ def test_no_call_is_made_but_the_agents_and_repeated_strategies_gain_votes(tmp_p
     assert ORDER in tested
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("labels", "tries"), [("gold", 2), ("correctness", 2), ("none", 1)])
 def test_a_retry_is_shown_what_the_rules_found_and_gold_is_nowhere(labels, tries, tmp_path):
     script = Acting([BROKEN, "x = 1", COMPLETE], [LOOKUP, RIGHT])

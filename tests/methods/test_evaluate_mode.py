@@ -12,6 +12,7 @@ from tests.launching import Recording, launch, quick
 SMALL = ("task=finer", "task.source=sample", "limit={train: 6, val: 4, test: 6}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["ace", "base", "dc", "gepa", "icl"])
 def test_a_context_does_as_well_alone_as_with_its_method(method, tmp_path):
     made = launch(tmp_path, *SMALL, f"method={method}", "mode.epochs=1", "mode.before=false", *quick(method))

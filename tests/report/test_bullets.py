@@ -32,6 +32,7 @@ def steps_and_uses(folder):
     return [step.get("at") for step in steps], used
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [OFFLINE, ONLINE], ids=["offline", "online"])
 def test_each_bullet_of_the_last_playbook_has_its_steps_and_their_times(mode, tmp_path):
     begun = datetime.now(UTC) - timedelta(seconds=1)

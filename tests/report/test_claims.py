@@ -105,6 +105,7 @@ def test_a_claim_about_one_test_set_is_the_paired_test_of_its_table(tmp_path):
     assert (claim.value, claim.p, claim.test) == (pytest.approx(tested.difference), pytest.approx(tested.p), "mcnemar")
 
 
+@pytest.mark.slow
 def test_costs_are_savings_by_seed_and_rehearsals_say_nothing_about_the_paper(tmp_path):
     planner = Planner(tmp_path, SHARED.compose, simulated=True, source="sample")
     extra = ("backbone=embedded", "task.source=sample")

@@ -89,6 +89,7 @@ def test_every_run_has_a_name_of_its_own_and_one_alone_has_the_whole(made):
     assert differences([]).labels == ()
 
 
+@pytest.mark.slow
 def test_frames_of_several_runs_say_which_run_a_row_is_from(tmp_path):
     settings = ("task=finer", "task.source=sample", "limit={train: 2, test: 2}", "mode.epochs=1", "mode.before=false")
     for seed in (0, 1):

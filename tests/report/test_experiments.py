@@ -128,6 +128,7 @@ class Scratch:
         return Runs(find_runs(self.results).runs, compose)
 
 
+@pytest.mark.slow
 def test_a_planned_run_is_found_again_whatever_its_places_and_budget(tmp_path):
     scratch = Scratch(tmp_path)
     assert scratch.runs().find(scratch.offline, seed=0) is None
@@ -177,6 +178,7 @@ def test_a_run_of_a_version_without_some_setting_is_taken_to_have_had_its_defaul
     assert scratch.runs().find(scratch.offline, seed=0, extra=other) is None, "its version could not do that"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", ['{"settings": [', '{"digest": "", "settings": {"task": {}}, "contents": {}}', ""])
 def test_a_run_whose_identity_is_damaged_is_listed_and_spoils_nothing_else(content, tmp_path):
     make_runs(tmp_path, 2, samples=0)
@@ -218,6 +220,7 @@ def test_only_runs_that_restate_a_default_are_taken_for_each_other():
             assert restated <= {"labels=gold", "method.max_reflection_rounds=5", "method.refiner.threshold=0.9"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "overrides",
     [

@@ -39,6 +39,7 @@ def planner(tmp_path):
     return Planner(tmp_path, SHARED.compose)
 
 
+@pytest.mark.slow
 def test_a_learning_curve_is_the_mean_score_so_far_over_seeds(planner):
     for seed, scores in enumerate([[1.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]):
         planner.make(planned("2/ace_online_gt/finer"), scores, extra=REAL, seed=seed, sizes=[10 + seed, 30 - seed])
@@ -49,6 +50,7 @@ def test_a_learning_curve_is_the_mean_score_so_far_over_seeds(planner):
     assert size_curve(series.runs) == ([10.5, 29.5], [10, 29], [11, 30])
 
 
+@pytest.mark.slow
 def test_settings_that_differ_are_different_series_and_the_plainest_come_first(planner):
     for row in ("every_5", "never", "every_1"):
         planner.make(planned(f"17/{row}/finer"), ACE, extra=REAL, sizes=[1])
@@ -81,6 +83,7 @@ def test_cache_reuse_looks_back_on_a_window_of_tokens_and_leaves_out_replays():
     assert cache_curve([], 2) is None
 
 
+@pytest.mark.slow
 def test_bars_are_the_cells_of_the_tables(planner):
     planner.make(planned("2/base/finer"), BASE, extra=REAL)
     planner.make(planned("2/ace_offline_gt/finer"), ACE, extra=REAL, sizes=[1])
@@ -167,6 +170,7 @@ def test_every_figure_is_drawn_and_written_with_its_warning(tmp_path, capsys, mo
             assert len(image.convert("RGB").getcolors(maxcolors=1 << 20)) > 3, "something is drawn"
 
 
+@pytest.mark.slow
 def test_the_same_runs_give_the_same_pdf(planner):
     planner.make(planned("2/base/finer"), BASE, extra=REAL)
     before, after = (

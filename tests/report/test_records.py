@@ -37,6 +37,7 @@ def only(results, **wanted):
     return run
 
 
+@pytest.mark.slow
 def test_finished_and_unfinished_runs_are_found_with_what_they_are(results):
     found = find_runs(results)
     assert found.damaged == ()
@@ -175,6 +176,7 @@ def test_repetitions_of_a_seed_are_told_apart(results, tmp_path):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

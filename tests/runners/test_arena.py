@@ -49,6 +49,7 @@ def test_a_run_that_accepts_faults_counts_an_unanswered_sample_as_wrong(tmp_path
     assert "faults 1" in (ran.folder / "summary.txt").read_text()
 
 
+@pytest.mark.slow
 def test_a_dead_backbone_stops_the_run_charges_no_sample_and_is_no_loss(tmp_path, capsys):
     alive = []
 
@@ -73,6 +74,7 @@ def test_a_dead_backbone_stops_the_run_charges_no_sample_and_is_no_loss(tmp_path
     assert len(script.calls) == 5, "two before the stop, the one that failed, and two after"
 
 
+@pytest.mark.slow
 def test_garbage_twice_is_a_fault_of_the_model_and_garbage_once_is_asked_again(tmp_path):
     def generator(call):
         garbled = {"toy-test-0": 2, "toy-test-1": 1}.get(call.sample, 0)
@@ -105,6 +107,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["base", "ace"])
 @pytest.mark.parametrize("case", HOSTILE)
 def test_no_reply_can_end_a_run(case, method, tmp_path):

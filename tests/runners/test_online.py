@@ -39,6 +39,7 @@ def test_all_methods_see_one_order_that_the_seed_decides(tmp_path):
     assert [sample for step in steps(other_seed) for sample in step["samples"]] != order
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [1, 3, 4, 10])
 def test_a_window_is_predicted_under_the_context_at_its_start(window, tmp_path):
     script = Scripted(generator=wrong, curator=lesson)

@@ -28,6 +28,7 @@ def test_a_second_process_reads_what_the_first_one_composed(configs, tmp_path, m
     assert len(cached(tmp_path)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [b"", b"garbage", None])
 def test_a_damaged_cache_is_made_again(damage, configs, tmp_path):
     first = Composer([configs])(OVERRIDES)

@@ -41,6 +41,7 @@ def test_what_the_user_sets_wins_and_a_preset_too(compose):
     assert (chosen["mode"]["shuffle"], chosen["mode"]["before"]) == (True, False)
 
 
+@pytest.mark.slow
 def test_it_adds_no_setting_that_an_option_does_not_have(compose):
     pairs = [(task, method, "offline") for task in TASKS for method in METHODS]
     chosen = [*pairs, *(("finer", "ace", mode) for mode in MODES)]

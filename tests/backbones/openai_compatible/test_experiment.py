@@ -68,6 +68,7 @@ def test_calls_that_were_lost_are_asked_again_and_change_nothing(tmp_path, monke
     assert stormy.lasting() == calm.lasting()
 
 
+@pytest.mark.slow
 def test_with_little_patience_every_sample_is_still_accounted_for(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     # Seed 2 spares the pre-flight's call.

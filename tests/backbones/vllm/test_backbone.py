@@ -77,6 +77,7 @@ def test_a_launched_server_from_open_to_close(fake, make):
     assert fake.all_gone(within=1)
 
 
+@pytest.mark.slow
 def test_a_running_server_is_used_and_left_alone(fake, make):
     owner = make(*LAUNCH)
     owner.start(quiet)

@@ -273,6 +273,7 @@ def test_a_large_playbook_is_made_as_far_as_it_is_seen_and_whole_in_print(opened
     playwright.expect(rows).to_have_count(2000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["dc", "icl", "base"])
 def test_other_contexts_show_sensibly(method, opened, tmp_path):
     mode = "online" if method == "dc" else "offline"
@@ -283,6 +284,7 @@ def test_other_contexts_show_sensibly(method, opened, tmp_path):
     assert expected in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", ["summary", "context", "rollouts"])
 def test_every_control_has_a_name_and_can_be_reached_by_keyboard(view, ace, opened):
     page = opened(ace, view=view)

@@ -68,6 +68,7 @@ def test_texts_come_out_as_they_went_in(texts):
     assert ["\n".join(lines) for lines in unfolded(packed_texts.record(), "chain")] == texts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "overrides",
     [

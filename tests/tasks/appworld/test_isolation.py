@@ -75,6 +75,7 @@ def test_no_way_of_reading_reaches_ground_truth_or_its_builder(world, secrets, h
         assert "Permission denied" in shown or "failed" in shown
 
 
+@pytest.mark.slow
 def test_other_episodes_are_out_of_reach(world, task):
     with task.open(task.samples("test")[1]) as other:
         other.step("print('a secret of the other')")
