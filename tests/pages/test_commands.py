@@ -62,6 +62,8 @@ NOT_RUN = {
     "make test-vllm": SUITE,
     'make test ARGS="tests/tasks -k finer"': SUITE,
     "make lint": SUITE,
+    "make docs": "continuous integration runs it",
+    "make coverage": SUITE,
     "make format": SUITE,
     ".venv/bin/pre-commit install": SUITE,
     "ray start --head": CLUSTER,
