@@ -54,7 +54,7 @@ def _write(results: Results, folder: Path, console: Console) -> None:
         Console(stderr=True).print(
             f"left out: {problem}", style="yellow", markup=False, highlight=False, soft_wrap=True
         )
-    console.print(f"{folder}: {len(results.runs())} runs; serve it with any web server.", markup=False)
+    console.print(f"{folder}: {_counted(len(results.runs()))}; serve it with any web server.", markup=False)
 
 
 def _serve(results: Results, port: int | None, console: Console) -> None:
@@ -62,7 +62,9 @@ def _serve(results: Results, port: int | None, console: Console) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with _server(results, port, console) as server:
-            console.print(f"{len(results.listing()['runs'])} runs at {server.address} (Ctrl-C ends it)", markup=False)
+            console.print(
+                f"{_counted(len(results.listing()['runs']))} at {server.address} (Ctrl-C ends it)", markup=False
+            )
             server.serve_forever()
     except KeyboardInterrupt:
         Console().print("The viewer has ended.")  # the other console may have been interrupted while it wrote
@@ -80,3 +82,7 @@ def _server(results: Results, port: int | None, console: Console) -> ViewerServe
             raise ConfigError(f"--port={port} cannot be used ({error.strerror}); name another one") from error
         console.print(f"Port {_PORT} is taken, so another one is used.", markup=False)
         return ViewerServer(results, 0)
+
+
+def _counted(runs: int) -> str:
+    return "1 run" if runs == 1 else f"{runs:,} runs"
