@@ -47,5 +47,5 @@ def embeddings_body(body: bytes, model: str) -> Mapping[str, Any]:
 
 
 def _base64(vector: np.ndarray[Any, Any]) -> str:
-    """A vector as the OpenAI client asks for it unless told otherwise: little-endian floats of 32 bits."""
+    """A vector in the OpenAI client's default encoding: little-endian floats of 32 bits."""
     return base64.b64encode(vector.astype("<f4").tobytes()).decode()

@@ -136,8 +136,8 @@ class SentenceTransformerEmbedder:
 class StaticEmbedder:
     """A static model of the library model2vec by name or folder: the mean of its tokens' vectors, without torch.
 
-    It loads in a second and embeds a bullet in well below a millisecond. A text without a known token has a row of
-    zeros, which is similar to nothing. The first call of ``embed`` loads the model, even without texts.
+    A text without a known token has a row of zeros, which is similar to nothing. The first call of ``embed`` loads the
+    model, even without texts.
     """
 
     def __init__(self, model: str):

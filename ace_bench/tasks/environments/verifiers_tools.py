@@ -43,7 +43,7 @@ class Toolbox:
                 self.offered.append(vf.Tool(**described))
 
     async def call(self, call: ToolCall) -> str:
-        """Return what a tool says, or ``Error: ...``, as the model is told."""
+        """Return a tool's result as the model gets it; a failure is ``Error: ...``."""
         if call.name not in self._servers:
             return f"Error: there is no tool {call.name}; there are {', '.join(self._servers)}"
         server, name = self._servers[call.name]

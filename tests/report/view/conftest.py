@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 
 from ace_bench.report.viewer.results import Results
 from ace_bench.report.viewer.server import ViewerServer
+from tests.backbones.serving import running
 from tests.launching import launch
 from tests.report.page.runs import FINER
 
@@ -54,17 +53,9 @@ def broken_copy(folder, target):
     return target
 
 
-@contextmanager
 def viewing(root):
     """The viewer of a folder on a free port."""
-    with ViewerServer(Results(root), 0) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    return running(ViewerServer(Results(root), 0))
 
 
 @pytest.fixture(scope="session")
