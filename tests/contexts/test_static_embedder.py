@@ -48,6 +48,7 @@ def test_words_of_like_meaning_are_near_and_rows_are_independent(model):
 
 
 def test_a_model_that_cannot_be_loaded_is_an_error_with_the_fix(tmp_path):
+    pytest.importorskip("model2vec")
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ConfigError, match=r"cannot be loaded.*save_pretrained"):
         make_embedder(f"static:{tmp_path}").embed([])
