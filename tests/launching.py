@@ -20,6 +20,7 @@ from ace_bench.core.settings import build
 from ace_bench.core.task import Task
 from ace_bench.core.types import Completion, Message, Record
 from ace_bench.methods.base import BaseMethod
+from ace_bench.methods.stream_memory import StreamMemory
 from ace_bench.runners import run as experiment
 from ace_bench.runners.assemble import RunSpec, assemble
 from ace_rehearsal.reader.backbone import EmbeddedBackbone
@@ -69,7 +70,16 @@ def brief(task: str) -> tuple[str, ...]:
 
 def optimises(method: str) -> bool:
     """Whether a method optimises in one piece: such a one may refuse a mode or labels, at no cost."""
-    return get_class(composed(f"method={method}")[0].method._target_).fit is not BaseMethod.fit
+    return method_class(method).fit is not BaseMethod.fit
+
+
+def needs_verdicts(method: str) -> bool:
+    """Whether a method refuses ``labels=none``, at no cost."""
+    return issubclass(method_class(method), StreamMemory)
+
+
+def method_class(method: str) -> type[BaseMethod]:
+    return get_class(composed(f"method={method}")[0].method._target_)
 
 
 def composed(*overrides: str) -> tuple[DictConfig, dict[str, str]]:

@@ -18,6 +18,7 @@ from ace_bench.contexts.cheatsheet import Cheatsheet
 from ace_bench.contexts.demonstrations import Demonstrations
 from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.instruction import Instruction
+from ace_bench.contexts.memory import Memory
 from ace_bench.contexts.playbook.bullets import measured
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import read_text
@@ -35,7 +36,7 @@ from ace_bench.store.checksums import read_checked
 _LOG = logging.getLogger(__name__)
 _LINE_END = re.compile("\r\n?")
 
-KINDS: tuple[type[Context], ...] = (NoContext, Cheatsheet, Demonstrations, Instruction, Playbook, TextPlaybook)
+KINDS: tuple[type[Context], ...] = (NoContext, Cheatsheet, Demonstrations, Instruction, Memory, Playbook, TextPlaybook)
 """The kinds of this package; a method with its own kind passes it as ``also``."""
 KINDS_OF_OTHERS = "ace_bench.contexts"
 """The group of entry points by which other packages register their kinds: kind = class."""

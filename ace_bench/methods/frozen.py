@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -11,13 +11,16 @@ from ace_bench.contexts.demonstrations import Demonstrations
 from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.contexts.load import kind_of, load_context
+from ace_bench.contexts.memory import Memory
+from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
+from ace_bench.contexts.selection import NearestTexts, SelectsNearest
 from ace_bench.core.arena import Arena
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.settings import Text
-from ace_bench.core.types import GeneratorSpec
+from ace_bench.core.types import GeneratorSpec, Sample
 from ace_bench.methods.base import BaseMethod
 from ace_bench.methods.optimising import first_instruction
 
@@ -29,6 +32,7 @@ _FORMS: Mapping[str, GeneratorSpec] = MappingProxyType(
         Cheatsheet.kind: GeneratorSpec(template="cheatsheet", reply="tagged", code_runs=4),
         Playbook.kind: GeneratorSpec(template="generator", reply="json"),
         TextPlaybook.kind: GeneratorSpec(template="generator", reply="json"),
+        Memory.kind: GeneratorSpec(template="remembered", reply="text"),
     }
 )
 """The generator of the method that makes each kind of context."""
@@ -38,17 +42,22 @@ _EMPTY: Mapping[str, Context] = MappingProxyType(
         NoContext.kind: NoContext(),
         Demonstrations.kind: Demonstrations(),
         Cheatsheet.kind: Cheatsheet(),
+        Memory.kind: Memory(),
     }
 )
+
+_SELECTIVE = frozenset((Memory.kind,))
+"""Kinds of context that select by similarity."""
 
 
 class Frozen(BaseMethod[Context]):
     """Starts from the context in file ``context`` and learns nothing, so that every mode evaluates that context.
 
     The kind of the context decides how samples are put to the model. With ``mode=evaluate`` the file is the mode's.
+    A context that shows each sample its nearest items finds them by ``embedder``.
     """
 
-    def __init__(self, *, context: Text | None) -> None:
+    def __init__(self, *, context: Text | None, embedder: Embedder) -> None:
         if context is None:
             raise SettingError(
                 "context is missing: give mode=evaluate mode.context=FILE, or method.context=FILE in another mode; "
@@ -61,6 +70,8 @@ class Frozen(BaseMethod[Context]):
                 f"{context} holds a context of kind {self._kind}; evaluate it with the method that made it"
             )
         self.generator = _FORMS[self._kind]
+        self._embedder = embedder
+        self._nearest = NearestTexts(embedder)
 
     def start(self, arena: Arena) -> Context:
         """Return the context in the file; raises ``DataError`` where it is damaged."""
@@ -70,6 +81,15 @@ class Frozen(BaseMethod[Context]):
     def context_file(self) -> str:
         """The file."""
         return self._file
+
+    @property
+    def embedders(self) -> Sequence[Embedder]:
+        """The embedder, for contexts that select by similarity."""
+        return (self._embedder,) if self._kind in _SELECTIVE else ()
+
+    def select(self, context: Context, sample: Sample) -> Context:
+        """Return what the method that made the context shows for a sample."""
+        return context.select(sample, self._nearest) if isinstance(context, SelectsNearest) else context
 
     def baseline(self, arena: Arena) -> Context:
         """Return the empty context of the kind, or the first instruction: ``mode.before=true`` compares with it."""

@@ -77,7 +77,8 @@ class PromptSet:
             texts = {block: "".join(template.blocks[block](context)) for block in _message_blocks(template)}
             if _DIALOGUE in texts:
                 return _turns(texts[_DIALOGUE])
-            return tuple(_message(block, text) for block, text in texts.items())
+            # A system block whose conditions leave it empty is no message.
+            return tuple(_message(block, text) for block, text in texts.items() if block != "system" or text.strip())
         except _TEMPLATE_ERRORS as error:
             raise self._template_error(role, error) from error
 

@@ -16,7 +16,7 @@ _TAGS = (
     "task", "playbook", "counters", "progress", "reflection", "question", "reasoning", "predicted_answer",
     "reference_answer", "environment_feedback", "bullets_used", "bullets_to_merge", "demonstrations",
     "instruction", "cheatsheet", "episodes", "schema", "reference_query", "predicted_query",
-    "reference_solution", "trajectory", "recent_reflections",
+    "reference_solution", "trajectory", "recent_reflections", "past_answers",
 )  # fmt: skip
 _OPEN = re.compile(rf"^<({'|'.join(_TAGS)})>[ \t]*$", re.MULTILINE)
 _BULLET = re.compile(
@@ -168,6 +168,13 @@ def read_demonstrations(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(
         (question.partition("\nReasoning:")[0].strip(), answer.strip()) for question, found, answer in parts if found
     )
+
+
+@lru_cache(maxsize=16)
+def read_past_answers(text: str) -> tuple[tuple[str, str], ...]:
+    """Pairs of question and answer in a block of earlier answers, without those that were wrong."""
+    pairs = ((question, *answer.partition("\nFeedback:")) for question, answer in read_demonstrations(text))
+    return tuple((question, answer) for question, answer, _, feedback in pairs if verdict(feedback) is not False)
 
 
 def verdict(feedback: str) -> bool | None:

@@ -19,13 +19,14 @@ RUNS = {
     "dc": ("task=formula", "method=dc", ONLINE, "labels=none"),
     "dc offline": ("task=formula", "method=dc", OFFLINE, "mode.epochs=1", "mode.before=false"),
     "dc_rs": ("task=formula", "method=dc_rs", ONLINE, "labels=none"),
+    "mem_prompt": ("task=formula", "method=mem_prompt", ONLINE),
     "icl": ("task=finer", "method=icl", OFFLINE, "mode.before=false"),
     "gepa": ("task=formula", "method=gepa", OFFLINE, "method.max_metric_calls=60"),
     "mipro": ("task=formula", "method=mipro", OFFLINE, "method.auto=light"),
     "base": ("task=finer", "method=base", OFFLINE),
     "heuristic": ("task=formula", "method=heuristic", ONLINE),
 }
-EXACT = ("ace, no reflector", "dc", "dc offline", "dc_rs", "icl", "base", "heuristic")
+EXACT = ("ace, no reflector", "dc", "dc offline", "dc_rs", "mem_prompt", "icl", "base", "heuristic")
 """Runs without retries, whose calls are known beforehand."""
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.launching import Recording, launch, optimises, pairs, quick
+from tests.launching import Recording, launch, needs_verdicts, optimises, pairs, quick
 
 SMALL = ("limit={train: 5, val: 3, test: 5}", "task.source=sample", "concurrency=2")
 VERDICTS = ("The answer is correct", "The answer is not correct")
@@ -83,7 +83,7 @@ def prompts_of(tmp_path, method, *overrides):
     settings = (f"method={method}", *overrides, *SMALL, *quick(method))
     ran = launch(tmp_path, *settings, backbone=record, task=Planted)
     asked = [call for recorder in recorders for call in recorder.asked]
-    if optimises(method) and ran.status == 2:
+    if (optimises(method) or needs_verdicts(method)) and ran.status == 2:
         assert asked == []
         pytest.skip(f"{method} refuses this mode or these labels")
     assert ran.status == 0
@@ -112,6 +112,13 @@ def test_correctness_shows_verdicts_but_no_gold(task, method, mode, tmp_path):
     assert "planted<" not in text
     if "reflector" in ran.metrics["calls"]["adapt"]:
         assert any(verdict in text for verdict in VERDICTS)
+
+
+@pytest.mark.parametrize("method", ["self_stream_icl", "mem_prompt", "grow_prompt"])
+def test_a_memory_of_answers_holds_no_gold_whatever_labels_reveal(method, tmp_path):
+    ran, asked = prompts_of(tmp_path, method, "task=ddxplus", "mode=online", "labels=gold")
+    assert not any("planted<" in prompt for _, _, prompt in asked)
+    assert "planted<" not in (ran.folder / "contexts" / "final.json").read_text()
 
 
 @pytest.mark.parametrize(("task", "method"), pairs())

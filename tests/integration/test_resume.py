@@ -20,6 +20,7 @@ VARIANTS = {
     "official online": ("protocol=official", *ONLINE, "mode.window=2"),
     "cheatsheet": ("method=dc", *ONLINE),
     "retrieval": ("method=dc_rs", *ONLINE),
+    "memory": ("method=mem_prompt", *ONLINE),
 }
 
 

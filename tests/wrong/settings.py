@@ -260,6 +260,15 @@ WRONG = {
         "method.retrieved=0": "method.retrieved=0 must be a whole number, 1 or more",
         "method.embedder=null": "method.embedder=null must be a group of settings",
     },
+    "method=self_stream_icl": {
+        "labels=none": "needs verdicts, which labels=none hides: use labels=correctness",
+        "method.remember=wrong": "method.remember=wrong must be one of correct, all",
+        "method.top_k=0": "method.top_k=0 must be a whole number, 1 or more",
+        "method.order=best": "method.order=best must be one of similar_last, similar_first, random",
+        "method.shown=some": "method.shown=some must be one of all, correct, incorrect",
+        "method.embedder=null": "method.embedder=null must be a group of settings",
+    },
+    "method=grow_prompt": {"method.top_k=0": "method.top_k=0 must be a whole number, 1 or more"},
     "method=icl": {
         "labels=none": "method=icl shows reference answers; labels=none forbids that: use gold",
         "labels=correctness": "method=icl shows reference answers; labels=correctness forbids that",

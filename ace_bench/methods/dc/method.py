@@ -8,11 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
 from ace_bench.contexts.load import load_kind
-from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo
+from ace_bench.contexts.playbook.embed import Embedder
+from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.arena import Arena
 from ace_bench.core.errors import SettingError
 from ace_bench.core.method import ContextUpdate
@@ -99,7 +98,7 @@ class Retrieval(DynamicCheatsheet):
         super().__init__(code_runs=code_runs, initial=initial)
         self._retrieved = retrieved
         self._embedder = embedder
-        self._memo = EmbeddingMemo(embedder)
+        self._questions = NearestTexts(embedder)
 
     @property
     def embedders(self) -> Sequence[Embedder]:
@@ -159,10 +158,9 @@ class Retrieval(DynamicCheatsheet):
 
     def _nearest(self, episodes: Sequence[PastRollout], questions: Sequence[str]) -> tuple[_Similar, ...]:
         """Return the attempts most like any of the questions, the most similar last."""
-        asked, known = self._memo.rows(questions), self._memo.rows([episode.question for episode in episodes])
-        likeness = (self._memo.matrix[known] @ self._memo.matrix[asked].T).max(axis=1)
-        order = np.argsort(likeness, kind="stable")[-self._retrieved :]
-        return tuple(_Similar(episodes[place], float(likeness[place])) for place in order)
+        known = [episode.question for episode in episodes]
+        found = self._questions.find(known, near=questions, most=self._retrieved)
+        return tuple(_Similar(episodes[place], similarity) for place, similarity in found)
 
 
 class _Similar(NamedTuple):

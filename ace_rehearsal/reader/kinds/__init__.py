@@ -13,7 +13,7 @@ from ace_rehearsal.reader.kinds.queries import read_query
 from ace_rehearsal.reader.kinds.tags import read_tags
 from ace_rehearsal.reader.kinds.tools import read_tool_use
 from ace_rehearsal.reader.lessons import Entry, Lesson
-from ace_rehearsal.reader.prompt_parser import PromptParts, read_demonstrations
+from ace_rehearsal.reader.prompt_parser import PromptParts, read_demonstrations, read_past_answers
 
 _KINDS: tuple[Callable[[str, str], Sequence[Item]], ...] = (
     read_task,
@@ -37,14 +37,15 @@ def entries_of(parts: PromptParts) -> tuple[Entry, ...]:
     written = tuple(
         Entry(id="", content=parts.get(tag)) for tag in ("instruction", "cheatsheet", "reflection") if parts.get(tag)
     )
-    return (*parts.bullets, *written, *_demonstrations(parts.get("task"), parts.get("demonstrations")))
+    examples = (*read_demonstrations(parts.get("demonstrations")), *read_past_answers(parts.get("past_answers")))
+    return (*parts.bullets, *written, *_worked(parts.get("task"), examples))
 
 
 @lru_cache(maxsize=16)
-def _demonstrations(background: str, text: str) -> tuple[Entry, ...]:
+def _worked(background: str, examples: tuple[tuple[str, str], ...]) -> tuple[Entry, ...]:
     return tuple(
         Entry(id=f"demonstration-{number}", content="\n".join(one.worded for one in demonstrated(background, *pair)))
-        for number, pair in enumerate(read_demonstrations(text), start=1)
+        for number, pair in enumerate(examples, start=1)
     )
 
 

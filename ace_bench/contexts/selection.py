@@ -1,0 +1,52 @@
+"""Selection by similarity: what contexts that show each sample only their nearest items share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, Self, runtime_checkable
+
+import numpy as np
+
+from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo
+from ace_bench.core.types import Sample
+
+
+class Near(NamedTuple):
+    """The position of a text among those searched, and its cosine similarity."""
+
+    place: int
+    similarity: float
+
+
+class NearestTexts:
+    """Finds the texts most similar to others by the cosine of their embeddings; each text is embedded once.
+
+    Threads may share one.
+    """
+
+    def __init__(self, embedder: Embedder):
+        self._memo = EmbeddingMemo(embedder)
+        self._lock = threading.Lock()  # models and the memo are not thread-safe
+
+    def find(self, texts: Sequence[str], *, near: Sequence[str], most: int) -> tuple[Near, ...]:
+        """Return at most ``most`` of ``texts`` most similar to any text in ``near``, the most similar last.
+
+        Of equally similar texts the later one counts as more similar.
+        """
+        if not texts:
+            return ()
+        with self._lock:
+            asked, known = self._memo.rows(near), self._memo.rows(texts)
+            similarities = (self._memo.matrix[known] @ self._memo.matrix[asked].T).max(axis=1)
+        order = np.argsort(similarities, kind="stable")[-most:]
+        return tuple(Near(int(place), float(similarities[place])) for place in order)
+
+
+@runtime_checkable
+class SelectsNearest(Protocol):
+    """A context that shows a sample only its nearest items."""
+
+    def select(self, sample: Sample, nearest: NearestTexts) -> Self:
+        """Return the part that the generator is shown for a sample."""
+        ...

@@ -1,0 +1,144 @@
+"""StreamBench's memories: what is stored, what a sample is shown, and in which order."""
+
+import pytest
+
+from ace_bench.core.prompt_limit import CONTEXT_LENGTH
+from ace_bench.core.types import Fault
+from tests.launching import launch
+from tests.methods.playing import context_of
+from tests.runners.scripted import Scripted, Toy, gold, play, steps
+
+BROKEN = Fault(owner="model", kind="refusal", message="no")
+WRONG = "a guess"
+
+
+class Themed(Toy):
+    """Samples on two subjects in turn."""
+
+    def samples(self, split):
+        subjects = ("the price of tin in Malacca", "seven silent violins")
+        return [
+            type(sample)(
+                id=sample.id,
+                split=split,
+                inputs={"background": "Toy.", "question": f"{subjects[number % 2]}, part {number}?"},
+            )
+            for number, sample in enumerate(super().samples(split))
+        ]
+
+
+def even_right(call):
+    """Right on samples with even numbers."""
+    return gold(call.sample) if int(call.sample[-1]) % 2 == 0 else WRONG
+
+
+def stream(tmp_path, method, *overrides, generator=even_right, test=6, task=Toy, mode="online", stage="adapt", **sizes):
+    script = Scripted(generator=generator)
+    settings = (f"mode={mode}", "mode.before=false", "labels=correctness", "mode.shuffle=false", *overrides)
+    ran = play(tmp_path, *settings, script=script, method=method, task=task, test=test, **sizes)
+    assert ran.status == 0
+    calls = script.of("generator")
+    return ran, {call.sample: call.prompt for call in calls if call.session.startswith(stage)}
+
+
+def entries(prompt):
+    """Question, answer and verdict of each entry in a prompt, in order."""
+    text = prompt.partition("<past_answers>\n")[2].partition("\n</past_answers>")[0]
+    return [
+        tuple(line.partition(": ")[2] for line in (*entry.split("\n"), "")[:3])
+        for entry in filter(None, text.split("\n\n"))
+    ]
+
+
+def asked(*numbers):
+    return [f"ask toy-test-{number}?" for number in numbers]
+
+
+def test_self_stream_icl_stores_right_answers_only_and_names_no_verdict(tmp_path):
+    ran, prompts = stream(tmp_path, "self_stream_icl")
+    assert {entry[:2] for entry in entries(prompts["toy-test-5"])} == {
+        (f"ask toy-test-{number}?", f"gold of toy-test-{number}") for number in (0, 2, 4)
+    }
+    assert {entry[2] for entry in entries(prompts["toy-test-5"])} == {""}
+    assert [entry["correct"] for entry in context_of(ran)["entries"]] == [True] * 3
+    assert ran.metrics["operations"] == {"remembered": 3, "skipped": 3}
+    assert ran.metrics["calls"]["adapt"] == {"generator": 6}
+
+
+def test_mem_prompt_stores_right_and_wrong_answers_with_their_verdict(tmp_path):
+    _, prompts = stream(tmp_path, "mem_prompt")
+    found = {entry[0]: entry[1:] for entry in entries(prompts["toy-test-5"])}
+    assert found["ask toy-test-4?"] == ("gold of toy-test-4", "correct")
+    assert found["ask toy-test-3?"] == (WRONG, "not correct")
+    assert len(found) == 5
+
+
+def test_without_entries_the_prompt_is_that_of_the_task_alone(tmp_path):
+    _, prompts = stream(tmp_path, "mem_prompt", test=1)
+    assert prompts == {"toy-test-0": "Toy.ask toy-test-0?"}
+
+
+def test_grow_prompt_shows_the_latest_the_oldest_first(tmp_path):
+    ran, prompts = stream(tmp_path, "grow_prompt", "method.top_k=2")
+    assert [entry[0] for entry in entries(prompts["toy-test-5"])] == asked(3, 4)
+    assert [entry["question"] for entry in context_of(ran)["entries"]] == asked(4, 5)
+
+
+@pytest.mark.parametrize(("shown", "numbers"), [("correct", (2, 4)), ("incorrect", (3,))])
+def test_only_entries_with_the_wanted_verdict_of_those_found_are_shown(shown, numbers, tmp_path):
+    _, prompts = stream(tmp_path, "grow_prompt", "method.top_k=3", f"method.shown={shown}")
+    assert [entry[0] for entry in entries(prompts["toy-test-5"])] == asked(*numbers)
+
+
+def test_the_most_similar_questions_are_shown_in_the_order_that_is_set(tmp_path):
+    def numbers(order):
+        _, prompts = stream(
+            tmp_path / order, "mem_prompt", "method.top_k=3", f"method.order={order}", task=Themed, test=9
+        )
+        return [entry[0] for entry in entries(prompts["toy-test-8"])]
+
+    last, first, shuffled = map(numbers, ("similar_last", "similar_first", "random"))
+    assert all("tin" in question for question in last)
+    assert first == last[::-1]
+    assert sorted(shuffled) == sorted(last)
+
+
+def test_a_failed_rollout_is_not_stored(tmp_path):
+    ran, _ = stream(tmp_path, "mem_prompt", generator=lambda call: BROKEN if call.sample.endswith("0") else WRONG)
+    assert ran.metrics["operations"] == {"remembered": 5, "skipped": 1}
+
+
+def test_a_batch_is_answered_under_the_memory_before_it(tmp_path):
+    ran, prompts = stream(tmp_path, "mem_prompt", "mode.batch_size=3", mode="offline", train=6, test=1)
+    first, second = (step["samples"] for step in steps(ran)[:2])
+    assert all(entries(prompts[sample]) == [] for sample in first)
+    assert all(len(entries(prompts[sample])) == 3 for sample in second)
+
+
+def test_a_question_that_comes_again_replaces_its_entry(tmp_path):
+    ran, _ = stream(tmp_path, "mem_prompt", "mode.epochs=3", mode="offline", train=4, test=1)
+    assert len(context_of(ran)["entries"]) == 4
+
+
+def test_a_prompt_that_is_too_long_loses_the_least_similar_entries(tmp_path):
+    def cramped(call):
+        too_long = Fault(owner="model", kind=CONTEXT_LENGTH, message="too long")
+        return too_long if len(entries(call.prompt)) > 2 else WRONG
+
+    ran, prompts = stream(tmp_path, "mem_prompt", generator=cramped, task=Themed, test=8)
+    kept = [entry[0] for entry in entries(prompts["toy-test-7"])]
+    assert len(kept) == 2
+    assert all("violins" in question for question in kept)
+    assert ran.metrics["faults"]["adapt"] == {}
+
+
+def test_a_saved_memory_shows_the_same_under_the_method_frozen(tmp_path):
+    settings = {"mode": "offline", "stage": "evaluate", "task": Themed}
+    ran, shown = stream(tmp_path, "self_stream_icl", "method.top_k=2", train=8, test=4, **settings)
+    saved = ran.folder / "contexts" / "final.json"
+    settings = ("task=formula", "task.source=sample", "method=frozen", "mode=evaluate", f"mode.context={saved}")
+    script = Scripted(generator=even_right)
+    again = launch(tmp_path, *settings, backbone=lambda _: script, task=lambda _: Themed(test=4))
+    assert again.status == 0
+    assert {call.sample: call.prompt for call in script.of("generator")} == shown
+    assert all(len(entries(prompt)) == 2 for prompt in shown.values())
