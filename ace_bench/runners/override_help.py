@@ -20,7 +20,7 @@ from ace_bench.core.program import command_line
 from ace_bench.core.resources import options
 
 _FAILED, _MISTAKE = 1, 2
-_FEW = 12
+_FEW = 24
 """The maximum number of names that a message lists."""
 _TAKING = ("--config-name", "-cn", "--config-path", "-cp", "--package", "-p")
 """Options of Hydra that take the next argument."""
