@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from ace_bench.core.errors import ConfigError
-from ace_bench.report.differences import run_settings, value_text
+from ace_bench.report.differences import all_settings, value_text
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.pivot_names import setting_path
 
@@ -18,7 +18,8 @@ def with_settings(runs: Iterable[R], conditions: Iterable[str]) -> list[R]:
 
     Raises ``ConfigError`` if no run is left, or a setting is unknown.
     """
-    left = [(run, run_settings(run)) for run in runs]
+    chosen = [*runs]
+    left = [*zip(chosen, all_settings(chosen), strict=True)]
     for condition in conditions:
         key, _, values = condition.partition("=")
         path = setting_path(key, [settings for _, settings in left])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +20,7 @@ from ace_bench.report.records import RunSummary
 CHOICES = ("task", "method", "backbone", "mode")
 """Choices of options. Each has settings of its own, which are only compared among runs of the same option."""
 _LABELS, _PROTOCOL = "labels", "protocol"
+_ABOUT = (*CHOICES, _LABELS, _PROTOCOL, "source")
 _COUNTED = ("seed", "attempt")
 _TARGET, _FOLDER = "_target_", "folder"
 _TITLE = (*CHOICES, _LABELS, _PROTOCOL, *_COUNTED, "limit")
@@ -39,6 +41,9 @@ _DEPENDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """What the default of a setting depends on, other than the option it belongs to."""
+_SCOPES = (*CHOICES, _PROTOCOL, "agent", "prompts", "source")
+"""All settings that defaults depend on."""
+_SCALARS = (str, int, float, bool, type(None))
 _VAGUE = ("name",)
 """Last parts that say nothing alone."""
 _OWN_OPTIONS = ("roles.", "sampling.")
@@ -72,7 +77,7 @@ def differences(runs: Sequence[RunSummary]) -> Differences:
 
     Paths, concurrency, budgets and trackers only count among runs that have nothing else to tell them apart.
     """
-    settings = [run_settings(run) for run in runs]
+    settings = all_settings(runs)
     paths = differing(settings)
     twins = _twins(paths, settings)
     for more in (_contents, _configured, _folder) if twins else ():
@@ -99,12 +104,23 @@ def differences(runs: Sequence[RunSummary]) -> Differences:
     )
 
 
-def run_settings(run: RunSummary) -> Settings:
-    """Return the settings of a run that can change an answer, by path.
+def all_settings(runs: Iterable[RunSummary]) -> list[Settings]:
+    """Return the settings of each run that can change an answer, by path.
 
     Also ``source``, ``attempt`` and the digests of its ``data`` and ``templates``; a part that builds a class has the
-    name of the class under its own path.
+    name of the class under its own path. Settings of runs that share an identity object are collected once.
     """
+    known: dict[tuple[object, ...], Settings] = {}
+    found: list[Settings] = []
+    for run in runs:
+        key = (id(run.identity), id(run.contents), *(getattr(run, name) for name in _ABOUT))
+        if key not in known:
+            known[key] = _settings_without_seed(run)
+        found.append({**known[key], "seed": run.seed, "attempt": run.attempt})
+    return found
+
+
+def _settings_without_seed(run: RunSummary) -> Settings:
     found: dict[str, Any] = {name: getattr(run, name) for name in (*CHOICES, _LABELS, _PROTOCOL)}
     for group, value in run.identity.items():
         if group == "agent":
@@ -114,7 +130,7 @@ def run_settings(run: RunSummary) -> Settings:
         elif group not in found or isinstance(value, Mapping):
             found |= dict(_flat(group, value))
     found |= {"source": run.source, "data": _data_name(run.contents.get("data"))}
-    found |= {"templates": run.contents.get("prompts"), "seed": run.seed, "attempt": run.attempt}
+    found |= {"templates": run.contents.get("prompts")}
     return found
 
 
@@ -152,24 +168,36 @@ def setting_text(path: str, value: Any, name: str) -> str:
 
 def value_text(value: Any) -> str:
     """Format a value of a setting as in an override; digests are cut, and so are long values."""
+    return _scalar_text(value) if type(value) in _SCALARS else _text(value)
+
+
+def _text(value: Any) -> str:
     text = value if isinstance(value, str) else override_value(value)
     if len(text) == _DIGEST and all(char in "0123456789abcdef" for char in text):
         return text[:_SHORT_DIGEST]
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 10]}…{digest_of(text)[:_SHORT_DIGEST]}"
 
 
+_scalar_text = lru_cache(maxsize=4096, typed=True)(_text)
+"""Thousands of runs have the same values."""
+
+
 def differing(settings: Sequence[Settings]) -> list[str]:
     """Return the paths of the settings that differ, in the order of names; of settings that always agree, the first."""
-    first: dict[tuple[str, object], Any] = {}
-    found, counts = set(), Counter[str]()
+    found, counts = set[str](), Counter[str]()
+    kinds: dict[tuple[object, ...], dict[str, Any]] = {}
     for one in settings:
         counts.update(one.keys())
-        for path, value in one.items():
-            if first.setdefault((path, _scope(path, one)), value) != value:
-                found.add(path)
+        kind = kinds.setdefault(tuple(one.get(name) for name in _SCOPES), {})
+        found.update(path for path, value in one.items() if kind.setdefault(path, value) != value)
+    first: dict[tuple[str, object], Any] = {}
+    for kind in kinds.values():  # all runs of a kind have the same scopes
+        found.update(
+            path for path, value in kind.items() if first.setdefault((path, _scope(path, kind)), value) != value
+        )
     found |= {path for path, count in counts.items() if count < len(settings) and path.startswith(_OWN_OPTIONS)}
     together: dict[tuple[object, ...], str] = {}
-    for path in sorted(found, key=_order):
+    for path in sorted((path for path in counts if path in found), key=_order):
         values = (value_text(one[path]) if path in one else None for one in settings)
         together.setdefault((_group(path), *values), path)
     return list(together.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -162,10 +163,15 @@ def _rollouts(lines: Iterable[_Line], split: str) -> Iterator[_Line]:
 
 
 def _first(lines: Iterable[_Line]) -> dict[str, GradeScores]:
+    """Return the first grade of each sample; runs share the names of samples, and samples equal details."""
     found: dict[str, GradeScores] = {}
+    details: dict[tuple[tuple[str, float], ...], dict[str, float]] = {}
     for line in lines:
         assert line.grade is not None  # only rollouts come here
-        found.setdefault(line.sample, line.grade)
+        if line.sample not in found:
+            detail = line.grade.detail
+            line.grade.detail = details.setdefault(tuple(detail.items()), detail)
+            found[sys.intern(line.sample)] = line.grade
     return found
 
 

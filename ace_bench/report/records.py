@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ace_bench.core.collector import collector_paused
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Record, Stage
 from ace_bench.report.episodes import Episode, episodes_of, figure_of, long_ones
@@ -39,8 +40,8 @@ _EPISODES, _LONG = "episodes.", "long_episodes."
 _FALL = ("fall.before.tokens", "fall.after.tokens")
 _ROUNDING = 0.01
 """Maximum rounding difference between a metric and the mean of its points, in percentage points."""
-_RUN_FILES = ("journal.jsonl", "metrics.json", "status.json", "environment.json")
-"""A folder with any of these is a run."""
+_RUN_FILES = ("metrics.json", "status.json", "environment.json", "journal.jsonl")
+"""A folder with any of these is a run; most have the first one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,11 +188,12 @@ class Found:
 def find_runs(results: Path) -> Found:
     """Read all runs under ``results``, at any depth; damaged folders are listed with the reason."""
     runs, damaged = [], []
-    for folder in run_folders(results):
-        try:
-            runs.append(read_run(folder))
-        except StoreError as error:
-            damaged.append(Damaged(folder=folder, reason=str(error)))
+    with collector_paused():
+        for folder in run_folders(results):
+            try:
+                runs.append(read_run(folder))
+            except StoreError as error:
+                damaged.append(Damaged(folder=folder, reason=str(error)))
     return Found(runs=tuple(runs), damaged=tuple(damaged))
 
 
@@ -218,8 +220,24 @@ def read_run(folder: Path) -> RunSummary:
 
 def run_folders(results: Path) -> Iterator[Path]:
     """Yield all run folders under ``results``, in the order of their paths."""
-    for path, folders, files in os.walk(results):
-        folders.sort()
-        if any(mark in files for mark in _RUN_FILES):
-            folders.clear()
-            yield Path(path)
+    return (results / name for name in run_names(results))
+
+
+def run_names(results: Path) -> Iterator[str]:
+    """Yield the paths of all run folders, relative to ``results``, in their order; works on texts, which is quicker."""
+    waiting = [""]
+    while waiting:
+        name = waiting.pop()
+        folder = os.path.join(results, name)
+        if any(os.path.isfile(os.path.join(folder, mark)) for mark in _RUN_FILES):
+            yield name or "."
+        else:
+            waiting += [os.path.join(name, inner) for inner in sorted(_folders_in(folder), reverse=True)]
+
+
+def _folders_in(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []

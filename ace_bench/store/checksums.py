@@ -11,7 +11,7 @@ import msgspec
 from ace_bench.core.errors import FolderDamaged, StoreError
 from ace_bench.core.typed import decoder_of
 from ace_bench.store.files import WriteGate
-from ace_bench.store.lines import AppendLog, read_lines
+from ace_bench.store.lines import AppendLog, has_line, read_lines
 
 FILE = "checksums.jsonl"
 
@@ -50,10 +50,15 @@ class Checksums:
 
 def read_checked(folder: Path, name: str) -> bytes:
     """Read a file of a run folder; raises ``FolderDamaged``, and ``OSError``."""
-    content = (folder / name).read_bytes()
-    versions = {line.sha256 for line in read_lines(folder / FILE, _parse).entries if line.file == name}
-    if versions and hashlib.sha256(content).hexdigest() not in versions:
-        raise FolderDamaged(f"{folder / name} is damaged (its checksum does not fit); repeat the command of the run")
+    with open(f"{folder}/{name}", "rb", buffering=0) as file:
+        content = file.readall()
+    digest = hashlib.sha256(content).hexdigest()
+    if not has_line(f"{folder}/{FILE}", msgspec.json.encode(_Line(file=name, sha256=digest))):
+        versions = {line.sha256 for line in read_lines(folder / FILE, _parse).entries if line.file == name}
+        if versions and digest not in versions:
+            raise FolderDamaged(
+                f"{folder / name} is damaged (its checksum does not fit); repeat the command of the run"
+            )
     return content
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ class _Settings(msgspec.Struct):
 def read_metrics(folder: Path) -> dict[str, Any] | None:
     """Return the metrics of a finished run, ``None`` if it has not finished; raises ``StoreError``."""
     try:
-        (folder / METRICS).stat()
+        os.stat(f"{folder}/{METRICS}")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -126,29 +127,45 @@ def read_status(folder: Path) -> dict[str, Any]:
 
 def read_identity(folder: Path) -> dict[str, Any]:
     """Return the identity of a run, as written by ``RunIdentity.dump``; raises ``StoreError``."""
-    return read_object(folder, IDENTITY, _Identity)
+    return _read(folder, IDENTITY, _identity)
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
     """Return the resolved configuration of a run; raises ``StoreError``."""
-    return _read(folder, "config.yaml", partial(msgspec.yaml.decode, type=dict[str, Any]), _Settings)
+    return _read(folder, "config.yaml", _settings)
 
 
 def read_object(folder: Path, name: str, kind: type | None = None) -> dict[str, Any]:
     """Read a JSON object of a run folder that has the fields of ``kind``; raises ``StoreError``."""
-    return _read(folder, name, decoder_of(dict[str, Any]).decode, kind)
+    return _read(folder, name, partial(_object, kind=kind))
 
 
-def _read(folder: Path, name: str, decode: Callable[[bytes], Any], kind: type | None) -> dict[str, Any]:
-    path = folder / name
+def _object(content: bytes, kind: type | None) -> dict[str, Any]:
+    if kind is not None:
+        decoder_of(kind).decode(content)
+    found: dict[str, Any] = decoder_of(dict[str, Any]).decode(content)
+    return found
+
+
+@lru_cache(maxsize=8)
+def _identity(content: bytes) -> dict[str, Any]:
+    """Parse an identity; the seeds of an experiment, which are read one after the other, share theirs."""
+    return _object(content, _Identity)
+
+
+def _settings(content: bytes) -> dict[str, Any]:
+    found = msgspec.yaml.decode(content, type=dict[str, Any])
+    converted(found, _Settings)
+    return found
+
+
+def _read(folder: Path, name: str, decode: Callable[[bytes], dict[str, Any]]) -> dict[str, Any]:
+    path = f"{folder}/{name}"
     try:
-        found: dict[str, Any] = decode(read_checked(folder, name))
-        if kind is not None:
-            converted(found, kind)
+        return decode(read_checked(folder, name))
     except FileNotFoundError as error:
         raise FolderDamaged(f"{path} is missing; repeat the command of the run") from error
     except OSError as error:
         raise StoreError(f"{path} cannot be read ({error.strerror}); make it readable, or restore it") from error
     except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or another shape
         raise FolderDamaged(f"{path} is damaged ({error}); repeat the command of the run") from error
-    return found

@@ -12,9 +12,9 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.report.differences import (
     CHOICES,
     Settings,
+    all_settings,
     differences,
     differing,
-    run_settings,
     short_names,
     value_text,
 )
@@ -72,7 +72,7 @@ def write_sweep_figures(
     Raises ``ConfigError`` if a setting or metric does not exist, or if there is nothing to draw a line through.
     """
     chosen = list(runs)
-    settings = [run_settings(run) for run in chosen]
+    settings = all_settings(chosen)
     path = setting_path(x, settings)
     named = tuple(setting_path(name, settings) for name in lines)
     rows = tuple(dict.fromkeys((*named, *_others(settings, path))))

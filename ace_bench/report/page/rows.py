@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Record
-from ace_bench.report.differences import CHOICES, differences, value_text
+from ace_bench.report.differences import CHOICES, Differences, differences, value_text
 from ace_bench.report.progress import Progress
 from ace_bench.report.records import Damaged, RunSummary
 
@@ -31,7 +31,7 @@ def listing(runs: Mapping[str, Record], summaries: Sequence[RunSummary], damaged
         {
             "key": key,
             **row,
-            "label": differ.labels[place].replace(value_text(str(run.folder)), row["folder"]),
+            "label": _label(differ, place, run, row["folder"]),
             "values": [differ.text(place, path) if path in differ.values[place] else None for path in columns],
         }
         for place, (run, (key, row)) in enumerate(zip(summaries, runs.items(), strict=True))
@@ -42,6 +42,12 @@ def listing(runs: Mapping[str, Record], summaries: Sequence[RunSummary], damaged
         "runs": rows,
         "unreadable": [{"folder": str(one.folder), "reason": one.reason} for one in damaged],
     }
+
+
+def _label(differ: Differences, place: int, run: RunSummary, folder: str) -> str:
+    """Return the label of a run; copies of a run are named by the folder as the page shows it."""
+    label = differ.labels[place]
+    return label.replace(value_text(str(run.folder)), folder) if _FOLDER in differ.names else label
 
 
 def run_row(run: RunSummary, folder: str, changed: float | None = None) -> Record:

@@ -17,9 +17,9 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.report.differences import (
     CHOICES,
     Settings,
+    all_settings,
     differences,
     differing,
-    run_settings,
     setting_text,
     short_names,
     value_text,
@@ -132,8 +132,8 @@ class _Builder:
     def __init__(self, runs: Sequence[RunSummary], layout: Layout) -> None:
         self._runs, self._layout = runs, layout
         entries = [
-            _Entry(run=run, settings={**run_settings(run), METRIC: metric, _DIGEST: run.digest})
-            for run in runs
+            _Entry(run=run, settings={**settings, METRIC: metric, _DIGEST: run.digest})
+            for run, settings in zip(runs, all_settings(runs), strict=True)
             for metric in layout.metrics
         ]
         self._entries = self._split_by_samples(entries)
@@ -214,7 +214,7 @@ class _Builder:
     def _between(self) -> tuple[str, ...]:
         """Return the settings in which runs of different columns differ, other than those that the table shows."""
         shown = (*self._rows, *self._columns, METRIC, SEED)
-        found = differing([run_settings(run) for run in self._runs])
+        found = differing(all_settings(self._runs))
         return tuple(path for path in found if path not in shown and not path.startswith(SAMPLE_SETTINGS))
 
     def _headings(self, paths: Sequence[str]) -> dict[str, Heading]:
@@ -261,7 +261,7 @@ def change_of(cell: Measured) -> Change:
 
 def _checked(layout: Layout, runs: Sequence[RunSummary]) -> Layout:
     """Give the settings of a layout by their paths, and put several metrics into the columns."""
-    settings = [{**run_settings(run), METRIC: ""} for run in runs]
+    settings = [{**one, METRIC: ""} for one in all_settings(runs)]
     rows = tuple(setting_path(name, settings) for name in layout.rows)
     columns = tuple(setting_path(name, settings) for name in layout.columns)
     twice = [path for path in rows if path in columns]

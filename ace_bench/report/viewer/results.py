@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ace_bench.core.collector import collector_paused
 from ace_bench.core.digest import digest_of_text
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Record
 from ace_bench.report.page.rows import listing, run_row
 from ace_bench.report.progress import Progress
-from ace_bench.report.records import Damaged, RunSummary, read_run, run_folders
+from ace_bench.report.records import Damaged, RunSummary, read_run, run_names
 
 _LISTED = ("identity.json", "metrics.json", "environment.json", "status.json")
 """The files that a row of the list is made from."""
@@ -51,7 +53,8 @@ class Results:
         with self._lock:
             started = time.monotonic()
             if started > self._next_scan:
-                self._scan()
+                with collector_paused():
+                    self._scan()
                 ended = time.monotonic()
                 self._next_scan = ended + max(_FRESH_S, _PAUSES * (ended - started))
             return self._version
@@ -80,18 +83,18 @@ class Results:
                 found = (known.found for known in self._known.values())
                 damaged = [one for one in found if isinstance(one, Damaged)]
                 damaged = [Damaged(folder=Path(self._name(one.folder)), reason=one.reason) for one in damaged]
-                self._listed = (version, listing(rows, [*runs.values()], damaged))
+                with collector_paused():
+                    self._listed = (version, listing(rows, [*runs.values()], damaged))
             record = self._listed[1]
             return {**record, "runs": [self._with_progress(row) for row in record["runs"]]}
 
     def _scan(self) -> None:
         known: dict[str, _Known] = {}
-        for folder in run_folders(self._root):
-            name = self._name(folder)
+        for name in run_names(self._root):
             key = digest_of_text(name)[:_KEY]
-            stamp = _stamp(folder, _LISTED)
+            stamp = _stamp(os.path.join(self._root, name), _LISTED)
             before = self._known.get(key)
-            known[key] = before if before is not None and before.stamp == stamp else _read(folder, name, stamp)
+            known[key] = before if before is not None and before.stamp == stamp else _read(self._root, name, stamp)
         if [*known.items()] != [*self._known.items()] or not self._version:
             self._version += 1
         self._known = known
@@ -117,7 +120,8 @@ class Results:
         return folder.relative_to(self._root).as_posix()
 
 
-def _read(folder: Path, name: str, stamp: _Stamp) -> _Known:
+def _read(root: Path, name: str, stamp: _Stamp) -> _Known:
+    folder = root / name
     try:
         run = read_run(folder)
     except StoreError as error:
@@ -130,13 +134,13 @@ def stamp_of_run(folder: Path) -> _Stamp:
     return _stamp(folder, (*_LISTED, *_GROWING))
 
 
-def _stamp(folder: Path, names: tuple[str, ...]) -> _Stamp:
-    return tuple(_stamp_of(folder / name) for name in names)
+def _stamp(folder: Path | str, names: tuple[str, ...]) -> _Stamp:
+    return tuple(_stamp_of(f"{folder}/{name}") for name in names)
 
 
-def _stamp_of(path: Path) -> tuple[int, int]:
+def _stamp_of(path: str) -> tuple[int, int]:
     try:
-        found = path.stat()
+        found = os.stat(path)
     except OSError:
         return (0, 0)
     return found.st_mtime_ns, found.st_size
