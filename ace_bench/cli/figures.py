@@ -4,9 +4,10 @@
     ace-bench figures figure=overall,sensitivity --with-paper
     ace-bench figures figure=learning backbone=embedded limit=40
 
-Kinds: overall (bars of figure 1), collapse (figure 2), learning, cost, breakdown, cache, sensitivity. Settings choose
-runs that were made with them; METHOD:SETTING and TASK:SETTING apply to the runs of one method or task. A figure never
-mixes models, limits, prompt sets, or real and sample data.
+Kinds: overall (bars of figure 1), collapse (figure 2), learning, cost, breakdown, cache, sensitivity, and, only where
+it is named, field (score against cost of all methods, with the Pareto front). Settings choose runs that were made with
+them; METHOD:SETTING and TASK:SETTING apply to the runs of one method or task. A figure never mixes models, limits,
+prompt sets, or real and sample data.
 """
 
 from __future__ import annotations

@@ -6,76 +6,32 @@ the row define a cell's run. Cells with equal overrides share one run, also betw
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
-from typing import Literal
 
 from ace_bench.core.errors import DataError
+from ace_bench.report.experiment_files import Experiment
+from ace_bench.report.overrides import read_setting
 from ace_bench.report.paper.tables import DATA, Cell, Column, Paper
-from ace_bench.report.yaml_models import YamlModel, read_yaml
+from ace_bench.report.yaml_models import read_yaml
 
 TESTED = "tested"
 """Name of the file with the context that a run was tested with."""
 
 _DOCUMENT = "seed_"
 """Start of the names of the founding documents' experiments."""
+_RESULTS = ("table_", "figure_")
+"""Start of the files of the paper's results."""
+
+Refusal = Callable[[Sequence[str]], str]
+"""Why the program refuses a run with these overrides, "" if it does not refuse it."""
 
 
-class ColumnPlan(YamlModel, frozen=True, kw_only=True):
-    """A measured column: ``metric`` as ``RunSummary.value`` takes it, with ``{who}`` and ``{counts}`` for the row's.
-
-    ``evaluates`` names the column whose run adapts: a context that was adapted there is only evaluated here. ``ours``
-    describes a column that the paper does not have.
-    """
-
-    metric: str
-    overrides: tuple[str, ...] = ()
-    evaluates: str = ""
-    ours: Column | None = None
-
-
-class RowPlan(YamlModel, frozen=True, kw_only=True):
-    """A line of the paper's table, or one of ``ours`` with a ``label`` of its own.
-
-    ``starts_from`` is the ``experiment/row`` whose adapted context an adaptation starts from. ``context`` is
-    the one that a column with ``evaluates`` evaluates: ``tested``, or that before or after the step that removed most
-    tokens.
-    """
-
-    overrides: tuple[str, ...]
-    adapts: Literal["offline", "online"] | None = None
-    label: str = ""
-    ours: bool = False
-    who: str = ""
-    starts_from: str = ""
-    context: Literal["", "tested", "before_fall", "after_fall"] = ""
-
-
-class Experiment(YamlModel, frozen=True, kw_only=True):
-    """One result. ``paper`` is the table or figure to compare with; ``bars`` refer to cells of other results.
-
-    An entry ``seed_<number>.yaml`` measures what one of the founding documents beside the paper claims. It has a
-    ``model`` (the backbone by default) in place of ``paper``, and one of two forms: rows and columns that are all
-    ``ours``, or the name of a function that returns its table: ``measure: package.module:function``
-    (``core.measurement``), which gets the settings of the groups in ``takes``.
-
-    ``not_reproducible`` maps rows that cannot be reproduced to the reason. Columns of the paper that are computed from
-    others (means, ratios) are not repeated here.
-    """
-
-    title: str
-    paper: str = ""
-    model: str = ""
-    measure: str = ""
-    takes: tuple[str, ...] = ("backbone",)
-    notes: str = ""
-    layout: Literal["table", "bars", "curve"] = "table"
-    common: tuple[str, ...] = ()
-    columns: Mapping[str, ColumnPlan] = {}
-    rows: Mapping[str, RowPlan] = {}
-    bars: Mapping[str, Mapping[str, str]] = {}
-    not_reproducible: Mapping[str, str] = {}
+def refuses_nothing(overrides: Sequence[str]) -> str:
+    """Return that a run is not refused."""
+    del overrides
+    return ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,8 +63,8 @@ class PlannedCell:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiments:
-    """All experiments by name: ``1`` to ``21`` with ``4a`` and ``4b``, ``figure_1``, ``figure_2``, ``figure_5``, and
-    ``seed_002`` for a founding document.
+    """All experiments by name: ``1`` to ``21`` with ``4a`` and ``4b``, ``figure_1``, ``figure_2``, ``figure_5``,
+    ``seed_002`` for a founding document, and ``field``.
     """
 
     by_name: Mapping[str, Experiment]
@@ -118,6 +74,23 @@ class Experiments:
     def documents(self) -> tuple[str, ...]:
         """Names of the founding documents' experiments, which are not results of the paper."""
         return tuple(name for name in self.by_name if name.startswith(_DOCUMENT))
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Names of all experiments that are not results of the paper: those asked for by ``experiment=``."""
+        return tuple(name for name, plan in self.by_name.items() if plan.model)
+
+    @property
+    def combined(self) -> tuple[str, ...]:
+        """Names of the experiments that list methods."""
+        return tuple(name for name, plan in self.by_name.items() if plan.combined)
+
+    def narrowed(self, methods: Sequence[str], tasks: Sequence[str]) -> Experiments:
+        """Return them with these methods and tasks in those that list methods; raises ``DataError``."""
+        if not methods and not tasks:
+            return self
+        found = {name: self.by_name[name].narrowed(methods, tasks) for name in self.combined}
+        return Experiments(by_name={**self.by_name, **found}, paper=self.paper)
 
     def model(self, name: str) -> str:
         """The backbone that an experiment is made with by default."""
@@ -171,7 +144,7 @@ class Experiments:
         if row not in experiment.rows or column not in experiment.columns:
             raise DataError(f"experiment {name} has no measured cell {row}/{column}")
         line, place = experiment.rows[row], experiment.columns[column]
-        overrides = [*experiment.common, *place.overrides, *line.overrides]
+        overrides = _for_method([*experiment.common, *place.overrides, *line.overrides])
         if place.evaluates and (line.adapts == "offline" or line.context):
             adapted = self.run(name, row, place.evaluates)
             kept = [override for override in overrides if not override.startswith("mode")]
@@ -193,9 +166,9 @@ def load_experiments(paper: Paper, folder: Traversable | None = None) -> Experim
     """Read all experiments, by default those of the package; raises ``DataError`` that names file and fix."""
     folder = folder or DATA.joinpath("experiments")
     by_name = {}
-    for file in sorted(folder.iterdir(), key=lambda file: (file.name.startswith(_DOCUMENT), file.name)):
+    for file in sorted(folder.iterdir(), key=lambda file: (not file.name.startswith(_RESULTS), file.name)):
         if file.name.endswith(".yaml"):
-            experiment: Experiment = read_yaml(file, Experiment)
+            experiment: Experiment = read_yaml(file, Experiment).with_rows()
             by_name[_name(file.name)] = experiment
             _check(experiment, paper, str(file))
     experiments = Experiments(by_name=by_name, paper=paper)
@@ -205,8 +178,11 @@ def load_experiments(paper: Paper, folder: Traversable | None = None) -> Experim
 
 
 def _name(file: str) -> str:
-    kind, _, number = file.removesuffix(".yaml").partition("_")
-    number = number if f"{kind}_" == _DOCUMENT else number.lstrip("0")
+    stem = file.removesuffix(".yaml")
+    if not stem.startswith(_RESULTS):
+        return stem
+    kind, _, number = stem.partition("_")
+    number = number.lstrip("0")
     return number if kind == "table" else f"{kind}_{number}"
 
 
@@ -221,12 +197,20 @@ def _check(experiment: Experiment, paper: Paper, where: str) -> None:
         for column, place in experiment.columns.items():
             if not line.ours and place.ours is None:
                 paper.cell(f"{experiment.paper}/{row}/{column}")
+    if experiment.against and (experiment.paper or experiment.against not in experiment.rows):
+        raise DataError(f"{where}: against={experiment.against} must be a row, and the paper's tables name their own")
     for place in experiment.columns.values():
         if place.evaluates and place.evaluates not in experiment.columns:
             raise DataError(f"{where}: evaluates names the unknown column {place.evaluates}")
     for bars in experiment.bars.values():
         for ref in bars.values():
             paper.cell(ref)
+
+
+def _for_method(overrides: Sequence[str]) -> list[str]:
+    """Leave out the settings for other methods than that of the row: ``gepa:sampling.proposer.max_tokens=16384``."""
+    method = next((override.removeprefix("method=") for override in overrides if override.startswith("method=")), "")
+    return [setting.override for setting in map(read_setting, overrides) if setting.only in ("", method)]
 
 
 def _ordered(overrides: list[str]) -> tuple[str, ...]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ace_bench.core.errors import ConfigError
-from ace_bench.report.experiments import PlannedRun
+
+if TYPE_CHECKING:
+    from ace_bench.report.experiments import PlannedRun
 
 Compose = Callable[[Sequence[str]], Mapping[str, Any]]
 """Turns overrides into the whole configuration, as ``run.py`` does."""

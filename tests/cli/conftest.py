@@ -38,7 +38,7 @@ def one_composer(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def indexed(**settings: Any) -> ResultsIndex:
         found = ResultsIndex(**settings | {"compose": compose})
-        found.__dict__["experiments"] = EXPERIMENTS
+        found.__dict__["experiments"] = EXPERIMENTS.narrowed(found.methods, found.tasks)
         return found
 
     for module in (session, reproduction):

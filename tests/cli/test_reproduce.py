@@ -15,7 +15,8 @@ from ace_bench.cli.reproducing.job_runner import JobRunner
 from ace_bench.cli.reproducing.reproduction import Reproduction
 from ace_bench.cli.reproducing.request import Job, jobs, read_request
 from ace_bench.core.errors import ConfigError
-from ace_bench.report.experiments import ColumnPlan, Experiment, Experiments, RowPlan
+from ace_bench.report.experiment_files import ColumnPlan, Experiment, RowPlan
+from ace_bench.report.experiments import Experiments
 from ace_bench.report.records import find_runs
 from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.runners.override_help import explain_overrides

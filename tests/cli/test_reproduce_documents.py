@@ -15,7 +15,7 @@ from ace_bench.cli.reproducing.measuring import measured_tables
 from ace_bench.cli.reproducing.request import jobs, read_request
 from ace_bench.core.errors import DataError
 from ace_bench.core.measurement import Measurement
-from ace_bench.report.experiments import Experiment
+from ace_bench.report.experiment_files import Experiment
 from tests.cli.conftest import EXPERIMENTS, compose
 from tests.launching import ROOT
 from tests.report.planned import Planner
@@ -38,7 +38,7 @@ def test_a_document_is_asked_for_by_name_and_is_no_part_of_table_all():
     assert all("backbone=deepseek_v3_1" in job.extra for job in jobs(request, EXPERIMENTS))
     assert read_request(["experiment=all"], EXPERIMENTS).names == EXPERIMENTS.documents
     assert not set(EXPERIMENTS.documents) & set(read_request(["table=all"], EXPERIMENTS).names)
-    with pytest.raises(DataError, match="there is no experiment seed_001; there are seed_000"):
+    with pytest.raises(DataError, match="there is no experiment seed_001; there are field, seed_000"):
         read_request(["experiment=seed_001"], EXPERIMENTS)
 
 
@@ -74,7 +74,7 @@ def test_documents_are_listed_and_planned(tmp_path, capsys):
         (["experiment=seed_003", "ace:backbone.name=x"], "ace:backbone.name=x is for runs"),
         (["experiment=seed_004", "retrieval.top_k=2"], "seed_004 needs none; it takes settings of embedder"),
         (["table=seed_000"], "seed_000 is not a table of the paper; write experiment=seed_000"),
-        (["experiment=finer_paper"], "there is no experiment finer_paper; there are seed_000"),
+        (["experiment=finer_paper"], "there is no experiment finer_paper; there are field, seed_000"),
     ],
 )
 def test_a_mistake_is_named_before_anything_is_measured(settings, message, reproduce, tmp_path):

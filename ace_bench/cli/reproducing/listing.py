@@ -30,7 +30,7 @@ def listing(experiments: Experiments) -> Table:
 
 
 def _setting(name: str, experiments: Experiments) -> str:
-    if name in experiments.documents:
+    if name in experiments.others:
         return f"experiment={name}"
     return name.replace("_", "=") if name.startswith("figure_") else f"table={name}"
 
@@ -38,7 +38,8 @@ def _setting(name: str, experiments: Experiments) -> str:
 def _runs(name: str, experiments: Experiments) -> str:
     if experiments.by_name[name].measure:
         return "none: a measurement"
-    return str(count(name, experiments) or "none: others' systems")
+    most = "at most " * (name in experiments.combined)
+    return most + str(count(name, experiments) or "none: others' systems")
 
 
 def estimates(jobs: Sequence[Job], index: ResultsIndex) -> Iterator[Table | str]:

@@ -22,7 +22,7 @@ from ace_bench.report.tables.write import CLAIMS, write_tables
 
 FAILED = 1
 
-_KINDS = {"figure_1": "overall", "figure_2": "collapse"}
+_KINDS = {"figure_1": "overall", "figure_2": "collapse", "field": "field"}
 _LAST_LINES = 12
 """Lines of a failed run's output that are shown."""
 
@@ -56,6 +56,8 @@ class Reproduction:
             self._console.print(f"{self._states.of(job).value:9} {command}", markup=False)
         for name in measurements(self._request, self._index.experiments):
             self._console.print(f"measured  experiment={name}", markup=False)
+        finished = sum(self._states.of(job) is State.FINISHED for job in self._jobs)
+        self._console.print(f"{len(self._jobs)} runs, {finished} of them finished")
 
     def complete(self, *, continue_begun: bool) -> int:
         """Measure, make the runs that are not finished, then tables and figures; returns the exit status.
@@ -122,7 +124,14 @@ class Reproduction:
         """Write the tables and figures of the request from the runs that exist; return the files."""
         request = self._request
         extra = (*((f"backbone={request.backbone}",) if request.backbone else ()), *request.overrides)
-        index = ResultsIndex(results=request.results, compose=self._index.compose, extra=extra)
+        index = ResultsIndex(
+            results=request.results,
+            compose=self._index.compose,
+            extra=extra,
+            refusal=self._index.refusal,
+            methods=request.methods,
+            tasks=request.tasks,
+        )
         experiments = index.experiments
         whole = {name for name in paper_results(experiments) if count(name, experiments)} <= set(request.names)
         tables = [name for name in request.names if not name.startswith("figure_")] + [CLAIMS] * whole

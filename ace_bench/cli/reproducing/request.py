@@ -17,6 +17,7 @@ EMBEDDED = "embedded"
 class ReproduceRequest:
     """``names`` are experiments, ``backbone`` is "" for that of each table, ``overrides`` are settings for the runs.
 
+    ``methods`` and ``tasks`` are those of an experiment that lists methods, empty for its own.
     With ``differences`` all numbers are compared with the paper's.
     """
 
@@ -25,6 +26,8 @@ class ReproduceRequest:
     seeds: tuple[int, ...]
     results: Path
     overrides: tuple[str, ...]
+    methods: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
     differences: bool = False
 
     def extra(self, model: str) -> tuple[str, ...]:
@@ -47,6 +50,7 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
     """Parse ``table=2 backbone=... seed=0,1 limit=20``; raises ``ConfigError`` and ``DataError``."""
     names: dict[str, None] = {}
     backbone, seeds, results = "", "0", "results"
+    chosen: dict[str, tuple[str, ...]] = {}
     overrides: dict[str, str] = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
@@ -61,6 +65,8 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
                 seeds = value
             case "results":
                 results = value
+            case "methods" | "tasks":
+                chosen[key] = tuple(dict.fromkeys(word.strip() for word in value.split(",") if word.strip()))
             case "task" | "method" | "mode" | "labels":
                 raise ConfigError(f"{setting} would make all rows alike: they choose their own {key}, so leave it out")
             case _:
@@ -70,6 +76,11 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
         raise ConfigError(
             "say what to reproduce: table=2, table=1,3, figure=2, table=all, experiment=all; --list shows the choices"
         )
+    if chosen and not set(names) & set(experiments.combined):
+        raise ConfigError(
+            f"{next(iter(chosen))}= chooses from an experiment that lists methods "
+            f"({', '.join(experiments.combined)}), and none is asked for; leave it out"
+        )
     if not all(seed.isdecimal() for seed in seeds.split(",")):
         raise ConfigError(f"seed={seeds} must be whole numbers from 0 up, such as seed=0,1,2")
     return ReproduceRequest(
@@ -78,6 +89,7 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
         seeds=tuple(dict.fromkeys(map(int, seeds.split(",")))),
         results=Path(results),
         overrides=tuple(overrides.values()),
+        **chosen,
         differences=differences,
     )
 
@@ -99,13 +111,13 @@ def count(name: str, experiments: Experiments) -> int:
 
 def _names(kind: str, value: str, experiments: Experiments) -> Iterator[str]:
     if kind == "experiment":
-        yield from _documents(value, experiments)
+        yield from _others(value, experiments)
         return
     known = [name for name in paper_results(experiments) if count(name, experiments)]
     for wanted in value.split(","):
         own = {name: name.removeprefix("figure_") for name in known if name.startswith("figure_") == (kind == "figure")}
         found = known if wanted == "all" else [name for name, own_name in own.items() if wanted in _spellings(own_name)]
-        if wanted in experiments.documents:
+        if wanted in experiments.others:
             raise DataError(f"{wanted} is not a {kind} of the paper; write experiment={wanted}")
         if not found:
             raise DataError(f"no runs make {kind} {wanted}; there are {kind}s {', '.join(own.values())}")
@@ -114,15 +126,15 @@ def _names(kind: str, value: str, experiments: Experiments) -> Iterator[str]:
 
 def paper_results(experiments: Experiments) -> list[str]:
     """Return the names of the paper's tables and figures; ``table=all`` means these that need runs."""
-    return [name for name in experiments.by_name if name not in experiments.documents]
+    return [name for name in experiments.by_name if name not in experiments.others]
 
 
-def _documents(value: str, experiments: Experiments) -> Iterator[str]:
-    known = experiments.documents
+def _others(value: str, experiments: Experiments) -> Iterator[str]:
+    """Yield the experiments asked for by ``experiment=``; "all" means those of the founding documents."""
     for wanted in value.split(","):
-        if wanted not in (*known, "all"):
-            raise DataError(f"there is no experiment {wanted}; there are {', '.join(known)} and all")
-        yield from known if wanted == "all" else (wanted,)
+        if wanted not in (*experiments.others, "all"):
+            raise DataError(f"there is no experiment {wanted}; there are {', '.join(experiments.others)} and all")
+        yield from experiments.documents if wanted == "all" else (wanted,)
 
 
 def _spellings(name: str) -> tuple[str, str]:

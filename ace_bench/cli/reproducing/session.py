@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
 from ace_bench.cli.reproducing.checking import check_methods, check_settings
 from ace_bench.cli.reproducing.job_runner import JobRunner, cores
+from ace_bench.cli.reproducing.left_out import by_reason, refused
 from ace_bench.cli.reproducing.listing import estimates, listing
 from ace_bench.cli.reproducing.manifest import Manifest
 from ace_bench.cli.reproducing.measuring import check_measurements
@@ -20,20 +22,28 @@ from ace_bench.core.resources import config_folders
 from ace_bench.core.secrets import refuse_secret_arguments
 from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.runners.planning import Composer
+from ace_bench.runners.refusal import Refusals
 
 
 def reproduce(options: argparse.Namespace) -> int:
     """List, estimate, show or make runs; returns the exit status. Raises ``AceBenchError`` for a mistake."""
     console = Console(highlight=False, soft_wrap=True)
-    index = ResultsIndex(results=Path("results"), compose=Composer(config_folders()))
+    compose = Composer(config_folders())
+    index = ResultsIndex(results=Path("results"), compose=compose, refusal=Refusals(compose))
     if options.list:
         console.print(listing(index.experiments))
         return 0
     refuse_secret_arguments(options.settings)
     request = read_request(options.settings, index.experiments, differences=options.differences)
+    if request.methods or request.tasks:
+        index = replace(index, methods=request.methods, tasks=request.tasks)
     wanted = jobs(request, index.experiments)
     check_settings(wanted, index.compose)  # mistakes are reported before anything starts
     check_measurements(request, index.experiments, index.compose)
+    left_out = refused(request, wanted, index)
+    wanted = [job for job in wanted if job not in left_out]
+    for line in by_reason(left_out):
+        console.print(line, markup=False)
     if options.estimate:
         if not wanted:
             raise ConfigError("no runs are asked for, and the cost of a measurement cannot be estimated")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ace_bench.core.errors import DataError
 from ace_bench.report.figures.costs import cost_breakdown, score_against_cost
 from ace_bench.report.figures.curves import cache_reuse, context_collapse, learning_curves
+from ace_bench.report.figures.field import score_by_cost
 from ace_bench.report.figures.scores import overall_bars, sensitivity
 from ace_bench.report.figures.series import TaskSeries, all_series, task_series
 from ace_bench.report.figures.style import save, styled
@@ -20,7 +21,7 @@ from ace_bench.report.tables.variants import Selection
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-KINDS = ("overall", "collapse", "learning", "cost", "breakdown", "cache", "sensitivity")
+KINDS = ("overall", "collapse", "learning", "cost", "breakdown", "cache", "sensitivity", "field")
 _OF_TASK: Mapping[str, tuple[Callable[[TaskSeries], Figure | None], str]] = MappingProxyType(
     {
         "learning": (learning_curves, "{mode} adaptation"),
@@ -39,6 +40,8 @@ _Drawn = Iterator[tuple[str, "Figure | None"]]
 def write_figures(index: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[Path]:
     """Write all figures that have finished runs to ``out``, as PDF and PNG; ``wanted.names`` are some of ``KINDS``.
 
+    Without names, ``field`` is left out, as its table is.
+
     Each figure shows runs of one set of conditions, which its title names. The paper's numbers are drawn beside
     numbers measured in its setting, and with ``with_paper`` or ``differences`` beside all.
     Raises ``ConfigError``, ``DataError`` and ``StoreError``.
@@ -50,7 +53,7 @@ def write_figures(index: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[
     files = []
     with styled():
         for selection in index.selections:
-            for kind in wanted.names or KINDS:
+            for kind in wanted.names or [kind for kind in KINDS if kind != "field"]:
                 for name, figure in _drawn(kind, index, selection, with_paper=wanted.with_paper or wanted.differences):
                     if figure is not None:
                         files += save(figure, out / f"{name}_{selection.variant.slug}")
@@ -69,6 +72,10 @@ def _drawn(kind: str, index: ResultsIndex, selection: Selection, *, with_paper: 
         yield "figure_01_overall", overall_bars(experiments, selection, title("Overall results"), with_paper=with_paper)
     elif kind == "collapse":
         yield "figure_02_collapse", context_collapse(experiments, selection, title("Context collapse on AppWorld"))
+    elif kind == "field":
+        for name in experiments.combined:
+            table = build_table(name, experiments, selection)
+            yield f"{name}_score_by_cost", score_by_cost(table, title(f"{table.experiment.title}: score against cost"))
     elif kind == "sensitivity":
         for name in _VARYING:
             table = build_table(name, experiments, selection)

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from ace_bench.report.experiments import Experiment, Experiments, RowPlan
+import msgspec
+
+from ace_bench.report.experiment_files import Experiment, RowPlan
+from ace_bench.report.experiments import Experiments, Refusal, refuses_nothing
 from ace_bench.report.paper.tables import Column, PaperTable
 from ace_bench.report.tables.cells import Change, Measured, Place, corrected, derive, setting_warning
 from ace_bench.report.tables.cut_replies import void_note
@@ -58,10 +61,16 @@ class ResultTable:
         return not any(cell.runs for cell in self.measured)
 
 
-def build_table(name: str, experiments: Experiments, selection: Selection) -> ResultTable:
-    """Measure all cells of an experiment laid out as a table."""
+def build_table(
+    name: str, experiments: Experiments, selection: Selection, refusal: Refusal = refuses_nothing
+) -> ResultTable:
+    """Measure all cells of an experiment laid out as a table.
+
+    In an experiment that lists methods, ``refusal`` says which cells without runs the program refuses.
+    """
     experiment = experiments.by_name[name]
-    builder = _Builder(name=name, experiments=experiments, selection=selection)
+    refusal = refusal if experiment.combined else refuses_nothing
+    builder = _Builder(name=name, experiments=experiments, selection=selection, refusal=refusal)
     cells = {row: builder.row(row) for row in experiment.rows}
     base = cells.get(builder.paper.against)
     if base is not None:
@@ -72,7 +81,7 @@ def build_table(name: str, experiments: Experiments, selection: Selection) -> Re
         paper=builder.paper,
         columns=builder.columns,
         selection=selection,
-        lines={row: builder.line(row, cells[row]) for row in experiment.rows},
+        lines={row: builder.line(row, line) for row, line in cells.items()},
         cells=cells,
     )
 
@@ -82,6 +91,7 @@ class _Builder:
     name: str
     experiments: Experiments
     selection: Selection
+    refusal: Refusal
 
     @property
     def experiment(self) -> Experiment:
@@ -89,7 +99,8 @@ class _Builder:
 
     @property
     def paper(self) -> PaperTable:
-        return self.experiments.paper.table(self.experiment.paper)
+        table = self.experiments.paper.table(self.experiment.paper)
+        return msgspec.structs.replace(table, against=self.experiment.against) if self.experiment.against else table
 
     @property
     def columns(self) -> Mapping[str, Column]:
@@ -115,6 +126,8 @@ class _Builder:
         """Measure a cell of this experiment, or of another one that a ratio is computed from."""
         planned = self.experiments.run(name, row, column)
         cell = self.selection.measures.cell(place, planned, self.experiments.metric(name, row, column))
+        if not cell.runs and (reason := self.refusal(self.selection.overrides(planned))):
+            return replace(cell, state="left out", refused=reason)
         model = self.paper.model
         return replace(cell, deviations=self.selection.deviations(planned, model)) if model else cell
 

@@ -36,7 +36,8 @@ class Measured:
     ``interval`` holds the 95% bounds of a score; of anything else, the smallest and largest value over seeds.
     ``spread`` is the standard deviation of a score over seeds. ``points`` are the scores by seed, if the value is a
     mean of scores. ``change`` is against the base row, in percentage points or percent; ``p_holm`` is the p-value of
-    ``comparison``, corrected for all comparisons of the table. ``state`` is that of the runs if none has finished.
+    ``comparison``, corrected for all comparisons of the table. ``state`` is that of the runs if none has finished;
+    ``refused`` is the reason why the program makes no such run.
     ``deviations`` are settings of its runs that are not the paper's.
     """
 
@@ -45,6 +46,7 @@ class Measured:
     planned: PlannedRun | None = None
     metric: str = ""
     state: str = ""
+    refused: str = ""
     value: float | None = None
     interval: Interval | None = None
     spread: float | None = None

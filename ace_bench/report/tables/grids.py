@@ -1,4 +1,4 @@
-"""A table as text in rows and columns: results, statistics and costs."""
+"""A table as text in rows and columns: results and the statistics behind them."""
 
 from __future__ import annotations
 
@@ -8,23 +8,11 @@ from dataclasses import dataclass
 from ace_bench.report.paper.consistency import known_contradictions
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.build import Line, ResultTable
-from ace_bench.report.tables.cells import Measured, mean_of
+from ace_bench.report.tables.cells import Measured
 
 NOT_KNOWN = "n/a"
 SIGNIFICANT, _OTHER_SETTING = "*", "†"
 _SPELLING = {"tgc": "TGC", "sgc": "SGC", "finer": "FiNER", "formula": "Formula"}
-_COSTS = {
-    "rollouts": "rollouts.{stage}",
-    "tokens in": "tokens.{stage}.in",
-    "tokens out": "tokens.{stage}.out",
-    "cached share": "cache.{stage}.share",
-    "dollars": "usd.{stage}",
-    "latency (s)": "timing.{stage}.wall_without_waiting_s",
-    "model time (s)": "timing.{stage}.model_s",
-}
-"""Columns of costs and their metrics. Latency is wall time without time lost to retries, model time the sum over all
-calls, as if they were made one after another."""
-
 STATISTICS = (
     *("n", "seeds", "faults", "sd over seeds"),
     *("detectable", "p (Holm)", "p", "p over seeds", "discordant", "notes"),
@@ -85,11 +73,12 @@ def result_grid(table: ResultTable, paper: PaperShown) -> Grid:
     differences = table.empty or any(paper.difference(cell) is not None for cell in table.measured)
     header: list[str] = ["method", "adaptation", "labels"]
     for column in columns:
-        header.append(_header(table, column))
+        header.append(header_of(table, column))
         header += ["paper"] * paper.numbers + ["ours - paper"] * (paper.numbers and differences)
     rows = [
-        tuple(_named(table.lines[row]) + [word for cell in line.values() for word in _result(cell, paper, differences)])
+        tuple(named(table.lines[row]) + [word for cell in line.values() for word in _result(cell, paper, differences)])
         for row, line in table.cells.items()
+        if not all(cell.refused for cell in line.values())
     ]
     return Grid(title="Results", header=tuple(header), rows=tuple(rows))
 
@@ -108,25 +97,12 @@ def statistics_grid(table: ResultTable, paper: PaperShown) -> Grid:
         *STATISTICS[4:],
     )
     rows = [
-        (*_named(table.lines[row]), _header(table, column), *statistics_words(cell, paper))
+        (*named(table.lines[row]), header_of(table, column), *statistics_words(cell, paper))
         for row, line in table.cells.items()
         for column, cell in line.items()
         if cell.runs
     ]
     return Grid(title="Statistics behind the results", header=header, rows=tuple(rows))
-
-
-def cost_grid(table: ResultTable) -> Grid:
-    """Give the cost of each run by stage, as means over seeds."""
-    rows: list[tuple[str, ...]] = []
-    for row, line in table.cells.items():
-        seen = set()
-        for column, cell in line.items():
-            if cell.runs and cell.planned not in seen:
-                seen.add(cell.planned)
-                rows += ((*_named(table.lines[row]), _header(table, column), *costs) for costs in _costs(cell.runs))
-    header = ("method", "adaptation", "labels", "column", "stage", "calls", *_COSTS)
-    return Grid(title="Costs of a run", header=header, rows=tuple(rows))
 
 
 def footnotes(table: ResultTable, paper: PaperShown) -> list[str]:
@@ -141,8 +117,27 @@ def footnotes(table: ResultTable, paper: PaperShown) -> list[str]:
     notes += _settings(table, paper)
     if paper.numbers:
         notes += _paper_notes(table)
+    notes += left_out(table)
     reasons = table.experiment.not_reproducible
     return notes + [f"{row} is not reproduced: {reason}." for row, reason in reasons.items()]
+
+
+def left_out(table: ResultTable) -> list[str]:
+    """Say which combinations the program refuses and why, and name the runs that began and did not finish."""
+    refused: dict[str, dict[str, list[str]]] = {}
+    for row, line in table.cells.items():
+        for column, cell in line.items():
+            if cell.refused:
+                refused.setdefault(cell.refused, {}).setdefault(row, []).append(column)
+    notes = []
+    for reason, rows in refused.items():
+        names = [
+            " ".join(named(table.lines[row]))
+            + (f" ({', '.join(header_of(table, column) for column in columns)})" * (len(columns) < len(table.columns)))
+            for row, columns in rows.items()
+        ]
+        notes.append(f"Left out: {'; '.join(names)}: {reason}.")
+    return notes
 
 
 def column_name(column: str, unit: str = "") -> str:
@@ -160,7 +155,8 @@ def number(value: float | None, unit: str = "") -> str:
     return f"{value:,.0f}" if value == round(value) or abs(value) >= 100 else f"{value:.3g}"
 
 
-def _header(table: ResultTable, column: str) -> str:
+def header_of(table: ResultTable, column: str) -> str:
+    """Return a column's header."""
     spec = table.columns[column]
     return spec.label or column_name(column, spec.unit)
 
@@ -171,7 +167,8 @@ def _seeds(runs: Sequence[RunSummary]) -> str:
     return f"{len(runs)} (seed{'s' * (len(runs) != 1)} {which})"
 
 
-def _named(line: Line) -> list[str]:
+def named(line: Line) -> list[str]:
+    """Return method, adaptation and labels of a row."""
     return [line.label, line.stage or "-", line.labels or "-"]
 
 
@@ -210,7 +207,7 @@ def statistics_words(cell: Measured, paper: PaperShown) -> Iterator[str]:
 
 def remarks(cell: Measured, paper: PaperShown) -> list[str]:
     """List errors, what one seed is about, differences within noise, and settings that differ from the paper's."""
-    found = list(cell.notes)
+    found = [*filter(None, [cell.refused]), *cell.notes]
     if cell.scope:
         found.append(f"one seed: about {cell.scope} only")
     if cell.within_noise:
@@ -227,19 +224,6 @@ def remarks(cell: Measured, paper: PaperShown) -> list[str]:
 def p_value(p: float) -> str:
     """Format a p-value; it is never 0."""
     return f"{p:.3f}" if p >= 0.001 else "<0.001"
-
-
-def _costs(runs: Sequence[RunSummary]) -> Iterator[tuple[str, ...]]:
-    for stage in ("adapt", "evaluate"):
-        found = {name: mean_of([run.value(path.format(stage=stage)) for run in runs]) for name, path in _COSTS.items()}
-        calls = mean_of([sum(run.metrics["calls"][stage].values()) for run in runs])
-        if found["rollouts"] or calls:
-            twice = stage == "evaluate" and any(run.metrics["headline"]["before"] is not None for run in runs)
-            yield (
-                f"{stage}, before and after" if twice else stage,
-                number(calls),
-                *(number(value) for value in found.values()),
-            )
 
 
 def _settings(table: ResultTable, paper: PaperShown) -> list[str]:

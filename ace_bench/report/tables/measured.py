@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from ace_bench.core.measurement import Measurement, Value
-from ace_bench.report.experiments import Experiment
+from ace_bench.report.experiment_files import Experiment
 from ace_bench.report.tables.grids import NOT_KNOWN, Grid, number
 from ace_bench.report.tables.render import Page, csv_of
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from ace_bench.report.tables.build import ResultTable
 from ace_bench.report.tables.cells import Measured
-from ace_bench.report.tables.grids import Grid, PaperShown, cost_grid, footnotes, remarks, result_grid, statistics_grid
+from ace_bench.report.tables.cost_grids import cost_grid, costs_of
+from ace_bench.report.tables.grids import Grid, PaperShown, footnotes, remarks, result_grid, statistics_grid
 
 _SPECIAL = str.maketrans(
     {mark: f"\\{mark}" for mark in "&%$#_{}"}
@@ -35,11 +36,9 @@ class Page:
 
 def page_of(table: ResultTable, commands: Sequence[str], paper: PaperShown) -> Page:
     """Return the text of a table: results, statistics, costs, notes, and the commands of missing runs."""
-    grids = (
-        result_grid(table, paper),
-        statistics_grid(table, paper),
-        cost_grid(table),
-    )
+    grids = [result_grid(table, paper), statistics_grid(table, paper)]
+    if not table.experiment.combined:  # otherwise a page of their own
+        grids.append(cost_grid(table))
     return Page(
         title=table.title,
         label=f"{table.name}-{table.selection.variant.slug}",
@@ -47,6 +46,30 @@ def page_of(table: ResultTable, commands: Sequence[str], paper: PaperShown) -> P
         notes=tuple(" ".join(note.split()) for note in footnotes(table, paper)),
         commands=tuple(commands),
     )
+
+
+def costs_page(table: ResultTable) -> Page:
+    """Return the text of a table's costs."""
+    return Page(
+        title=f"Costs: {table.title}",
+        label=f"{table.name}-costs-{table.selection.variant.slug}",
+        grids=(cost_grid(table),),
+        notes=(
+            "Means over seeds. Online, prediction and learning are one pass, and all of it is adaptation. Latency is "
+            "wall time without waiting on retries, model time the sum over all calls.",
+        ),
+        commands=(),
+    )
+
+
+def costs_csv(table: ResultTable) -> str:
+    """Format one line per run and stage, with numbers in full precision; unknown values are empty."""
+    lines = []
+    for cost in costs_of(table):
+        line = table.lines[cost.row]
+        place = {"row": cost.row, "method": line.label, "adaptation": line.stage, "labels": line.labels}
+        lines.append({**_conditions(table), **place, "column": cost.column, "stage": cost.stage, **cost.amounts})
+    return csv_of(lines)
 
 
 def markdown(page: Page) -> str:
@@ -115,13 +138,20 @@ def escaped(text: str) -> str:
     return text.translate(_SPECIAL)
 
 
-def _record(table: ResultTable, cell: Measured, paper: PaperShown) -> dict[str, object]:
-    variant, line, tested = table.selection.variant, table.lines[cell.place.row], cell.comparison
-    found: dict[str, object] = {
+def _conditions(table: ResultTable) -> dict[str, object]:
+    variant = table.selection.variant
+    return {
         "table": table.name,
         "conditions": " ".join(variant.overrides),
         "simulated": variant.simulated,
         "source": variant.source,
+    }
+
+
+def _record(table: ResultTable, cell: Measured, paper: PaperShown) -> dict[str, object]:
+    line, tested = table.lines[cell.place.row], cell.comparison
+    found: dict[str, object] = {
+        **_conditions(table),
         "row": cell.place.row,
         "method": line.label,
         "adaptation": line.stage,

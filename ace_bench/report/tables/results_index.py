@@ -8,13 +8,13 @@ from pathlib import Path
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders, options
-from ace_bench.report.experiments import Experiments, load_experiments
+from ace_bench.report.experiments import Experiments, Refusal, load_experiments, refuses_nothing
 from ace_bench.report.matching import Runs
 from ace_bench.report.overrides import Compose, fits, read_setting
 from ace_bench.report.paper.tables import load_paper
 from ace_bench.report.records import Found, find_runs
 from ace_bench.report.tables.selecting import Selector
-from ace_bench.report.tables.variants import Selection
+from ace_bench.report.tables.variants import Selection, kind_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,11 +35,17 @@ ALL = Wanted()
 
 @dataclass(frozen=True, kw_only=True)
 class ResultsIndex:
-    """All runs under ``results``; ``compose`` plans the experiments' runs, with ``extra`` overrides for all."""
+    """All runs under ``results``; ``compose`` plans the experiments' runs, with ``extra`` overrides for all.
+
+    ``refusal`` says which runs are left out of experiments that list methods; ``methods`` and ``tasks`` replace theirs.
+    """
 
     results: Path
     compose: Compose
     extra: tuple[str, ...] = ()
+    refusal: Refusal = refuses_nothing
+    methods: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
 
     @cached_property
     def found(self) -> Found:
@@ -48,8 +54,8 @@ class ResultsIndex:
 
     @cached_property
     def experiments(self) -> Experiments:
-        """All experiments of the paper."""
-        return load_experiments(load_paper())
+        """All experiments."""
+        return load_experiments(load_paper()).narrowed(self.methods, self.tasks)
 
     @cached_property
     def selections(self) -> list[Selection]:
@@ -62,7 +68,15 @@ class ResultsIndex:
 
     @cached_property
     def _selector(self) -> Selector:
-        plans = dict.fromkeys(run for name in self.experiments.by_name for run in self.experiments.runs(name))
+        experiments = self.experiments
+        plans = dict.fromkeys(
+            run for name in experiments.by_name if name not in experiments.combined for run in experiments.runs(name)
+        )
+        # Composing a configuration takes 0.2 s, so lists of methods count only as far as they have runs.
+        kinds = {(run.task, run.method, run.mode) for run in self.found.runs}
+        plans |= dict.fromkeys(
+            run for name in experiments.combined for run in experiments.runs(name) if kind_of(run) in kinds
+        )
         return Selector(compose=self.compose, plans=tuple(plans), extra=self._checked)
 
     @cached_property

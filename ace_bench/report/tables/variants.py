@@ -91,6 +91,10 @@ class Selection:
         """Return the planned run for each seed that has finished."""
         return [run for run in self.find(planned) if run.finished]
 
+    def overrides(self, planned: PlannedRun) -> list[str]:
+        """Return the overrides of a plan's runs, without seed and contexts of other runs."""
+        return run_overrides(planned, self.variant.overrides, self._compose)
+
     def deviations(self, planned: PlannedRun, model: str) -> tuple[str, ...]:
         """Return the settings of a plan's runs that differ from the paper's, whose backbone is ``model``."""
         key = (planned, model)

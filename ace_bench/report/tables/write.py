@@ -14,7 +14,7 @@ from ace_bench.report.tables.claims import claim_results
 from ace_bench.report.tables.claims_text import claims_grid, claims_notes, claims_records
 from ace_bench.report.tables.grids import PaperShown
 from ace_bench.report.tables.measured import TableFiles
-from ace_bench.report.tables.render import Page, csv, csv_of, latex, markdown, page_of
+from ace_bench.report.tables.render import Page, costs_csv, costs_page, csv, csv_of, latex, markdown, page_of
 from ace_bench.report.tables.results_index import ALL, ResultsIndex, Wanted
 from ace_bench.report.tables.variants import Selection
 
@@ -36,8 +36,8 @@ def write_tables(
     ``tables.md`` holds all of them, and where names are given also those that an earlier command wrote to ``out``.
 
     Names are those of tables (``2``, ``4a``; ``4`` is both; ``claims``); without names, all tables with a finished run
-    are written. Each shows runs of one set of conditions. ``measured`` are tables of measurements by name, which
-    are written, too. Raises ``ConfigError`` and ``DataError``.
+    are written, except those of experiments that list methods. Each shows runs of one set of conditions. ``measured``
+    are tables of measurements by name, which are written, too. Raises ``ConfigError`` and ``DataError``.
     """
     names = [name for name in wanted.names if name != CLAIMS and name not in measured]
     names = table_names(index.experiments, names) if names or not wanted.names else []
@@ -62,6 +62,8 @@ def _pages(names: Sequence[str], index: ResultsIndex, wanted: Wanted) -> Iterato
             paper = PaperShown(numbers=numbers and bool(table.experiment.paper), differences=wanted.differences)
             stem = f"table_{name.rjust(3 if name[-1].isalpha() else 2, '0')}_{variant.slug}"
             yield TableFiles(stem, page_of(table, _commands(table, index), paper), csv(table, paper))
+            if table.experiment.combined and not table.empty:
+                yield TableFiles(f"table_{name}_costs_{variant.slug}", costs_page(table), costs_csv(table))
     if CLAIMS in wanted.names or not wanted.names:
         yield from _claims(index, wanted)
 
@@ -98,9 +100,9 @@ def table_names(experiments: Experiments, which: Sequence[str]) -> list[str]:
     """Return the names of the tables in ``which``, all if it is empty; raises ``DataError``."""
     known = [name for name, plan in experiments.by_name.items() if plan.layout == "table" and plan.rows]
     chosen = []
-    for wanted in which or known:
+    for wanted in which or [name for name in known if name not in experiments.combined]:
         found = [name for name in known if wanted in (name, name.rstrip("ab"))]
-        if wanted in experiments.documents and not found:
+        if wanted in experiments.others and not found:
             raise DataError(
                 f"{wanted} is a measurement without runs; `ace-bench reproduce experiment={wanted}` makes it"
             )
@@ -114,16 +116,18 @@ def _tables(name: str, index: ResultsIndex, *, even_empty: bool) -> Iterator[Res
     model = index.experiments.paper.table(index.experiments.by_name[name].paper).model  # "": all models
     any_runs = False
     for selection in _of_model(index, model):
-        table = build_table(name, index.experiments, selection)
+        table = build_table(name, index.experiments, selection, index.refusal)
         if not table.empty:
             any_runs = True
             yield table
     if even_empty and not any_runs:
-        yield build_table(name, index.experiments, index.empty_selection(index.experiments.model(name)))
+        empty = index.empty_selection(index.experiments.model(name))
+        yield build_table(name, index.experiments, empty, index.refusal)
 
 
 def _commands(table: ResultTable, index: ResultsIndex) -> list[str]:
-    planned = index.experiments.runs(table.name)
+    refused = {cell.planned for cell in table.measured if cell.refused}
+    planned = [run for run in index.experiments.runs(table.name) if run not in refused]
     return [command for run in planned for command in table.selection.missing(run, index.results)]
 
 

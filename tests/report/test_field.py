@@ -1,0 +1,170 @@
+"""The experiment that lists methods: what is left out and why, its tables, and its figure."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from ace_bench.cli.reproducing.left_out import refused
+from ace_bench.cli.reproducing.request import jobs, read_request
+from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.report.figures.field import Point, panels_of, pareto_front, score_by_cost
+from ace_bench.report.figures.point_labels import PointLabel, place_labels
+from ace_bench.report.figures.style import canvas
+from ace_bench.report.tables.build import build_table
+from ace_bench.report.tables.cells import Measured, Place
+from ace_bench.report.tables.results_index import ResultsIndex, Wanted
+from ace_bench.report.tables.write import write_tables
+from ace_bench.runners.refusal import Refusals
+from tests.cli.conftest import EXPERIMENTS, compose
+from tests.report.planned import Planner
+
+EMBEDDED = ("backbone=embedded", "task.source=sample")
+METHODS, TASKS = ("icl", "dc"), ("finer", "formula")
+FIELD = EXPERIMENTS.narrowed(METHODS, TASKS)
+WRONG, RIGHT = [1.0] * 5 + [0.0] * 25, [1.0] * 25 + [0.0] * 5
+
+
+def refusal(overrides):
+    """ICL needs reference answers, and on Formula nothing learns online."""
+    if "method=icl" in overrides and "labels=none" in overrides:
+        return "it needs reference answers"
+    return "not online" if "task=formula" in overrides and "mode=online" in overrides else ""
+
+
+def results_index(results, **settings):
+    return ResultsIndex(results=results, compose=compose, methods=METHODS, tasks=TASKS, **settings)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """All runs of two methods on two tasks that are not refused, but for one; only Dynamic Cheatsheet gains."""
+    planner = Planner(tmp_path_factory.mktemp("field"), compose, simulated=True, source="sample")
+    for planned in FIELD.runs("field"):
+        if refusal(planned.overrides) or {"method=icl", "mode=online"} <= set(planned.overrides):
+            continue
+        gains = "method=dc" in planned.overrides
+        folder = planner.make(planned, RIGHT if gains else WRONG, extra=EMBEDDED, sizes=[1])
+        if "method=icl" in planned.overrides:
+            file = folder / "metrics.json"
+            metrics = json.loads(file.read_text())
+            file.write_text(json.dumps(metrics | {"usd": {"adapt": None, "evaluate": None, "total": None}}))
+    return planner.results
+
+
+@pytest.fixture(scope="module")
+def table(results):
+    index = results_index(results, refusal=refusal)
+    (selection,) = index.selections
+    return build_table("field", index.experiments, selection, refusal)
+
+
+def test_the_program_itself_says_what_is_left_out(tmp_path):
+    settings = ["experiment=field", "backbone=embedded", "methods=icl", "tasks=finer", f"results={tmp_path}"]
+    index = ResultsIndex(results=Path(), compose=compose, refusal=Refusals(compose), methods=("icl",), tasks=("finer",))
+    request = read_request(settings, EXPERIMENTS)
+    wanted = jobs(request, index.experiments)
+    found = refused(request, wanted, index)
+    assert len(wanted) == 5
+    assert sorted(found.values()) == [
+        *["Icl optimises on a training split; use mode=offline"] * 2,
+        "method=icl shows reference answers; labels=none forbids that: use gold",
+    ]
+    with pytest.raises(ConfigError, match="the program refuses all runs asked for: "):
+        refused(request, [*found], index)
+
+
+def test_every_method_and_task_has_a_row_and_a_column_of_its_own():
+    plan = FIELD.by_name["field"]
+    assert list(plan.columns) == list(TASKS)
+    assert len(plan.rows) == 1 + len(METHODS) * 2 * 2
+    assert FIELD.run("field", "icl_offline_gold", "finer") == FIELD.run("2", "icl", "finer")
+    with pytest.raises(DataError, match=r"tasks=finr: there is no such task here; there are appworld, finer"):
+        EXPERIMENTS.narrowed((), ("finr",))
+    with pytest.raises(ConfigError, match=r"tasks= chooses from an experiment that lists methods \(field\)"):
+        read_request(["table=2", "tasks=finer"], EXPERIMENTS)
+
+
+def test_a_setting_of_a_column_for_one_method_is_not_in_the_runs_of_others():
+    runs = {row: EXPERIMENTS.run("field", row, "appworld").overrides for row in ("gepa_offline_gold", "dc_online_none")}
+    assert runs["gepa_offline_gold"] == EXPERIMENTS.run("1", "gepa", "normal_tgc").overrides
+    assert runs["dc_online_none"] == EXPERIMENTS.run("1", "dc_online", "normal_tgc").overrides
+
+
+def test_tables_show_scores_tests_and_costs_and_say_what_is_missing(results, tmp_path):
+    files = write_tables(results_index(results, refusal=refusal), tmp_path, Wanted(names=("field",)))
+    texts = {file.name.partition("_embedded")[0]: file.read_text() for file in files if file.suffix == ".md"}
+    assert "| dc | online | none | 83.3 [66.4, 92.7]* | left out |" in texts["table_field"]
+    assert "| icl | online | gold | missing | left out |" in texts["table_field"]
+    assert "Left out: icl offline none; icl online none: it needs reference answers." in texts["table_field"]
+    assert "icl online gold (Formula accuracy); " in texts["table_field"]
+    assert "for the 8 comparisons of this table" in texts["table_field"]
+    assert "1 runs are missing" in texts["table_field"]
+    assert "paper" not in texts["table_field"].partition("### Statistics")[0].partition("\n- ")[0].partition("\n")[2]
+    assert "[simulated, sample data: not comparable with published numbers]" in texts["table_field_costs"]
+    costs = next(file for file in files if file.suffix == ".csv" and "_costs_" in file.name)
+    with costs.open() as lines:
+        found = {(line["row"], line["column"], line["stage"]): line for line in csv.DictReader(lines)}
+    folder = next(results.glob("paper/finer-dc-embedded-online/*/seed0"))
+    metrics = json.loads((folder / "metrics.json").read_text())
+    cost = found["dc_online_none", "finer", "adapt"]
+    assert float(cost["tokens in"]) == metrics["tokens"]["adapt"]["in"]
+    assert float(cost["calls"]) == sum(metrics["calls"]["adapt"].values())
+    assert float(cost["dollars"]) == metrics["usd"]["adapt"]
+    assert float(cost["cached share"]) == metrics["cache"]["adapt"]["share"]
+    assert found["icl_offline_gold", "finer", "adapt"]["dollars"] == "", "unknown is not zero"
+    assert "n/a" in texts["table_field_costs"]
+
+
+def point(name, cost, score):
+    return Point(
+        name=name,
+        kind="labels gold",
+        cost=cost,
+        cell=Measured(place=Place(row=name, column="", unit="percent"), value=score),
+    )
+
+
+def test_the_front_holds_what_no_other_beats():
+    points = [
+        point("dear", 9, 80),
+        point("cheap", 1, 20),
+        point("bad", 5, 10),
+        point("good", 5, 70),
+        point("worse", 6, 70),
+    ]
+    assert [one.name for one in pareto_front(points)] == ["cheap", "good", "dear"]
+    assert [one.name for one in pareto_front([point("a", 1, 5), point("b", 1, 5)])] == ["a", "b"], (
+        "equal ones both count"
+    )
+    assert [one.name for one in pareto_front([point("a", 1, 5), point("b", 1, 6)])] == ["b"]
+
+
+def test_names_cover_neither_each_other_nor_points():
+    figure, (axis,) = canvas(1, 1, 2.0)
+    labels = [
+        PointLabel(text=f"some method {n}", x=1 + n % 4 / 50, y=20 + n // 4, low=15, high=30, colour="black")
+        for n in range(16)
+    ]
+    axis.plot([label.x for label in labels], [label.y for label in labels], ".")
+    axis.set(xlim=(0, 2), ylim=(0, 50))
+    figure.draw_without_rendering()
+    boxes = place_labels(axis, labels)
+    assert not [1 for n, box in enumerate(boxes) for other in boxes[:n] if box.overlap(other) > 1]
+    frame = axis.get_window_extent()
+    scale = 72 / figure.dpi
+    assert all(scale * frame.x0 <= box.left and box.right <= scale * frame.x1 for box in boxes)
+
+
+def test_the_figure_falls_back_to_tokens_where_dollars_are_unknown(table):
+    found = panels_of(table)
+    assert [(panel.column, panel.mode) for panel in found.panels] == [
+        (task, mode) for task in TASKS for mode in ("offline", "online")
+    ]
+    assert not found.in_dollars
+    names = [{one.name for one in panel.points} for panel in found.panels]
+    assert names == [{"base", "icl", "dc"}, {"base", "dc"}, {"base", "icl", "dc"}, {"base"}]
+    figure = score_by_cost(table, "Field")
+    assert "costs are in tokens, because the dollars of some runs are unknown or zero" in figure.get_suptitle()
+    assert {text.get_text() for text in figure.axes[0].texts} >= {"base", "icl", "dc"}
