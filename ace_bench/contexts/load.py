@@ -25,6 +25,7 @@ from ace_bench.contexts.playbook.text_format import read_text
 from ace_bench.contexts.playbook.wording import clean
 from ace_bench.contexts.playbook_text.dialects import Dialect
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
+from ace_bench.contexts.workflows import Workflows
 from ace_bench.core.arena import Arena
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.context import Context
@@ -36,7 +37,16 @@ from ace_bench.store.checksums import read_checked
 _LOG = logging.getLogger(__name__)
 _LINE_END = re.compile("\r\n?")
 
-KINDS: tuple[type[Context], ...] = (NoContext, Cheatsheet, Demonstrations, Instruction, Memory, Playbook, TextPlaybook)
+KINDS: tuple[type[Context], ...] = (
+    NoContext,
+    Cheatsheet,
+    Demonstrations,
+    Instruction,
+    Memory,
+    Playbook,
+    TextPlaybook,
+    Workflows,
+)
 """The kinds of this package; a method with its own kind passes it as ``also``."""
 KINDS_OF_OTHERS = "ace_bench.contexts"
 """The group of entry points by which other packages register their kinds: kind = class."""

@@ -16,6 +16,7 @@ from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.contexts.selection import NearestTexts, SelectsNearest
+from ace_bench.contexts.workflows import Workflows
 from ace_bench.core.arena import Arena
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, SettingError
@@ -33,6 +34,7 @@ _FORMS: Mapping[str, GeneratorSpec] = MappingProxyType(
         Playbook.kind: GeneratorSpec(template="generator", reply="json"),
         TextPlaybook.kind: GeneratorSpec(template="generator", reply="json"),
         Memory.kind: GeneratorSpec(template="remembered", reply="text"),
+        Workflows.kind: GeneratorSpec(template="workflows", reply="json"),
     }
 )
 """The generator of the method that makes each kind of context."""
@@ -43,6 +45,7 @@ _EMPTY: Mapping[str, Context] = MappingProxyType(
         Demonstrations.kind: Demonstrations(),
         Cheatsheet.kind: Cheatsheet(),
         Memory.kind: Memory(),
+        Workflows.kind: Workflows(),
     }
 )
 

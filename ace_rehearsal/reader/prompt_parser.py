@@ -16,7 +16,7 @@ _TAGS = (
     "task", "playbook", "counters", "progress", "reflection", "question", "reasoning", "predicted_answer",
     "reference_answer", "environment_feedback", "bullets_used", "bullets_to_merge", "demonstrations",
     "instruction", "cheatsheet", "episodes", "schema", "reference_query", "predicted_query",
-    "reference_solution", "trajectory", "recent_reflections", "past_answers",
+    "reference_solution", "trajectory", "recent_reflections", "past_answers", "experiences", "workflows",
 )  # fmt: skip
 _OPEN = re.compile(rf"^<({'|'.join(_TAGS)})>[ \t]*$", re.MULTILINE)
 _BULLET = re.compile(
@@ -43,6 +43,8 @@ _FORMS = (
     ("generator", re.compile(r'"final_answer":')),
     ("merger", re.compile(r'"content":')),
     ("judge", re.compile(r'"verdict":')),
+    ("self_judge", re.compile(r'"success":')),
+    ("inducer", re.compile(r'"workflows":')),
     ("cheatsheet", re.compile(r"</cheatsheet>")),
     ("tagged", re.compile(r"</answer>")),
 )

@@ -12,6 +12,7 @@ from ace_rehearsal.reader.kinds import entries_of, read_items
 from ace_rehearsal.reader.kinds.queries import same_query
 from ace_rehearsal.reader.kinds.tools import lists_tools, read_calling
 from ace_rehearsal.reader.lessons import ANSWER, CALL, COMPUTE, QUERY, RUN, Lesson, condense, find_lessons, merge
+from ace_rehearsal.reader.memories import inducer, read_episodes, self_judge
 from ace_rehearsal.reader.prompt_parser import PromptParts, read_bullets, verdict
 from ace_rehearsal.reader.reflecting import Review, advised, learnt, misled, reflect
 from ace_rehearsal.reader.words import tokens
@@ -126,7 +127,9 @@ def _rewriter(parts: PromptParts) -> str:
 def _cheatsheet(parts: PromptParts) -> str:
     """Reply with the whole new cheatsheet."""
     known = _ENTRY.split("\n" + parts.get("cheatsheet"))[1:]
-    taught = [lesson for review in (*_attempt(parts), *_episodes(parts)) for lesson in reflect(review).lessons]
+    taught = [
+        lesson for review in (*_attempt(parts), *read_episodes(parts, "episodes")) for lesson in reflect(review).lessons
+    ]
     entries = [*known, *(lesson.worded for lesson in learnt(taught, known))]
     kept = condense([("", entry) for entry in entries])
     text = "\n".join(_indented(f"- {entry}") for _, entry in kept)
@@ -134,31 +137,11 @@ def _cheatsheet(parts: PromptParts) -> str:
 
 
 _ENTRY = re.compile(r"\n- ")
-_EPISODE = re.compile(
-    r"^Question: (?P<question>.*?)\nOutput: (?P<output>.*?)(?:\nFeedback: (?P<feedback>.*?))?"
-    r"(?:\nReference (?:answer|solution): (?P<gold>.*?))?(?=\n\nQuestion: |\Z)",
-    re.MULTILINE | re.DOTALL,
-)
-_TAGGED_ANSWER = re.compile(r"<answer>((?:(?!<answer>).)*)</answer>\s*\Z", re.DOTALL)
 
 
 def _attempt(parts: PromptParts) -> tuple[Review, ...]:
     shown = "predicted_answer" in parts.blocks or "trajectory" in parts.blocks
     return (review_of(parts),) if shown else ()
-
-
-def _episodes(parts: PromptParts) -> tuple[Review, ...]:
-    """The earlier attempts in the prompt of a cheatsheet with retrieval."""
-    return tuple(
-        Review(
-            background=parts.get("task"),
-            question=shown["question"],
-            predicted=said[1].strip() if (said := _TAGGED_ANSWER.search(shown["output"])) else shown["output"],
-            gold=shown["gold"],
-            correct=verdict(shown["feedback"] or ""),
-        )
-        for shown in _EPISODE.finditer(parts.get("episodes"))
-    )
 
 
 def _merger(parts: PromptParts) -> str:
@@ -200,6 +183,8 @@ _REPLIES: Mapping[str, Callable[[PromptParts], str]] = {
     "rewriter": _rewriter,
     "merger": _merger,
     "judge": _judge,
+    "self_judge": lambda parts: _json(**self_judge(parts)),
+    "inducer": lambda parts: _json(**inducer(parts)),
     "tagged": _tagged,
     "cheatsheet": _cheatsheet,
     "plain": lambda parts: answer_to(parts).text,

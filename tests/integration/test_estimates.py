@@ -20,6 +20,8 @@ RUNS = {
     "dc offline": ("task=formula", "method=dc", OFFLINE, "mode.epochs=1", "mode.before=false"),
     "dc_rs": ("task=formula", "method=dc_rs", ONLINE, "labels=none"),
     "mem_prompt": ("task=formula", "method=mem_prompt", ONLINE),
+    "awm": ("task=formula", "method=awm", ONLINE, "labels=none"),
+    "awm offline": ("task=formula", "method=awm_offline", OFFLINE, "method.examples=5"),
     "icl": ("task=finer", "method=icl", OFFLINE, "mode.before=false"),
     "gepa": ("task=formula", "method=gepa", OFFLINE, "method.max_metric_calls=60"),
     "mipro": ("task=formula", "method=mipro", OFFLINE, "method.auto=light"),

@@ -21,6 +21,8 @@ VARIANTS = {
     "cheatsheet": ("method=dc", *ONLINE),
     "retrieval": ("method=dc_rs", *ONLINE),
     "memory": ("method=mem_prompt", *ONLINE),
+    "workflows": ("method=awm", *ONLINE, "labels=none"),
+    "workflows of examples": ("method=awm_offline", "mode.epochs=1", "method.examples=2"),
 }
 
 

@@ -269,6 +269,13 @@ WRONG = {
         "method.embedder=null": "method.embedder=null must be a group of settings",
     },
     "method=grow_prompt": {"method.top_k=0": "method.top_k=0 must be a whole number, 1 or more"},
+    "method=awm": {
+        "method.initial=nowhere": "method.initial=nowhere is not a file: give saved workflows, or null",
+    },
+    "method=awm_offline": {
+        "labels=correctness": "method=awm_offline learns from reference answers; labels=correctness forbids that",
+        "method.examples=0": "method.examples=0 must be a whole number, 1 or more, or null",
+    },
     "method=icl": {
         "labels=none": "method=icl shows reference answers; labels=none forbids that: use gold",
         "labels=correctness": "method=icl shows reference answers; labels=correctness forbids that",

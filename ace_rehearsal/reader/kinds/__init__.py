@@ -26,6 +26,9 @@ _KINDS: tuple[Callable[[str, str], Sequence[Item]], ...] = (
 )
 """In order of recognition; the last kind accepts any text. A new kind is a module and a line here."""
 
+_WRITTEN = ("instruction", "cheatsheet", "workflows", "reflection")
+"""Tags of evolved texts that hold lessons among other words."""
+
 
 def read_items(background: str, question: str) -> Sequence[Item]:
     """The items of a question, read by the first kind that recognises it; at least one."""
@@ -34,9 +37,7 @@ def read_items(background: str, question: str) -> Sequence[Item]:
 
 def entries_of(parts: PromptParts) -> tuple[Entry, ...]:
     """All sources of lessons in a prompt: bullets, other evolved texts, the reflection, worked examples."""
-    written = tuple(
-        Entry(id="", content=parts.get(tag)) for tag in ("instruction", "cheatsheet", "reflection") if parts.get(tag)
-    )
+    written = tuple(Entry(id="", content=parts.get(tag)) for tag in _WRITTEN if parts.get(tag))
     examples = (*read_demonstrations(parts.get("demonstrations")), *read_past_answers(parts.get("past_answers")))
     return (*parts.bullets, *written, *_worked(parts.get("task"), examples))
 

@@ -1,0 +1,96 @@
+"""What memories share: finished attempts as prompts show them, and whether they succeeded.
+
+A verdict that ``labels`` shows counts; where it is hidden, the role ``self_judge`` decides from the attempt alone.
+Reference answers and test reports are shown to none of the roles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ace_bench.core.arena import Arena
+from ace_bench.core.errors import RolloutFault
+from ace_bench.core.prompt_limit import send_within_limit
+from ace_bench.core.replies import ask
+from ace_bench.core.transcript import Transcript
+from ace_bench.core.types import Fault, Labels, Record, Rollout
+from ace_bench.core.workload import Span, exactly
+
+SELF_JUDGE = "self_judge"
+"""The role that says whether an attempt succeeded, and its template."""
+
+ATTEMPT_FIELDS = frozenset(("trajectory", "reasoning", "answer", "observed"))
+"""Fields that an attempt fills, beside its sample's."""
+
+
+class SelfJudgement(msgspec.Struct, frozen=True, kw_only=True):
+    """The reply of the role ``self_judge``."""
+
+    reasoning: str = ""
+    success: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A rollout with its verdict; ``success`` is ``None`` where the rollout or the judge failed."""
+
+    rollout: Rollout
+    success: bool | None
+    events: tuple[Record, ...] = ()
+
+
+def attempt_fields(rollout: Rollout, steps: Transcript) -> Mapping[str, Any]:
+    """Return a sample's fields and those in ``ATTEMPT_FIELDS``; ``steps`` are as many as fit into the prompt.
+
+    ``observed`` is what the environment showed, without the grader's report.
+    """
+    feedback = rollout.feedback
+    return {
+        **rollout.sample.inputs,
+        "trajectory": steps.text if steps.turns else "",
+        "reasoning": rollout.attempt.reasoning,
+        "answer": rollout.attempt.answer or "",
+        "observed": feedback.message.removesuffix(feedback.report or "").strip(),
+    }
+
+
+def judge(rollouts: Sequence[Rollout], arena: Arena) -> list[Judged]:
+    """Return rollouts with their verdicts, in order; calls are made only where ``labels`` hides the verdict."""
+    return arena.map(lambda rollout: _judged(rollout, arena), rollouts)
+
+
+def judge_calls(arena: Arena, samples: int) -> Mapping[str, Span]:
+    """Return the judge's calls for so many samples, for estimates."""
+    return {SELF_JUDGE: exactly(samples)} if arena.labels is Labels.NONE else {}
+
+
+def fault_event(role: str, fault: Fault) -> Record:
+    """Return the event of a role's call that failed."""
+    return {"event": "fault", "role": role, "owner": fault.owner, "kind": fault.kind, "message": fault.message}
+
+
+def dropped_event(role: str, items: int) -> tuple[Record, ...]:
+    """Return the event of a prompt that was too long by so many items; none for 0."""
+    return ({"event": "dropped_from_prompt", "role": role, "items": items},) if items else ()
+
+
+def _judged(rollout: Rollout, arena: Arena) -> Judged:
+    if rollout.fault is not None:
+        return Judged(rollout=rollout, success=None)
+    if rollout.feedback.correct is not None:
+        return Judged(rollout=rollout, success=rollout.feedback.correct)
+
+    def send(steps: Transcript) -> SelfJudgement:
+        messages = arena.prompts.render(SELF_JUDGE, attempt_fields(rollout, steps))
+        return ask(arena.lm(SELF_JUDGE, rollout.key), messages, SelfJudgement)
+
+    try:
+        reply, dropped = send_within_limit(Transcript(rollout.attempt.trajectory), send)
+    except RolloutFault as error:
+        return Judged(rollout=rollout, success=None, events=(fault_event(SELF_JUDGE, error.fault),))
+    verdict = {"event": "judged_success" if reply.success else "judged_failure"}
+    return Judged(rollout=rollout, success=reply.success, events=(*dropped_event(SELF_JUDGE, dropped), verdict))
