@@ -1,4 +1,4 @@
-"""Workflows as a context: reusable routines with their steps (Agent Workflow Memory, arXiv 2409.07429, section 2)."""
+"""Workflows as a context: reusable routines with their steps (Agent Workflow Memory, arXiv 2409.07429)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inducer: it turns solved tasks into workflows (arXiv 2409.07429, section 2.2 and appendix A)."""
+"""The inducer: it turns solved tasks into workflows (arXiv 2409.07429)."""
 
 from __future__ import annotations
 
@@ -114,8 +114,8 @@ def _workflows(reply: InducerReply, arena: Arena) -> tuple[list[Workflow], list[
         try:
             if place >= _MOST:
                 raise ValueError(f"more than {_MOST} workflows in one reply")
-            cleaned = converted(value, Workflow).measured(arena.counter("generator"))
-            found.append(converted(msgspec.to_builtins(cleaned), Workflow))
+            workflow = converted(value, Workflow).measured(arena.counter("generator"))
+            found.append(converted(msgspec.to_builtins(workflow), Workflow))  # cleaning may leave nothing of a step
         except ValueError as error:
             refused.append({"event": "refused", "role": ROLE, "item": place, "reason": str(error)})
     return found, refused

@@ -45,7 +45,7 @@ class WorkflowMemory(BaseMethod[Workflows]):
 
 
 class FromAttempts(WorkflowMemory):
-    """AWM online (section 2.3): after each step, the workflows of its successful attempts join the memory.
+    """The online scenario: after each step, the workflows of its successful attempts join the memory.
 
     Where ``labels`` hides the verdict, the role ``self_judge`` decides what is a success, as in the paper.
     """
@@ -78,7 +78,7 @@ class FromAttempts(WorkflowMemory):
 
 
 class FromExamples(WorkflowMemory):
-    """AWM offline (section 2.3): workflows of training samples with their reference answers, before any test.
+    """The offline scenario: workflows of training samples with their reference answers, before any test.
 
     ``examples`` is how many of them the inducer is shown at once; ``None`` shows all in one prompt.
     """
