@@ -13,6 +13,7 @@ from ace_bench.contexts.demonstrations import Demonstration, Demonstrations
 from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.contexts.load import KINDS, load_context, restore
+from ace_bench.contexts.memory import Memory, MemoryEntry
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import write_text
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
@@ -75,6 +76,7 @@ def test_every_kind_restores_its_own_dump() -> None:
         Demonstrations(items=(example,)),
         Instruction(text="x", demonstrations=(example,)),
         Cheatsheet(text="y", text_tokens=1, episodes=(PastRollout(question="q", output="a"),)),
+        Memory(entries=(MemoryEntry(question="q", answer="a", correct=True, tokens=1),)),
         Workflows(items=(Workflow(title="t", steps=("a", "b")),)),
         TextPlaybook(text="## OTHERS\n", dialect="finance", next_number=2, text_tokens=3),
     ]
