@@ -15,6 +15,12 @@ from ace_bench.runners.preflight import check_beginning
 _CHOICES = ("task", "method", "backbone", "mode")
 
 
+def chosen_options(overrides: Sequence[str]) -> dict[str, str]:
+    """Return the options that name a run: task, method, backbone and mode."""
+    chosen = dict(override.split("=", 1) for override in overrides)
+    return {group: chosen[group] for group in _CHOICES}
+
+
 class Refusals:
     """Builds runs and begins them in a temporary folder, as ``ace-bench run`` does before its first call."""
 
@@ -31,10 +37,9 @@ class Refusals:
         return self._reason(tuple(overrides))
 
     def _checked(self, overrides: tuple[str, ...]) -> str:
-        chosen = dict(override.split("=", 1) for override in overrides)
         try:
             config = OmegaConf.create(dict(self._compose(overrides)))
-            check_beginning(assemble(config, {group: chosen[group] for group in _CHOICES}))
+            check_beginning(assemble(config, chosen_options(overrides)))
         except ConfigError as error:
             return str(error)
         except DataError:

@@ -14,10 +14,12 @@ from ace_bench.report.figures.point_labels import PointLabel, place_labels
 from ace_bench.report.figures.style import canvas
 from ace_bench.report.tables.build import build_table
 from ace_bench.report.tables.cells import Measured, Place
+from ace_bench.report.tables.grids import Grid
+from ace_bench.report.tables.render import Page, latex
 from ace_bench.report.tables.results_index import ResultsIndex, Wanted
 from ace_bench.report.tables.write import write_tables
 from ace_bench.runners.refusal import Refusals
-from tests.cli.conftest import EXPERIMENTS, compose
+from tests.cli.conftest import EXPERIMENTS, compose, one_composer, reproduce  # noqa: F401 - fixtures
 from tests.report.planned import Planner
 
 EMBEDDED = ("backbone=embedded", "task.source=sample")
@@ -39,10 +41,10 @@ def results_index(results, **settings):
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """All runs of two methods on two tasks that are not refused, but for one; only Dynamic Cheatsheet gains."""
+    """All runs of two methods on two tasks that are not refused, one of them failed; only Dynamic Cheatsheet gains."""
     planner = Planner(tmp_path_factory.mktemp("field"), compose, simulated=True, source="sample")
     for planned in FIELD.runs("field"):
-        if refusal(planned.overrides) or {"method=icl", "mode=online"} <= set(planned.overrides):
+        if refusal(planned.overrides):
             continue
         gains = "method=dc" in planned.overrides
         folder = planner.make(planned, RIGHT if gains else WRONG, extra=EMBEDDED, sizes=[1])
@@ -50,6 +52,9 @@ def results(tmp_path_factory):
             file = folder / "metrics.json"
             metrics = json.loads(file.read_text())
             file.write_text(json.dumps(metrics | {"usd": {"adapt": None, "evaluate": None, "total": None}}))
+            if "mode=online" in planned.overrides:
+                file.rename(folder / "environment.json")
+                (folder / "status.json").write_text(json.dumps({"state": "failed", "reason": "the server is gone"}))
     return planner.results
 
 
@@ -96,10 +101,11 @@ def test_tables_show_scores_tests_and_costs_and_say_what_is_missing(results, tmp
     files = write_tables(results_index(results, refusal=refusal), tmp_path, Wanted(names=("field",)))
     texts = {file.name.partition("_embedded")[0]: file.read_text() for file in files if file.suffix == ".md"}
     assert "| dc | online | none | 83.3 [66.4, 92.7]* | left out |" in texts["table_field"]
-    assert "| icl | online | gold | missing | left out |" in texts["table_field"]
     assert "Left out: icl offline none; icl online none: it needs reference answers." in texts["table_field"]
     assert "icl online gold (Formula accuracy); " in texts["table_field"]
     assert "for the 8 comparisons of this table" in texts["table_field"]
+    assert "Not finished: icl online gold (FiNER accuracy), seed 0, failed: the server is gone." in texts["table_field"]
+    assert "| icl | online | gold | failed | left out |" in texts["table_field"]
     assert "1 runs are missing" in texts["table_field"]
     assert "paper" not in texts["table_field"].partition("### Statistics")[0].partition("\n- ")[0].partition("\n")[2]
     assert "[simulated, sample data: not comparable with published numbers]" in texts["table_field_costs"]
@@ -115,6 +121,24 @@ def test_tables_show_scores_tests_and_costs_and_say_what_is_missing(results, tmp
     assert float(cost["cached share"]) == metrics["cache"]["adapt"]["share"]
     assert found["icl_offline_gold", "finer", "adapt"]["dollars"] == "", "unknown is not zero"
     assert "n/a" in texts["table_field_costs"]
+
+
+@pytest.mark.slow
+def test_the_cost_is_estimated_from_a_few_samples_before_it_is_paid(reproduce):  # noqa: F811
+    status, said = reproduce("experiment=field", "tasks=finer", "methods=icl", "task.source=sample", "--estimate")
+    assert status == 0, said
+    assert "2 together" in said
+    assert "From three samples of each split" in said
+    assert "paper" not in said
+    assert not any(line.startswith(" ") and "n/a" in line.rpartition("n/a")[0] for line in said.splitlines()), said
+
+
+def test_a_long_table_is_split_for_latex():
+    grid = Grid(title="Costs of a run", header=("a",), rows=tuple((str(n),) for n in range(130)))
+    text = latex(Page(title="T", label="t", grids=(grid,), notes=(), commands=()))
+    assert text.count(r"\begin{tabular}") == 3
+    assert text.count("T. Costs of a run, continued.") == 2
+    assert r"\label{tab:t-costs-60}" in text
 
 
 def point(name, cost, score):

@@ -25,7 +25,7 @@ SIZES: Mapping[str, Mapping[str, int]] = {
 }
 """Samples by task and split, of the official data as the paper uses it."""
 
-_APPWORLD = "appworld"
+APPWORLD = "appworld"
 _LIKE = {"base": "react", "gepa": "gepa"}
 """Rows of table 14 by method; methods whose context is long are counted as ACE."""
 
@@ -86,7 +86,7 @@ class Estimator:
         """Yield adaptation and evaluation."""
         task, method, mode = (_named(settings[group]["_target_"]) for group in ("task", "method", "mode"))
         sizes = _limited(SIZES[task], settings["limit"])
-        tested = sizes[settings["task"].get("test_split", "test") if task == _APPWORLD else "test"]
+        tested = sizes[settings["task"].get("test_split", "test") if task == APPWORLD else "test"]
         if mode == "offline":
             yield self._fit(task, method, settings, sizes["train"])
         if mode == "online":
@@ -98,7 +98,7 @@ class Estimator:
     def _fit(self, task: str, method: str, settings: Mapping[str, Any], train: int) -> CostRange:
         if method in ("base", "icl"):
             return CostRange()
-        if method == "gepa" and task == _APPWORLD:
+        if method == "gepa" and task == APPWORLD:
             return known(self._gepa(settings["method"]))
         if method in ("ace", "dc"):
             return self._step(task, method, settings).times(train * settings["mode"]["epochs"])
@@ -120,7 +120,7 @@ class Estimator:
 
     def _step(self, task: str, method: str, settings: Mapping[str, Any]) -> CostRange:
         """The cost of one adaptation step."""
-        if task != _APPWORLD:
+        if task != APPWORLD:
             return self._single_turn_step(task, method, settings)
         if method != "ace":
             return known(UNKNOWN)
@@ -155,7 +155,7 @@ class Estimator:
         return CostRange(low=low, high=high)
 
     def _evaluation(self, task: str, method: str, settings: Mapping[str, Any]) -> Cost:
-        if task != _APPWORLD:
+        if task != APPWORLD:
             return Cost(calls=1.0, prompt=None, completion=None, usd=None, seconds=None)
         row = _LIKE.get(method, "ace")
         rollout = self._number("4a/ace/latency") / self._number("4a/ace/rollouts") / settings["concurrency"]
@@ -199,7 +199,9 @@ def _limited(sizes: Mapping[str, int], limit: Any) -> dict[str, int]:
 
 
 def _named(target: str) -> str:
-    """Return the option of a class: ``bird_sql`` for ``ace_bench.tasks.bird_sql.task.BirdSql``."""
+    """Return the option of a class, "" of another package's: of ``ace_bench.tasks.finer.Finer`` it is ``finer``."""
+    if not target.startswith("ace_bench."):
+        return ""
     module = target.split(".")[2]
     return {"base_llm": "base"}.get(module, module)
 

@@ -6,15 +6,18 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
 from ace_bench.cli.columns import add_column
-from ace_bench.cli.reproducing.estimating import CostRange, Estimator
+from ace_bench.cli.reproducing.estimating import APPWORLD, CostRange, Estimator
+from ace_bench.cli.reproducing.rehearsing import Rehearsals
 from ace_bench.cli.reproducing.request import EMBEDDED, Job, count
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.program import command_line
 from ace_bench.report.experiments import Experiments
-from ace_bench.report.overrides import run_overrides
+from ace_bench.report.overrides import run_overrides, task_of
 from ace_bench.report.tables.results_index import ResultsIndex
 
 
@@ -42,24 +45,37 @@ def _runs(name: str, experiments: Experiments) -> str:
     return most + str(count(name, experiments) or "none: others' systems")
 
 
-def estimates(jobs: Sequence[Job], index: ResultsIndex) -> Iterator[Table | str]:
-    """Yield a table of each run's cost by the paper's counts, and notes."""
+def estimates(jobs: Sequence[Job], index: ResultsIndex, *, rehearsed: bool) -> Iterator[Table | str]:
+    """Yield a table of each run's cost by the paper's counts, and notes.
+
+    With ``rehearsed`` the runs of experiments that list methods are estimated from a few samples, which takes a second
+    or two for each, but for AppWorld's, where it would take minutes.
+    """
     if any(f"backbone={EMBEDDED}" in job.extra for job in jobs):
         raise ConfigError("the embedded backbone costs nothing; leave backbone= out, or name a paid one")
-    estimator = Estimator(index.experiments.paper)
-    costs = {job: estimator.cost(index.compose(run_overrides(job.planned, job.extra, index.compose))) for job in jobs}
+    estimator, rehearsals = Estimator(index.experiments.paper), Rehearsals(index.compose)
+    experiments = index.experiments
+    listed = {run for name in experiments.combined for run in experiments.runs(name) if task_of(run) != APPWORLD}
+    costs: dict[Job, CostRange] = {}
+    small = {job for job in jobs if rehearsed and job.planned in listed}
+    for job in track(jobs, "Estimating", console=Console(stderr=True), transient=True, disable=not small):
+        overrides = run_overrides(job.planned, job.extra, index.compose)
+        costs[job] = rehearsals.cost(overrides) if job in small else estimator.cost(index.compose(overrides))
     table = Table(box=None)
     for heading in ("run", "calls", "tokens in", "tokens out", "dollars", "hours"):
         add_column(table, heading)
     for job, cost in costs.items():
         table.add_row(_named(job), *(column.text([cost]) for column in _COLUMNS))
-    table.add_row("together", *(column.text([*costs.values()]) for column in _COLUMNS), style="bold")
+    table.add_row(f"{len(costs)} together", *(column.text([*costs.values()]) for column in _COLUMNS), style="bold")
     yield table
+    if small:
+        yield _REHEARSED
+        yield from (f"Not estimated: {problem}" for problem in rehearsals.problems)
+    if small < costs.keys():
+        yield ("On AppWorld: by" if small else "By") + _BY_PAPER
     yield (
-        "By the counts of the paper's tables 4, 12 and 14: from no retry, where every first attempt is right, to all "
-        "reflection rounds. n/a is what the paper does not count; a sum says of how many runs it is. Tokens are at "
-        "list prices without cache discounts (FiNER: the paper's dollars, retries included), hours with runs one after "
-        f"another. `{command_line('run')} ... dry_run=true` estimates any run from its own prompts."
+        "Tokens are at list prices without cache discounts, and a sum says of how many runs it is. "
+        f"`{command_line('run')} ... dry_run=true` estimates any run from its own prompts."
     )
 
 
@@ -95,4 +111,14 @@ _COLUMNS = (
     _Column("completion", ",.2f", 1e6, "M"),
     _Column("usd", ",.2f"),
     _Column("seconds", ",.1f", 3600),
+)
+
+_REHEARSED = (
+    "From three samples of each split, answered by the embedded reader: from no retry to all of them, and a context "
+    "that keeps growing. Hours are unknown."
+)
+_BY_PAPER = (
+    " the counts of the paper's tables 4, 12 and 14: from no retry, where every first attempt is right, to all "
+    "reflection rounds. n/a is what the paper does not count. On FiNER dollars are the paper's, retries included; "
+    "hours are with runs one after another."
 )

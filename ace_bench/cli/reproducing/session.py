@@ -47,7 +47,9 @@ def reproduce(options: argparse.Namespace) -> int:
     if options.estimate:
         if not wanted:
             raise ConfigError("no runs are asked for, and the cost of a measurement cannot be estimated")
-        console.print(*estimates(wanted, index), sep="\n")
+        console.print(
+            *estimates(wanted, index, rehearsed=bool(set(request.names) & set(index.experiments.combined))), sep="\n"
+        )
         return 0
     workers = options.jobs or (cores() if request.backbone == EMBEDDED else 1)
     reproduction = Reproduction(request, wanted, index, console, JobRunner(workers))

@@ -37,7 +37,7 @@ class Measured:
     ``spread`` is the standard deviation of a score over seeds. ``points`` are the scores by seed, if the value is a
     mean of scores. ``change`` is against the base row, in percentage points or percent; ``p_holm`` is the p-value of
     ``comparison``, corrected for all comparisons of the table. ``state`` is that of the runs if none has finished;
-    ``refused`` is the reason why the program makes no such run.
+    ``refused`` is the reason why the program makes no such run. ``unfinished`` are runs that began.
     ``deviations`` are settings of its runs that are not the paper's.
     """
 
@@ -47,6 +47,7 @@ class Measured:
     metric: str = ""
     state: str = ""
     refused: str = ""
+    unfinished: tuple[RunSummary, ...] = ()
     value: float | None = None
     interval: Interval | None = None
     spread: float | None = None
@@ -98,9 +99,10 @@ class Measured:
 def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequence[RunSummary]) -> Measured:
     """Measure a cell from the runs of its plan; without a finished run, ``state`` says why."""
     done = tuple(run for run in runs if run.finished)
+    unfinished = tuple(run for run in runs if not run.finished)
     if not done:
         state = ", ".join(sorted({run.state for run in runs})) or "missing"
-        return Measured(place=place, planned=planned, metric=metric, state=state)
+        return Measured(place=place, planned=planned, metric=metric, state=state, unfinished=unfinished)
     collect = _ErrorCollector()
     value = collect(lambda: mean_of([run.value(metric) for run in done]))
     interval = spread = None
@@ -113,6 +115,7 @@ def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequenc
     return Measured(
         place=place,
         runs=done,
+        unfinished=unfinished,
         planned=planned,
         metric=metric,
         value=value,

@@ -117,13 +117,14 @@ def footnotes(table: ResultTable, paper: PaperShown) -> list[str]:
     notes += _settings(table, paper)
     if paper.numbers:
         notes += _paper_notes(table)
-    notes += left_out(table)
+    if table.experiment.combined:
+        notes += [*_left_out(table), *_unfinished(table)]
     reasons = table.experiment.not_reproducible
     return notes + [f"{row} is not reproduced: {reason}." for row, reason in reasons.items()]
 
 
-def left_out(table: ResultTable) -> list[str]:
-    """Say which combinations the program refuses and why, and name the runs that began and did not finish."""
+def _left_out(table: ResultTable) -> list[str]:
+    """Say which rows or cells the program refuses, and why."""
     refused: dict[str, dict[str, list[str]]] = {}
     for row, line in table.cells.items():
         for column, cell in line.items():
@@ -138,6 +139,14 @@ def left_out(table: ResultTable) -> list[str]:
         ]
         notes.append(f"Left out: {'; '.join(names)}: {reason}.")
     return notes
+
+
+def _unfinished(table: ResultTable) -> Iterator[str]:
+    """Name the runs that began and have not finished."""
+    for cell in table.measured:
+        for run in cell.unfinished:
+            name = f"{' '.join(named(table.lines[cell.place.row]))} ({header_of(table, cell.place.column)})"
+            yield f"Not finished: {name}, seed {run.seed}, {run.state}{f': {run.reason}' if run.reason else ''}."
 
 
 def column_name(column: str, unit: str = "") -> str:

@@ -19,8 +19,8 @@ _SPECIAL = str.maketrans(
     | {"<": "$<$", ">": "$>$", "†": r"\dag{}"}
 )
 """Characters with a meaning in LaTeX."""
-_WIDE = 7
-"""Number of columns that fit on a page."""
+_WIDE, _LONG = 7, 60
+"""Numbers of columns and of rows that fit on a page."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,23 +85,25 @@ def markdown(page: Page) -> str:
 def latex(page: Page) -> str:
     """Format a table for LaTeX with ``booktabs`` and ``graphicx``; notes are comments.
 
-    Wide tables are scaled down to the width of the page.
+    Wide tables are scaled down to the width of the page, and long ones are split.
     """
     blocks = []
-    for grid in page.grids:
-        label = f"tab:{page.label}-{grid.title.split()[0].lower()}"
+    parts = [(grid, start) for grid in page.grids for start in range(0, len(grid.rows), _LONG)]
+    for grid, start in parts:
+        label = f"tab:{page.label}-{grid.title.split()[0].lower()}" + f"-{start}" * bool(start)
+        caption = f"{page.title}. {grid.title}{', continued' * bool(start)}."
         wide = len(grid.header) > _WIDE
         blocks += [
             r"\begin{table}[t]",
             r"\centering\footnotesize",
-            rf"\caption{{{escaped(f'{page.title}. {grid.title}.')}}}",
+            rf"\caption{{{escaped(caption)}}}",
             rf"\label{{{label}}}",
             *([r"\resizebox{\linewidth}{!}{%"] if wide else []),
             rf"\begin{{tabular}}{{{'l' * len(grid.header)}}}",
             r"\toprule",
             _latex_row(grid.header),
             r"\midrule",
-            *map(_latex_row, grid.rows),
+            *map(_latex_row, grid.rows[start : start + _LONG]),
             r"\bottomrule",
             r"\end{tabular}" + "}" * wide,
             "\\end{table}\n",
