@@ -12,6 +12,7 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import write_text
 from ace_bench.contexts.playbook_text.operations import without_counters
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
+from ace_bench.contexts.reasoning_items import ReasoningItems
 from ace_bench.contexts.workflows import Workflows
 from ace_bench.core.context import Context
 from ace_bench.core.tokens import estimate_tokens
@@ -53,6 +54,8 @@ _USES = {
     "cheatsheet": "Notes from earlier work on similar tasks follow. Use what fits the task and leave the rest aside.",
     "instruction": "Follow this instruction.",
     "demonstrations": "Similar questions follow with their right answers. Learn from them.",
+    "memory_items": "Strategies and warnings from earlier work on similar tasks follow. Use those that apply and leave "
+    "the others aside.",
     "workflows": "Routines from earlier work on similar tasks follow. Follow the steps of those that fit, with the "
     "task's own values for the names in curly braces.",
 }
@@ -68,6 +71,6 @@ def _parts(context: Context) -> dict[str, str]:
     if isinstance(context, Instruction):
         examples = Demonstrations(items=context.demonstrations)
         return {"instruction": context.text, **(_parts(examples) if examples.size else {})}
-    if isinstance(context, Cheatsheet | Demonstrations | Workflows):
+    if isinstance(context, Cheatsheet | Demonstrations | ReasoningItems | Workflows):
         return {name: text for name, text in context.render(_NO_SAMPLE).items() if name in _USES}
     return {}

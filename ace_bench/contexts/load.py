@@ -25,6 +25,7 @@ from ace_bench.contexts.playbook.text_format import read_text
 from ace_bench.contexts.playbook.wording import clean
 from ace_bench.contexts.playbook_text.dialects import Dialect
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
+from ace_bench.contexts.reasoning_items import ReasoningItems
 from ace_bench.contexts.workflows import Workflows
 from ace_bench.core.arena import Arena
 from ace_bench.core.backbones import TokenCounter
@@ -44,6 +45,7 @@ KINDS: tuple[type[Context], ...] = (
     Instruction,
     Memory,
     Playbook,
+    ReasoningItems,
     TextPlaybook,
     Workflows,
 )

@@ -15,6 +15,7 @@ from ace_bench.contexts.memory import Memory
 from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
+from ace_bench.contexts.reasoning_items import ReasoningItems
 from ace_bench.contexts.selection import NearestTexts, SelectsNearest
 from ace_bench.contexts.workflows import Workflows
 from ace_bench.core.arena import Arena
@@ -34,6 +35,7 @@ _FORMS: Mapping[str, GeneratorSpec] = MappingProxyType(
         Playbook.kind: GeneratorSpec(template="generator", reply="json"),
         TextPlaybook.kind: GeneratorSpec(template="generator", reply="json"),
         Memory.kind: GeneratorSpec(template="remembered", reply="text"),
+        ReasoningItems.kind: GeneratorSpec(template="reasoning_bank", reply="json"),
         Workflows.kind: GeneratorSpec(template="workflows", reply="json"),
     }
 )
@@ -45,11 +47,12 @@ _EMPTY: Mapping[str, Context] = MappingProxyType(
         Demonstrations.kind: Demonstrations(),
         Cheatsheet.kind: Cheatsheet(),
         Memory.kind: Memory(),
+        ReasoningItems.kind: ReasoningItems(),
         Workflows.kind: Workflows(),
     }
 )
 
-_SELECTIVE = frozenset((Memory.kind,))
+_SELECTIVE = frozenset((Memory.kind, ReasoningItems.kind))
 """Kinds of context that select by similarity."""
 
 

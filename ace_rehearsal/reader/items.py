@@ -68,7 +68,9 @@ def choose(item: Item, entries: Sequence[Entry]) -> tuple[str, tuple[str, ...]]:
         if likeness < item.least:
             break
         lesson, owner = index.lessons[place], entries[index.owners[place]]
-        filled = item.fill(lesson, index) if owner.trust > LEAST_TRUST else None
+        if not lesson.payload and lesson.instead in scores:
+            scores[lesson.instead] -= item.weight * likeness**2 * owner.trust
+        filled = item.fill(lesson, index) if lesson.payload and owner.trust > LEAST_TRUST else None
         if filled is None:
             continue
         answer, fit = filled

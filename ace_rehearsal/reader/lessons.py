@@ -16,7 +16,8 @@ ANSWER, COMPUTE, QUERY, RUN, CALL = "answer", "compute", "query", "run", "call"
 _LESSON = re.compile(
     r'When asked "([^"\n]{1,1600})", '
     r"(?:(answer|compute|query|call) `([^`\n]{1,3000})`(?:, not `([^`\n]{1,200})`)?\."
-    r"|run:\n[ \t]*```python\n(.{1,8000}?)\n[ \t]*```)",
+    r"|run:\n[ \t]*```python\n(.{1,8000}?)\n[ \t]*```"
+    r"|do not answer `([^`\n]{1,200})`\.)",
     re.DOTALL,
 )
 _MOST_CUE = 1_600
@@ -44,7 +45,7 @@ class Entry:
 class Lesson:
     """``cue`` is the question or the passage; ``payload`` is the answer, expression, query or code.
 
-    ``instead`` is an earlier wrong answer, "" if there was none.
+    ``instead`` is an earlier wrong answer, "" if there was none; a warning has no payload.
     """
 
     cue: str
@@ -59,6 +60,8 @@ class Lesson:
         if self.verb == RUN:
             return f'When asked "{cue}", run:\n```python\n{self.payload}\n```'
         payload, instead = (one_line(text).replace("`", '"') for text in (self.payload, self.instead))
+        if not payload:
+            return f'When asked "{cue}", do not answer `{instead[:200]}`.'
         wrong = f", not `{instead[:200]}`" if instead else ""
         return f'When asked "{cue}", {self.verb} `{payload}`{wrong}.'
 
@@ -67,7 +70,12 @@ class Lesson:
 def find_lessons(text: str) -> tuple[Lesson, ...]:
     """All lessons in a text, each once."""
     found = (
-        Lesson(cue=m[1], verb=m[2] or RUN, payload=m[3] or dedent(m[5] or ""), instead=m[4] or "")
+        Lesson(
+            cue=m[1],
+            verb=m[2] or (ANSWER if m[6] else RUN),
+            payload=m[3] or dedent(m[5] or ""),
+            instead=m[4] or m[6] or "",
+        )
         for m in _LESSON.finditer(text)
     )
     return tuple(dict.fromkeys(found))

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ace_rehearsal.reader.lessons import one_line
+from ace_rehearsal.reader.kinds import read_items
+from ace_rehearsal.reader.lessons import ANSWER, Lesson, one_line
 from ace_rehearsal.reader.prompt_parser import PromptParts, verdict
 from ace_rehearsal.reader.reflecting import Review, reflect
 
@@ -20,6 +21,7 @@ _TAGGED_ANSWER = re.compile(r"<answer>((?:(?!<answer>).)*)</answer>\s*\Z", re.DO
 _TITLE = 80
 _WHEN = "For what is asked in much the same words."
 _COMPARE = "Compare what is asked with the words in quotes below."
+_WARNING = "An answer that seemed right was wrong: check each step."
 _FAILED = ("execution failed", "traceback", "error", "i do not know")
 
 
@@ -47,6 +49,17 @@ def inducer(parts: PromptParts) -> Mapping[str, Any]:
         if lessons
     ]
     return {"reasoning": f"{len(workflows)} of {len(solved)} solutions are routines.", "workflows": workflows}
+
+
+def extractor(review: Review, *, failed: bool) -> Mapping[str, Any]:
+    """One item: what answers questions like this one, or does not; a warning where neither is known."""
+    lessons = reflect(replace(review, correct=not failed)).lessons
+    items = read_items(review.background, review.question)
+    if failed and not lessons and len(items) == 1 and items[0].verb == ANSWER:
+        lessons = (Lesson(cue=items[0].cue, verb=ANSWER, payload="", instead=items[0].payload(review.predicted)),)
+    content = "\n".join(lesson.worded for lesson in lessons) or _WARNING
+    item = {"title": one_line(review.question)[:_TITLE], "description": _WHEN, "content": content}
+    return {"reasoning": "It failed." if failed else "It succeeded.", "memory_items": [item]}
 
 
 def self_judge(parts: PromptParts) -> Mapping[str, Any]:

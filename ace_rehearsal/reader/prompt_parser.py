@@ -17,6 +17,7 @@ _TAGS = (
     "reference_answer", "environment_feedback", "bullets_used", "bullets_to_merge", "demonstrations",
     "instruction", "cheatsheet", "episodes", "schema", "reference_query", "predicted_query",
     "reference_solution", "trajectory", "recent_reflections", "past_answers", "experiences", "workflows",
+    "memory_items",
 )  # fmt: skip
 _OPEN = re.compile(rf"^<({'|'.join(_TAGS)})>[ \t]*$", re.MULTILINE)
 _BULLET = re.compile(
@@ -41,6 +42,7 @@ _FORMS = (
     ("reflector", re.compile(r'"(?:key_insight|bullet_tags)":')),
     ("rewriter", re.compile(r'"playbook":')),
     ("generator", re.compile(r'"final_answer":')),
+    ("extractor", re.compile(r'"memory_items":')),
     ("merger", re.compile(r'"content":')),
     ("judge", re.compile(r'"verdict":')),
     ("self_judge", re.compile(r'"success":')),

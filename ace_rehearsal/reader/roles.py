@@ -12,7 +12,7 @@ from ace_rehearsal.reader.kinds import entries_of, read_items
 from ace_rehearsal.reader.kinds.queries import same_query
 from ace_rehearsal.reader.kinds.tools import lists_tools, read_calling
 from ace_rehearsal.reader.lessons import ANSWER, CALL, COMPUTE, QUERY, RUN, Lesson, condense, find_lessons, merge
-from ace_rehearsal.reader.memories import inducer, read_episodes, self_judge
+from ace_rehearsal.reader.memories import extractor, inducer, read_episodes, self_judge
 from ace_rehearsal.reader.prompt_parser import PromptParts, read_bullets, verdict
 from ace_rehearsal.reader.reflecting import Review, advised, learnt, misled, reflect
 from ace_rehearsal.reader.words import tokens
@@ -185,6 +185,7 @@ _REPLIES: Mapping[str, Callable[[PromptParts], str]] = {
     "judge": _judge,
     "self_judge": lambda parts: _json(**self_judge(parts)),
     "inducer": lambda parts: _json(**inducer(parts)),
+    "extractor": lambda parts: _json(**extractor(review_of(parts), failed="attempt that failed" in parts.plain)),
     "tagged": _tagged,
     "cheatsheet": _cheatsheet,
     "plain": lambda parts: answer_to(parts).text,

@@ -21,6 +21,7 @@ RUNS = {
     "dc_rs": ("task=formula", "method=dc_rs", ONLINE, "labels=none"),
     "mem_prompt": ("task=formula", "method=mem_prompt", ONLINE),
     "awm": ("task=formula", "method=awm", ONLINE, "labels=none"),
+    "reasoning_bank": ("task=formula", "method=reasoning_bank", ONLINE),
     "awm offline": ("task=formula", "method=awm_offline", OFFLINE, "method.examples=5"),
     "icl": ("task=finer", "method=icl", OFFLINE, "mode.before=false"),
     "gepa": ("task=formula", "method=gepa", OFFLINE, "method.max_metric_calls=60"),

@@ -22,6 +22,7 @@ VARIANTS = {
     "retrieval": ("method=dc_rs", *ONLINE),
     "memory": ("method=mem_prompt", *ONLINE),
     "workflows": ("method=awm", *ONLINE, "labels=none"),
+    "memory items": ("method=reasoning_bank", *ONLINE, "labels=none", "mode.window=2"),
     "workflows of examples": ("method=awm_offline", "mode.epochs=1", "method.examples=2"),
 }
 

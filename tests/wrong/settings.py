@@ -276,6 +276,13 @@ WRONG = {
         "labels=correctness": "method=awm_offline learns from reference answers; labels=correctness forbids that",
         "method.examples=0": "method.examples=0 must be a whole number, 1 or more, or null",
     },
+    "method=reasoning_bank": {
+        "method.initial=nowhere": "method.initial=nowhere is not a file: give saved memory items, or null",
+        "method.reference=true labels=none": "method.reference=true shows reference answers; labels=none forbids that",
+        "method.top_k=0": "method.top_k=0 must be a whole number, 1 or more",
+        "method.most_items=0": "method.most_items=0 must be a whole number, 1 or more",
+        "method.embedder=null": "method.embedder=null must be a group of settings",
+    },
     "method=icl": {
         "labels=none": "method=icl shows reference answers; labels=none forbids that: use gold",
         "labels=correctness": "method=icl shows reference answers; labels=correctness forbids that",

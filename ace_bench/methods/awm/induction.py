@@ -15,9 +15,9 @@ from ace_bench.core.method import ContextUpdate
 from ace_bench.core.prompt_limit import send_within_limit
 from ace_bench.core.replies import ask
 from ace_bench.core.transcript import Transcript
-from ace_bench.core.typed import converted
-from ace_bench.core.types import Record, Rollout, Sample
+from ace_bench.core.types import Rollout, Sample
 from ace_bench.methods.attempts import attempt_fields, dropped_event, fault_event
+from ace_bench.methods.replied_items import valid_items
 
 ROLE = "inducer"
 EXPERIENCE = "experience"
@@ -99,23 +99,11 @@ def induce(memory: Workflows, solved: Sequence[Solved], *, arena: Arena, session
         reply, dropped = send_within_limit(_Shown(tuple(solved)), send)
     except RolloutFault as error:
         return ContextUpdate(context=memory, events=(fault_event(ROLE, error.fault),))
-    found, refused = _workflows(reply, arena)
+    count = arena.counter("generator")
+    found, refused = valid_items(
+        reply.workflows, Workflow, clean=lambda one: one.measured(count), most=_MOST, role=ROLE
+    )
     grown = memory.with_new(found)
     added = [one.title for one in grown.items[len(memory.items) :]]
     induced = {"event": "induced", "from": len(solved), "workflows": added, "known": len(found) - len(added)}
     return ContextUpdate(context=grown, events=(*dropped_event(ROLE, dropped), *refused, induced))
-
-
-def _workflows(reply: InducerReply, arena: Arena) -> tuple[list[Workflow], list[Record]]:
-    """Return the valid workflows of a reply, and an event for each that is not."""
-    found: list[Workflow] = []
-    refused: list[Record] = []
-    for place, value in enumerate(reply.workflows):
-        try:
-            if place >= _MOST:
-                raise ValueError(f"more than {_MOST} workflows in one reply")
-            workflow = converted(value, Workflow).measured(arena.counter("generator"))
-            found.append(converted(msgspec.to_builtins(workflow), Workflow))  # cleaning may leave nothing of a step
-        except ValueError as error:
-            refused.append({"event": "refused", "role": ROLE, "item": place, "reason": str(error)})
-    return found, refused

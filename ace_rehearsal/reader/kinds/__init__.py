@@ -26,7 +26,7 @@ _KINDS: tuple[Callable[[str, str], Sequence[Item]], ...] = (
 )
 """In order of recognition; the last kind accepts any text. A new kind is a module and a line here."""
 
-_WRITTEN = ("instruction", "cheatsheet", "workflows", "reflection")
+_WRITTEN = ("instruction", "cheatsheet", "memory_items", "workflows", "reflection")
 """Tags of evolved texts that hold lessons among other words."""
 
 

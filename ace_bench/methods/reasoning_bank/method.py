@@ -1,0 +1,97 @@
+"""ReasoningBank as a step learner: retrieve, attempt, judge, extract, append."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+from ace_bench.contexts.load import load_kind
+from ace_bench.contexts.playbook.embed import Embedder
+from ace_bench.contexts.reasoning_items import Experience, ReasoningItems
+from ace_bench.contexts.selection import NearestTexts
+from ace_bench.core.arena import Arena
+from ace_bench.core.errors import ConfigError, SettingError
+from ace_bench.core.method import ContextUpdate
+from ace_bench.core.settings import Count, Text
+from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Sample, Step
+from ace_bench.core.workload import Learning, Workload, exactly
+from ace_bench.methods.attempts import ATTEMPT_FIELDS, SELF_JUDGE, Judged, judge, judge_calls
+from ace_bench.methods.base import BaseMethod
+from ace_bench.methods.reasoning_bank.extraction import FIELDS, ROLE, extract
+
+
+class ReasoningBank(BaseMethod[ReasoningItems]):
+    """Learns from every attempt, the failed ones too; nothing is ever removed.
+
+    ``top_k`` is the number of experiences whose items a sample is shown, ``most_items`` that of items from one attempt.
+    With ``reference`` the extractor is shown the reference answer of a failed attempt, as ACE's Reflector is with
+    ``labels=gold``; the paper shows it none. ``initial`` is a saved memory to start from.
+    """
+
+    generator = GeneratorSpec(template="reasoning_bank", reply="json")
+    roles: Mapping[str, tuple[str, ...]] = MappingProxyType({ROLE: (ROLE,), SELF_JUDGE: (SELF_JUDGE,)})
+
+    def __init__(
+        self, *, top_k: Count, most_items: Count, reference: bool, initial: Text | None, embedder: Embedder
+    ) -> None:
+        if initial is not None and not Path(initial).is_file():
+            raise SettingError(f"initial={initial} is not a file: give saved memory items, or null")
+        self._top_k = top_k
+        self._most_items = most_items
+        self._reference = reference
+        self._initial = initial
+        self._embedder = embedder
+        self._nearest = NearestTexts(embedder)
+
+    @property
+    def embedders(self) -> Sequence[Embedder]:
+        """What finds similar questions."""
+        return (self._embedder,)
+
+    def check(self, arena: Arena) -> None:
+        """Raise ``ConfigError`` where ``reference`` asks for what ``labels`` hides."""
+        if self._reference and arena.labels is not Labels.GOLD:
+            raise ConfigError(
+                f"method.reference=true shows reference answers; labels={arena.labels.value} forbids that: use "
+                "labels=gold"
+            )
+
+    def start(self, arena: Arena) -> ReasoningItems:
+        """Return the empty memory, or the one to start from."""
+        if self._initial is None:
+            return ReasoningItems(top_k=self._top_k)
+        loaded = load_kind(ReasoningItems, self._initial, arena=arena, reader="ReasoningBank")
+        measured = tuple(one.measured(arena.counter("generator")) for one in loaded.experiences)
+        return replace(loaded, experiences=measured, top_k=self._top_k)
+
+    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return the fields of the extractor's and of the judge's template."""
+        return {ROLE: inputs | FIELDS, SELF_JUDGE: inputs | ATTEMPT_FIELDS}
+
+    def select(self, context: ReasoningItems, sample: Sample) -> ReasoningItems:
+        """Return the experiences nearest to the sample."""
+        return context.select(sample, self._nearest)
+
+    def update(
+        self, context: ReasoningItems, rollouts: Sequence[Rollout], step: Step, arena: Arena
+    ) -> ContextUpdate[ReasoningItems]:
+        """Append what each attempt of a batch teaches; an attempt without a verdict teaches nothing."""
+        memory, events = context, list[Record]()
+        judged = judge(rollouts, arena)
+        for one, (experience, told) in zip(judged, arena.map(lambda one: self._learn(one, arena), judged), strict=True):
+            memory = memory if experience is None else memory.with_experience(experience)
+            events += [{"sample": one.rollout.sample.id, **event} for event in (*one.events, *told)]
+        return ContextUpdate(context=memory, events=tuple(events))
+
+    def workload(self, arena: Arena, learning: Learning) -> Workload:
+        """Return one rollout and one extraction a sample."""
+        samples = exactly(learning.samples)
+        return Workload(rollouts=samples, roles={ROLE: samples, **judge_calls(arena, learning.samples)})
+
+    def _learn(self, one: Judged, arena: Arena) -> tuple[Experience | None, tuple[Record, ...]]:
+        if one.success is None:
+            return None, ({"event": "skipped"},)
+        gold = one.rollout.feedback.gold if self._reference and not one.success else None
+        return extract(one.rollout, success=one.success, gold=gold, most=self._most_items, arena=arena)
