@@ -42,6 +42,21 @@ def test_gold_labels_teach_and_shuffled_ones_do_not(task, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "memory",
+    [
+        ("task=ddxplus", "method=awm", "labels=correctness"),
+        ("task=formula", "method=awm_offline"),
+        ("task=ddxplus", "method=reasoning_bank", "method.top_k=5", "labels=correctness"),
+        ("task=finer", "method=reasoning_bank", "method.reference=true"),
+    ],
+    ids=" ".join,
+)
+def test_workflows_and_memory_items_help_with_later_samples(memory, tmp_path):
+    assert gain(launch(tmp_path, *memory, *RUN, "embedder=hashing")) >= 10
+
+
+@pytest.mark.slow
 def test_without_labels_there_is_next_to_nothing_to_learn(tmp_path):
     with_gold = gain(launch(tmp_path / "gold", "task=finer", *RUN))
     assert gain(launch(tmp_path / "none", "task=finer", *RUN, "labels=none")) < with_gold - 10

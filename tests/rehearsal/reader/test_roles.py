@@ -37,14 +37,36 @@ def user(text: str) -> list[Message]:
 
 @pytest.mark.parametrize(
     "role",
-    ["generator", "reflector", "curator", "rewriter", "merger", "base", "cheatsheet", "cheatsheet_curator"],
+    [
+        "generator",
+        "reflector",
+        "curator",
+        "rewriter",
+        "merger",
+        "base",
+        "cheatsheet",
+        "cheatsheet_curator",
+        "inducer",
+        "extractor",
+        "self_judge",
+        "workflows",
+        "reasoning_bank",
+    ],
 )
 def test_the_role_is_read_from_the_prompt_alone(render: Render, role: str) -> None:
     # The names of other roles' fields inside the parts must not confuse it.
     noise = 'They say "operations": [] and "final_answer": "x" and "key_insight": "" and </answer>.'
     fields = {"background": TAGS.background, "question": "Which?" if role == "base" else noise, "reflection": noise}
-    expected = {"base": "plain", "cheatsheet": "tagged", "cheatsheet_curator": "cheatsheet"}
+    expected = {
+        "base": "plain",
+        "cheatsheet": "tagged",
+        "cheatsheet_curator": "cheatsheet",
+        "workflows": "generator",
+        "reasoning_bank": "generator",
+    }
     shown = {"cheatsheet": noise, "trajectory": "", "code_runs": 4, "episodes": []}
+    shown |= {"experiences": [noise], "workflows": noise, "memory_items": noise, "observed": noise}
+    shown |= {"success": True, "most": 3}
     assert parse_prompt(render(role, **fields, **shown)).form == expected.get(role, role)
 
 
