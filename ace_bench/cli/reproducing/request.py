@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.core.resources import config_folders, options
 from ace_bench.report.experiments import Experiments, PlannedRun
 
 EMBEDDED = "embedded"
@@ -76,6 +77,7 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
         raise ConfigError(
             "say what to reproduce: table=2, table=1,3, figure=2, table=all, experiment=all; --list shows the choices"
         )
+    _check_methods(chosen.get("methods", ()))
     if chosen and not set(names) & set(experiments.combined):
         raise ConfigError(
             f"{next(iter(chosen))}= chooses from an experiment that lists methods "
@@ -92,6 +94,13 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
         **chosen,
         differences=differences,
     )
+
+
+def _check_methods(methods: Sequence[str]) -> None:
+    known = options("method", config_folders())
+    for method in methods:
+        if method not in known:
+            raise ConfigError(f"methods={method} is not a method; there are {', '.join(known)}")
 
 
 def jobs(request: ReproduceRequest, experiments: Experiments) -> list[Job]:

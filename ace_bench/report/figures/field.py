@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ace_bench.report.figures.point_labels import PointLabel, place_labels
-from ace_bench.report.figures.style import GREY, Look, canvas, cost_axis, legend_below, looks, percent_axis
+from ace_bench.report.figures.style import GREY, Look, canvas, legend_below, log_axis, looks, percent_axis
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.build import ResultTable
 from ace_bench.report.tables.cells import Measured, error_bars, mean_of
@@ -121,13 +121,12 @@ def _draw(axis: Axes, panel: Panel, kinds: Mapping[str, Look]) -> None:
     for point in panel.points:
         look = kinds[point.kind]
         axis.errorbar(point.cost, point.score, yerr=[[side] for side in error_bars(point.cell)], label=point.kind,
-                      color=look.colour, marker=look.marker, markersize=4, linestyle="", elinewidth=0.5,
+                      color=look.colour, marker=look.marker, markersize=4, linestyle="", elinewidth=0.4,
                       capsize=1.2)  # fmt: skip
     axis.plot([point.cost for point in front], [point.score for point in front], drawstyle="steps-post", color=GREY,
               linewidth=0.8, linestyle="--", zorder=1, label="Pareto front of the means")  # fmt: skip
-    axis.margins(x=0.15, y=0.1)
-    if panel.points:
-        cost_axis(axis, min(point.cost for point in panel.points))
+    axis.margins(x=0.12, y=0.1)
+    log_axis(axis)
     percent_axis(axis)
 
 

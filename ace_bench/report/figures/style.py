@@ -153,6 +153,20 @@ def cost_axis(axis: Axes, smallest: float) -> None:
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
 
 
+def log_axis(axis: Axes) -> None:
+    """Scale x logarithmically, without room for zero; label 1, 2, 5, 10."""
+    from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
+
+    axis.set_xscale("log")
+    low, high = axis.get_xlim()
+    axis.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if high / low < _LOG_SPAN else (1.0,)))
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    if high >= _LARGE:
+        axis.xaxis.set_major_formatter(EngFormatter(sep=""))
+    else:
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+
+
 def amount_axis(axis: Axes, values: Sequence[float]) -> None:
     """Scale y logarithmically if its values span more than a factor of 30; write large ones with a unit: 50k, 1.5M."""
     from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter
