@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from rich.console import Console
+from rich.progress import track
+
 from ace_bench.cli.reproducing.request import Job, ReproduceRequest
 from ace_bench.cli.reproducing.run_status import RunStates
 from ace_bench.core.errors import ConfigError
@@ -25,7 +28,7 @@ def refused(request: ReproduceRequest, jobs: Sequence[Job], index: ResultsIndex)
         return {}
     states = RunStates(request.results, index.compose)
     found = {}
-    for job in jobs:
+    for job in track(jobs, "Checking", console=Console(stderr=True), transient=True):
         if job.planned in listed and states.run(job) is None:
             reason = index.refusal(run_overrides(job.planned, job.extra, index.compose))
             if reason:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.ticker import Formatter
 
 # Okabe and Ito's palette without its yellow, which is hard to see on white.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -140,43 +141,42 @@ def _spans_much(values: Sequence[float]) -> bool:
 
 def cost_axis(axis: Axes, smallest: float) -> None:
     """Scale x logarithmically, but linearly up to the smallest cost, so that zero can be shown; label 1, 2, 5, 10."""
-    from matplotlib.ticker import EngFormatter, NullLocator, SymmetricalLogLocator
+    from matplotlib.ticker import NullLocator, SymmetricalLogLocator
 
     axis.set_xscale("symlog", linthresh=smallest)
     high = axis.get_xlim()[1]
     subs = [1.0, 2.0, 5.0] if high / smallest < _LOG_SPAN else [1.0]
     axis.xaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=smallest, subs=subs))
     axis.xaxis.set_minor_locator(NullLocator())
-    if high >= _LARGE:
-        axis.xaxis.set_major_formatter(EngFormatter(sep=""))
-    else:
-        axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axis.xaxis.set_major_formatter(_amounts(high))
 
 
 def log_axis(axis: Axes) -> None:
     """Scale x logarithmically, without room for zero; label 1, 2, 5, 10."""
-    from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     axis.set_xscale("log")
     low, high = axis.get_xlim()
     axis.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if high / low < _LOG_SPAN else (1.0,)))
     axis.xaxis.set_minor_formatter(NullFormatter())
-    if high >= _LARGE:
-        axis.xaxis.set_major_formatter(EngFormatter(sep=""))
-    else:
-        axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axis.xaxis.set_major_formatter(_amounts(high))
 
 
 def amount_axis(axis: Axes, values: Sequence[float]) -> None:
     """Scale y logarithmically if its values span more than a factor of 30; write large ones with a unit: 50k, 1.5M."""
-    from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     if _spans_much(values):
         axis.set_yscale("log")
         axis.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if _few_decades(values) else (1.0,)))
         axis.yaxis.set_minor_formatter(NullFormatter())
-    large = max(values) >= _LARGE
-    axis.yaxis.set_major_formatter(EngFormatter(sep="") if large else FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.yaxis.set_major_formatter(_amounts(max(values)))
+
+
+def _amounts(largest: float) -> Formatter:
+    from matplotlib.ticker import EngFormatter, FuncFormatter
+
+    return EngFormatter(sep="") if largest >= _LARGE else FuncFormatter(lambda value, _: f"{value:,.10g}")
 
 
 def _few_decades(values: Sequence[float]) -> bool:
