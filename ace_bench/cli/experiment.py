@@ -19,11 +19,14 @@ from ace_bench.core.loading import INTERRUPTED
 from ace_bench.core.resources import configs_folder
 
 _SLURM = "launcher=slurm"
+_ELSEWHERE = (_SLURM, "hydra.launcher.init.address=", "hydra/launcher=submitit_slurm")
+"""Words of a sweep whose runs are on other machines."""
 
 
 @hydra.main(version_base="1.3", config_path=str(configs_folder()), config_name="config")
 def experiment(config: DictConfig) -> float | None:
     """Run one experiment and return its score for searches; exits with its status unless that is 0."""
+    from ace_bench.runners.call_slots import shares_slots
     from ace_bench.runners.metrics import objective
     from ace_bench.runners.run import Launch, run
     from ace_bench.runners.signals import EXIT_INTERRUPTED, end_after, parent_process
@@ -32,6 +35,10 @@ def experiment(config: DictConfig) -> float | None:
     hydra_config = HydraConfig.get()
     sweeps = hydra_config.mode is RunMode.MULTIRUN
     # Ray and Slurm manage their jobs themselves, and a Slurm job may outlive the process that submitted it.
+    if sweeps and config.max_calls_in_flight is not None and not shares_slots():
+        raise ConfigError(
+            f"max_calls_in_flight={config.max_calls_in_flight} is for all runs of a sweep: give it on the command line"
+        )
     parent = None if sweeps and "joblib" not in hydra_config.launcher._target_ else parent_process()
     if parent is not None:
         end_after(parent)
@@ -60,13 +67,19 @@ def sweep() -> None:
     """Run a sweep and list its runs; its launcher ends its workers when it is interrupted, and they end when it is
     killed.
     """
+    from ace_bench.runners.call_slots import call_limit, slots_for_runs
     from ace_bench.runners.signals import EXIT_INTERRUPTED, end_with_this_process
 
+    limit = call_limit(sys.argv[1:])
+    if limit is not None and any(word.startswith(_ELSEWHERE) for word in sys.argv):
+        raise ConfigError(
+            f"max_calls_in_flight={limit} needs runs on this machine, with launcher=joblib; elsewhere set concurrency"
+        )
     end_with_this_process(os.environ)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
-        with runs_listed():
+        with runs_listed(), slots_for_runs(limit):
             experiment()
     except RuntimeError as error:
         if _SLURM not in sys.argv:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from ace_bench.contexts.playbook.embed import EndpointEmbedder
@@ -9,6 +10,7 @@ from ace_bench.core.method import Method
 from ace_bench.core.types import Stage
 from ace_bench.runners.arena import EMBEDDER, RunArena
 from ace_bench.runners.assemble import RunSpec
+from ace_bench.runners.call_slots import CallSlots, Unlimited
 from ace_bench.runners.embedding_calls import EmbeddingCalls
 from ace_bench.runners.experiment import Experiment
 from ace_bench.runners.gateway import CallGateway
@@ -18,12 +20,23 @@ from ace_bench.store.folder import RunFolder
 from ace_bench.store.responses import Responses
 
 
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """What a run shares with others: the cache of replies, and the slots for calls."""
+
+    responses: Responses | None = None
+    slots: CallSlots = field(default_factory=Unlimited)
+
+
+ALONE = Shared()
+
+
 def build_experiment(
     folder: RunFolder,
     plan: RunSpec,
     stop: Stop,
     observers: tuple[Observer, ...],
-    responses: Responses | None = None,
+    shared: Shared = ALONE,
 ) -> Experiment:
     """Connect the parts of one run; all its calls pass one gateway and are recorded in one folder."""
     journal, calls = folder.journal, folder.calls
@@ -35,7 +48,10 @@ def build_experiment(
         stop=stop,
         wall=lambda: sum(journal.wall(stage) for stage in Stage),
         faults=plan.faults,
-        responses=responses,
+        responses=shared.responses,
+        slots=shared.slots,
+        # An evaluation is wide: none of its calls holds up another.
+        chain=lambda stage: progress.seconds_left() if stage is Stage.ADAPT else 0.0,
         seed=plan.seed,
     )
     arena = RunArena(

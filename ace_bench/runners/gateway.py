@@ -13,6 +13,7 @@ from ace_bench.core.replies import without_surrogates
 from ace_bench.core.tools import takes_tools
 from ace_bench.core.types import Completion, Fault, Message, Record, Stage
 from ace_bench.runners.budget import Budget
+from ace_bench.runners.call_slots import CallSlots, Unlimited
 from ace_bench.runners.stopping import Stop
 from ace_bench.runners.unanswered import FaultRule, Outage
 from ace_bench.store.call_log import CallLog, PaidReply
@@ -57,6 +58,8 @@ class CallGateway:
     A call is known by its session, role, the hash of all that it asks, and how often that was asked in the session: a
     run that is killed and continued asks the same in the same sessions and gets the recorded replies for free.
 
+    A call waits for one of the ``slots``; ``chain`` estimates the seconds of work that a call of a stage holds up.
+
     A call that the backbone leaves unanswered raises ``CallLost``, unless ``faults`` accepts that as an answer.
     """
 
@@ -69,12 +72,16 @@ class CallGateway:
         wall: Callable[[], float],
         faults: FaultRule | None = None,
         responses: Responses | None = None,
+        slots: CallSlots | None = None,
+        chain: Callable[[Stage], float] = lambda _: 0.0,
         seed: int = 0,
     ):
         self.faults = faults or FaultRule()
         self._outage = Outage(self.faults, stop)
         self._calls = calls
         self._responses = responses
+        self._slots = slots or Unlimited()
+        self._chain = chain
         self._seed = seed
         self._budget = budget
         self._stop = stop
@@ -159,13 +166,14 @@ class CallGateway:
             return completion
 
     def _pay(self, call: _Call) -> Completion:
-        """Make a call within the budget."""
-        self._admit()
-        try:
-            return self._ask(call)
-        finally:
-            with self._lock:
-                self._under_way -= 1
+        """Make a call within the budget, once there is a slot for it."""
+        with self._slots.held(self._chain(call.stage), self._stop.check):
+            self._admit()
+            try:
+                return self._ask(call)
+            finally:
+                with self._lock:
+                    self._under_way -= 1
 
     def _ask(self, call: _Call) -> Completion:
         """Make a call and record what it cost, whatever comes of it."""

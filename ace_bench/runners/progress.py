@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Protocol
 
 from ace_bench.core.context import Context
@@ -79,8 +80,17 @@ class ProgressCounter:
         for observer in self._observers:
             observer.update(progress)
 
-    def _snapshot(self) -> Progress:
+    def seconds_left(self) -> float:
+        """Return how long the phase will take, infinite while its first unit is not finished."""
+        with self._lock:
+            left = self._left()
+        return inf if left is None else left
+
+    def _left(self) -> float | None:
         pace = (time.monotonic() - self._started) / self._worked if self._worked else None
+        return None if pace is None else pace * (self._total - self._done)
+
+    def _snapshot(self) -> Progress:
         return Progress(
             phase=self._phase,
             done=self._done,
@@ -90,5 +100,5 @@ class ProgressCounter:
             spent=self._spent(),
             context_size=self._context_size,
             context_tokens=self._context_tokens,
-            left=None if pace is None else pace * (self._total - self._done),
+            left=self._left(),
         )

@@ -18,7 +18,8 @@ from ace_bench.core.errors import AceBenchError, DataError, FolderDamaged, Inter
 from ace_bench.core.redaction import redacted
 from ace_bench.core.types import Record
 from ace_bench.runners.assemble import RunSpec, assemble
-from ace_bench.runners.build import build_experiment
+from ace_bench.runners.build import Shared, build_experiment
+from ace_bench.runners.call_slots import slots_of_run
 from ace_bench.runners.config_tree import show_config
 from ace_bench.runners.experiment import RunOutcome
 from ace_bench.runners.exporter import Exporter
@@ -136,7 +137,7 @@ def _say_stopped(console: Console, error: Stopped) -> None:
 class _Resources:
     """The resources of a run outside its folder; they are opened before the folder is created."""
 
-    responses: Responses | None
+    shared: Shared
     exporter: Exporter | None
 
 
@@ -149,7 +150,8 @@ def _open_resources(plan: RunSpec) -> Iterator[_Resources]:
         exporter = None if plan.metrics_port is None else Exporter(plan.metrics_port)
         if exporter is not None:
             stack.callback(exporter.close)
-        yield _Resources(responses=responses, exporter=exporter)
+        slots = stack.enter_context(slots_of_run(plan.max_calls_in_flight))
+        yield _Resources(shared=Shared(responses=responses, slots=slots), exporter=exporter)
 
 
 def _finished(folder: Path, console: Console) -> Record | None:
@@ -236,7 +238,7 @@ def _ending(folder: RunFolder, plan: RunSpec, caller: Caller) -> Ending:
 
 def _work(folder: RunFolder, plan: RunSpec, resources: _Resources, console: Console, stop: Stop) -> Record:
     with _observers(plan, resources.exporter, console) as observers:
-        experiment = build_experiment(folder, plan, stop, observers, resources.responses)
+        experiment = build_experiment(folder, plan, stop, observers, resources.shared)
         outcome = plan.mode.run(experiment)
         metrics = run_metrics(experiment, outcome, plan.about)
         folder.processes.end("finished")

@@ -29,6 +29,7 @@ class Settings:
     budget: Budget
     faults: FaultRule
     concurrency: int
+    max_calls_in_flight: int | None
     seed: int
     resume: bool
     dry_run: bool
@@ -56,6 +57,7 @@ class _Top:
     labels: Literal["gold", "correctness", "none"]
     limit: Count | _BySplit | None
     concurrency: Parallel
+    max_calls_in_flight: Parallel | None
     resume: bool
     prompts: Text
     embedder: Text | EmbedderSettings
@@ -80,6 +82,7 @@ def read_settings(top: Mapping[str, Any]) -> Settings:
         budget=given.budget,
         faults=FaultRule(accept=given.accept_faults, stop_after=given.stop_after_faults),
         concurrency=given.concurrency,
+        max_calls_in_flight=given.max_calls_in_flight,
         seed=given.seed,
         resume=given.resume,
         dry_run=given.dry_run,

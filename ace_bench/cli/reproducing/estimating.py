@@ -84,8 +84,8 @@ class Estimator:
 
     def _parts(self, settings: Mapping[str, Any]) -> Iterator[CostRange]:
         """Yield adaptation and evaluation."""
-        task, method, mode = (_named(settings[group]["_target_"]) for group in ("task", "method", "mode"))
-        sizes = _limited(SIZES[task], settings["limit"])
+        task, method, mode = (option_of(settings[group]["_target_"]) for group in ("task", "method", "mode"))
+        sizes = limited(SIZES[task], settings["limit"])
         tested = sizes[settings["task"].get("test_split", "test") if task == APPWORLD else "test"]
         if mode == "offline":
             yield self._fit(task, method, settings, sizes["train"])
@@ -124,7 +124,7 @@ class Estimator:
             return self._single_turn_step(task, method, settings)
         if method != "ace":
             return known(UNKNOWN)
-        trains = _named(settings["mode"]["_target_"]) == "offline"
+        trains = option_of(settings["mode"]["_target_"]) == "offline"
         counts = step_counts(settings["method"], acts=True, shown=trains and settings["labels"] != "none")
         # Without retries a rollout makes as many calls as one of table 14, each of table 12's size.
         evaluated = self._number("14/ace/calls") / self._number("14/ace/queries")
@@ -190,7 +190,9 @@ def _priced(costs: CostRange, settings: Mapping[str, Any]) -> CostRange:
     return CostRange(low=priced(costs.low), high=priced(costs.high))
 
 
-def _limited(sizes: Mapping[str, int], limit: Any) -> dict[str, int]:
+def limited(sizes: Mapping[str, int], limit: Any) -> dict[str, int]:
+    """Return the sizes of the splits under the setting ``limit``."""
+
     def most(split: str) -> int:
         wanted = limit.get(split.partition("_")[0]) if isinstance(limit, Mapping) else limit
         return sizes[split] if wanted is None else min(wanted, sizes[split])
@@ -198,7 +200,7 @@ def _limited(sizes: Mapping[str, int], limit: Any) -> dict[str, int]:
     return {split: most(split) for split in sizes}
 
 
-def _named(target: str) -> str:
+def option_of(target: str) -> str:
     """Return the option of a class, "" of another package's: of ``ace_bench.tasks.finer.Finer`` it is ``finer``."""
     if not target.startswith("ace_bench."):
         return ""

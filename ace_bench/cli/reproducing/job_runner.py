@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
+from ace_bench.cli.reproducing.schedule import Batch, Schedule
 from ace_bench.runners.signals import end_with_this_process
 
 INTERRUPTED = 130
@@ -35,10 +36,18 @@ class JobRunner:
         self.stopped = threading.Event()
         self._live: set[subprocess.Popen[str]] = set()
 
-    def run(self, commands: Sequence[Sequence[str]], done: Callable[[int, JobResult], None]) -> None:
-        """Run all commands; ``done`` is called with the place and result of each, from several threads."""
+    def run(self, schedule: Schedule, done: Callable[[Batch, JobResult], None]) -> None:
+        """Run all commands of a schedule; ``done`` is called with the result of each, from several threads."""
+
+        def work(_: int) -> None:
+            while (batch := schedule.take(self.stopped)) is not None:
+                try:
+                    done(batch, self._run_one(batch.command))
+                finally:
+                    schedule.end(batch)
+
         with self._signals(), ThreadPoolExecutor(self.workers) as pool:
-            list(pool.map(lambda place: done(place, self._run_one(commands[place])), range(len(commands))))
+            list(pool.map(work, range(self.workers)))
 
     def _run_one(self, command: Sequence[str]) -> JobResult:
         if self.stopped.is_set():

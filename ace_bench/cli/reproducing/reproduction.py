@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from ace_bench.cli.reproducing.job_runner import INTERRUPTED, JobResult, JobRunner
+from ace_bench.cli.reproducing.job_runner import INTERRUPTED, JobResult, JobRunner, cores
 from ace_bench.cli.reproducing.manifest import Manifest
 from ace_bench.cli.reproducing.measuring import measured_tables, measurements
 from ace_bench.cli.reproducing.request import Job, ReproduceRequest, count, paper_results
 from ace_bench.cli.reproducing.run_status import RunStates, State, as_typed, command_to_run
-from ace_bench.report.experiments import PlannedRun
+from ace_bench.cli.reproducing.schedule import Batch, Command, Schedule
+from ace_bench.cli.reproducing.workloads import chain_of, free_memory, memory_of
 from ace_bench.report.figures.write import write_figures
+from ace_bench.report.overrides import run_overrides
 from ace_bench.report.tables.measured import TableFiles
 from ace_bench.report.tables.results_index import ResultsIndex, Wanted
 from ace_bench.report.tables.write import CLAIMS, write_tables
@@ -71,9 +74,7 @@ class Reproduction:
         unfinished = [job for job, state in states.items() if state not in finished]
         if self._jobs or not self._measured:
             self._console.print(f"{len(unfinished)} of {len(self._jobs)} runs to do, {self._runner.workers} at a time")
-        for depth in sorted({_depth(job.planned) for job in unfinished}):
-            if not self._runner.stopped.is_set():
-                self._make([job for job in unfinished if _depth(job.planned) == depth])
+        self._make(unfinished)
         if self._runner.stopped.is_set():
             self._console.print("Stopped; the same command continues.")
             return INTERRUPTED
@@ -87,22 +88,34 @@ class Reproduction:
         return status
 
     def _make(self, jobs: Sequence[Job]) -> None:
-        """Make runs that are independent of each other; jobs whose runs are the same one are made once."""
-        self._states = self._read_states()  # includes contexts that earlier jobs have made
-        alike: dict[tuple[str, ...], list[Job]] = {}
-        for job in sorted(jobs, key=_is_quick):
-            arguments = self._states.command(job)
-            if arguments is None:
-                self._note(job, problem="not started: a run that it needs is not finished")
-            elif self._states.of(job) is not State.NEEDLESS:
-                alike.setdefault(tuple(command_to_run(arguments)), []).append(job)
-        started = list(alike.values())
-
-        def note(place: int, result: JobResult) -> None:
-            for job in started[place]:
+        def note(batch: Batch, result: JobResult) -> None:
+            for job in batch.jobs:
                 self._note_result(job, result)
 
-        self._runner.run([list(command) for command in alike], note)
+        def settings(job: Job) -> Mapping[str, Any]:
+            return self._index.compose(run_overrides(job.planned, job.extra, self._index.compose))
+
+        schedule = Schedule(
+            jobs=jobs,
+            commands=self._commands,
+            chain=lambda job: chain_of(settings(job)),
+            memory=lambda job: memory_of(settings(job)),
+            room=free_memory(),
+            starters=cores(),
+        )
+        self._runner.run(schedule, note)
+
+    def _commands(self, jobs: Iterable[Job]) -> Mapping[Job, Command | None]:
+        """Return the command of each job, ``None`` for one that is not to be made."""
+        self._states = self._read_states()  # includes contexts that earlier jobs have made
+        found: dict[Job, Command | None] = {}
+        for job in jobs:
+            arguments = self._states.command(job)
+            needless = arguments is not None and self._states.of(job) is State.NEEDLESS
+            found[job] = None if arguments is None or needless else tuple(command_to_run(arguments))
+            if arguments is None:
+                self._note(job, problem="not started: a run that it needs is not finished")
+        return found
 
     def _read_states(self) -> RunStates:
         return RunStates(self._request.results, self._index.compose)
@@ -164,13 +177,3 @@ class Reproduction:
             f"{counted['not finished']} not finished"
         )
         return FAILED if problems else 0
-
-
-def _depth(planned: PlannedRun) -> int:
-    return 1 + max((_depth(need.run) for need in planned.needs), default=-1)
-
-
-def _is_quick(job: Job) -> bool:
-    """Return whether a run is not on AppWorld; AppWorld runs take longest, so they start first to keep all cores
-    busy."""
-    return "task=appworld" not in job.planned.overrides

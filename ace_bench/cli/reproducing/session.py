@@ -21,6 +21,7 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders
 from ace_bench.core.secrets import refuse_secret_arguments
 from ace_bench.report.tables.results_index import ResultsIndex
+from ace_bench.runners.call_slots import call_limit, slots_for_runs
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.refusal import Refusals
 
@@ -51,7 +52,8 @@ def reproduce(options: argparse.Namespace) -> int:
             *estimates(wanted, index, rehearsed=bool(set(request.names) & set(index.experiments.combined))), sep="\n"
         )
         return 0
-    workers = options.jobs or (cores() if request.backbone == EMBEDDED else 1)
+    slots = call_limit(request.overrides)
+    workers = options.jobs or _runs_at_a_time(request, len(wanted), slots)
     reproduction = Reproduction(request, wanted, index, console, JobRunner(workers))
     if options.dry_run:
         reproduction.show()
@@ -60,7 +62,15 @@ def reproduce(options: argparse.Namespace) -> int:
         console.print(_nothing_to_do(wanted, request), markup=False)
         return 0
     check_methods(wanted, index.compose)
-    return reproduction.complete(continue_begun=not options.only_missing)
+    with slots_for_runs(slots):
+        return reproduction.complete(continue_begun=not options.only_missing)
+
+
+def _runs_at_a_time(request: ReproduceRequest, runs: int, slots: int | None) -> int:
+    """Return all where calls are limited; else one a core where runs compute, and one where they call a server."""
+    if request.backbone == EMBEDDED:
+        return cores()
+    return max(1, runs) if slots else 1
 
 
 def _nothing_to_do(wanted: Sequence[Job], request: ReproduceRequest) -> str:

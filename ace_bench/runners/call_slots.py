@@ -1,0 +1,216 @@
+"""A limit of calls in flight over all runs of one command, such as a sweep: its runs take slots from one server.
+
+A run connects for each call and keeps the connection while the call is in flight. The connections of a process that
+dies close with it, so its slots become free without any further care.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import selectors
+import shutil
+import socket
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from ace_bench.core.errors import ConfigError, Stopped
+
+ADDRESS = "ACE_BENCH_CALL_SLOTS"
+"""The environment variable by which a command tells its runs where the slots are."""
+
+_SETTING = "max_calls_in_flight"
+_GRANTED = b"+"
+_LOOK_S = 0.5
+_LONGEST_PATH = 90
+"""Operating systems limit the path of a socket to about 100 bytes."""
+_BACKLOG = 1024
+
+
+class CallSlots(Protocol):
+    """Limits how many calls are in flight at the same time."""
+
+    @contextmanager
+    def held(self, chain: float, check: Callable[[], None]) -> Iterator[None]:
+        """Hold a slot, once there is one; ``check`` is called while waiting and may raise.
+
+        Of the calls that wait, the one with the longest ``chain`` gets the next slot: the seconds of calls one after
+        another that still follow it.
+        """
+        ...
+
+
+class Unlimited:
+    """No limit."""
+
+    @contextmanager
+    def held(self, chain: float, check: Callable[[], None]) -> Iterator[None]:
+        """Hold nothing."""
+        del chain, check
+        yield
+
+
+class SharedSlots:
+    """The slots of the ``SlotServer`` at an address."""
+
+    def __init__(self, address: str):
+        self._address = address
+
+    @contextmanager
+    def held(self, chain: float, check: Callable[[], None]) -> Iterator[None]:
+        """Hold a slot; raises ``Stopped`` if the command that shares them has ended."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            try:
+                connection.connect(self._address)
+                connection.sendall(f"{chain:.3f}\n".encode())
+                connection.settimeout(_LOOK_S)
+                while (granted := _received(connection)) is None:
+                    check()
+            except OSError as error:
+                raise Stopped("the command that limits the calls of its runs has ended") from error
+            if granted != _GRANTED:
+                raise Stopped("the command that limits the calls of its runs has ended")
+            yield
+
+
+def _received(connection: socket.socket) -> bytes | None:
+    try:
+        return connection.recv(1)
+    except TimeoutError:
+        return None
+
+
+class SlotServer:
+    """Gives ``number`` slots to the runs of this machine's user, by a socket in a folder of its own.
+
+    It serves in a thread, from ``__enter__`` to ``__exit__``. ``peak`` is the most slots that were held at once.
+    """
+
+    def __init__(self, number: int):
+        self._free = number
+        self._number = number
+        self._folder = Path(tempfile.mkdtemp(prefix="ace-bench-slots-", dir=_short_folder()))
+        self.address = str(self._folder / "slots")
+        self.peak = 0
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._open: set[socket.socket] = set()
+        self._waiting: list[tuple[float, int, socket.socket]] = []
+        self._arrived = 0
+        self._holding: set[socket.socket] = set()
+        self._selector = selectors.DefaultSelector()
+        self._wake, self._woken = socket.socketpair()
+        self._thread = threading.Thread(target=self._serve, name="call slots", daemon=True)
+
+    def __enter__(self) -> SlotServer:
+        self._listener.bind(self.address)
+        self._listener.listen(_BACKLOG)
+        self._on_data(self._listener, self._accept)
+        self._on_data(self._woken, self._end)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._wake.send(b"x")
+        self._thread.join()
+        for connection in (*self._open, self._wake):
+            connection.close()
+        self._selector.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _serve(self) -> None:
+        while self._woken in self._open:
+            for key, _ in self._selector.select():
+                key.data()
+            self._grant()
+
+    def _on_data(self, connection: socket.socket, read: Callable[[], None]) -> None:
+        self._open.add(connection)
+        self._selector.register(connection, selectors.EVENT_READ, read)
+
+    def _close(self, connection: socket.socket) -> None:
+        self._open.discard(connection)
+        self._selector.unregister(connection)
+        connection.close()
+
+    def _end(self) -> None:
+        self._close(self._woken)
+
+    def _accept(self) -> None:
+        connection = self._listener.accept()[0]
+        self._on_data(connection, partial(self._read, connection))
+
+    def _read(self, connection: socket.socket) -> None:
+        """Take what a run asks for; at its end the connection's slot is free."""
+        data = b""
+        with suppress(OSError):
+            data = connection.recv(64)
+        if data:
+            self._arrived += 1
+            heapq.heappush(self._waiting, (-float(data), self._arrived, connection))
+            return
+        self._close(connection)
+        if connection in self._holding:
+            self._holding.discard(connection)
+            self._free += 1
+
+    def _grant(self) -> None:
+        while self._free and self._waiting:
+            connection = heapq.heappop(self._waiting)[2]
+            if connection not in self._open:
+                continue  # it gave up
+            with suppress(OSError):  # its end is read next
+                connection.send(_GRANTED)
+            self._holding.add(connection)
+            self._free -= 1
+            self.peak = max(self.peak, self._number - self._free)
+
+
+def call_limit(words: Iterable[str]) -> int | None:
+    """Return the setting ``max_calls_in_flight`` of a command line; raises ``ConfigError``."""
+    given = [word.partition("=")[2] for word in words if word.startswith(f"{_SETTING}=")]
+    if not given or given[-1] == "null":
+        return None
+    if not given[-1].isdecimal() or int(given[-1]) == 0:
+        raise ConfigError(f"{_SETTING}={given[-1]} must be a whole number, 1 or more, or null")
+    return int(given[-1])
+
+
+def shares_slots() -> bool:
+    """Whether the command that started this run limits the calls of all its runs."""
+    return ADDRESS in os.environ
+
+
+def _short_folder() -> str | None:
+    return None if len(tempfile.gettempdir()) < _LONGEST_PATH // 2 else "/tmp"
+
+
+@contextmanager
+def slots_for_runs(number: int | None) -> Iterator[None]:
+    """Share ``number`` slots with the runs that this process starts, in it or in others; ``None``: no limit."""
+    if number is None:
+        yield
+        return
+    with SlotServer(number) as server:
+        os.environ[ADDRESS] = server.address
+        try:
+            yield
+        finally:
+            del os.environ[ADDRESS]
+
+
+@contextmanager
+def slots_of_run(number: int | None) -> Iterator[CallSlots]:
+    """Yield the slots of the command that started this run, or ``number`` slots of its own; ``None``: no limit."""
+    address = os.environ.get(ADDRESS)
+    if number is None:
+        yield Unlimited()
+    elif address is not None:
+        yield SharedSlots(address)
+    else:
+        with SlotServer(number) as server:
+            yield SharedSlots(server.address)

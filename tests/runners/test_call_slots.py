@@ -1,0 +1,124 @@
+"""Slots for calls: never more in flight than allowed, over processes, threads and deaths."""
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from ace_bench.core.errors import Interrupted, Stopped
+from ace_bench.runners.call_slots import ADDRESS, SharedSlots, SlotServer, Unlimited, slots_for_runs, slots_of_run
+
+
+def nothing():
+    pass
+
+
+def hold(slots, chain=0.0, *, until=None, into=None, name=None):
+    with slots.held(chain, nothing):
+        if into is not None:
+            into.append(name)
+        if until is not None:
+            until.wait(10)
+
+
+def wait_for(condition):
+    until = time.monotonic() + 10
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.005)
+    assert condition()
+
+
+def test_no_more_calls_than_slots_are_in_flight():
+    inside, most, lock = [0], [0], threading.Lock()
+
+    def call(_):
+        with slots.held(0.0, nothing):
+            with lock:
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+            time.sleep(0.001)
+            with lock:
+                inside[0] -= 1
+
+    with SlotServer(3) as server, ThreadPoolExecutor(20) as pool:
+        slots = SharedSlots(server.address)
+        list(pool.map(call, range(200)))
+        assert most[0] == server.peak == 3
+
+
+def test_the_longest_chain_gets_the_next_slot():
+    order = []
+    release = threading.Event()
+    with SlotServer(1) as server:
+        slots = SharedSlots(server.address)
+        first = threading.Thread(target=hold, args=[slots], kwargs={"until": release, "into": order, "name": "first"})
+        first.start()
+        wait_for(lambda: order == ["first"])
+        others = []
+        for chain in (1.0, 30.0, 0.0, float("inf"), 5.0):
+            others.append(threading.Thread(target=hold, args=[slots, chain], kwargs={"into": order, "name": chain}))
+            others[-1].start()
+        wait_for(lambda: len(server._waiting) == 5)
+        release.set()
+        for thread in (first, *others):
+            thread.join()
+    assert order == ["first", float("inf"), 30.0, 5.0, 1.0, 0.0]
+
+
+def _hold_and_sleep(address, holding):
+    with SharedSlots(address).held(0.0, nothing):
+        holding.set()
+        time.sleep(60)
+
+
+def test_a_killed_process_gives_its_slots_back():
+    context = multiprocessing.get_context("spawn")
+    with SlotServer(1) as server:
+        holding = context.Event()
+        process = context.Process(target=_hold_and_sleep, args=[server.address, holding])
+        process.start()
+        assert holding.wait(30)
+        os.kill(process.pid, signal.SIGKILL)
+        hold(SharedSlots(server.address))
+        process.join()
+
+
+def test_a_call_that_waits_can_be_stopped():
+    def stop():
+        raise Interrupted("enough")
+
+    release = threading.Event()
+    with SlotServer(1) as server:
+        slots = SharedSlots(server.address)
+        holder = threading.Thread(target=hold, args=[slots], kwargs={"until": release})
+        holder.start()
+        wait_for(lambda: server.peak == 1)
+        with pytest.raises(Interrupted), slots.held(0.0, stop):
+            pass
+        release.set()
+        holder.join()
+        hold(slots)  # the one that gave up holds nothing
+
+
+def test_runs_stop_when_the_command_that_shares_the_slots_has_ended():
+    with SlotServer(1) as server:
+        address = server.address
+    with pytest.raises(Stopped, match="has ended"):
+        hold(SharedSlots(address))
+
+
+def test_a_run_takes_the_slots_of_its_command_and_else_its_own(monkeypatch):
+    monkeypatch.delenv(ADDRESS, raising=False)
+    with slots_of_run(None) as slots:
+        assert isinstance(slots, Unlimited)
+    with slots_of_run(2) as slots:
+        hold(slots)
+    with slots_for_runs(2):
+        shared = os.environ[ADDRESS]
+        with slots_of_run(2) as slots:
+            assert slots._address == shared
+    assert ADDRESS not in os.environ
