@@ -5,6 +5,8 @@
     ace-bench benchmark learning --data DIR  with real data: DIR holds finer/ and formula/
     ace-bench benchmark methods --data DIR --results DIR2 --out methods.md
                                              all methods side by side; the same command again continues
+    ace-bench benchmark fleet --results DIR --call-seconds 3
+                                             the runs in DIR on one server, simulated from their recorded calls
 
 The figures depend on the machine and its load. These are measurements, not tests.
 """
@@ -15,6 +17,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from math import inf
 from pathlib import Path
 
 from rich.console import Console
@@ -23,6 +26,7 @@ from rich.table import Table
 
 from ace_bench.cli.arguments import Parser
 from ace_bench.cli.benchmarks import cases
+from ace_bench.cli.benchmarks.fleet import fleet
 from ace_bench.cli.benchmarks.measuring import Figure, Grid, Setting, grid_of, markdown
 from ace_bench.cli.benchmarks.methods import METHODS, SIZES, methods
 from ace_bench.cli.benchmarks.network import network
@@ -43,8 +47,9 @@ CASES: dict[str, Callable[[Setting], list[Figure]]] = {
     "sql": sql,
     "kills": cases.kills,
 }
-TABLES: dict[str, Callable[[Setting], list[Grid]]] = {"methods": methods}
-"""Cases that make tables of their own. Their runs may be kept and continued."""
+TABLES: dict[str, Callable[[Setting], list[Grid]]] = {"methods": methods, "fleet": fleet}
+"""Cases that make tables of their own. ``methods`` may keep and continue its runs, ``fleet`` reads finished ones."""
+_DEFAULT = (*CASES, "methods")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -54,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
     console = Console(width=None if sys.stdout.isatty() else _FILE_WIDTH)
     grids: list[Grid] = []
     with tempfile.TemporaryDirectory() as scratch:
-        for name in options.case or [*CASES, *TABLES]:
+        for name in options.case or _DEFAULT:
             setting = Setting(
                 scratch=options.results.resolve() if options.results and name in TABLES else Path(scratch) / name,
                 data=options.data,
@@ -62,6 +67,8 @@ def main(arguments: Sequence[str]) -> int:
                 say=lambda said: progress.print(said, style="dim", markup=False, highlight=False),
                 prices=options.prices,
                 only=tuple(options.only or METHODS),
+                slots=tuple(options.slots),
+                call_seconds=options.call_seconds,
             )
             try:
                 made = _made(name, setting)
@@ -82,13 +89,15 @@ def main(arguments: Sequence[str]) -> int:
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = Parser("benchmark", __doc__)
     known = [*CASES, *TABLES]
-    parser.add_argument("case", nargs="*", help=f"any of {', '.join(known)}; default: all")
+    parser.add_argument("case", nargs="*", help=f"any of {', '.join(known)}; default: all but fleet")
     parser.add_argument("--data", type=Path, help="folder with finer/ and formula/; default: the sample sets")
     parser.add_argument("--out", type=Path, metavar="FILE.md", help="write the tables in Markdown, too")
-    table = parser.add_argument_group("the case methods")
+    table = parser.add_argument_group("the cases methods and fleet")
     table.add_argument(
-        "--results", type=Path, metavar="DIR", help="folder that keeps the runs; default: a temporary one"
+        "--results", type=Path, metavar="DIR", help="folder of the runs; methods: default is a temporary one"
     )
+    table.add_argument("--slots", type=_count, nargs="+", default=[1, 8, 64], help="calls in flight (fleet)")
+    table.add_argument("--call-seconds", type=_seconds, metavar="S", help="length of every call (fleet)")
     for split, size in SIZES.items():
         table.add_argument(
             f"--{split}", type=int, metavar="N", help=f"samples (default: {size} of real data, else all)"
@@ -100,6 +109,22 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     if unknown:
         parser.error(f"there is no case {unknown[0]}; the cases are {', '.join(known)}")
     return options
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text} must be a whole number, 1 or more")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < inf:
+        raise argparse.ArgumentTypeError(f"{text} must be a number of seconds above 0")
+    return seconds
 
 
 def _made(name: str, setting: Setting) -> list[Grid]:

@@ -61,6 +61,7 @@ class CallCosts(msgspec.Struct, gc=False):
     role: str
     session: str
     usage: Usage
+    seconds: float = 0.0
     replayed: bool = False
     fault: Fault | None = None
 

@@ -104,7 +104,9 @@ PREPARED = {
     "python scripts/reproduce.py table=2 seed=0,1,2",
     "python scripts/reproduce.py table=2 backbone=vllm backbone.url=http://localhost:8000 backbone.model=NAME",
     "python run.py -m task=finer,formula seed=0,1,2 backbone=vllm backbone.url=http://HOST:8000 backbone.model=MODEL "
-    "launcher=joblib hydra.launcher.n_jobs=4 concurrency=16",
+    "launcher=joblib hydra.launcher.n_jobs=6 max_calls_in_flight=64",
+    "python scripts/reproduce.py table=2 seed=0,1,2 backbone=vllm backbone.url=http://HOST:8000 backbone.model=MODEL "
+    "max_calls_in_flight=64",
     "python run.py task=appworld method=ace backbone=deepseek_v3_1",
     "python run.py task=bird_sql method=ace backbone=deepseek_v3_1 task.metric=judge",
     "python run.py task=ddxplus method=base backbone=gpt_4o_mini",
@@ -134,6 +136,10 @@ LONG = {
     "python scripts/reproduce.py table=2 backbone=vllm backbone.url=http://localhost:8000 backbone.model=NAME": (
         "--dry-run"
     ),
+    "python scripts/reproduce.py table=2 seed=0,1,2 backbone=vllm backbone.url=http://HOST:8000 backbone.model=MODEL "
+    "max_calls_in_flight=64": "--dry-run",
+    "python scripts/benchmark.py fleet --results results --slots 1 8 64": "--help",
+    "python scripts/benchmark.py fleet --results results --call-seconds 3": "--help",
     "python scripts/reproduce.py table=2 results=results/smoke --jobs 2 backbone=vllm "
     "backbone.url=http://localhost:8000 backbone.model=NAME backbone.sampling.max_tokens=128 task.source=sample "
     "embedder=hashing limit=1 gepa:method.max_metric_calls=3 mipro:method.auto=light "
@@ -157,7 +163,7 @@ LONG = {
     "python run.py task=finer method=ace backbone=vllm backbone.launch=true "
     "backbone.model=meta-llama/Llama-3.3-70B-Instruct backbone.server.tensor_parallel=8 concurrency=64": "--cfg job",
     "python run.py -m task=finer,formula seed=0,1,2 backbone=vllm backbone.url=http://HOST:8000 backbone.model=MODEL "
-    "launcher=joblib hydra.launcher.n_jobs=4 concurrency=16": "task=finer seed=0 dry_run=true",
+    "launcher=joblib hydra.launcher.n_jobs=6 max_calls_in_flight=64": "task=finer seed=0 dry_run=true",
     "python run.py -m task=finer,formula method=base,icl,ace seed=0,1,2": "method=base,icl seed=0",
     # where they are run, the sweeps before them are not
     **dict.fromkeys(

@@ -40,6 +40,7 @@ WRONG = {
         "concurrency=many": "concurrency=many must be a whole number",
         "concurrency=1000000": "concurrency=1000000 must be a whole number from 1 to 4096",
         "concurrency=null": "concurrency=null must be",
+        "max_calls_in_flight=0": "max_calls_in_flight=0 must be a whole number from 1 to 4096, or null",
         "resume=maybe": "resume=maybe must be true or false",
         "resume=1": "resume=1 must be true or false",
         "resume=null": "resume=null must be true or false",

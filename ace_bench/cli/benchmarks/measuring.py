@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ace_bench.core.errors import AceBenchError
+from omegaconf import OmegaConf
+
+from ace_bench.core.errors import AceBenchError, ConfigError
 from ace_bench.core.resources import configs_folder
+from ace_bench.store.prices import PriceCard
 
 _SHOWN_LINES = 6
 
@@ -66,7 +69,8 @@ class Setting:
     """Where a case runs: a folder for its runs and, optionally, real data.
 
     ``sizes`` are samples by split, ``say`` reports the progress of a long case, ``prices`` names the backbone
-    configuration whose prices apply to the counted tokens, ``only`` are the methods to run.
+    configuration whose prices apply to the counted tokens, ``only`` are the methods to run. ``slots`` are numbers of
+    calls in flight to plan for, ``call_seconds`` replaces the recorded length of every call.
     """
 
     scratch: Path
@@ -75,6 +79,8 @@ class Setting:
     say: Callable[[str], None] = _silent
     prices: str = "deepseek_v3_1"
     only: tuple[str, ...] = ()
+    slots: tuple[int, ...] = ()
+    call_seconds: float | None = None
 
     def source(self, task: str) -> str:
         """Return the override that names a task's data."""
@@ -91,6 +97,15 @@ class Setting:
             last = "\n".join((done.stdout + done.stderr).splitlines()[-_SHOWN_LINES:])
             raise RunFailedError(f"run {' '.join(overrides)} ended with status {done.returncode}:\n{last}")
         return Path(done.stdout.splitlines()[-1])
+
+
+def price_card(backbone: str) -> PriceCard:
+    """Return the list prices of a backbone's configuration."""
+    path = configs_folder() / "backbone" / f"{backbone}.yaml"
+    prices = OmegaConf.select(OmegaConf.load(path), "prices") if path.is_file() else None
+    if prices is None:
+        raise ConfigError(f"--prices {backbone}: {path} is no file with prices")
+    return PriceCard(**prices)
 
 
 def metrics_of(folder: Path) -> dict[str, Any]:

@@ -7,11 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from omegaconf import OmegaConf
-
-from ace_bench.cli.benchmarks.measuring import Grid, Setting, metrics_of
-from ace_bench.core.errors import ConfigError
-from ace_bench.core.resources import configs_folder
+from ace_bench.cli.benchmarks.measuring import Grid, Setting, metrics_of, price_card
 from ace_bench.core.types import Stage, Usage
 from ace_bench.report.paper.tables import load_paper
 from ace_bench.store.prices import PriceCard
@@ -80,7 +76,7 @@ class _Ratio:
 
 def methods(setting: Setting) -> list[Grid]:
     """base, ICL, MIPROv2, GEPA, ACE, Dynamic Cheatsheet on FiNER and Formula"""
-    card = _card(setting)
+    card = price_card(setting.prices)
     names = [name for name in _ENTRIES if name in setting.only]
     ran = {task: {name: _ran(setting, task, name, card) for name in names} for task in TASKS}
     sizes = ", ".join(f"{size} {split}" for split, size in _sizes(setting).items()) or "all samples"
@@ -88,14 +84,6 @@ def methods(setting: Setting) -> list[Grid]:
     discount = "" if card.cached_input != card.input else ", which give no discount for cached input"
     priced = f"the list prices of configs/backbone/{setting.prices}.yaml{discount}"
     return [_table(ran, f"Methods: {shown}", priced), _ratios(ran, f"ACE against the others: {shown}")]
-
-
-def _card(setting: Setting) -> PriceCard:
-    path = configs_folder() / "backbone" / f"{setting.prices}.yaml"
-    prices = OmegaConf.select(OmegaConf.load(path), "prices") if path.is_file() else None
-    if prices is None:
-        raise ConfigError(f"--prices {setting.prices}: {path} is no file with prices")
-    return PriceCard(**prices)
 
 
 def _sizes(setting: Setting) -> Mapping[str, int]:

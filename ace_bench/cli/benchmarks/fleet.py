@@ -1,0 +1,161 @@
+"""Plans many runs on one server: makespan and cost, simulated from the calls of finished runs."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count, groupby
+
+from ace_bench.cli.benchmarks.measuring import Grid, Setting, price_card
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.types import Stage
+from ace_bench.report.evidence import CallCosts, read_calls
+from ace_bench.report.records import find_runs
+
+_HOUR = 3600
+_NOT_OF_SAMPLE = 3
+"""Sessions of samples are ``stage/[scope/]sample/context/trial``; others have at most so many parts."""
+_HEADINGS = ("slots", "makespan h", "longest chain h", "work / slots h", "makespan / bound", "slots in use", "list $")
+_NOTES = (
+    "Calls of a sample follow one another; so do the steps of adaptation. Samples under the same context go side by "
+    "side, up to the run's concurrency. All runs start together, and a free slot goes to the adaptation that has most "
+    "left to do, then to evaluations. The harness's own time and waiting of runs for contexts of others are left out.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """Samples that go side by side: for each the seconds of its calls, one after another."""
+
+    adapts: bool
+    chains: tuple[tuple[float, ...], ...]
+
+    def seconds(self, concurrency: int) -> float:
+        """Return the least time it takes with free slots."""
+        sums = [sum(chain) for chain in self.chains]
+        return max(*sums, sum(sums) / concurrency)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """The phases of a run, one after another."""
+
+    phases: tuple[Phase, ...]
+    concurrency: int
+
+    @property
+    def chain(self) -> float:
+        """The least time the run takes with free slots, in seconds."""
+        return sum(phase.seconds(self.concurrency) for phase in self.phases)
+
+    @property
+    def work(self) -> float:
+        """The seconds of all calls."""
+        return sum(sum(chain) for phase in self.phases for chain in phase.chains)
+
+
+def fleet(setting: Setting) -> list[Grid]:
+    """finished runs on one server with some slots, simulated"""
+    runs = [run for run in find_runs(setting.scratch).runs if run.finished]
+    if not runs:
+        raise ConfigError(f"{setting.scratch} holds no finished runs: give --results DIR, the folder of recorded runs")
+    calls = {run.folder: read_calls(run.folder) for run in runs}
+    plans = [plan_of(calls[run.folder], run.settings["concurrency"], setting.call_seconds) for run in runs]
+    card = price_card(setting.prices)
+    costs = [card.dollars(call.usage) for made in calls.values() for call in made]
+    usd = "n/a" if None in costs else f"{sum(cost or 0 for cost in costs):,.2f}"
+    chain, work = max(plan.chain for plan in plans), sum(plan.work for plan in plans)
+    rows = []
+    for slots in setting.slots:
+        makespan = simulate(plans, slots)
+        bound = max(chain, work / slots)
+        hours = (f"{seconds / _HOUR:,.3f}" for seconds in (makespan, chain, work / slots))
+        rows.append((f"{slots}", *hours, f"{makespan / bound:.2f}", f"{work / makespan:.1f}", usd))
+    length = f"{setting.call_seconds:g} s a call" if setting.call_seconds else "calls as long as recorded"
+    simulated = " [simulated backbone]" if any(run.simulated for run in runs) else ""
+    title = f"Fleet: {len(runs)} runs, {len(costs):,} calls, {length}{simulated}"
+    return [Grid(title=title, headings=_HEADINGS, rows=tuple(rows), notes=_NOTES)]
+
+
+def plan_of(calls: Iterable[CallCosts], concurrency: int, call_seconds: float | None = None) -> RunPlan:
+    """Read the phases of a run off its recorded calls; with ``call_seconds`` every call takes that long."""
+    made = (call for call in calls if not call.replayed)
+    phases = (_phase(stage, members, call_seconds) for (stage, _), members in groupby(made, key=_context))
+    return RunPlan(phases=tuple(phases), concurrency=concurrency)
+
+
+def _context(call: CallCosts) -> tuple[Stage, str]:
+    """Return what calls side by side share: stage and context; a session that is no rollout stands for itself."""
+    parts = call.session.split("/")
+    return call.stage, parts[-2] if len(parts) > _NOT_OF_SAMPLE else call.session
+
+
+def _phase(stage: Stage, calls: Iterable[CallCosts], call_seconds: float | None) -> Phase:
+    chains: dict[str, list[float]] = {}
+    for call in calls:
+        chains.setdefault("/".join(call.session.split("/")[:-2]), []).append(call_seconds or call.seconds)
+    return Phase(adapts=stage is Stage.ADAPT, chains=tuple(map(tuple, chains.values())))
+
+
+def simulate(plans: Sequence[RunPlan], slots: int) -> float:
+    """Return the seconds until all calls of all runs are done, with at most ``slots`` in flight."""
+    now, free, order = 0.0, slots, count()
+    waiting: list[tuple[float, int, _Run, Iterator[float], float]] = []
+    under_way: list[tuple[float, int, _Run, Iterator[float]]] = []
+
+    def ask(run: _Run, chain: Iterator[float]) -> None:
+        seconds = next(chain, None)
+        if seconds is not None:
+            heapq.heappush(waiting, (-run.urgency, next(order), run, chain, seconds))
+        else:
+            for started in run.end_chain():
+                ask(run, started)
+
+    for run in map(_Run, plans):
+        for chain in run.begin():
+            ask(run, chain)
+    while waiting or under_way:
+        while free and waiting:
+            _, _, run, chain, seconds = heapq.heappop(waiting)
+            heapq.heappush(under_way, (now + seconds, next(order), run, chain))
+            free -= 1
+        now, _, run, chain = heapq.heappop(under_way)
+        free += 1
+        ask(run, chain)
+    return now
+
+
+@dataclass(eq=False)
+class _Run:
+    """A run in the simulation: where it is in its phases."""
+
+    plan: RunPlan
+    urgency: float = 0.0
+    _phase: int = -1
+    _left: list[tuple[float, ...]] = field(default_factory=list)
+    _active: int = 0
+
+    def begin(self) -> Iterator[Iterator[float]]:
+        """Begin the next phase; yields the chains that start with it."""
+        self._phase += 1
+        if self._phase == len(self.plan.phases):
+            return
+        phase = self.plan.phases[self._phase]
+        adapting = [one for one in self.plan.phases[self._phase :] if one.adapts]
+        self.urgency = sum(one.seconds(self.plan.concurrency) for one in adapting) if phase.adapts else 0.0
+        self._left = list(reversed(phase.chains))
+        while self._left and self._active < self.plan.concurrency:
+            yield self._next()
+
+    def end_chain(self) -> Iterator[Iterator[float]]:
+        """Note that a chain is done; yields those that start because of it."""
+        self._active -= 1
+        if self._left:
+            yield self._next()
+        elif not self._active:
+            yield from self.begin()
+
+    def _next(self) -> Iterator[float]:
+        self._active += 1
+        return iter(self._left.pop())

@@ -1,0 +1,60 @@
+"""Fleets simulated from calls: small ones, computed by hand."""
+
+import pytest
+
+from ace_bench.cli.benchmark import main
+from ace_bench.cli.benchmarks.fleet import Phase, RunPlan, plan_of, simulate
+from ace_bench.core.types import NO_USAGE, Stage
+from ace_bench.report.evidence import CallCosts
+
+
+def adapt(*chain):
+    return Phase(adapts=True, chains=(chain,))
+
+
+def evaluate(*seconds):
+    return Phase(adapts=False, chains=tuple((one,) for one in seconds))
+
+
+def run(*phases, concurrency=8):
+    return RunPlan(phases=phases, concurrency=concurrency)
+
+
+def test_one_slot_takes_all_the_work_and_enough_slots_the_longest_chain():
+    runs = [run(adapt(1, 2), adapt(3), evaluate(1, 1)), run(evaluate(*[1] * 8))]
+    assert simulate(runs, 1) == sum(one.work for one in runs) == 16
+    assert simulate(runs, 64) == max(one.chain for one in runs) == 7
+
+
+def test_a_run_sends_no_more_calls_than_its_concurrency():
+    assert simulate([run(evaluate(*[1] * 8), concurrency=2)], 64) == 4
+
+
+def test_adaptation_goes_before_evaluation():
+    # At 1 s the slot goes to the adaptation's second call, although evaluations have waited longer.
+    assert simulate([run(evaluate(*[1] * 4)), run(adapt(1, 1, 1))], 2) == 4
+    assert simulate([run(adapt(1)), run(adapt(1, 1, 1))], 1) == 4
+
+
+def call(stage, session, seconds=1.0, **more):
+    return CallCosts(stage=stage, role="generator", session=session, usage=NO_USAGE, seconds=seconds, **more)
+
+
+def test_the_phases_of_a_run_are_read_off_its_sessions():
+    calls = [
+        call(Stage.EVALUATE, "evaluate/test-1/none/0"),
+        call(Stage.EVALUATE, "evaluate/test-2/none/0", 2.0),
+        call(Stage.ADAPT, "adapt/epoch0/train-1/none/0"),
+        call(Stage.ADAPT, "adapt/epoch0/train-1/none/1", 3.0),
+        call(Stage.ADAPT, "adapt/epoch0/train-2/first/0"),
+        call(Stage.ADAPT, "gepa/0", 4.0),
+        call(Stage.ADAPT, "adapt/epoch0/train-2/first/1", replayed=True),
+    ]
+    plan = plan_of(calls, 8)
+    assert plan.phases == (evaluate(1, 2), adapt(1, 3), adapt(1), adapt(4))
+    assert plan_of(calls, 8, 0.5).chain == pytest.approx(0.5 + 1.0 + 0.5 + 0.5)
+
+
+def test_a_folder_without_finished_runs_is_named(tmp_path, capsys):
+    assert main(["fleet", "--results", str(tmp_path)]) == 1
+    assert "holds no finished runs: give --results DIR" in capsys.readouterr().err
