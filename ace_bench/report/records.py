@@ -31,7 +31,7 @@ from ace_bench.report.evidence import (
     spent,
 )
 from ace_bench.report.statistics import Points, mean_score
-from ace_bench.store.results import read_about, read_identity, read_metrics, read_settings, read_status
+from ace_bench.store.results import read_about, read_result, read_settings, read_status
 
 _SEED = re.compile(r"seed\d+(?:-(?P<attempt>\d+))?")
 _SPENT = "spent."
@@ -199,10 +199,9 @@ def find_runs(results: Path) -> Found:
 
 def read_run(folder: Path) -> RunSummary:
     """Read one run folder, finished or not; raises ``StoreError``."""
-    metrics = read_metrics(folder)
+    metrics, identity = read_result(folder)
     about = metrics or read_about(folder)
     status = {"state": "finished"} if metrics else read_status(folder)
-    identity = read_identity(folder)
     attempt = _SEED.fullmatch(folder.name)
     keys = ("task", "method", "backbone", "mode", "labels", "seed", "source", "simulated", "digest")
     return RunSummary(

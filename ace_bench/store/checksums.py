@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ import msgspec
 from ace_bench.core.errors import FolderDamaged, StoreError
 from ace_bench.core.typed import decoder_of
 from ace_bench.store.files import WriteGate
-from ace_bench.store.lines import AppendLog, has_line, read_lines
+from ace_bench.store.lines import AppendLog, is_line_of, read_lines
 
 FILE = "checksums.jsonl"
 
@@ -48,18 +49,43 @@ class Checksums:
         self._log.close()
 
 
+class CheckedFiles:
+    """The files of a run folder, each compared with its checksum when it is read; the checksums are read once."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def read(self, name: str) -> bytes:
+        """Read a file; raises ``FolderDamaged``, and ``OSError``."""
+        with open(f"{self.folder}/{name}", "rb", buffering=0) as file:
+            content = file.readall()
+        digest = hashlib.sha256(content).hexdigest()
+        if not self._holds(_Line(file=name, sha256=digest)):
+            versions = {line.sha256 for line in read_lines(self.folder / FILE, _parse).entries if line.file == name}
+            if versions and digest not in versions:
+                raise FolderDamaged(
+                    f"{self.folder / name} is damaged (its checksum does not fit); repeat the command of the run"
+                )
+        return content
+
+    def _holds(self, line: _Line) -> bool:
+        """Whether the checksums hold a line, undamaged; looks for it without parsing the others."""
+        at = self._checksums.find(line.sha256.encode())
+        start, end = self._checksums.rfind(b"\n", 0, at) + 1, self._checksums.find(b"\n", at)
+        return min(at, end) > 0 and is_line_of(self._checksums[start:end], msgspec.json.encode(line))
+
+    @cached_property
+    def _checksums(self) -> bytes:
+        try:
+            with open(f"{self.folder}/{FILE}", "rb", buffering=0) as file:
+                return file.readall()
+        except OSError:
+            return b""  # read_lines says what is wrong
+
+
 def read_checked(folder: Path, name: str) -> bytes:
     """Read a file of a run folder; raises ``FolderDamaged``, and ``OSError``."""
-    with open(f"{folder}/{name}", "rb", buffering=0) as file:
-        content = file.readall()
-    digest = hashlib.sha256(content).hexdigest()
-    if not has_line(f"{folder}/{FILE}", msgspec.json.encode(_Line(file=name, sha256=digest))):
-        versions = {line.sha256 for line in read_lines(folder / FILE, _parse).entries if line.file == name}
-        if versions and digest not in versions:
-            raise FolderDamaged(
-                f"{folder / name} is damaged (its checksum does not fit); repeat the command of the run"
-            )
-    return content
+    return CheckedFiles(folder).read(name)
 
 
 def damaged_files(folder: Path) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import msgspec
 from ace_bench.core.errors import FolderDamaged, StoreError
 from ace_bench.core.typed import converted, decoder_of
 from ace_bench.core.types import Labels
-from ace_bench.store.checksums import read_checked
+from ace_bench.store.checksums import CheckedFiles
 
 METRICS, IDENTITY = "metrics.json", "identity.json"
 
@@ -103,15 +103,28 @@ class _Settings(msgspec.Struct):
 
 def read_metrics(folder: Path) -> dict[str, Any] | None:
     """Return the metrics of a finished run, ``None`` if it has not finished; raises ``StoreError``."""
+    return _metrics(CheckedFiles(folder))
+
+
+def read_result(folder: Path) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Return ``read_metrics`` and ``read_identity`` of a run in one go; raises ``StoreError``."""
+    files = CheckedFiles(folder)
+    return _metrics(files), _read(files, IDENTITY, _identity)
+
+
+def _metrics(files: CheckedFiles) -> dict[str, Any] | None:
+    path = f"{files.folder}/{METRICS}"
     try:
-        os.stat(f"{folder}/{METRICS}")
+        os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise StoreError(f"{folder} cannot be read ({error.strerror}); make it readable, or restore it") from error
-    metrics = read_object(folder, METRICS, _Metrics)
+        raise StoreError(
+            f"{files.folder} cannot be read ({error.strerror}); make it readable, or restore it"
+        ) from error
+    metrics = _read(files, METRICS, partial(_object, kind=_Metrics))
     if metrics["headline"]["split"] not in metrics["splits"]:
-        raise FolderDamaged(f"{folder / METRICS} is damaged (no scores of its split); repeat the command of the run")
+        raise FolderDamaged(f"{path} is damaged (no scores of its split); repeat the command of the run")
     return metrics
 
 
@@ -127,17 +140,17 @@ def read_status(folder: Path) -> dict[str, Any]:
 
 def read_identity(folder: Path) -> dict[str, Any]:
     """Return the identity of a run, as written by ``RunIdentity.dump``; raises ``StoreError``."""
-    return _read(folder, IDENTITY, _identity)
+    return _read(CheckedFiles(folder), IDENTITY, _identity)
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
     """Return the resolved configuration of a run; raises ``StoreError``."""
-    return _read(folder, "config.yaml", _settings)
+    return _read(CheckedFiles(folder), "config.yaml", _settings)
 
 
 def read_object(folder: Path, name: str, kind: type | None = None) -> dict[str, Any]:
     """Read a JSON object of a run folder that has the fields of ``kind``; raises ``StoreError``."""
-    return _read(folder, name, partial(_object, kind=kind))
+    return _read(CheckedFiles(folder), name, partial(_object, kind=kind))
 
 
 def _object(content: bytes, kind: type | None) -> dict[str, Any]:
@@ -159,10 +172,10 @@ def _settings(content: bytes) -> dict[str, Any]:
     return found
 
 
-def _read(folder: Path, name: str, decode: Callable[[bytes], dict[str, Any]]) -> dict[str, Any]:
-    path = f"{folder}/{name}"
+def _read(files: CheckedFiles, name: str, decode: Callable[[bytes], dict[str, Any]]) -> dict[str, Any]:
+    path = f"{files.folder}/{name}"
     try:
-        return decode(read_checked(folder, name))
+        return decode(files.read(name))
     except FileNotFoundError as error:
         raise FolderDamaged(f"{path} is missing; repeat the command of the run") from error
     except OSError as error:

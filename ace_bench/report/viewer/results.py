@@ -23,7 +23,9 @@ _GROWING = ("journal.jsonl", "calls.jsonl")
 _KEY = 12
 _FRESH_S = 0.8
 _PAUSES = 10
-"""A scan is not repeated for ``_FRESH_S`` seconds, nor for so many times as long as it took; all pages share it."""
+"""A scan is not repeated for ``_FRESH_S`` seconds, nor for so many times as long as it took; all pages share it.
+
+The first one, which reads all runs, takes much longer than the others."""
 
 _Stamp = tuple[tuple[int, int], ...]
 """Time of the last change in nanoseconds, and size, by file."""
@@ -53,10 +55,11 @@ class Results:
         with self._lock:
             started = time.monotonic()
             if started > self._next_scan:
+                first = not self._version
                 with collector_paused():
                     self._scan()
                 ended = time.monotonic()
-                self._next_scan = ended + max(_FRESH_S, _PAUSES * (ended - started))
+                self._next_scan = ended + max(_FRESH_S, 0 if first else _PAUSES * (ended - started))
             return self._version
 
     def runs(self) -> Mapping[str, RunSummary]:

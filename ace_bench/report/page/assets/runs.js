@@ -15,14 +15,15 @@ class RunsView {
     const result = (pick) => ({ result }) => (result ? pick(result) : undefined);
     const either = (name) => ({ result, live }) => (result || live || {})[name];
     const scores = new Map();
-    for (const { about, result } of runs) {
-      if (result) scores.set([about.task, result.split, result.metric, result.sampled].join("/"), { about, result });
+    for (const row of runs) {
+      const { about, result } = row;
+      row.scored = result ? [about.task, result.split, result.metric, result.sampled].join("/") : null;
+      if (result) scores.set(row.scored, { about, result });
     }
     const several = scores.size > 1;
-    const scored = [...scores].sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, one]) => {
-      const inColumn = ({ about, result }) => result && [about.task, result.split, result.metric, result.sampled].join("/") === id;
-      return { id, label: `${several ? `${one.about.task} ` : ""}${one.result.split} ${one.result.metric}`, note: `n = ${one.result.n}`, score: true, pick: (row) => (inColumn(row) ? row.result.after : undefined), text: (value) => shown(value, 2), row: (row) => scoreOf(row.result) };
-    });
+    const scored = [...scores].sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, one]) => ({
+      id, label: `${several ? `${one.about.task} ` : ""}${one.result.split} ${one.result.metric}`, note: `n = ${one.result.n}`, score: true, pick: (row) => (row.scored === id ? row.result.after : undefined), text: (value) => shown(value, 2), row: (row) => scoreOf(row.result),
+    }));
     return [
       ...settings.map(([path, label], place) => ({ id: path, label, setting: true, pick: ({ values }) => values[place] ?? undefined, text: (value) => value })),
       ...scored,
@@ -106,9 +107,11 @@ class RunsView {
     const found = runs.filter(fits);
     const broken = words.length || filters.length ? [] : unreadable;
     this.places = new Map();
+    const scored = new Set(found.map((row) => row.scored));
+    this.listed = this.shownColumns.filter(({ id, score }) => !score || scored.has(id)); // scores of other runs would only make the table wide
     const items = group === "seed" ? this.groups(found) : found.map((row) => ({ rows: [row], row }));
     this.sort(items);
-    this.count.textContent = `${plural(found.length, "run")} of ${runs.length}${broken.length ? `, ${broken.length} unreadable` : ""}${group === "seed" ? `; ${plural(items.length, "group")}, numbers are means over seeds` : ""}`;
+    this.count.textContent = `${plural(found.length, "run")} of ${shown(runs.length)}${broken.length ? `, ${broken.length} unreadable` : ""}${group === "seed" ? `; ${plural(items.length, "group")}, numbers are means over seeds` : ""}`;
     this.head();
     this.act();
     this.list.show([...broken.map((one) => ({ broken: one })), ...items]);
@@ -134,14 +137,16 @@ class RunsView {
   sort(items) {
     const { by, down } = this.choice;
     const column = this.shownColumns.find(({ id }) => id === by);
-    const value = (item) => (column ? this.mean(column, item.rows) : undefined);
-    const newest = ({ rows }) => Math.max(...rows.map(({ changed }) => changed || 0));
-    const urgency = ({ rows }) => Math.min(...rows.map(({ about }) => ["running", "failed", "stopped"].indexOf(about.state)).map((place) => (place < 0 ? 3 : place)));
+    const states = ["running", "failed", "stopped"];
+    const urgency = ({ about }) => (states.indexOf(about.state) + 4) % 4; // of others: 3
+    for (const item of items) { // once for each item, not for each comparison
+      if (column) item.value = this.mean(column, item.rows);
+      else Object.assign(item, { urgency: Math.min(...item.rows.map(urgency)), newest: Math.max(...item.rows.map(({ changed }) => changed || 0)) });
+    }
     items.sort((a, b) => {
-      if (!column) return urgency(a) - urgency(b) || newest(b) - newest(a);
-      const [x, y] = [value(a), value(b)];
-      if (x === undefined || y === undefined) return (x === undefined) - (y === undefined); // unknown ones last
-      return (down ? -1 : 1) * inOrder(x, y);
+      if (!column) return a.urgency - b.urgency || b.newest - a.newest;
+      if (a.value === undefined || b.value === undefined) return (a.value === undefined) - (b.value === undefined); // unknown ones last
+      return (down ? -1 : 1) * inOrder(a.value, b.value);
     });
   }
 
@@ -161,7 +166,7 @@ class RunsView {
         this.set({ by: id, down: (id === by ? down : setting) ? "" : "1" });
         this.heads.querySelector(`[data-by="${CSS.escape(id)}"]`).focus();
       } }, label.split(/(?<=[_.])/).map((part) => [part, el("wbr")]), sorted(id) ? (down ? " ▼" : " ▲") : ""), note && el("span.note", {}, note));
-    this.heads.replaceChildren(el("th", { scope: "col" }, "run"), ...this.shownColumns.map(button));
+    this.heads.replaceChildren(el("th", { scope: "col" }, "run"), ...this.listed.map(button));
   }
 
   /** What can be done with the chosen runs. */
@@ -186,7 +191,7 @@ class RunsView {
   }
 
   item(item) {
-    if (item.broken) return el("tr.broken", {}, el("th", { scope: "row" }, item.broken.folder, " ", el("span.tag.fault", {}, "unreadable")), el("td.reason", { colspan: this.shownColumns.length }, item.broken.reason));
+    if (item.broken) return el("tr.broken", {}, el("th", { scope: "row" }, item.broken.folder, " ", el("span.tag.fault", {}, "unreadable")), el("td.reason", { colspan: this.listed.length }, item.broken.reason));
     return item.row ? this.row(item.row) : this.groupRow(item);
   }
 
@@ -207,7 +212,7 @@ class RunsView {
   }
 
   cells(row) {
-    return this.shownColumns.map((column) => this.cell(column, column.pick(row), column.row && column.pick(row) !== undefined ? column.row(row) : null));
+    return this.listed.map((column) => this.cell(column, column.pick(row), column.row && column.pick(row) !== undefined ? column.row(row) : null));
   }
 
   groupRow(item) {
@@ -218,7 +223,7 @@ class RunsView {
       else node.after(...(item.made = item.rows.map((row) => this.row(row, true))));
     } }, item.name);
     const node = el("tr.group", {}, el("th", { scope: "row" }, el("div.name", {}, this.box(item.rows, item.name), toggle, el("span.tag", {}, plural(item.rows.length, "seed")))),
-      this.shownColumns.map((column) => this.cell(column, this.mean(column, item.rows), column.score ? spreadOf(item.rows.map(column.pick)) : null)));
+      this.listed.map((column) => this.cell(column, this.mean(column, item.rows), column.score ? spreadOf(item.rows.map(column.pick)) : null)));
     return node;
   }
 
@@ -227,9 +232,11 @@ class RunsView {
   }
 }
 
+const alphabet = new Intl.Collator("en", { numeric: true });
+
 /** Numbers by size, words by the alphabet, numbers within words by size. */
 function inOrder(a, b) {
-  return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
+  return typeof a === "number" && typeof b === "number" ? a - b : alphabet.compare(a, b);
 }
 
 function scoreOf({ ci95 }) {
