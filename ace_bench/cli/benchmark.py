@@ -2,6 +2,7 @@
 
     ace-bench benchmark                      every case
     ace-bench benchmark overhead kills       some cases
+    ace-bench benchmark results --runs 10000 tables and the viewer over many runs
     ace-bench benchmark learning --data DIR  with real data: DIR holds finer/ and formula/
     ace-bench benchmark methods --data DIR --results DIR2 --out methods.md
                                              all methods side by side; the same command again continues
@@ -30,6 +31,7 @@ from ace_bench.cli.benchmarks.fleet import fleet
 from ace_bench.cli.benchmarks.measuring import Figure, Grid, Setting, grid_of, markdown
 from ace_bench.cli.benchmarks.methods import METHODS, SIZES, methods
 from ace_bench.cli.benchmarks.network import network
+from ace_bench.cli.benchmarks.results import results
 from ace_bench.cli.benchmarks.sql import sql
 from ace_bench.cli.columns import add_column
 from ace_bench.core.errors import AceBenchError
@@ -46,6 +48,7 @@ CASES: dict[str, Callable[[Setting], list[Figure]]] = {
     "learning": cases.learning,
     "sql": sql,
     "kills": cases.kills,
+    "results": results,
 }
 TABLES: dict[str, Callable[[Setting], list[Grid]]] = {"methods": methods, "fleet": fleet}
 """Cases that make tables of their own. ``methods`` may keep and continue its runs, ``fleet`` reads finished ones."""
@@ -69,6 +72,7 @@ def main(arguments: Sequence[str]) -> int:
                 only=tuple(options.only or METHODS),
                 slots=tuple(options.slots),
                 call_seconds=options.call_seconds,
+                runs=options.runs,
             )
             try:
                 made = _made(name, setting)
@@ -92,6 +96,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("case", nargs="*", help=f"any of {', '.join(known)}; default: all but fleet")
     parser.add_argument("--data", type=Path, help="folder with finer/ and formula/; default: the sample sets")
     parser.add_argument("--out", type=Path, metavar="FILE.md", help="write the tables in Markdown, too")
+    parser.add_argument("--runs", type=_count, default=1000, help="runs in the case results (default: %(default)s)")
     table = parser.add_argument_group("the cases methods and fleet")
     table.add_argument(
         "--results", type=Path, metavar="DIR", help="folder of the runs; methods: default is a temporary one"

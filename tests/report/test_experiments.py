@@ -181,7 +181,7 @@ def test_a_run_of_a_version_without_some_setting_is_taken_to_have_had_its_defaul
 @pytest.mark.slow
 @pytest.mark.parametrize("content", ['{"settings": [', '{"digest": "", "settings": {"task": {}}, "contents": {}}', ""])
 def test_a_run_whose_identity_is_damaged_is_listed_and_spoils_nothing_else(content, tmp_path):
-    make_runs(tmp_path, 2, samples=0)
+    make_runs(tmp_path, 2)
     (broken,) = tmp_path.glob("main/finer-icl-*/*/seed0")
     (broken / "identity.json").write_text(content)
     assert [damaged.folder for damaged in find_runs(tmp_path).damaged] == [broken]

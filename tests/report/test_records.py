@@ -187,7 +187,7 @@ def test_repetitions_of_a_seed_are_told_apart(results, tmp_path):
     ],
 )
 def test_a_damaged_folder_is_listed_and_spoils_nothing_else(name, content, message, tmp_path):
-    make_runs(tmp_path, 5, samples=0)
+    make_runs(tmp_path, 5)
     (broken,) = tmp_path.glob("main/finer-dc-*/*/seed0")
     (broken / name).write_bytes(content)
     found = find_runs(tmp_path)
@@ -199,7 +199,7 @@ def test_a_damaged_folder_is_listed_and_spoils_nothing_else(name, content, messa
 
 @pytest.mark.parametrize("gone", ["environment.json", "status.json"])
 def test_an_unfinished_run_that_says_nothing_of_itself_is_damaged(gone, tmp_path):
-    make_runs(tmp_path, 1, samples=0)
+    make_runs(tmp_path, 1)
     (folder,) = tmp_path.glob("main/*/*/seed0")
     for name in ("metrics.json", gone):
         (folder / name).unlink()
@@ -209,7 +209,7 @@ def test_an_unfinished_run_that_says_nothing_of_itself_is_damaged(gone, tmp_path
 
 
 def test_a_damaged_journal_matters_only_where_it_is_read_and_a_torn_end_never(tmp_path):
-    make_runs(tmp_path, 1, samples=0)
+    make_runs(tmp_path, 1)
     (run,) = find_runs(tmp_path).runs
     journal = run.folder / "journal.jsonl"
     whole = journal.read_bytes()

@@ -71,6 +71,7 @@ class Setting:
     ``sizes`` are samples by split, ``say`` reports the progress of a long case, ``prices`` names the backbone
     configuration whose prices apply to the counted tokens, ``only`` are the methods to run. ``slots`` are numbers of
     calls in flight to plan for, ``call_seconds`` replaces the recorded length of every call.
+    ``runs`` are those of the folder that tables and viewer read.
     """
 
     scratch: Path
@@ -81,6 +82,7 @@ class Setting:
     only: tuple[str, ...] = ()
     slots: tuple[int, ...] = ()
     call_seconds: float | None = None
+    runs: int = 1000
 
     def source(self, task: str) -> str:
         """Return the override that names a task's data."""

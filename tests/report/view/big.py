@@ -1,12 +1,11 @@
-"""Makes results folders of a size that a viewer must open quickly: many runs, or one large run.
+"""Makes a run of a size that the viewer must open quickly.
 
-``python -m tests.report.view.big RUN RESULTS`` makes 1,000 runs like RUN, and one of 500 samples with 2,000 bullets,
-and prints how long the viewer takes for them.
+``python -m tests.report.view.big RUN RESULTS`` makes one like RUN with 500 samples and 2,000 bullets in RESULTS and
+prints how long the viewer takes for it. `ace-bench benchmark results` does so for many runs.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import time
@@ -23,32 +22,8 @@ from ace_bench.core.types import Completion, Message, Stage, Usage
 from ace_bench.report.viewer.content import Content
 from ace_bench.report.viewer.results import Results
 from ace_bench.store.call_log import CallLog, PaidReply
-from ace_bench.store.checksums import Checksums
-from ace_bench.store.files import WriteGate
 from ace_bench.store.journal import Journal, RolloutRecord, StepRecord, parse_journal
 from ace_bench.store.lines import read_lines
-
-_COPIED = ("metrics.json", "identity.json", "environment.json", "status.json")
-
-
-def many_runs(source: Path, results: Path, count: int) -> None:
-    """Write ``count`` finished runs like ``source`` that differ in threshold, seed and score."""
-    texts = {name: json.loads((source / name).read_text()) for name in _COPIED}
-    for place in range(count):
-        seed, threshold = place % 5, (place // 5) / 1000
-        identity = json.loads(json.dumps(texts["identity.json"]))
-        identity["settings"]["method"].setdefault("refiner", {})["threshold"] = threshold
-        metrics = json.loads(json.dumps(texts["metrics.json"])) | {"seed": seed}
-        metrics["headline"] |= {"after": float(place * 7 % 101)}
-        contents = {**texts, "identity.json": identity, "metrics.json": metrics}
-        folder = results / "many" / f"{place // 5:012x}" / f"seed{seed}"
-        folder.mkdir(parents=True)
-        encoded = {name: json.dumps(content).encode() for name, content in contents.items()}
-        checksums = Checksums(folder, WriteGate())
-        checksums.add(encoded)
-        checksums.close()
-        for name, content in encoded.items():
-            (folder / name).write_bytes(content)
 
 
 def large_run(source: Path, folder: Path, *, samples: int, bullets: int) -> None:
@@ -108,19 +83,13 @@ def _add_call(calls: CallLog, session: str, role: str, playbook: Playbook) -> No
 
 
 def main(source: Path, results: Path) -> None:
-    """Make both and print what the viewer takes for them."""
-    console = Console()
-    many_runs(source, results, 1000)
-    large_run(source, results / "large" / "000000000000" / "seed0", samples=500, bullets=2000)
+    """Make it and print what the viewer takes for it."""
+    large_run(source, results / "seed0", samples=500, bullets=2000)
     content = Content(Results(results), live=True)
-    names = {"the list": ["runs.bin"], "the list again": ["runs.bin"]}
-    keys = {row.folder.parts[-3]: key for key, row in Results(results).runs().items()}
-    names["the large run"] = [f"run-{keys['large']}.bin"]
-    for what, wanted in names.items():
-        started = time.perf_counter()
-        for name in wanted:
-            content.read(name, {})
-        console.print(f"{what}: {time.perf_counter() - started:.2f} s")
+    (key,) = Results(results).runs()
+    started = time.perf_counter()
+    content.read(f"run-{key}.bin", {})
+    Console().print(f"the large run: {time.perf_counter() - started:.2f} s")
 
 
 if __name__ == "__main__":

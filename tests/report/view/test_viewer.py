@@ -13,7 +13,10 @@ import zlib
 
 import pytest
 
+from ace_bench.cli.benchmarks.many_runs import make_runs
 from ace_bench.cli.main import main
+from ace_bench.report.records import find_runs
+from ace_bench.report.statistics import mean_score
 from ace_bench.report.viewer.bundle import write_bundle
 from ace_bench.report.viewer.results import Results
 from tests.launching import ROOT
@@ -104,6 +107,24 @@ def test_a_tunnel_may_use_another_port(viewer, host):
 )  # fmt: skip
 def test_no_path_leads_to_a_file(viewer, path):
     assert status_of(viewer, path) == 404
+
+
+def test_runs_made_for_measurements_are_whole_and_a_run_that_comes_is_listed(shelf, tmp_path):
+    make_runs([shelf.ace, shelf.base], tmp_path / "made", 12)
+    found = find_runs(tmp_path / "made")
+    assert (len(found.runs), found.damaged) == (12, ())
+    for run in found.runs:
+        headline = run.metrics["headline"]
+        points = run.points(headline["metric"])
+        assert headline["after"] == pytest.approx(mean_score({0: points}))
+        assert run.settings["mode"]["epochs"] == run.identity["mode"]["epochs"]
+    with viewing(tmp_path / "made") as server:
+        found, _ = listed(server)
+        assert [name for _, name in found["settings"]] == ["method", "limit", "seed"]
+        shutil.copytree(shelf.again, tmp_path / "made" / "more" / "seed1")
+        stream = events(server)
+        assert next(value for name, value in stream if name == "runs")
+        assert len(listed(server)[0]["runs"]) == 13
 
 
 @pytest.mark.slow

@@ -83,6 +83,8 @@ def test_the_list_is_searched_filtered_sorted_and_grouped_and_the_address_holds_
     group = rows(page).filter(has_text="seeds").filter(has_text="ace")
     mean = sum(metrics_of(folder)["headline"]["after"] for folder in (shelf.ace, shelf.again)) / 2
     expect_text(group, f"{mean:.2f} ±")
+    page.get_by_label("state").select_option("running")
+    playwright.expect(page.get_by_role("button", name="test accuracy")).to_have_count(0)  # none of them has a score
 
 
 def test_two_runs_are_chosen_and_compared_by_keyboard_alone(opened, viewer, shelf):
