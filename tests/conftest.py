@@ -1,5 +1,6 @@
 """Shared by all tests."""
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -7,6 +8,17 @@ import pytest
 
 # Tests must not find a user's data by accident; those that want real data name its folder themselves.
 os.environ.pop("ACE_BENCH_DATA", None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Search no garbage in what collection makes: all of it stays, and searching it takes a quarter of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture

@@ -17,10 +17,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.cli.conftest import one_composer, reproduce  # noqa: F401 - fixtures
-from tests.launching import ROOT
+from tests.launching import PARSER, ROOT, composed
 from tests.pages.reading import PAGES, commands, unmarked
 from tests.pages.world import World
-from tests.wrong.refusing import PARSER, configured
 
 QUICK = ("README.md", "docs/reproducing.md", "docs/costs.md", "docs/reports.md")
 PACKAGES = "installs packages from an index"
@@ -255,7 +254,7 @@ def test_settings_that_are_printed_exist(page):
             for word, one in zip(words, PARSER.parse_overrides(words), strict=True)
         ]
         for overrides in product(*sweep):
-            configured(overrides)
+            composed(*overrides)
 
 
 @pytest.mark.parametrize("text", dict.fromkeys(filter(reproduces, chain.from_iterable(map(commands, PAGES)))))

@@ -1,39 +1,24 @@
 """Runs wrong commands in this process and looks at how they are refused."""
 
 import os
-import re
 from pathlib import Path
 
 import pytest
 from hydra import compose, initialize_config_dir
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
-from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from ace_bench.runners import run as experiment
 from ace_bench.runners.override_help import explain_overrides
-from tests.launching import ROOT, composed
+from tests.launching import CONFIGS, composed
 
-CONFIGS = ROOT / "configs"
-PARSER = OverridesParser.create()
 CALLED = "a call was made"
-
-
-def configured(overrides):
-    """Compose the choices of groups (cached: that takes longest) and apply the other overrides as Hydra does."""
-    choices = [one for one in overrides if one.startswith("hydra.") or (CONFIGS / re.split("[@=]", one)[0]).is_dir()]
-    config, chosen = composed(*choices)
-    for override in PARSER.parse_overrides([one for one in overrides if one not in choices]):
-        value = override.value()
-        OmegaConf.update(config, override.key_or_group, value, merge=True, force_add=override.is_add())
-    return config, chosen
 
 
 def refusal(overrides, results: Path, capsys) -> str:
     """Return the one sentence by which a command is refused, after a look that nothing else happened."""
     try:
-        config, chosen = configured(overrides)
+        config, chosen = composed(*overrides)
     except (OmegaConfBaseException, HydraException, ValueError):
         return composing_error(overrides, capsys)
     if not any(one.startswith("results=") for one in overrides):
