@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from heapq import nlargest
 from typing import Annotated
 
 import msgspec
@@ -65,8 +66,8 @@ class ReasoningItems(ContextValue):
 
     @property
     def tokens(self) -> int:
-        """Sum over all experiences."""
-        return sum(one.tokens for one in self.experiences)
+        """The most that a prompt can show: the sum over the ``top_k`` longest experiences."""
+        return sum(nlargest(self.top_k, (one.tokens for one in self.experiences)))
 
     @property
     def size(self) -> int:

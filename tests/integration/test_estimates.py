@@ -22,14 +22,25 @@ RUNS = {
     "mem_prompt": ("task=formula", "method=mem_prompt", ONLINE),
     "awm": ("task=formula", "method=awm", ONLINE, "labels=none"),
     "reasoning_bank": ("task=formula", "method=reasoning_bank", ONLINE),
-    "awm offline": ("task=formula", "method=awm_offline", OFFLINE, "method.examples=5"),
+    "awm offline": ("task=formula", "method=awm_offline", OFFLINE, "method.examples=5", "mode.before=false"),
     "icl": ("task=finer", "method=icl", OFFLINE, "mode.before=false"),
     "gepa": ("task=formula", "method=gepa", OFFLINE, "method.max_metric_calls=60"),
     "mipro": ("task=formula", "method=mipro", OFFLINE, "method.auto=light"),
     "base": ("task=finer", "method=base", OFFLINE),
     "heuristic": ("task=formula", "method=heuristic", ONLINE),
 }
-EXACT = ("ace, no reflector", "dc", "dc offline", "dc_rs", "mem_prompt", "icl", "base", "heuristic")
+EXACT = (
+    "ace, no reflector",
+    "dc",
+    "dc offline",
+    "dc_rs",
+    "mem_prompt",
+    "reasoning_bank",
+    "awm offline",
+    "icl",
+    "base",
+    "heuristic",
+)
 """Runs without retries, whose calls are known beforehand."""
 
 

@@ -118,6 +118,18 @@ def test_a_sample_is_shown_the_items_of_the_most_similar_questions_first(tmp_pat
     assert [int(title[9]) % 2 for title in most] == [0] * 6
 
 
+def test_its_size_is_the_most_that_a_prompt_can_show(tmp_path):
+    def longer(call):
+        return {"memory_items": [item("t", "w" * 40 * int(call.sample[-1] or 0))]}
+
+    ran, _ = bank(
+        tmp_path, "method.top_k=2", extractor=lambda call: longer(call) if call.sample[-1] != "0" else noted(call)
+    )
+    tokens = [one["tokens"] for one in context_of(ran)["experiences"]]
+    last = [line for line in ran.lines("journal") if line["kind"] == "step"][-1]
+    assert (last["context_tokens"], last["context_size"]) == (sum(sorted(tokens)[-2:]), 4)
+
+
 @pytest.mark.parametrize(
     "reply", ["no JSON", {"memory_items": "many"}, {}, BROKEN], ids=["text", "wrong type", "nothing", "refused"]
 )
