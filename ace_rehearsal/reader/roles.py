@@ -185,7 +185,7 @@ _REPLIES: Mapping[str, Callable[[PromptParts], str]] = {
     "judge": _judge,
     "self_judge": lambda parts: _json(**self_judge(parts)),
     "inducer": lambda parts: _json(**inducer(parts)),
-    "extractor": lambda parts: _json(**extractor(review_of(parts), failed="attempt that failed" in parts.plain)),
+    "extractor": lambda parts: _json(**extractor(review_of(parts), failed="why the attempt failed" in parts.plain)),
     "tagged": _tagged,
     "cheatsheet": _cheatsheet,
     "plain": lambda parts: answer_to(parts).text,
