@@ -16,6 +16,8 @@ METHODS = {
     "ace": ("mode.epochs=2", "mode.batch_size=2"),
     "ace online": ("mode=online", "mode.window=2"),
     "dc_rs": ("mode=online",),
+    "awm": ("mode=online", "labels=none"),
+    "reasoning_bank": ("mode=online", "labels=none", "mode.window=2"),
     "gepa": quick("gepa"),
     "mipro": quick("mipro"),
 }

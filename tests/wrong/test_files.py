@@ -247,6 +247,9 @@ FILLED = {
     "rewrites": ["method.update=rewrite"],
     "cheatsheet": ["method=dc"],
     "retrieved cheatsheet": ["method=dc_rs", "mode=online"],
+    "workflows": ["method=awm", "labels=none"],
+    "workflows of examples": ["method=awm_offline"],
+    "memory items": ["method=reasoning_bank", "labels=none"],
     "observations": ["method=heuristic"],
 }
 
