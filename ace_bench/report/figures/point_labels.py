@@ -19,7 +19,7 @@ _MARKER, _BAR = 3.5, 0.5
 """Half the width of a marker and of a line, in points."""
 _LINE_FROM = 8
 """A text that is farther from its point gets a line to it."""
-_OUTSIDE, _ON_TEXT, _ON_MARKER, _ON_LINE = 20.0, 6.0, 6.0, 2.0
+_OUTSIDE, _ON_TEXT, _ON_MARKER, _ON_LINE = 20.0, 6.0, 6.0, 3.0
 """Penalties for a square point of overlap, against 1 for each point of distance."""
 _SIZE = 5.5
 
@@ -90,12 +90,11 @@ def place_labels(axis: Axes, labels: Sequence[PointLabel], steps: Sequence[Point
         extent = text.get_window_extent()
         box = obstacles.best(x, y, scale * extent.width, scale * extent.height)
         obstacles.texts.append(box)
-        offset = ((box.left + box.right) / 2 - x, (box.bottom + box.top) / 2 - y)
-        text.set_position(offset)
-        if hypot(max(box.left - x, x - box.right, 0), max(box.bottom - y, y - box.top, 0)) > _LINE_FROM:
-            line = axis.annotate("", (label.x, label.y), offset, textcoords="offset points",
-                                 arrowprops={"arrowstyle": "-", "color": label.colour, "linewidth": 0.4, "shrinkA": 3,
-                                             "shrinkB": 2})  # fmt: skip
+        text.set_position(((box.left + box.right) / 2 - x, (box.bottom + box.top) / 2 - y))
+        edge = min(max(x, box.left), box.right) - x, min(max(y, box.bottom), box.top) - y
+        if hypot(*edge) > _LINE_FROM:
+            style = {"arrowstyle": "-", "color": label.colour, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 2}
+            line = axis.annotate("", (label.x, label.y), edge, textcoords="offset points", arrowprops=style)
             line.set_in_layout(False)
     return obstacles.texts
 

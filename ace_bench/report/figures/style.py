@@ -157,7 +157,7 @@ def log_axis(axis: Axes) -> None:
 
     axis.set_xscale("log")
     low, high = axis.get_xlim()
-    axis.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if high / low < _LOG_SPAN else (1.0,)))
+    axis.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if _few_decades([low, high]) else (1.0,)))
     axis.xaxis.set_minor_formatter(NullFormatter())
     axis.xaxis.set_major_formatter(_amounts(high))
 
