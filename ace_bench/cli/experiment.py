@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 
 import hydra
+from hydra.conf import HydraConf
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import CompactHydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from ace_bench.cli.sweep_summary import note_run, runs_listed
+from ace_bench.cli.sweep_summary import note_failure, note_run, runs_listed
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.loading import INTERRUPTED
 from ace_bench.core.resources import configs_folder
@@ -52,7 +53,9 @@ def experiment(config: DictConfig) -> float | None:
         on_folder=note_run,
     )
     if status and status != EXIT_INTERRUPTED and sweeps:
-        # With an exception, unlike an exit, the other runs of a sweep continue.
+        # The other runs of a sweep continue, unlike after an exit.
+        if _shows_errors(hydra_config) and note_failure():
+            return None
         folder = hydra_config.launcher.get("submitit_folder")  # the output of a Slurm job is elsewhere
         where = f"the logs in {Path(folder).parent}" if folder else "above"
         raise CompactHydraException(
@@ -61,6 +64,12 @@ def experiment(config: DictConfig) -> float | None:
     if status:
         sys.exit(status)
     return scores[0] if scores else None
+
+
+def _shows_errors(hydra_config: HydraConf) -> bool:
+    """Whether the errors of a sweep's runs reach its console, and it needs no score of each, as a search does."""
+    here = any(name in hydra_config.launcher._target_ for name in ("BasicLauncher", "joblib"))
+    return here and "BasicSweeper" in hydra_config.sweeper._target_
 
 
 def sweep() -> None:

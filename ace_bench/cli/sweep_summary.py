@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,28 +19,47 @@ if TYPE_CHECKING:
 
 _NOTES = "ACE_BENCH_SWEEP"
 """The variable that names the file in which the processes of a sweep note their run folders."""
+_FAILED = "failed"
+"""The line that notes a failed run; folders are absolute."""
 _WIDEST = 5
 """Number of settings that have columns of their own; more are in one column, as the name of the run."""
 
 
 @contextmanager
 def runs_listed() -> Iterator[None]:
-    """List the runs that end inside the block, also those of other processes on this machine."""
+    """List the runs that end inside the block, also those of other processes on this machine.
+
+    Exits with status 1 at the end of the block if one of them has failed.
+    """
     with tempfile.NamedTemporaryFile("r", prefix="ace-bench-sweep-") as notes:
         os.environ[_NOTES] = notes.name
         try:
             yield
         finally:
             del os.environ[_NOTES]
-            _show([Path(line) for line in dict.fromkeys(notes.read().splitlines())], Console())
+            lines = dict.fromkeys(notes.read().splitlines())
+            _show([Path(line) for line in lines if line != _FAILED], Console())
+    if _FAILED in lines:
+        sys.exit(1)
 
 
 def note_run(folder: Path) -> None:
     """Note the folder of a run of a sweep; does nothing outside a sweep, or on another machine than the sweep's."""
+    _note(str(folder.resolve()))
+
+
+def note_failure() -> bool:
+    """Note that a run of a sweep has failed and return whether that was possible, as in ``note_run``."""
+    return _note(_FAILED)
+
+
+def _note(line: str) -> bool:
     notes = os.environ.get(_NOTES)
-    if notes and Path(notes).exists():
-        with Path(notes).open("a") as file:  # one write of one line: processes do not mix theirs
-            file.write(f"{folder.resolve()}\n")
+    if not notes or not Path(notes).exists():
+        return False
+    with Path(notes).open("a") as file:  # one write of one line: processes do not mix theirs
+        file.write(f"{line}\n")
+    return True
 
 
 def _show(folders: Sequence[Path], console: Console) -> None:
