@@ -82,6 +82,11 @@ def needs_verdicts(method: str) -> bool:
     return issubclass(method_class(method), StreamMemory)
 
 
+def retries(method: str) -> bool:
+    """Whether a method tries samples again, and refuses every mode but ``online``."""
+    return method_class(method).retries
+
+
 def method_class(method: str) -> type[BaseMethod]:
     return get_class(composed(f"method={method}")[0].method._target_)
 

@@ -20,6 +20,10 @@ Adaptation = Literal["none", "steps", "fit"]
 AFTER_CURATION = "after_curation"
 """Kind of an event with the keys of a sample's rollouts before (``first``) and after (``again``) learning from it."""
 
+LAST_TRIAL = "last_trial"
+"""Kind of an event of a method that ``retries``: the keys of a sample's ``first`` trial and of the one that counts
+(``last``), and the number of ``trials``."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ContextUpdate(Generic[C_co]):
@@ -41,6 +45,11 @@ class Method(Protocol[C]):
     @property
     def adaptation(self) -> Adaptation:
         """Which of ``update`` and ``fit`` the runner calls; with ``none`` the start context is evaluated."""
+        ...
+
+    @property
+    def retries(self) -> bool:
+        """Whether a sample's answer is that of its last trial, which an event ``LAST_TRIAL`` names (Reflexion)."""
         ...
 
     @property

@@ -22,6 +22,7 @@ class BaseMethod(ABC, Generic[C]):
     """
 
     generator: GeneratorSpec
+    retries: bool = False
 
     @abstractmethod
     def start(self, arena: Arena) -> C:

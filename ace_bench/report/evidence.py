@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ace_bench.core.errors import ConfigError, StoreError
+from ace_bench.core.method import LAST_TRIAL
 from ace_bench.core.typed import decoder_of
 from ace_bench.core.types import NO_USAGE, Fault, Stage, Usage
 from ace_bench.report.statistics import Point, Points
@@ -30,6 +31,12 @@ class GradeScores(msgspec.Struct, gc=False):
     place: int = -1
 
 
+class _Event(msgspec.Struct, gc=False):
+    event: str
+    first: str = ""
+    last: str = ""
+
+
 class _Line(msgspec.Struct, gc=False):
     kind: str
     key: str = ""
@@ -41,6 +48,7 @@ class _Line(msgspec.Struct, gc=False):
     index: int = 0
     trial: int = 0
     grade: GradeScores | None = None
+    events: tuple[_Event, ...] = ()
 
 
 class StepChange(msgspec.Struct, gc=False):
@@ -89,9 +97,16 @@ def sharpest_fall(sizes: Sequence[int]) -> int | None:
 
 
 def predictions(folder: Path, split: str) -> Mapping[str, GradeScores]:
-    """Grades by sample of an online run's predictions: the first rollout of each, before learning from the sample."""
+    """Grades by sample of an online run's predictions: the first rollout of each, before learning from the sample.
+
+    Of a method that tries samples again it is the trial that counts.
+    """
     lines = read_lines_of(folder / "journal.jsonl", _Line)
-    found = _first(line for line in _rollouts(lines, split) if line.stage == Stage.ADAPT)
+    events = (event for line in lines for event in line.events if event.event == LAST_TRIAL)
+    counts = {event.first: event.last for event in events if event.first != event.last}
+    graded = {line.key: line for line in lines if line.key in counts.values()}
+    first = (line for line in _rollouts(lines, split) if line.stage == Stage.ADAPT)
+    found = _first(graded[counts[line.key]] if line.key in counts else line for line in first)
     for step in (line for line in lines if line.kind == "step"):
         for sample in step.samples:
             if sample in found:

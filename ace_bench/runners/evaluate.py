@@ -15,7 +15,7 @@ from ace_bench.core.method import Method
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Stage
 from ace_bench.core.workload import Span
-from ace_bench.runners.experiment import Experiment, ModeWorkload, RunOutcome, evaluate
+from ace_bench.runners.experiment import Experiment, ModeWorkload, RunOutcome, evaluate, refuse_retries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,8 @@ class Evaluate:
         return ModeWorkload(learnt=0, steps=0, evaluated=Span(samples, samples * (1 + self.before)))
 
     def check(self, method: Method[Any]) -> None:
-        """Raise ``ConfigError`` where the file is not named or does not exist."""
+        """Raise ``ConfigError`` where the file is not named or does not exist, or the method only retries."""
+        refuse_retries(method)
         if self.context is None:
             raise ConfigError(
                 f"mode=evaluate needs a context for {type(method).__name__}: pass mode.context=<file>, for instance "

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ace_bench.core.backbones import CacheReporting
 from ace_bench.core.context import Context
-from ace_bench.core.errors import CallLost
+from ace_bench.core.errors import CallLost, ConfigError
 from ace_bench.core.method import Method
 from ace_bench.core.types import CacheCounters, Record, Sample, Stage
 from ace_bench.core.workload import Span
@@ -116,6 +116,15 @@ class Mode(Protocol):
     def run(self, experiment: Experiment) -> RunOutcome:
         """Adapt and evaluate."""
         ...
+
+
+def refuse_retries(method: Method[Any]) -> None:
+    """Raise ``ConfigError`` for a method that only tries samples again."""
+    if method.retries:
+        raise ConfigError(
+            f"{type(method).__name__} carries nothing from sample to sample: use mode=online, which tries each test "
+            "sample again"
+        )
 
 
 def evaluate(experiment: Experiment, samples: Sequence[Sample], context: Context, phase: str) -> list[RolloutRecord]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ace_bench.core.backbones import Backbone, Priced
-from ace_bench.core.method import AFTER_CURATION
+from ace_bench.core.method import AFTER_CURATION, LAST_TRIAL
 from ace_bench.core.statistics import blocks, bootstrap_interval, clusters, score_bounds
 from ace_bench.core.task import Task, fault_of
 from ace_bench.core.types import Record, Stage, Usage
@@ -52,6 +52,7 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, about: Record) -> R
         "splits": {outcome.split: _split(experiment.arena.task, outcome)},
         "validation": [*outcome.validation],
         **_learning(experiment.arena.task, journal),
+        **_trials(journal),
         "context": {
             "kind": outcome.context.kind,
             "items": outcome.context.size,
@@ -149,6 +150,12 @@ def _learning(task: Task, journal: Journal) -> Record:
     return {"learning": {"n": len(pairs), "before": score("first"), "after_curation": score("again")}}
 
 
+def _trials(journal: Journal) -> Record:
+    """Return the mean number of trials of a sample, where a method tries samples again."""
+    numbers = [event["trials"] for step in journal.steps for event in step.events if event["event"] == LAST_TRIAL]
+    return {"trials": {"n": len(numbers), "mean": round(sum(numbers) / len(numbers), _DIGITS)}} if numbers else {}
+
+
 def _rounded(scores: Mapping[str, float]) -> dict[str, float]:
     return {name: round(score, _DIGITS) for name, score in scores.items()}
 
@@ -169,7 +176,7 @@ def _summed(journal: Journal) -> tuple[Mapping[Stage, _StageSums], Mapping[str, 
     for event in (event for step in journal.steps for event in step.events):
         if event["event"] == "fault":
             sums[Stage.ADAPT].faults[f"{event['role']}/{event['owner']}/{event['kind']}"] += 1
-        elif event["event"] != AFTER_CURATION:
+        elif event["event"] not in (AFTER_CURATION, LAST_TRIAL):
             operations[event["event"]] += 1
     return sums, operations
 

@@ -16,7 +16,7 @@ from ace_bench.core.settings import Count
 from ace_bench.core.types import Record, Sample, Stage, Step
 from ace_bench.core.workload import Span, exactly
 from ace_bench.runners.adapt import fit, take_step
-from ace_bench.runners.experiment import Experiment, ModeWorkload, RunOutcome, evaluate
+from ace_bench.runners.experiment import Experiment, ModeWorkload, RunOutcome, evaluate, refuse_retries
 from ace_bench.runners.unanswered import until_answered
 
 TRAIN, VALIDATION, TEST = "train", "val", "test"
@@ -69,7 +69,8 @@ class Offline:
         return ModeWorkload(learnt=len(train) * self.epochs, steps=len(plan), evaluated=tested + validated)
 
     def check(self, method: Method[Any]) -> None:
-        """Accept every method; one that does not learn is only evaluated."""
+        """Reject a method that only retries a sample; one that does not learn is only evaluated."""
+        refuse_retries(method)
 
     def begin(self, experiment: Experiment) -> Context:
         """Return the context before adaptation; the method checks its samples and labels."""

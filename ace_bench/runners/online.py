@@ -11,7 +11,7 @@ from typing import Any
 
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, SettingError
-from ace_bench.core.method import ContextUpdate, Method
+from ace_bench.core.method import LAST_TRIAL, ContextUpdate, Method
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Sample, Stage, Step
 from ace_bench.core.workload import exactly
@@ -19,7 +19,7 @@ from ace_bench.runners.adapt import take_step
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.experiment import Experiment, ModeWorkload, RunOutcome, evaluate
 from ace_bench.runners.unanswered import until_answered
-from ace_bench.store.journal import RolloutRecord
+from ace_bench.store.journal import Journal, RolloutRecord
 
 TEST = "test"
 
@@ -58,7 +58,7 @@ class Online:
         if not experiment.adapts:
             return ModeWorkload(learnt=0, steps=0, evaluated=exactly(samples))
         repeated = samples - math.ceil(samples / self.window)
-        evaluated = exactly(samples * self.before)
+        evaluated = exactly(samples * (self.before and not experiment.method.retries))
         return ModeWorkload(learnt=samples, steps=samples, evaluated=evaluated, repeated=repeated)
 
     def check(self, method: Method[Any]) -> None:
@@ -80,7 +80,9 @@ class Online:
             random.Random(f"{experiment.seed}/test").shuffle(order)
         if not experiment.adapts:
             return RunOutcome(split=TEST, context=start, after=evaluate(experiment, order, start, "evaluate test"))
-        before = evaluate(experiment, order, start, "evaluate test, before") if self.before else None
+        retries = experiment.method.retries  # then the first trials are what the last ones are compared with
+        compares = self.before and not retries
+        before = evaluate(experiment, order, start, "evaluate test, before") if compares else None
         experiment.progress.begin("predict and learn", len(order))
         predicted: list[RolloutRecord] = []
         with experiment.clock(Stage.ADAPT) as arena:
@@ -89,6 +91,9 @@ class Online:
                 context, records = until_answered(go_on, arena.gateway.replay_all)
                 predicted += records
         contexts = {"initial": start, "final": context}
+        if retries:
+            counted = last_trials(experiment.folder.journal, predicted)
+            return RunOutcome(split=TEST, context=context, after=counted, before=predicted, contexts=contexts)
         return RunOutcome(split=TEST, context=context, after=predicted, before=before, contexts=contexts)
 
     def _predict_and_learn(
@@ -102,3 +107,10 @@ class Online:
             ready = experiment.method.prepare(context, window, step, arena)
             records = arena.records(arena.rollouts(window, ready.context))
         return take_step(experiment, arena, context, [order[index]], step, ready=ready), records
+
+
+def last_trials(journal: Journal, first: Sequence[RolloutRecord]) -> list[RolloutRecord]:
+    """Return the trials that count in place of the first ones, in their order."""
+    events = (event for step in journal.steps for event in step.events if event["event"] == LAST_TRIAL)
+    last = {event["first"]: event["last"] for event in events}
+    return [journal.rollouts[last.get(record.key, record.key)] for record in first]

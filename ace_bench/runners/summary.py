@@ -38,6 +38,9 @@ def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> T
         if name not in ("n", "faults", headline["metric"]):
             table.add_row(f"{headline['split']} {name}", f"{value:.2f}")
     table.add_row("samples", f"{headline['n']}, faults {after['faults']}")
+    if "trials" in metrics:
+        told = "the model itself" if metrics["labels"] == "none" else f"labels={metrics['labels']}"
+        table.add_row("trials", f"{metrics['trials']['mean']:.2f} a sample; the last counts, {told} said which failed")
     context = metrics["context"]
     if "embedder" in metrics:
         table.add_row("embedder", metrics["embedder"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -54,12 +54,12 @@ class Item(ABC):
         return Index([entry.content for entry in entries], self.verb)
 
 
-def choose(item: Item, entries: Sequence[Entry]) -> tuple[str, tuple[str, ...]]:
+def choose(item: Item, entries: Sequence[Entry], wrong: Collection[str] = ()) -> tuple[str, tuple[str, ...]]:
     """The reader's mechanism: the lessons most similar to an item vote for their answers.
 
     Returns the best answer and the ids of the entries that voted for it. A vote's weight is the squared similarity
     times the fit of the slots times the trust in the entry; part of it counts against the answer that the lesson
-    calls wrong.
+    calls wrong. An answer in ``wrong`` is only given where there is no other.
     """
     index = item.index(entries)
     scores = dict(item.guesses())
@@ -80,7 +80,8 @@ def choose(item: Item, entries: Sequence[Entry]) -> tuple[str, tuple[str, ...]]:
             scores[lesson.instead] -= vote / 2
         if owner.id:
             cited.setdefault(answer, []).append(owner.id)
-    best = max(scores, key=lambda answer: scores[answer])
+    open_ones = [answer for answer in scores if not any(item.same(answer, other) for other in wrong)]
+    best = max(open_ones or scores, key=lambda answer: scores[answer])
     return best, tuple(dict.fromkeys(cited.get(best, [])))
 
 

@@ -17,7 +17,7 @@ _TAGS = (
     "reference_answer", "environment_feedback", "bullets_used", "bullets_to_merge", "demonstrations",
     "instruction", "cheatsheet", "episodes", "schema", "reference_query", "predicted_query",
     "reference_solution", "trajectory", "recent_reflections", "past_answers", "experiences", "workflows",
-    "memory_items",
+    "memory_items", "earlier_notes",
 )  # fmt: skip
 _OPEN = re.compile(rf"^<({'|'.join(_TAGS)})>[ \t]*$", re.MULTILINE)
 _BULLET = re.compile(
@@ -45,6 +45,7 @@ _FORMS = (
     ("extractor", re.compile(r'"memory_items":')),
     ("merger", re.compile(r'"content":')),
     ("judge", re.compile(r'"verdict":')),
+    ("self_reflection", re.compile(r'"reflection":')),
     ("self_judge", re.compile(r'"success":')),
     ("inducer", re.compile(r'"workflows":')),
     ("cheatsheet", re.compile(r"</cheatsheet>")),

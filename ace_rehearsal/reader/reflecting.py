@@ -13,6 +13,8 @@ from ace_rehearsal.reader.lessons import Entry, Lesson, find_lessons, one_line
 HELPFUL, HARMFUL, NEUTRAL = "helpful", "harmful", "neutral"
 _RIGHT_ANSWER = re.compile(r"The answer here is `([^`\n]*)`")
 
+_WRONG_ANSWER = re.compile(r"The answer `([^`\n]*)` was not right")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Review:
@@ -105,6 +107,16 @@ def advised(reflection: str) -> str:
     """The answer that a reflection on this question names, "" if it names none."""
     found = _RIGHT_ANSWER.findall(reflection)
     return found[-1] if found else ""
+
+
+def refutation(answer: str) -> str:
+    """A note on an answer of one's own that was wrong."""
+    return f"The answer `{one_line(answer)}` was not right; another one is."
+
+
+def refuted(reflection: str) -> tuple[str, ...]:
+    """The answers that notes on this question call wrong."""
+    return tuple(_WRONG_ANSWER.findall(reflection))
 
 
 def learnt(lessons: Sequence[Lesson], known: Sequence[str]) -> tuple[Lesson, ...]:

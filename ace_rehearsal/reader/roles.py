@@ -14,7 +14,7 @@ from ace_rehearsal.reader.kinds.tools import lists_tools, read_calling
 from ace_rehearsal.reader.lessons import ANSWER, CALL, COMPUTE, QUERY, RUN, Lesson, condense, find_lessons, merge
 from ace_rehearsal.reader.memories import extractor, inducer, read_episodes, self_judge
 from ace_rehearsal.reader.prompt_parser import PromptParts, read_bullets, verdict
-from ace_rehearsal.reader.reflecting import Review, advised, learnt, misled, reflect
+from ace_rehearsal.reader.reflecting import Review, advised, learnt, misled, reflect, refutation, refuted
 from ace_rehearsal.reader.words import tokens
 
 _REMOVE_AT = 3
@@ -50,7 +50,8 @@ def answer_to(parts: PromptParts) -> Answer:
     named = advised(reflection)
     if named:
         return Answer(text=named, reasoning="As the reflection says.", cited=())
-    choices = [choose(item, entries_of(parts)) for item in items]
+    wrong = refuted(reflection) if len(items) == 1 else ()  # of several items, the wrong one is not known
+    choices = [choose(item, entries_of(parts), wrong) for item in items]
     lines = [f"{best} by {', '.join(spoke) or 'the words alone'}." for best, spoke in choices]
     cited = dict.fromkeys(name for _, spoke in choices for name in spoke)
     return Answer(text=joined([best for best, _ in choices]), reasoning="\n".join(lines), cited=tuple(cited))
@@ -183,6 +184,7 @@ _REPLIES: Mapping[str, Callable[[PromptParts], str]] = {
     "rewriter": _rewriter,
     "merger": _merger,
     "judge": _judge,
+    "self_reflection": lambda parts: _json(reflection=refutation(parts.get("predicted_answer"))),
     "self_judge": lambda parts: _json(**self_judge(parts)),
     "inducer": lambda parts: _json(**inducer(parts)),
     "extractor": lambda parts: _json(**extractor(review_of(parts), failed="why the attempt failed" in parts.plain)),

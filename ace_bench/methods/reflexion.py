@@ -1,0 +1,117 @@
+"""Reflexion: verbal memory over the trials of one sample (arXiv 2303.11366)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from ace_bench.contexts.empty import NoContext
+from ace_bench.core.arena import Arena
+from ace_bench.core.errors import RolloutFault
+from ace_bench.core.method import LAST_TRIAL, ContextUpdate
+from ace_bench.core.prompt_limit import send_within_limit
+from ace_bench.core.replies import ask
+from ace_bench.core.settings import Count
+from ace_bench.core.transcript import Transcript
+from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Step
+from ace_bench.core.workload import Learning, Span, Workload, exactly
+from ace_bench.methods.attempts import (
+    ATTEMPT_FIELDS,
+    SELF_JUDGE,
+    attempt_fields,
+    dropped_event,
+    fault_event,
+    judge,
+)
+from ace_bench.methods.base import BaseMethod
+
+ROLE = "reflector"
+TEMPLATE = "self_reflection"
+_SEPARATOR = "\n\n"
+
+
+class SelfReflection(msgspec.Struct, frozen=True, kw_only=True):
+    """The reply of the role that reflects on a failed trial."""
+
+    reflection: str
+
+
+class Reflexion(BaseMethod[NoContext]):
+    """Tries a sample up to ``trials`` times: after each failure the model reflects, and the next trial sees that.
+
+    A trial is shown the last ``memory`` reflections on its sample. Nothing passes from sample to sample, so the method
+    is for ``mode=online``. What a failure is, the verdict says that ``labels`` reveals, and where it is hidden the role
+    ``self_judge``. Reference answers are never shown. The last trial counts, unless it could not be finished.
+    """
+
+    generator = GeneratorSpec(template="reflexion", reply="json")
+    roles: Mapping[str, tuple[str, ...]] = MappingProxyType({ROLE: (TEMPLATE,), SELF_JUDGE: (SELF_JUDGE,)})
+    retries = True
+
+    def __init__(self, *, trials: Count, memory: Count) -> None:
+        self._trials = trials
+        self._memory = memory
+
+    def start(self, arena: Arena) -> NoContext:
+        """Return that there is no context."""
+        return NoContext()
+
+    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return the fields of the reflector's and the judge's templates."""
+        attempt = inputs | ATTEMPT_FIELDS
+        return {TEMPLATE: attempt | {"reflections"}, SELF_JUDGE: attempt}
+
+    def update(
+        self, context: NoContext, rollouts: Sequence[Rollout], step: Step, arena: Arena
+    ) -> ContextUpdate[NoContext]:
+        """Try the samples of a batch again where they failed, side by side."""
+        tried = arena.map(lambda first: self._try_again(first, context, arena), rollouts)
+        return ContextUpdate(context=context, events=tuple(event for events in tried for event in events))
+
+    def workload(self, arena: Arena, learning: Learning) -> Workload:
+        """Return from no retry to all trials."""
+        again = self._trials - 1
+        samples = exactly(learning.samples)
+        judged = {SELF_JUDGE: samples.times(Span(1, self._trials))} if arena.labels is Labels.NONE and again else {}
+        roles = {ROLE: samples.times(Span(0, again)), **judged}
+        return Workload(rollouts=samples.times(Span(1, self._trials)), roles=roles)
+
+    def _try_again(self, first: Rollout, context: NoContext, arena: Arena) -> list[Record]:
+        """Reflect and try again until a trial succeeds; returns the events, with the trial that counts."""
+        events: list[Record] = []
+        reflections: list[str] = []
+        latest = counts = first
+        for trial in range(1, self._trials):
+            (judged,) = judge([latest], arena)
+            events += judged.events
+            if judged.success is not False:
+                break
+            reflection, happened = self._reflect(latest, reflections, arena)
+            events += happened
+            if reflection is None:
+                break
+            reflections.append(reflection)
+            shown = _SEPARATOR.join(reflections[-self._memory :])
+            latest = arena.rollout(first.sample, context, trial=trial, reflection=shown)
+            counts = latest if latest.fault is None else counts
+        events.append({"event": LAST_TRIAL, "first": first.key, "last": counts.key, "trials": latest.trial + 1})
+        return [{"sample": first.sample.id, **event} for event in events]
+
+    def _reflect(self, rollout: Rollout, earlier: Sequence[str], arena: Arena) -> tuple[str | None, tuple[Record, ...]]:
+        """Return a reflection on a failed trial, ``None`` where the call failed, and events."""
+
+        def send(steps: Transcript) -> str:
+            fields: dict[str, Any] = {
+                **attempt_fields(rollout, steps),
+                "reflections": _SEPARATOR.join(earlier[-self._memory :]),
+            }
+            return ask(arena.lm(ROLE, rollout.key), arena.prompts.render(TEMPLATE, fields), SelfReflection).reflection
+
+        try:
+            reflection, dropped = send_within_limit(Transcript(rollout.attempt.trajectory), send)
+        except RolloutFault as error:
+            return None, (fault_event(ROLE, error.fault),)
+        return reflection, (*dropped_event(ROLE, dropped), {"event": "reflected"})
