@@ -19,6 +19,7 @@ RUNS = {
     "dc": ("task=formula", "method=dc", ONLINE, "labels=none"),
     "dc offline": ("task=formula", "method=dc", OFFLINE, "mode.epochs=1", "mode.before=false"),
     "dc_rs": ("task=formula", "method=dc_rs", ONLINE, "labels=none"),
+    "reflexion": ("task=formula", "method=reflexion", ONLINE),
     "mem_prompt": ("task=formula", "method=mem_prompt", ONLINE),
     "awm": ("task=formula", "method=awm", ONLINE, "labels=none"),
     "reasoning_bank": ("task=formula", "method=reasoning_bank", ONLINE),

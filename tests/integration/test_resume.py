@@ -20,6 +20,7 @@ VARIANTS = {
     "official online": ("protocol=official", *ONLINE, "mode.window=2"),
     "cheatsheet": ("method=dc", *ONLINE),
     "retrieval": ("method=dc_rs", *ONLINE),
+    "reflexion": ("method=reflexion", "labels=correctness", *ONLINE),
     "memory": ("method=mem_prompt", *ONLINE),
     "workflows": ("method=awm", *ONLINE, "labels=none"),
     "memory items": ("method=reasoning_bank", *ONLINE, "labels=none", "mode.window=2"),

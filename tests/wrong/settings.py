@@ -269,6 +269,11 @@ WRONG = {
         "method.shown=some": "method.shown=some must be one of all, correct, incorrect",
         "method.embedder=null": "method.embedder=null must be a group of settings",
     },
+    "method=reflexion mode=online": {
+        "method.trials=0": "method.trials=0 must be a whole number, 1 or more",
+        "method.memory=0": "method.memory=0 must be a whole number, 1 or more",
+        "mode=offline": "Reflexion carries nothing from sample to sample: use mode=online",
+    },
     "method=grow_prompt": {"method.top_k=0": "method.top_k=0 must be a whole number, 1 or more"},
     "method=awm": {
         "method.initial=nowhere": "method.initial=nowhere is not a file: give saved workflows, or null",
