@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from ace_bench.report.records import read_run
 from ace_bench.core.types import Fault
+from ace_bench.report.records import read_run
 from tests.launching import launch
 from tests.runners.scripted import Scripted, answer, events, gold, play
 
