@@ -28,7 +28,7 @@ from ace_bench.cli.chosen_runs import chosen_runs
 from ace_bench.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ace_bench.report.tables.pivot import PivotTable
+    from ace_bench.report.tables.pivot_values import PivotTable
 
 _SUFFIXES = {".md": "markdown", ".tex": "latex", ".csv": "csv"}
 
@@ -48,7 +48,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--out", type=Path, help="file to write")
     options = parser.parse_intermixed_args(arguments)
     from ace_bench.report.choosing import words
-    from ace_bench.report.tables.pivot import Layout, pivot_tables  # slow to import, and --help does not need it
+    from ace_bench.report.tables.pivot import pivot_tables  # slow to import, and --help does not need it
+    from ace_bench.report.tables.pivot_values import Layout
 
     kind = options.format or _kind_of(options.out)
     layout = Layout(

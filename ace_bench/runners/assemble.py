@@ -14,8 +14,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone
 from ace_bench.contexts.playbook.embed import EmbedderSettings, EndpointEmbedder
-from ace_bench.core.agent import Agent, CostLimited
-from ace_bench.core.backbones import Backbone, Priced
+from ace_bench.core.agent import Agent
+from ace_bench.core.backbones import Backbone
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import HASHING, RunIdentity, identity_settings
 from ace_bench.core.method import Method
@@ -25,18 +25,17 @@ from ace_bench.core.role_sampling import check_role_sampling, with_role_sampling
 from ace_bench.core.secrets import refuse_secrets
 from ace_bench.core.settings import build, settings_of
 from ace_bench.core.task import Judged, Task
-from ace_bench.core.types import Record, Usage
+from ace_bench.core.types import Record
 from ace_bench.runners.arena import EMBEDDER, GENERATOR, JUDGE
-from ace_bench.runners.budget import Budget
 from ace_bench.runners.experiment import Mode
 from ace_bench.runners.observers import Tracker
 from ace_bench.runners.planning import settle_embedder
+from ace_bench.runners.price_checks import check_agent_prices, check_budget_prices, place_of
 from ace_bench.runners.settings import Settings, read_settings
 from ace_bench.store.folder import choose_folder
 from ace_bench.store.prompts import PromptSet
 
 _GROUPS = ("agent", "task", "method", "backbone", "roles", "default_roles", "rehearsal", "mode", "tracker", "sampling")
-_ANY_USAGE = Usage(prompt=2, completion=1, cached=1)
 _NAMED = ("task", "method", "backbone", "mode")
 """Groups whose options name a run."""
 _PROTOCOL, _PAPER = "protocol", "paper"
@@ -93,21 +92,16 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
     task: Task = _build(resolved, "task", sample_allowed=simulated)
     templates = _templates(method, task)
     _check_roles(backbones, templates)
-    if (
-        JUDGE in templates
-        and JUDGE not in backbones
-        and not simulated
-        and JUDGE in (resolved.get("default_roles") or {})
-    ):
-        backbones[JUDGE] = build(resolved["default_roles"][JUDGE], f"default_roles.{JUDGE}")
+    if JUDGE in templates and not simulated:
+        backbones |= _default_judge(resolved, backbones)
     if embeddings is not None:
         backbones[EMBEDDER] = embeddings
         simulated = simulated or embeddings.simulated
-    _check_prices(settings.budget, backbones)
+    check_budget_prices(settings.budget, backbones)
     _check_data(task, mode.reads(method))
     prompts = _prompts(config.prompts, task, templates)
     agent: Agent = _build(resolved, "agent", prompts=prompts, generator=method.generator)
-    _check_agent_prices(agent, backbones)
+    check_agent_prices(agent, backbones[GENERATOR])
 
     identity = RunIdentity(settings=identity_settings(resolved), contents=_contents(task, prompts, backbones))
     about = {
@@ -170,8 +164,7 @@ def _with_hashed_words(config: DictConfig) -> Method[Any]:
 def check_backbones(resolved: Record) -> None:
     """Check the top-level settings and the backbones; raises ``ConfigError``."""
     settings = read_settings(_top(resolved))
-    backbones = _backbones(resolved)
-    _check_prices(settings.budget, backbones)
+    check_budget_prices(settings.budget, _backbones(resolved))
 
 
 def check_method(resolved: Record) -> None:
@@ -193,11 +186,6 @@ def _protocol(choices: Mapping[str, str]) -> dict[str, str]:
     return {} if chosen == _PAPER else {_PROTOCOL: chosen}
 
 
-def place_of(role: str) -> str:
-    """Return the configuration key of a role's backbone."""
-    return {GENERATOR: "backbone", EMBEDDER: EMBEDDER}.get(role, f"roles.{role}")
-
-
 def _top(resolved: Record) -> Record:
     return {name: value for name, value in resolved.items() if name not in _GROUPS}
 
@@ -212,6 +200,12 @@ def _backbones(resolved: Record) -> dict[str, Backbone]:
         roles = resolved["roles"]
     own = {role: build(node, place_of(role)) for role, node in roles.items()}
     return {GENERATOR: _build(resolved, "backbone"), **own}
+
+
+def _default_judge(resolved: Record, backbones: Mapping[str, Backbone]) -> dict[str, Backbone]:
+    """Return the judge of ``default_roles``, if there is one and the run configures no other."""
+    default = (resolved.get("default_roles") or {}).get(JUDGE)
+    return {} if default is None or JUDGE in backbones else {JUDGE: build(default, f"default_roles.{JUDGE}")}
 
 
 def _trackers(resolved: Record) -> tuple[Tracker, ...]:
@@ -249,30 +243,6 @@ def _build(resolved: Record, group: str, **parts: Any) -> Any:
             f"{group}=null leaves nothing to run: choose one; `{command_line('run')} --help` lists the options"
         )
     return build(resolved[group], group, **parts)
-
-
-def _check_prices(budget: Budget, backbones: Mapping[str, Backbone]) -> None:
-    """Reject a limit in dollars if a backbone has no prices."""
-    if budget.usd is not None:
-        for role, backbone in backbones.items():
-            _check_priced(role, backbone, f"budget.usd={budget.usd:g}", "use budget.calls or budget.tokens")
-
-
-def _check_agent_prices(agent: Agent, backbones: Mapping[str, Backbone]) -> None:
-    if isinstance(agent, CostLimited) and agent.max_usd is not None:
-        limit = f"agent.max_usd={agent.max_usd:g}"
-        _check_priced(GENERATOR, backbones[GENERATOR], limit, "use agent.max_steps alone")
-
-
-def _check_priced(role: str, backbone: Backbone, limit: str, other: str) -> None:
-    if isinstance(backbone, Priced) and backbone.dollars(_ANY_USAGE) is None:
-        where = place_of(role)
-        if role == EMBEDDER:
-            raise ConfigError(f"{limit} needs prices: set embedder.usd_per_million, or {other}")
-        raise ConfigError(
-            f"{limit} needs prices: set {where}.prices.input, {where}.prices.cached_input and {where}.prices.output, "
-            f"or {other}"
-        )
 
 
 def _templates(method: Method[Any], task: Task) -> Mapping[str, tuple[str, ...]]:

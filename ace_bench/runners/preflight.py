@@ -17,9 +17,10 @@ from ace_bench.core.lifecycle import Confining, Lifecycle
 from ace_bench.core.settings import settings_of
 from ace_bench.core.task import Judged
 from ace_bench.core.types import Stage
-from ace_bench.runners.assemble import RunSpec, place_of
+from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.build import build_experiment
 from ace_bench.runners.observers import compact
+from ace_bench.runners.price_checks import place_of
 from ace_bench.runners.rehearsal import Estimate, rehearse
 from ace_bench.runners.stopping import Stop
 from ace_bench.store.folder import RunFolder

@@ -14,9 +14,10 @@ from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.figures.own_runs import panels_of
 from ace_bench.report.records import find_runs
 from ace_bench.report.statistics import Point, compare
-from ace_bench.report.tables.pivot import Layout, pivot_tables
+from ace_bench.report.tables.pivot import pivot_tables
 from ace_bench.report.tables.pivot_latex import pivot_latex
 from ace_bench.report.tables.pivot_text import pivot_csv, pivot_markdown
+from ace_bench.report.tables.pivot_values import Layout
 from ace_bench.runners.planning import Composer
 from tests.report.planned import Planner
 

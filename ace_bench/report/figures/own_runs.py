@@ -33,7 +33,7 @@ from ace_bench.report.figures.style import (
 from ace_bench.report.records import RunSummary
 from ace_bench.report.samples import sample_keys
 from ace_bench.report.tables.cells import Measured, error_bars
-from ace_bench.report.tables.pivot import Heading, Layout, PivotTable, pivot_tables
+from ace_bench.report.tables.pivot import pivot_tables
 from ace_bench.report.tables.pivot_names import (
     MISSING,
     SAMPLES,
@@ -43,6 +43,7 @@ from ace_bench.report.tables.pivot_names import (
     metric_title,
     setting_path,
 )
+from ace_bench.report.tables.pivot_values import Heading, Layout, PivotTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -203,6 +203,37 @@ def error_bars(cell: Measured) -> tuple[float, float]:
     return (max(0.0, cell.value - cell.interval.low), max(0.0, cell.interval.high - cell.value))
 
 
+def csv_fields(cell: Measured, *, against: str, change_unit: Change) -> dict[str, object]:
+    """Return the numbers of a cell and of its comparison with the base row ``against``, for a line of a CSV file."""
+    tested = cell.comparison
+    bounds = tested.interval if tested else None
+    return {
+        "unit": cell.place.unit,
+        "state": cell.state,
+        "value": cell.value,
+        "low": cell.interval.low if cell.interval else None,
+        "high": cell.interval.high if cell.interval else None,
+        "sd_over_seeds": cell.spread,
+        "n": cell.samples,
+        "seeds": " ".join(str(run.seed) for run in cell.runs),
+        "faults": cell.faults,
+        "against": against,
+        "change": cell.change,
+        "change_unit": change_unit,
+        "change_low": bounds.low if bounds else None,
+        "change_high": bounds.high if bounds else None,
+        "change_sd_over_seeds": tested.spread if tested else None,
+        "detectable": tested.detectable if tested else None,
+        "p_holm": cell.p_holm,
+        "p": tested.p if tested else None,
+        "p_over_seeds": tested.seeds_p if tested else None,
+        "test": tested.test if tested else None,
+        "discordant": tested.discordant if tested else None,
+        "better": tested.better if tested else None,
+        "worse": tested.worse if tested else None,
+    }
+
+
 def _change(value: float | None, base: float | None, kind: Change) -> float | None:
     if value is None or base is None or (kind == "percent" and base == 0):
         return None

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from ace_bench.report.tables.cells import Measured
 from ace_bench.report.tables.grids import NOT_KNOWN, number
-from ace_bench.report.tables.pivot import PivotTable
 from ace_bench.report.tables.pivot_names import MISSING
 from ace_bench.report.tables.pivot_text import bounds_text, column_title, notes_of, row_names, significant
+from ace_bench.report.tables.pivot_values import PivotTable
 from ace_bench.report.tables.render import escaped
 
 _HIGHER_IS_BETTER = "percent"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ace_bench.report.differences import short_names
-from ace_bench.report.tables.cells import Measured
+from ace_bench.report.tables.cells import Measured, csv_fields
 from ace_bench.report.tables.grids import (
     INTERVALS_NOTE,
     SIGNIFICANT,
@@ -16,8 +16,9 @@ from ace_bench.report.tables.grids import (
     statistics_words,
     tests_note,
 )
-from ace_bench.report.tables.pivot import PivotTable, change_of
+from ace_bench.report.tables.pivot import change_of
 from ace_bench.report.tables.pivot_names import METRIC, MISSING, SCORE, metric_title
+from ace_bench.report.tables.pivot_values import PivotTable
 from ace_bench.report.tables.render import Page, csv_of, markdown
 
 _NO_PAPER = PaperShown(numbers=False)
@@ -118,33 +119,11 @@ def _record(table: PivotTable, cell: Measured) -> Iterator[tuple[str, object]]:
     row, column = table.rows[cell.place.row], table.columns[cell.place.column]
     settings: Mapping[str, object] = {**row.values, **column.values}
     yield from ((path, value) for path, value in settings.items() if path != METRIC)
-    tested = cell.comparison
-    bounds = tested.interval if tested else None
     yield from {
         "metric": cell.metric,
-        "unit": cell.place.unit,
         "simulated": table.simulated,
         "source": table.source,
-        "state": cell.state,
-        "value": cell.value,
-        "low": cell.interval.low if cell.interval else None,
-        "high": cell.interval.high if cell.interval else None,
-        "sd_over_seeds": cell.spread,
-        "n": cell.samples,
-        "seeds": " ".join(str(run.seed) for run in cell.runs),
-        "faults": cell.faults,
-        "against": table.base_title,
-        "change": cell.change,
-        "change_unit": change_of(cell),
-        "change_low": bounds.low if bounds else None,
-        "change_high": bounds.high if bounds else None,
-        "detectable": tested.detectable if tested else None,
-        "p_holm": cell.p_holm,
-        "p": tested.p if tested else None,
-        "p_over_seeds": tested.seeds_p if tested else None,
-        "test": tested.test if tested else None,
-        "better": tested.better if tested else None,
-        "worse": tested.worse if tested else None,
+        **csv_fields(cell, against=table.base_title, change_unit=change_of(cell)),
         "notes": "; ".join(cell.notes),
         "folders": " ".join(str(run.folder) for run in cell.runs),
     }.items()

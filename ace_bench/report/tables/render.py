@@ -9,7 +9,7 @@ from io import StringIO
 from pathlib import Path
 
 from ace_bench.report.tables.build import ResultTable
-from ace_bench.report.tables.cells import Measured
+from ace_bench.report.tables.cells import Measured, csv_fields
 from ace_bench.report.tables.cost_grids import cost_grid, costs_of
 from ace_bench.report.tables.grids import Grid, PaperShown, footnotes, remarks, result_grid, statistics_grid
 
@@ -151,7 +151,7 @@ def _conditions(table: ResultTable) -> dict[str, object]:
 
 
 def _record(table: ResultTable, cell: Measured, paper: PaperShown) -> dict[str, object]:
-    line, tested = table.lines[cell.place.row], cell.comparison
+    line = table.lines[cell.place.row]
     found: dict[str, object] = {
         **_conditions(table),
         "row": cell.place.row,
@@ -159,29 +159,7 @@ def _record(table: ResultTable, cell: Measured, paper: PaperShown) -> dict[str, 
         "adaptation": line.stage,
         "labels": line.labels,
         "column": cell.place.column,
-        "unit": cell.place.unit,
-        "state": cell.state,
-        "value": cell.value,
-        "low": cell.interval.low if cell.interval else None,
-        "high": cell.interval.high if cell.interval else None,
-        "sd_over_seeds": cell.spread,
-        "n": cell.samples,
-        "seeds": " ".join(str(run.seed) for run in cell.runs),
-        "faults": cell.faults,
-        "against": table.paper.against,
-        "change": cell.change,
-        "change_unit": table.change,
-        "change_low": tested.interval.low if tested and tested.interval else None,
-        "change_high": tested.interval.high if tested and tested.interval else None,
-        "change_sd_over_seeds": tested.spread if tested else None,
-        "detectable": tested.detectable if tested else None,
-        "p_holm": cell.p_holm,
-        "p": tested.p if tested else None,
-        "p_over_seeds": tested.seeds_p if tested else None,
-        "test": tested.test if tested else None,
-        "discordant": tested.discordant if tested else None,
-        "better": tested.better if tested else None,
-        "worse": tested.worse if tested else None,
+        **csv_fields(cell, against=table.paper.against, change_unit=table.change),
         "one_seed_about": cell.scope,
         "not_the_papers_setting": "; ".join(cell.deviations),
         "notes": "; ".join(remarks(cell, paper)),
