@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _MODES = ("offline", "online")
 _LINE, _FRAME = 1.9, 1.2
 """Inches of height of a line of panels, and of title and legend together."""
+_BAR_ALPHA = 0.45
+"""Opacity of error bars, so that names on them can be read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,12 +119,14 @@ def score_by_cost(table: ResultTable, title: str) -> Figure | None:
 
 
 def _draw(axis: Axes, panel: Panel, kinds: Mapping[str, Look]) -> None:
+    from matplotlib.colors import to_rgba
+
     front = pareto_front(panel.points)
     for point in panel.points:
         look = kinds[point.kind]
         axis.errorbar(point.cost, point.score, yerr=[[side] for side in error_bars(point.cell)], label=point.kind,
-                      color=look.colour, marker=look.marker, markersize=4, linestyle="", elinewidth=0.4,
-                      capsize=1.2)  # fmt: skip
+                      color=look.colour, ecolor=to_rgba(look.colour, _BAR_ALPHA), marker=look.marker, markersize=4,
+                      linestyle="", elinewidth=0.6, capsize=1.2)  # fmt: skip
     axis.plot([point.cost for point in front], [point.score for point in front], drawstyle="steps-post", color=GREY,
               linewidth=0.8, linestyle="--", zorder=1, label="Pareto front of the means")  # fmt: skip
     axis.margins(x=0.12, y=0.1)
