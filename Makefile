@@ -22,8 +22,10 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
 	touch $@
 
+# Collecting the tests imports a quarter of these packages' files: Python compiles a file when it first imports it. Where
+# PYTHONDONTWRITEBYTECODE forbids that, pip compiles all.
 $(FULL): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(PYTHONDONTWRITEBYTECODE),,--no-compile) --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
 run: $(READY)  ## adapt and evaluate an ACE playbook on FiNER; ARGS="task=formula ..." changes the experiment

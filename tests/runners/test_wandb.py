@@ -9,7 +9,6 @@ import sys
 import time
 
 import pytest
-from wandb.proto import wandb_internal_pb2
 
 from tests.launching import ROOT, launch
 
@@ -24,6 +23,8 @@ def _secrets(monkeypatch):
 
 def sessions(folder):
     """The records of each of the tracker's sessions, in order: files of the LevelDB log format."""
+    from wandb.proto import wandb_internal_pb2  # takes seconds to import; most quick runs do without
+
     for file in sorted(folder.glob("wandb/*run-*/*.wandb")):
         data, place, part, records = file.read_bytes(), 7, b"", []
         while place + 7 <= len(data):
