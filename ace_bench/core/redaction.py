@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 
 HIDDEN = "[key]"
 
@@ -31,7 +32,7 @@ _QUERY = re.compile(r"[?&]([\w.%-]+)=([^\s&#'\"]+)")
 
 def redacted(text: str) -> str:
     """Replace keys, passwords in addresses and the values of secret environment variables in a message."""
-    for secret in _of_environment():
+    for secret in secrets_of_environment():
         text = text.replace(secret, HIDDEN)
     text = _MASKED.sub(HIDDEN, _FORMS.sub(HIDDEN, _LOGIN.sub(rf"\g<1>{HIDDEN}@", text)))
     return _QUERY.sub(_hidden_parameter, text)
@@ -55,15 +56,24 @@ def secret_by_name(name: str) -> bool:
     return bool(_NAME.search(re.sub(r"\W", "_", words).lower()))
 
 
-def secret_by_value(value: str) -> str:
-    """Describe the secret that a text holds, as the end of a sentence; "" if it holds none."""
+def secret_by_value(value: str, known: Sequence[str]) -> str:
+    """Describe the secret that a text holds, as the end of a sentence; "" if it holds none.
+
+    ``known`` is what `secrets_of_environment` returns: many values are checked against one reading of the environment.
+    """
     if _LOGIN.search(value):
         return "holds an address with a user or a password"
     if any(_secret_parameter(match[1]) for match in _QUERY.finditer(value)):
         return "holds an address with a secret in its query"
-    if any(secret in value for secret in _of_environment()):
+    if any(secret in value for secret in known):
         return "holds the value of a secret environment variable"
     return "holds what looks like a key" if _FORMS.search(value) else ""
+
+
+def secrets_of_environment() -> list[str]:
+    """Return the values of variables that hold a secret by their name, the longest first."""
+    found = {value.strip() for name, value in os.environ.items() if _VARIABLE.search(name.upper())}
+    return sorted((value for value in found if len(value) >= SHORTEST and not value.startswith("/")), key=len)[::-1]
 
 
 def _hidden_parameter(match: re.Match[str]) -> str:
@@ -72,8 +82,3 @@ def _hidden_parameter(match: re.Match[str]) -> str:
 
 def _secret_parameter(name: str) -> bool:
     return bool(_PARAMETER.search(re.sub(r"\W", "_", name).lower()))
-
-
-def _of_environment() -> list[str]:
-    found = {value.strip() for name, value in os.environ.items() if _VARIABLE.search(name.upper())}
-    return sorted((value for value in found if len(value) >= SHORTEST and not value.startswith("/")), key=len)[::-1]

@@ -39,7 +39,9 @@ def commands(said):
     return [[word for word in some if not word.startswith(("seed=", "name=", "results="))] for some in words]
 
 
-@pytest.mark.parametrize("asked", ["table=all", "table=16", "figure=1", "figure=2"])
+@pytest.mark.parametrize(
+    "asked", [pytest.param("table=all", marks=pytest.mark.slow), "table=16", "figure=1", "figure=2"]
+)
 def test_every_result_takes_the_settings_of_the_backbone_that_is_asked_for(asked, reproduce):
     status, said = reproduce(asked, *SERVED, "backbone.timeout=5", "seed=0,1", "--dry-run")
     assert status == 0, said

@@ -45,6 +45,7 @@ def test_nothing_is_left_of_a_harness_that_was_killed_or_interrupted(engine, num
     assert processes_in(folder) == []
 
 
+@pytest.mark.slow
 def test_closing_leaves_nothing_of_a_session_that_is_open(task):
     with task.open(task.samples("train")[0]) as session:
         folder = task._pool._running.folder
