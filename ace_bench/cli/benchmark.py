@@ -28,6 +28,7 @@ from rich.table import Table
 from ace_bench.cli.arguments import Parser
 from ace_bench.cli.benchmarks import cases
 from ace_bench.cli.benchmarks.fleet import fleet
+from ace_bench.cli.benchmarks.growth import growth
 from ace_bench.cli.benchmarks.measuring import Figure, Grid, Setting, grid_of, markdown
 from ace_bench.cli.benchmarks.methods import METHODS, SIZES, methods
 from ace_bench.cli.benchmarks.network import network
@@ -50,8 +51,9 @@ CASES: dict[str, Callable[[Setting], list[Figure]]] = {
     "kills": cases.kills,
     "results": results,
 }
-TABLES: dict[str, Callable[[Setting], list[Grid]]] = {"methods": methods, "fleet": fleet}
-"""Cases that make tables of their own. ``methods`` may keep and continue its runs, ``fleet`` reads finished ones."""
+TABLES: dict[str, Callable[[Setting], list[Grid]]] = {"methods": methods, "fleet": fleet, "growth": growth}
+"""Cases that make tables of their own. ``methods`` may keep and continue its runs, ``fleet`` reads finished
+ones."""
 _DEFAULT = (*CASES, "methods")
 
 
@@ -71,6 +73,7 @@ def main(arguments: Sequence[str]) -> int:
                 prices=options.prices,
                 only=tuple(options.only or METHODS),
                 slots=tuple(options.slots),
+                bullets=tuple(options.bullets or ()),
                 call_seconds=options.call_seconds,
                 runs=options.runs,
             )
@@ -93,15 +96,16 @@ def main(arguments: Sequence[str]) -> int:
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = Parser("benchmark", __doc__)
     known = [*CASES, *TABLES]
-    parser.add_argument("case", nargs="*", help=f"any of {', '.join(known)}; default: all but fleet")
+    parser.add_argument("case", nargs="*", help=f"any of {', '.join(known)}; default: all but fleet and growth")
     parser.add_argument("--data", type=Path, help="folder with finer/ and formula/; default: the sample sets")
     parser.add_argument("--out", type=Path, metavar="FILE.md", help="write the tables in Markdown, too")
     parser.add_argument("--runs", type=_count, default=1000, help="runs in the case results (default: %(default)s)")
-    table = parser.add_argument_group("the cases methods and fleet")
+    table = parser.add_argument_group("the cases methods, fleet and growth")
     table.add_argument(
         "--results", type=Path, metavar="DIR", help="folder of the runs; methods: default is a temporary one"
     )
     table.add_argument("--slots", type=_count, nargs="+", default=[1, 8, 64], help="calls in flight (fleet)")
+    table.add_argument("--bullets", type=_count, nargs="+", metavar="N", help="sizes of playbooks (growth)")
     table.add_argument("--call-seconds", type=_seconds, metavar="S", help="length of every call (fleet)")
     for split, size in SIZES.items():
         table.add_argument(

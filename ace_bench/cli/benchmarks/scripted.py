@@ -91,3 +91,45 @@ class ShuffledGolds:
         """Grade against the other sample's gold."""
         with self._task.open(self._other.get(sample.id, sample)) as session:
             yield session
+
+
+SERVER = """
+import asyncio, json, random
+WORDS = ["".join(random.Random(n).choices("abcdefghijklmnopqrstuvwxyz", k=7)) for n in range(3000)]
+made = 0
+def reply(body):
+    head = body[:20000]
+    if b'operations' in head:
+        words = " ".join(random.Random(made).choices(WORDS, k=25))
+        operation = {"type": "ADD", "section": "strategies_and_insights", "content": words}
+        return {"reasoning": "r" * 200, "operations": [operation]}
+    if b'bullet_tags' in head:
+        tags = [{"id": f"sai-{n:05d}", "tag": "helpful"} for n in (7, 11, 13)]
+        return {"reasoning": "r" * 400, "error_identification": "e", "root_cause_analysis": "c",
+                "correct_approach": "a", "key_insight": f"insight {made}", "bullet_tags": tags}
+    cited = ["sai-00007", "sai-00011", "sai-00013"]
+    return {"reasoning": "r" * 400, "bullet_ids": cited, "final_answer": f"wrong {made}"}
+async def serve(reader, writer):
+    global made
+    try:
+        while True:
+            request = await reader.readuntil(b"\\r\\n\\r\\n")
+            fields = dict(line.split(b":", 1) for line in request.lower().split(b"\\r\\n")[1:-2])
+            body = await reader.readexactly(int(fields.get(b"content-length", 0)))
+            made += 1
+            choice = {"index": 0, "finish_reason": "stop",
+                      "message": {"role": "assistant", "content": json.dumps(reply(body))}}
+            usage = {"prompt_tokens": len(body), "completion_tokens": 1, "total_tokens": len(body) + 1}
+            said = json.dumps({"id": "x", "object": "chat.completion", "created": 0, "model": "instant",
+                               "choices": [choice], "usage": usage}).encode()
+            head = b"HTTP/1.1 200 OK\\r\\nContent-Type: application/json\\r\\nContent-Length: %d\\r\\n\\r\\n"
+            writer.write(head % len(said) + said)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        writer.close()
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=256, limit=1 << 26)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"""
+"""An HTTP server that replies like ``InstantModel``, at once; it reports the bytes of a request as its tokens."""
