@@ -4,68 +4,108 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from ace_bench.cli.benchmarks.measuring import Grid, RunFailedError, Setting
 from ace_bench.cli.benchmarks.scripted import SERVER, large_playbook
+from ace_bench.runners.progress import Progress
 
 SIZES = (2_000, 20_000, 100_000)
 RETRIEVAL = ("off", "bm25", "embeddings", "fused")
-_STEPS = (4, 12)
-"""The cost of a step is the difference between runs of so many steps: start and end of a run are in both."""
-_HEADINGS = ("bullets", "retrieval", "prompts MB/step", "CPU ms/step", "CPU ms/MB", "memory MiB", "folder kB/step")
+_STEPS, _WARM = 16, 4
+"""Steps of a run, and how many of the first are not counted: caches fill in them."""
+_CLOCK = "steps.csv"
+_HEADINGS = ("retrieval", "bullets", "prompts MB/step", "CPU ms/step", "CPU ms/MB", "memory MiB", "folder kB/step")
 _SETTINGS = (
     *("task=finer", "task.source=sample", "method=ace", "mode.epochs=1", "mode.before=false", "concurrency=1"),
     *("method.max_reflection_rounds=4", "method.refiner.max_tokens=null", "method.token_budget=80000"),
     *("backbone=openai_compatible", "backbone.model=instant", "backbone.api_key_env=null", "backbone.simulated=true"),
-    *("embedder=hashing", "estimate=false"),
+    *("embedder=hashing", "estimate=false", f"limit={{train: {_STEPS}, test: 1}}"),
+    f"+tracker.clock._target_={__name__}.StepClock",
 )
+
+
+class StepClock:
+    """A tracker that notes the processor time of the run's process after each step, in a file of the run folder."""
+
+    def begin(self, folder: Path, about: Mapping[str, Any], config: str) -> None:
+        """Open the file."""
+        del about, config
+        self._file = (folder / _CLOCK).open("w")
+
+    def update(self, progress: Progress) -> None:
+        """Note a step of adaptation."""
+        if progress.phase == "adapt":
+            self._file.write(f"{time.process_time()}\n")
+
+    def finish(self, metrics: Mapping[str, Any]) -> None:
+        """Nothing to add."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Cost:
-    """What a run took: seconds of CPU, peak memory in MiB, bytes of its folder, and bytes of its requests."""
+    """What a step took: seconds of CPU (the median), bytes of the folder and of the requests; and the run's peak
+    memory in MiB.
+    """
 
     cpu: float
     memory: float
-    folder: int
-    sent: int
+    folder: float
+    sent: float
 
 
 def growth(setting: Setting) -> list[Grid]:
-    """a step with 10 calls over HTTP at growing playbooks, by differences of whole runs"""
+    """a step with 10 calls over HTTP at growing playbooks, median of 12 steps"""
     rows = []
     with _server() as url:
-        for size in setting.bullets or SIZES:
-            for mode in RETRIEVAL:
-                setting.say(f"{size:,} bullets, retrieval {mode}")
-                few, many = (_run(setting, url, size, mode, steps) for steps in _STEPS)
-                rows.append(_row(size, mode, few, many, _STEPS[1] - _STEPS[0]))
-    notes = ("CPU is that of the run's process alone; the server answers at once.",)
+        for mode in RETRIEVAL:
+            before: _Cost | None = None
+            for size in setting.bullets or SIZES:
+                setting.say(f"retrieval {mode}, {size:,} bullets")
+                cost = _run(setting, url, size, mode)
+                rows.append(_row(size, mode, cost, before))
+                before = cost
+    notes = (
+        "CPU is that of the run's process alone; the server answers at once. CPU a MB is the slope from the row above.",
+    )
     return [Grid(title=f"growth: {growth.__doc__}", headings=_HEADINGS, rows=tuple(rows), notes=notes)]
 
 
-def _row(size: int, mode: str, few: _Cost, many: _Cost, steps: int) -> tuple[str, ...]:
-    cpu, sent = (many.cpu - few.cpu) / steps, (many.sent - few.sent) / steps / 1e6
-    folder = (many.folder - few.folder) / steps / 1e3
-    per_mb = f"{1000 * cpu / sent:.1f}" if mode == "off" else ""
-    return (f"{size:,}", mode, f"{sent:.2f}", f"{1000 * cpu:.0f}", per_mb, f"{many.memory:.0f}", f"{folder:.1f}")
+def _row(size: int, mode: str, cost: _Cost, before: _Cost | None) -> tuple[str, ...]:
+    per_mb = (
+        "" if before is None or mode != "off" else f"{1e9 * (cost.cpu - before.cpu) / (cost.sent - before.sent):.1f}"
+    )
+    parts = (
+        f"{cost.sent / 1e6:.2f}",
+        f"{1000 * cost.cpu:.0f}",
+        per_mb,
+        f"{cost.memory:.0f}",
+        f"{cost.folder / 1000:.1f}",
+    )
+    return (mode, f"{size:,}", *parts)
 
 
-def _run(setting: Setting, url: str, size: int, mode: str, steps: int) -> _Cost:
-    here = replace(setting, scratch=setting.scratch / f"{size}-{mode}-{steps}")
+def _run(setting: Setting, url: str, size: int, mode: str) -> _Cost:
+    here = replace(setting, scratch=setting.scratch / f"{size}-{mode}")
     here.scratch.mkdir(parents=True)
     initial = here.scratch / "initial.json"
     initial.write_text(json.dumps(large_playbook(size)))
     overrides = (
         *_SETTINGS,
         f"backbone.base_url={url}",
-        f"limit={{train: {steps}, test: 1}}",
         f"method.initial={initial}",
         f"method.retrieval.mode={mode}",
     )
@@ -77,14 +117,19 @@ def _run(setting: Setting, url: str, size: int, mode: str, steps: int) -> _Cost:
     if process.returncode:
         raise RunFailedError(f"{size} bullets, retrieval {mode}: " + "\n".join(lines[-6:]))
     folder = Path(lines[-1])
+    times = [float(line) for line in (folder / _CLOCK).read_text().split()][_WARM:]
     written = sum((folder / name).stat().st_size for name in ("calls.jsonl", "journal.jsonl"))
-    return _Cost(cpu=usage.ru_utime + usage.ru_stime, memory=usage.ru_maxrss / 1024, folder=written, sent=_sent(folder))
+    return _Cost(
+        cpu=statistics.median(later - earlier for earlier, later in pairwise(times)),
+        memory=usage.ru_maxrss / 1024,
+        folder=written / _STEPS,
+        sent=_sent(folder) / _STEPS,
+    )
 
 
 def _sent(folder: Path) -> int:
-    """Return the bytes of all prompts: the server reports them as prompt tokens."""
-    tokens = json.loads((folder / "metrics.json").read_text())["tokens"]["total"]
-    return int(tokens["in"])
+    """Return the bytes of the prompts of adaptation: the server reports them as prompt tokens."""
+    return int(json.loads((folder / "metrics.json").read_text())["tokens"]["adapt"]["in"])
 
 
 @contextmanager
