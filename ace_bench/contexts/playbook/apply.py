@@ -134,14 +134,14 @@ class _Draft:
         self._count = count
 
     def playbook(self) -> Playbook:
+        """Return the result; the draft is not used any more."""
+        bullets = tuple(self._bullets.values())
         if self._only_votes:
-            return self._origin.with_votes(tuple(self._bullets.values()))
-        return replace(
-            self._origin,
-            sections=self._sections,
-            bullets=tuple(self._bullets.values()),
-            next_number=self._next_number,
-        )
+            made = self._origin.with_votes(bullets)
+        else:
+            made = replace(self._origin, sections=self._sections, bullets=bullets, next_number=self._next_number)
+        vars(made)["_by_id"] = self._bullets  # what it would build anew from all bullets
+        return made
 
     def apply_operation(self, operation: Operation) -> Accepted:
         if operation.kind not in self._limits.kinds:

@@ -212,8 +212,9 @@ class Playbook(ContextValue):
         patch: dict[str, object] = {"next_number": self.next_number}
         if changed:
             patch["set"] = [bullet.record() for bullet in changed]
-        if removed := [bullet.id for bullet in earlier.bullets if bullet.id not in now]:
-            patch["removed"] = removed
+        added = sum(bullet.id not in before for bullet in changed)
+        if len(before) + added > len(now):
+            patch["removed"] = [bullet.id for bullet in earlier.bullets if bullet.id not in now]
         if self.sections != earlier.sections:
             patch["sections"] = list(self.sections)
         if self.recent != earlier.recent:

@@ -148,7 +148,8 @@ class Retriever:
 
     def _nearest(self, vector: Vector, fetch: int) -> _Candidates:
         """Return the most similar bullets: a fast product finds those that may be among them, then the exact one."""
-        rough: Scores = (self._memo.matrix @ vector)[self._latest.rows]
+        # Not by BLAS: its threads keep the cores busy for longer than one vector takes.
+        rough: Scores = np.einsum("ij,j->i", self._memo.matrix, vector)[self._latest.rows]
         if fetch < len(rough):
             least = np.partition(rough, len(rough) - fetch)[len(rough) - fetch]
             near = np.flatnonzero(rough >= least - _MARGIN)

@@ -17,8 +17,11 @@ def shown_to_reflector(playbook: AnyPlaybook, attempt: Attempt) -> AnyPlaybook:
     """
     if isinstance(playbook, TextPlaybook):
         return playbook
-    used = [bullet for bullet in playbook.bullets if attempt.trajectory or bullet.id in attempt.cited]
-    return playbook.with_bullets(used)
+    if attempt.trajectory:
+        return playbook
+    index = playbook.index
+    used = [index[cited] for cited in dict.fromkeys(attempt.cited) if cited in index]
+    return playbook.with_bullets(sorted(used, key=lambda bullet: (bullet.number, bullet.id)))
 
 
 def sections_of(playbook: AnyPlaybook, arena: Arena) -> tuple[str, ...]:
