@@ -139,14 +139,15 @@ def limited():
 
 def test_a_limit_on_the_size_of_files_stops_the_run_and_a_higher_one_continues_it(limited, tmp_path, sentence, capsys):
     whole = launch(tmp_path / "whole", *SMALL)
-    for size in (5_000, 9_000, 13_000):
+    for size, begun in ((2_000, False), (8_000, True), (10_000, True), (13_000, True)):
         capsys.readouterr()
         limited(size)
         ran = launch(tmp_path / "cut", *SMALL)
         limited(resource.RLIM_INFINITY)
         assert ran.status == 3
         assert "cannot be written (File too large); raise the limit on the size of files (ulimit -f)" in sentence()
-        assert status_of(ran.folder)["state"] == "stopped"
+        assert ran.folder.exists() == begun  # before the first call nothing is worth keeping
+        assert not begun or status_of(ran.folder)["state"] == "stopped"
     ran = launch(tmp_path / "cut", *SMALL)
     assert (ran.status, ran.lasting(), ids(ran)) == (0, whole.lasting(), ids(whole))
 
