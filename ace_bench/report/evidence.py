@@ -57,6 +57,7 @@ class StepChange(msgspec.Struct, gc=False):
     kind: str
     index: int = 0
     epoch: int = 0
+    samples: tuple[str, ...] = ()
     patch: dict[str, Any] = {}
     digest: str = ""
     context_tokens: int = 0

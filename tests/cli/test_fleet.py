@@ -1,9 +1,11 @@
 """Fleets simulated from calls: small ones, computed by hand."""
 
+import json
+
 import pytest
 
 from ace_bench.cli.benchmark import main
-from ace_bench.cli.benchmarks.fleet import Phase, RunPlan, plan_of, simulate
+from ace_bench.cli.benchmarks.fleet import Phase, RunPlan, plan_of, simulate, steps_of
 from ace_bench.core.types import NO_USAGE, Stage
 from ace_bench.report.evidence import CallCosts
 
@@ -50,9 +52,24 @@ def test_the_phases_of_a_run_are_read_off_its_sessions():
         call(Stage.ADAPT, "gepa/0", 4.0),
         call(Stage.ADAPT, "adapt/epoch0/train-2/first/1", replayed=True),
     ]
-    plan = plan_of(calls, 8)
+    plan = plan_of(calls, 8, steps={})
     assert plan.phases == (evaluate(1, 2), adapt(1, 3), adapt(1), adapt(4))
-    assert plan_of(calls, 8, 0.5).chain == pytest.approx(0.5 + 1.0 + 0.5 + 0.5)
+    assert plan_of(calls, 8, steps={}, call_seconds=0.5).chain == pytest.approx(0.5 + 1.0 + 0.5 + 0.5)
+
+
+def test_steps_that_learn_nothing_follow_one_another(run_of_steps):
+    calls = [call(Stage.ADAPT, f"adapt/epoch{epoch}/train-{n}/none/0") for epoch in (0, 1) for n in (1, 2)]
+    assert plan_of(calls, 8, steps=steps_of(run_of_steps)).phases == (adapt(1),) * 4
+    assert plan_of(calls, 8, steps={}).phases == (Phase(adapts=True, chains=((1,),) * 4),)
+
+
+@pytest.fixture
+def run_of_steps(tmp_path):
+    """A run folder whose two samples are learnt from twice, one a step."""
+    taken = [(0, 0, "train-1"), (1, 0, "train-2"), (2, 1, "train-1"), (3, 1, "train-2")]
+    lines = [{"kind": "step", "index": index, "epoch": epoch, "samples": [one]} for index, epoch, one in taken]
+    (tmp_path / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return tmp_path
 
 
 def test_a_folder_without_finished_runs_is_named(tmp_path, capsys):

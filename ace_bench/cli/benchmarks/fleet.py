@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, groupby
+from pathlib import Path
 
 from ace_bench.cli.benchmarks.measuring import Grid, Setting, price_card
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Stage
-from ace_bench.report.evidence import CallCosts, read_calls
+from ace_bench.report.evidence import CallCosts, read_calls, read_steps
 from ace_bench.report.records import find_runs
 
 _HOUR = 3600
@@ -61,7 +62,12 @@ def fleet(setting: Setting) -> list[Grid]:
     if not runs:
         raise ConfigError(f"{setting.scratch} holds no finished runs: give --results DIR, the folder of recorded runs")
     calls = {run.folder: read_calls(run.folder) for run in runs}
-    plans = [plan_of(calls[run.folder], run.settings["concurrency"], setting.call_seconds) for run in runs]
+    plans = [
+        plan_of(
+            calls[run.folder], run.settings["concurrency"], steps=steps_of(run.folder), call_seconds=setting.call_seconds
+        )
+        for run in runs
+    ]
     card = price_card(setting.prices)
     costs = [card.dollars(call.usage) for made in calls.values() for call in made]
     usd = "n/a" if None in costs else f"{sum(cost or 0 for cost in costs):,.2f}"
@@ -78,17 +84,36 @@ def fleet(setting: Setting) -> list[Grid]:
     return [Grid(title=title, headings=_HEADINGS, rows=tuple(rows), notes=_NOTES)]
 
 
-def plan_of(calls: Iterable[CallCosts], concurrency: int, call_seconds: float | None = None) -> RunPlan:
-    """Read the phases of a run off its recorded calls; with ``call_seconds`` every call takes that long."""
+def steps_of(folder: Path) -> Mapping[str, int]:
+    """Return the number of the step that learnt from a sample, by the part of its sessions that names the sample."""
+    return {
+        name: step.index
+        for step in read_steps(folder)
+        for sample in step.samples
+        for name in (f"epoch{step.epoch}/{sample}", sample)
+    }
+
+
+def plan_of(
+    calls: Iterable[CallCosts], concurrency: int, *, steps: Mapping[str, int], call_seconds: float | None = None
+) -> RunPlan:
+    """Read the phases of a run off its recorded calls and ``steps_of``; ``call_seconds`` is another length of calls."""
     made = (call for call in calls if not call.replayed)
-    phases = (_phase(stage, members, call_seconds) for (stage, _), members in groupby(made, key=_context))
+    groups = groupby(made, key=lambda call: (call.stage, _beside(call, steps)))
+    phases = (_phase(stage, members, call_seconds) for (stage, _), members in groups)
     return RunPlan(phases=tuple(phases), concurrency=concurrency)
 
 
-def _context(call: CallCosts) -> tuple[Stage, str]:
-    """Return what calls side by side share: stage and context; a session that is no rollout stands for itself."""
+def _beside(call: CallCosts, steps: Mapping[str, int]) -> int | str:
+    """Return what calls side by side share: a step, or else a context; other sessions stand for themselves.
+
+    The context is not enough: it stays the same in steps that learn nothing.
+    """
     parts = call.session.split("/")
-    return call.stage, parts[-2] if len(parts) > _NOT_OF_SAMPLE else call.session
+    if len(parts) <= _NOT_OF_SAMPLE:
+        return call.session
+    step = steps.get("/".join(parts[1:-2])) if call.stage is Stage.ADAPT else None
+    return parts[-2] if step is None else step
 
 
 def _phase(stage: Stage, calls: Iterable[CallCosts], call_seconds: float | None) -> Phase:
