@@ -119,13 +119,11 @@ class _Refused(Exception):
 
 
 class _Draft:
-    """A mutable copy of a playbook, used only by ``apply``."""
+    """The state of a playbook between operations, used only by ``apply``."""
 
     def __init__(self, playbook: Playbook, *, step: int, source: str, limits: Limits, count: TokenCounter):
         self._origin = playbook
-        self._bullets = playbook.bullets_by_id()
-        self._id_by_content: dict[str, str] | None = None
-        self._only_votes = True
+        self._bullets = playbook.index
         self._sections = playbook.sections
         self._next_number = playbook.next_number
         self._step = step
@@ -134,19 +132,13 @@ class _Draft:
         self._count = count
 
     def playbook(self) -> Playbook:
-        """Return the result; the draft is not used any more."""
-        bullets = tuple(self._bullets.values())
-        if self._only_votes:
-            made = self._origin.with_votes(bullets)
-        else:
-            made = replace(self._origin, sections=self._sections, bullets=bullets, next_number=self._next_number)
-        vars(made)["_by_id"] = self._bullets  # what it would build anew from all bullets
-        return made
+        """Return the result."""
+        made = replace(self._origin, sections=self._sections, next_number=self._next_number)
+        return made.with_index(self._bullets)
 
     def apply_operation(self, operation: Operation) -> Accepted:
         if operation.kind not in self._limits.kinds:
             raise _Refused(f"{operation.kind} is not enabled")
-        self._only_votes = self._only_votes and isinstance(operation, Tag)
         match operation:
             case Add():
                 return self._add(operation)
@@ -201,13 +193,11 @@ class _Draft:
         if operation.content is not None:
             content = self._content(operation.content, replacing=[member.id for member in members])
             merged = self._fitting(replace(merged, content=content))
-        for member in members[1:]:
-            self._drop(member)
-        self._put(merged)
+        self._bullets = self._bullets.changed(put=[merged], gone=[member.id for member in members[1:]])
         return Accepted(operation=operation, bullet=merged.id)
 
     def _remove(self, operation: Remove) -> Accepted:
-        self._drop(self._known(operation.id))
+        self._bullets = self._bullets.changed(gone=[self._known(operation.id).id])
         return Accepted(operation=operation, bullet=operation.id)
 
     def _tag(self, operation: Tag) -> Accepted:
@@ -239,8 +229,8 @@ class _Draft:
         content = clean(text)
         if not content:
             raise _Refused("the content is empty")
-        twin = self._contents().get(comparable(content))
-        if twin is not None and twin not in replacing:
+        twin = self._bullets.saying(comparable(content), besides=replacing)
+        if twin is not None:
             raise _Refused(f"bullet {twin} already says exactly this")
         return content
 
@@ -263,28 +253,5 @@ class _Draft:
     def _with_source(self, sources: tuple[str, ...]) -> tuple[str, ...]:
         return sources if not self._source or self._source in sources else (*sources, self._source)
 
-    def _contents(self) -> dict[str, str]:
-        """Bullet ids by comparable content; built on first use, since votes do not need it."""
-        if self._id_by_content is None:
-            self._id_by_content = {bullet.comparable: bullet.id for bullet in self._bullets.values()}
-        return self._id_by_content
-
     def _put(self, bullet: Bullet) -> None:
-        before = self._bullets.get(bullet.id)
-        if before is not None and before.content != bullet.content:
-            self._unindex(before)
-        self._bullets[bullet.id] = bullet
-        if self._id_by_content is not None:
-            self._id_by_content.setdefault(bullet.comparable, bullet.id)
-
-    def _drop(self, bullet: Bullet) -> None:
-        self._unindex(bullet)
-        del self._bullets[bullet.id]
-
-    def _unindex(self, bullet: Bullet) -> None:
-        if self._id_by_content is None:
-            return
-        if len(self._id_by_content) < len(self._bullets):
-            self._id_by_content = None  # an imported playbook may contain duplicates, so build the index again
-        elif self._id_by_content.get(bullet.comparable) == bullet.id:
-            del self._id_by_content[bullet.comparable]
+        self._bullets = self._bullets.changed(put=[bullet])

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +27,7 @@ Matrix = npt.NDArray[np.float32]
 STATIC = "static:"
 """What the name of a static model begins with."""
 
+_NO_ROWS = np.zeros(0, dtype=np.intp)
 _TOKEN = re.compile(rb"[0-9a-z_\x80-\xff]+|[^\s]")
 _GRAM = 4
 _SCALE = 16
@@ -214,12 +217,22 @@ def make_embedder(name: Text | EmbedderSettings) -> Embedder:
     return HashingEmbedder() if name == HASHING else SentenceTransformerEmbedder(name)
 
 
+class Texts(Protocol):
+    """Texts that belong together and never change; equal only to itself."""
+
+    @property
+    def contents(self) -> Sequence[str]:
+        """The texts in their order."""
+        ...
+
+
 class EmbeddingMemo:
     """Embeds every distinct text once and keeps the rows in one growing matrix."""
 
     def __init__(self, embedder: Embedder):
         self._embedder = embedder
         self._rows: dict[str, int] = {}
+        self._rows_of_blocks: WeakKeyDictionary[Texts, npt.NDArray[np.intp]] = WeakKeyDictionary()
         self._store: Matrix = np.zeros((0, 0), dtype=np.float32)
 
     def rows(self, texts: Sequence[str]) -> npt.NDArray[np.intp]:
@@ -232,6 +245,16 @@ class EmbeddingMemo:
                 self._rows[text] = len(self._rows)
             rows = list(map(self._rows.get, texts))
         return np.array(rows, dtype=np.intp)
+
+    def rows_of(self, blocks: Collection[Texts]) -> npt.NDArray[np.intp]:
+        """Return the row number of each text of some blocks; those of a block seen before are looked up at once."""
+        new = [block for block in blocks if block not in self._rows_of_blocks]
+        if new:
+            rows = self.rows([text for block in new for text in block.contents])
+            ends = accumulate(len(block.contents) for block in new)
+            for block, part in zip(new, np.split(rows, list(ends)), strict=False):
+                self._rows_of_blocks[block] = part
+        return np.concatenate([_NO_ROWS, *[self._rows_of_blocks[block] for block in blocks]])
 
     @property
     def matrix(self) -> Matrix:

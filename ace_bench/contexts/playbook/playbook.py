@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.playbook.bullets import Bullet, indented, number_of
+from ace_bench.contexts.playbook.index import BulletIndex
 from ace_bench.contexts.playbook.layout import Layout
 from ace_bench.contexts.playbook.official_layout import official_fields
 from ace_bench.contexts.playbook.wording import section_name
@@ -90,7 +91,7 @@ class Playbook(ContextValue):
         highest = max((bullet.number for bullet in listed), default=0)
         return cls(
             sections=_names([*sections, *(bullet.section for bullet in listed)]),
-            bullets=_in_order(listed),
+            bullets=tuple(sorted(listed, key=lambda bullet: (bullet.number, bullet.id))),
             next_number=max(next_number, highest + 1),
         )
 
@@ -115,21 +116,12 @@ class Playbook(ContextValue):
     @cached_property
     def tokens(self) -> int:
         """Sum over the bullets, without the counters: prompts show those separately."""
-        return sum([bullet.tokens for bullet in self.bullets])
+        return self.index.tokens
 
     @cached_property
-    def index(self) -> Mapping[str, Bullet]:
+    def index(self) -> BulletIndex:
         """Bullets by id, in order of creation."""
-        return MappingProxyType(self._by_id)
-
-    @cached_property
-    def _by_id(self) -> dict[str, Bullet]:
-        # A plain dictionary: lookups and copies of a proxy take several times as long.
-        return {bullet.id: bullet for bullet in self.bullets}
-
-    def bullets_by_id(self) -> dict[str, Bullet]:
-        """Return a copy of ``index`` to work on."""
-        return self._by_id.copy()
+        return BulletIndex.of(self.bullets)
 
     @cached_property
     def digest(self) -> str:
@@ -137,7 +129,7 @@ class Playbook(ContextValue):
         order = "helpful first" if self.helpful_first else None
         optional = [value for value in (self.layout, self.shown_reflections, order) if value is not None]
         head = msgspec.json.encode([self.kind, self.sections, self.next_number, *self.recent, *optional])
-        return hashlib.sha256(head + b"".join([bullet.fingerprint for bullet in self.bullets])).hexdigest()
+        return hashlib.sha256(b"".join([head, *[block.fingerprints for block in self.index.blocks]])).hexdigest()
 
     def render(self, sample: Sample) -> Mapping[str, Any]:
         """Return the fields ``playbook`` (bullets without counters), ``counters`` and, for imported prompts, functions.
@@ -160,14 +152,14 @@ class Playbook(ContextValue):
 
     @cached_property
     def _text(self) -> str:
-        bullets: Sequence[Bullet] = self.bullets
         if self.helpful_first:
-            bullets = sorted(bullets, key=lambda bullet: -bullet.utility)  # stable: of equal ones the oldest first
-        return "\n".join([bullet.line for bullet in bullets]) or EMPTY_PLAYBOOK
+            ordered = sorted(self.bullets, key=lambda bullet: -bullet.utility)  # stable: of equal ones the oldest first
+            return "\n".join([bullet.line for bullet in ordered]) or EMPTY_PLAYBOOK
+        return "\n".join([block.text for block in self.index.blocks]) or EMPTY_PLAYBOOK
 
     @cached_property
     def _counters(self) -> str:
-        return "\n".join(filter(None, [bullet.counter_line for bullet in self.bullets])) or NO_COUNTERS
+        return "\n".join(filter(None, [block.counters for block in self.index.blocks])) or NO_COUNTERS
 
     def excerpt(self, ids: Iterable[str]) -> Excerpt:
         """Show some bullets with their counters, in the order asked for, each once (for the reflector).
@@ -184,6 +176,16 @@ class Playbook(ContextValue):
         """Return a version with other bullets, which must be in order of creation and below the next number."""
         return replace(self, bullets=tuple(bullets))
 
+    def with_index(self, index: BulletIndex) -> Playbook:
+        """Return a version with the bullets of an index."""
+        changed = self.with_bullets(index.bullets)
+        vars(changed)["index"] = index
+        return changed
+
+    def having(self, **values: Any) -> Playbook:
+        """Return a version with other values of fields other than ``bullets``."""
+        return replace(self, **values).with_index(self.index)
+
     def shrink(self) -> Playbook | None:
         """Return the playbook without its least useful quarter; of equally useful bullets the oldest go first."""
         if not self.bullets:
@@ -191,13 +193,6 @@ class Playbook(ContextValue):
         ranked = sorted(self.bullets, key=lambda bullet: (bullet.utility, bullet.changed, bullet.number))
         gone = {bullet.id for bullet in ranked[: max(1, len(ranked) // 4)]}
         return self.with_bullets([bullet for bullet in self.bullets if bullet.id not in gone])
-
-    def with_votes(self, bullets: Sequence[Bullet]) -> Playbook:
-        """Return a version whose bullets differ only in counters; it reuses the rendered text, which shows none."""
-        changed = self.with_bullets(bullets)
-        if not self.helpful_first:
-            vars(changed)["_text"] = self._text
-        return changed
 
     def patch(self, earlier: Playbook) -> Record:
         """Return what changed since ``earlier``; its size does not depend on the size of the playbook.
@@ -207,14 +202,12 @@ class Playbook(ContextValue):
         """
         if not isinstance(earlier, Playbook):
             raise TypeError(f"a playbook has no patch against {type(earlier).__name__}")
-        before, now = earlier._by_id, self._by_id
-        changed = [b for b in self.bullets if (old := before.get(b.id)) is not b and old != b]
+        put, gone = self.index.since(earlier.index)
         patch: dict[str, object] = {"next_number": self.next_number}
-        if changed:
-            patch["set"] = [bullet.record() for bullet in changed]
-        added = sum(bullet.id not in before for bullet in changed)
-        if len(before) + added > len(now):
-            patch["removed"] = [bullet.id for bullet in earlier.bullets if bullet.id not in now]
+        if put:
+            patch["set"] = [bullet.record() for bullet in put]
+        if gone:
+            patch["removed"] = list(gone)
         if self.sections != earlier.sections:
             patch["sections"] = list(self.sections)
         if self.recent != earlier.recent:
@@ -229,17 +222,16 @@ class Playbook(ContextValue):
             change: _Patch = converted(patch, _Patch)
         except msgspec.ValidationError as error:
             raise DataError(f"not a patch of a playbook: {error}") from error
-        bullets = {**self.index, **{bullet.id: bullet for bullet in change.set}}
         for bullet_id in change.removed:
-            if bullets.pop(bullet_id, None) is None:
+            if bullet_id not in self.index:
                 raise DataError(f"the patch was made against another playbook: it removes {bullet_id!r}")
         return Playbook(
             sections=self.sections if change.sections is None else tuple(change.sections),
-            bullets=_in_order(bullets.values()),
+            bullets=(),
             next_number=change.next_number,
             recent=self.recent if change.recent is None else change.recent,
             layout=self.layout if isinstance(change.layout, UnsetType) else change.layout,
-        )
+        ).with_index(self.index.changed(put=change.set, gone=change.removed))
 
 
 class _Patch(msgspec.Struct):
@@ -249,10 +241,6 @@ class _Patch(msgspec.Struct):
     sections: list[str] | None = None
     recent: tuple[str, ...] | None = None
     layout: Layout | UnsetType | None = UNSET
-
-
-def _in_order(bullets: Iterable[Bullet]) -> tuple[Bullet, ...]:
-    return tuple(sorted(bullets, key=lambda bullet: (bullet.number, bullet.id)))
 
 
 def _names(sections: Iterable[str]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from ace_bench.contexts.playbook.bullets import Bullet, joined, measured
 from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo, Matrix
+from ace_bench.contexts.playbook.index import BulletIndex
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.wording import clean, comparable
 from ace_bench.core.backbones import TokenCounter
@@ -30,7 +31,7 @@ MergeWording = Callable[[Sequence[Bullet]], str]
 Similar = dict[int, list[tuple[float, int]]]
 """For each bullet's index, the oldest first: similarity and index of all bullets at or above the threshold."""
 
-_Changed = tuple[Sequence[Bullet], Sequence[Record]]
+_Changed = tuple[BulletIndex, Sequence[Record]]
 """Bullets after one stage of the refinement, and its events."""
 
 _DECIMALS = 5
@@ -110,43 +111,46 @@ class Refiner:
         of merged bullets; without it, or if its result is unusable, the older content stays. ``count`` counts the
         tokens of what it writes.
         """
-        bullets, events = self._filtered(playbook.bullets)
+        bullets, events = self._filtered(playbook.index)
         subjects = self._to_compare(bullets, touched)
         near = self._similar(bullets, subjects) if subjects else {}
         if near:
-            groups, joins = _grouped(bullets, near, threshold=self._threshold)
-            bullets, wordings = _merged(groups, step=step, word=word, count=count)
+            groups, joins = _grouped(bullets.bullets, near, threshold=self._threshold)
+            bullets, wordings = _merged(bullets, groups, step=step, word=word, count=count)
             bullets, filtered = self._filtered(bullets)  # merging has summed the votes
             events = [*events, *joins, *wordings, *filtered]
         bullets, pruned = self._pruned(bullets)
         events = [*events, *pruned]
-        return Refined(playbook=playbook.with_bullets(bullets) if events else playbook, events=tuple(events))
+        return Refined(playbook=playbook.with_index(bullets) if events else playbook, events=tuple(events))
 
-    def _filtered(self, bullets: Sequence[Bullet]) -> _Changed:
+    def _filtered(self, bullets: BulletIndex) -> _Changed:
         least = self._harmful_min
         if least is None:
             return bullets, []
-        kept = [b for b in bullets if b.harmful < least or b.harmful <= b.helpful]
-        if len(kept) == len(bullets):
-            return kept, []
-        gone = [b for b in bullets if b.harmful >= least and b.harmful > b.helpful]
-        return kept, [_event("filtered", b.id, reason=f"harmful {b.harmful}, helpful {b.helpful}") for b in gone]
+        gone = [
+            bullet
+            for block in bullets.blocks
+            if block.harm >= least
+            for bullet in block.bullets
+            if bullet.harmful >= least and bullet.harmful > bullet.helpful
+        ]
+        events = [_event("filtered", b.id, reason=f"harmful {b.harmful}, helpful {b.helpful}") for b in gone]
+        return bullets.changed(gone=[bullet.id for bullet in gone]) if gone else bullets, events
 
-    def _to_compare(self, bullets: Sequence[Bullet], touched: Collection[str]) -> Sequence[int]:
-        """Return the indices of the bullets to compare with all others, the oldest first."""
+    def _to_compare(self, bullets: BulletIndex, touched: Collection[str]) -> Sequence[int]:
+        """Return the places of the bullets to compare with all others, the oldest first."""
         if self._when == "delta":
-            wanted = frozenset(touched)
-            return [place for place, bullet in enumerate(bullets) if bullet.id in wanted]
-        if self._when == "budget" and self._exceeds(sum([bullet.tokens for bullet in bullets])):
+            return bullets.places(touched)
+        if self._when == "budget" and self._exceeds(bullets.tokens):
             return range(len(bullets))
         return ()
 
-    def _similar(self, bullets: Sequence[Bullet], subjects: Sequence[int]) -> Similar:
+    def _similar(self, bullets: BulletIndex, subjects: Sequence[int]) -> Similar:
         """Find all others at or above the threshold, for each subject that has any.
 
         One matrix product, in blocks where there are many subjects.
         """
-        rows = self._memo.rows([bullet.content for bullet in bullets])
+        rows = self._memo.rows_of(bullets.blocks)
         matrix = self._memo.matrix
         near: Similar = {}
         for start in range(0, len(subjects), _BLOCK):
@@ -160,18 +164,19 @@ class Refiner:
     def _exceeds(self, tokens: int) -> bool:
         return self._max_tokens is not None and tokens > self._max_tokens
 
-    def _pruned(self, bullets: Sequence[Bullet]) -> _Changed:
+    def _pruned(self, index: BulletIndex) -> _Changed:
         """Remove the least useful bullets, of equal ones those unchanged for longest, until the rest fits."""
         most = self._max_tokens
-        total = sum([bullet.tokens for bullet in bullets])
+        total = index.tokens
         if most is None or total <= most:
-            return bullets, []
+            return index, []
+        bullets = index.bullets
         events: list[Record] = []
-        gone: set[str] = set()
+        gone: dict[str, None] = {}
         for bullet in bullets:
             if bullet.tokens > most:
                 total -= bullet.tokens
-                gone.add(bullet.id)
+                gone[bullet.id] = None
                 reason = f"alone it takes {bullet.tokens} tokens of at most {most}"
                 events.append(_event("pruned", bullet.id, reason=reason))
         target = most if total <= most else int(most * (1 - self._headroom))
@@ -180,10 +185,10 @@ class Refiner:
                 break
             if bullet.id not in gone:
                 total -= bullet.tokens
-                gone.add(bullet.id)
+                gone[bullet.id] = None
                 reason = f"utility {bullet.utility}, unchanged since step {bullet.changed}, over the token budget"
                 events.append(_event("pruned", bullet.id, reason=reason))
-        return [bullet for bullet in bullets if bullet.id not in gone], events
+        return index.changed(gone=gone), events
 
 
 def _products(some: Matrix, all_rows: Matrix) -> Matrix:
@@ -200,13 +205,14 @@ def _products(some: Matrix, all_rows: Matrix) -> Matrix:
 def _grouped(
     bullets: Sequence[Bullet], near: Similar, *, threshold: float
 ) -> tuple[Sequence[Sequence[Bullet]], Sequence[Record]]:
-    """Group similar bullets; the oldest leads each group, and most groups are single bullets.
+    """Return groups of similar bullets; the oldest leads each group.
 
     Each compared bullet, the oldest first, is merged with the most similar remaining one (of equally similar ones the
     oldest), the younger into the older, until it is gone itself or no similar one remains. Only the leader's embedding
     represents a group, so a chain of similar bullets is merged only as far as they are similar to the leader.
     """
-    groups = {place: [bullet] for place, bullet in enumerate(bullets)}
+    compared = {place for subject, others in near.items() for place in (subject, *(other for _, other in others))}
+    groups = {place: [bullets[place]] for place in sorted(compared)}
     events: list[Record] = []
     for subject in near:
         while subject in groups:
@@ -218,32 +224,32 @@ def _grouped(
             groups[older] += groups.pop(younger)
             reason = f"similarity {-lost:.3f} is at least {threshold:g}"
             events.append(_event("merged", bullets[older].id, merged=[bullets[younger].id], reason=reason))
-    return list(groups.values()), events
+    return [sorted(group, key=_age) for group in groups.values() if len(group) > 1], events
 
 
 def _merged(
-    groups: Sequence[Sequence[Bullet]], *, step: int, word: MergeWording | None, count: TokenCounter
+    bullets: BulletIndex,
+    groups: Sequence[Sequence[Bullet]],
+    *,
+    step: int,
+    word: MergeWording | None,
+    count: TokenCounter,
 ) -> _Changed:
-    """Merge each group into one bullet, in order of creation."""
-    result = [_joint(group, step) for group in groups]
+    """Merge each group into its oldest bullet."""
+    gone = [bullet.id for group in groups for bullet in group[1:]]
+    bullets = bullets.changed(put=[joined(group, step=step) for group in groups], gone=gone)
     events: list[Record] = []
     if word is None:
-        return result, events
-    for place, group in enumerate(groups):
-        if len(group) > 1:
-            others = (*result[:place], *result[place + 1 :])
-            content = clean(word(sorted(group, key=_age)))
-            result[place], event = _worded(result[place], content, others, count=count)
-            events.append(event)
-    return result, events
+        return bullets, events
+    for group in groups:
+        bullet, event = _worded(bullets[group[0].id], clean(word(group)), bullets, count=count)
+        bullets = bullets.changed(put=[bullet])
+        events.append(event)
+    return bullets, events
 
 
-def _joint(group: Sequence[Bullet], step: int) -> Bullet:
-    return joined(sorted(group, key=_age), step=step) if len(group) > 1 else group[0]
-
-
-def _worded(bullet: Bullet, content: str, others: Sequence[Bullet], *, count: TokenCounter) -> tuple[Bullet, Record]:
-    if not content or any(comparable(content) == other.comparable for other in others):
+def _worded(bullet: Bullet, content: str, bullets: BulletIndex, *, count: TokenCounter) -> tuple[Bullet, Record]:
+    if not content or bullets.saying(comparable(content), besides=[bullet.id]):
         problem = "repeats another bullet" if content else "is empty"
         return bullet, _event("not_worded", bullet.id, reason=f"the joint content {problem}; the older one stays")
     event = _event("worded", bullet.id, reason="one content for the merged bullets")

@@ -70,7 +70,7 @@ def with_entries(playbook: Playbook, entries: Sequence[Mapping[str, str]], *, st
     touched: list[str] = []
     for entry in entries:
         playbook = _with_section(playbook, entry["category"])
-        twin = next((b.id for b in playbook.bullets if b.comparable == comparable(clean(entry["content"]))), None)
+        twin = playbook.index.saying(comparable(clean(entry["content"])))
         votes = Votes(**{_COUNTERS[entry["outcome"]]: 1})
         operation: Operation = Tag(id=twin, votes=votes) if twin else _addition(entry, votes)
         applied = apply(playbook, [operation], step=step, source="", limits=_LIMITS, count=estimate_tokens)
@@ -85,7 +85,7 @@ def _addition(entry: Mapping[str, str], votes: Votes) -> Add:
 
 def _with_section(playbook: Playbook, name: str) -> Playbook:
     sections = Playbook.start([*playbook.sections, name]).sections
-    return playbook if sections == playbook.sections else replace(playbook, sections=sections)
+    return playbook if sections == playbook.sections else playbook.having(sections=sections)
 
 
 def _cut(text: str) -> str:

@@ -62,10 +62,10 @@ def propose_strategies(reflected: SampleReflection, playbook: Playbook) -> Propo
 
     A bullet that the attempt used has its vote by the outcome.
     """
-    known = {bullet.comparable: bullet.id for bullet in playbook.bullets}
     operations: list[Operation] = []
     for strategy in dict.fromkeys(reflected.strategies):
-        votes, bullet = Votes(helpful=int(strategy.worked)), known.get(comparable(strategy.content))
+        votes = Votes(helpful=int(strategy.worked))
+        bullet = playbook.index.saying(comparable(strategy.content))
         if bullet is None:
             operations.append(Add(section=strategy.category, content=strategy.content, votes=votes))
         elif strategy.worked and bullet not in reflected.studied.cited:

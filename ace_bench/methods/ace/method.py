@@ -115,7 +115,7 @@ class Ace(BaseMethod[AnyPlaybook]):
         number = self._settings.generator_reflections
         if not number or isinstance(context, TextPlaybook):
             return ContextUpdate(context=context)
-        return ContextUpdate(context=replace(context, shown_reflections=context.recent[-number:]))
+        return ContextUpdate(context=context.having(shown_reflections=context.recent[-number:]))
 
     def update(
         self, context: AnyPlaybook, rollouts: Sequence[Rollout], step: Step, arena: Arena
@@ -161,7 +161,7 @@ class Ace(BaseMethod[AnyPlaybook]):
             count=learner.curator.arena.counter("generator"),
             word=learner.curator.wording(batch[0].rollout.key) if settings.merge_wording == "curator" else None,
         )
-        book = self._with_recent(replace(refined.playbook, shown_reflections=None), batch)
+        book = self._with_recent(refined.playbook.having(shown_reflections=None), batch)
         return ContextUpdate(context=book, events=refined.events)
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
@@ -183,7 +183,7 @@ class Ace(BaseMethod[AnyPlaybook]):
         latest = (reflected.reflections[-1] for reflected in batch if reflected.reflections)
         recent = (*playbook.recent, *latest)
         recent = recent[max(0, len(recent) - kept) :]
-        return playbook if recent == playbook.recent else replace(playbook, recent=recent)
+        return playbook if recent == playbook.recent else playbook.having(recent=recent)
 
     def _attempt_again(self, playbook: AnyPlaybook, rollouts: Sequence[Rollout], arena: Arena) -> Sequence[Record]:
         """Attempt each sample under the new playbook; metrics look up the grades by the rollouts' keys."""
