@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import SequenceMatcher
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import msgspec
 
@@ -23,6 +23,15 @@ _NO_SAMPLE = Sample(id="", split="", inputs={"background": "", "question": ""})
 
 _Edit = tuple[int, int, list[Any]]
 """Start, end and new items: replaces items ``start`` to ``end`` (exclusive) of the earlier sequence."""
+
+
+class Texts(Protocol):
+    """Texts of a context that never change, in their order. Equal only to itself, so that what is known of it is kept."""
+
+    @property
+    def contents(self) -> Sequence[str]:
+        """The texts."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)

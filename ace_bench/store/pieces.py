@@ -66,7 +66,7 @@ def common_length(a: str, a_at: int, b: str, b_at: int) -> int:
     while step > limit:
         step //= 16
     while step:
-        while count < limit and a[a_at + count : a_at + count + step] == b[b_at + count : b_at + count + step]:
+        while count < limit and b.startswith(a[a_at + count : a_at + count + step], b_at + count):
             count += step
         step //= 16
     return min(count, limit)

@@ -68,6 +68,7 @@ class PromptSet:
             keep_trailing_newline=False,
         )
         self._templates: dict[str, Template] = {}
+        self._fields: dict[str, set[str]] = {}
 
     def render(self, role: str, fields: Mapping[str, Any]) -> tuple[Message, ...]:
         """Render a role's messages; a missing template or undefined field raises ``ConfigError``."""
@@ -88,8 +89,10 @@ class PromptSet:
 
     def uses(self, role: str, field: str) -> bool:
         """Whether a template, or one that it includes, shows a field."""
-        self._load(role)
-        return field in self._fields_of(f"{role}.j2", required=False)
+        if role not in self._fields:
+            self._load(role)
+            self._fields[role] = self._fields_of(f"{role}.j2", required=False)
+        return field in self._fields[role]
 
     def require(self, roles: Iterable[str]) -> None:
         """Load templates early, so that a missing or broken one fails before anything is paid for."""

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import msgspec
 
 from ace_bench.backbones.openai_compatible.attempts import CallResult, Clock, attempt
 from ace_bench.backbones.openai_compatible.endpoint import Address, Endpoint, encode
@@ -241,7 +240,7 @@ def _checked_body(extra_body: Record) -> Record:
     if own:
         raise SettingError(f"extra_body.{own[0]} has a setting of its own, or is the harness's to decide")
     try:
-        msgspec.json.encode(extra_body)
+        encode(extra_body)
     except TypeError as error:
         raise SettingError(f"extra_body is not JSON: {error}") from error
     return dict(extra_body)

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from ace_bench.contexts.base import Texts
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.extras import require
 from ace_bench.core.identity import HASHING
@@ -215,15 +216,6 @@ def make_embedder(name: Text | EmbedderSettings) -> Embedder:
     if name.startswith(STATIC):
         return StaticEmbedder(name.removeprefix(STATIC))
     return HashingEmbedder() if name == HASHING else SentenceTransformerEmbedder(name)
-
-
-class Texts(Protocol):
-    """Texts that belong together and never change; equal only to itself."""
-
-    @property
-    def contents(self) -> Sequence[str]:
-        """The texts in their order."""
-        ...
 
 
 class EmbeddingMemo:

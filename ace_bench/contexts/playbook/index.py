@@ -142,8 +142,7 @@ class BulletIndex(Mapping[str, Bullet]):
         def group(number: int) -> dict[str, Bullet]:
             key = number // _SPAN
             if key not in groups:
-                block = self._blocks.get(key)
-                groups[key] = {} if block is None else dict(block.by_id)
+                groups[key] = dict(self._blocks.get(key, _NONE).by_id)
             return groups[key]
 
         for bullet_id in gone:
@@ -153,8 +152,15 @@ class BulletIndex(Mapping[str, Bullet]):
             del group(number)[bullet_id]
         for bullet in put:
             group(bullet.number)[bullet.id] = bullet
-        blocks = {**self._blocks, **{key: Block(_in_order(group)) for key, group in groups.items()}}
-        return type(self)({key: blocks[key] for key in sorted(blocks) if blocks[key].by_id})
+        blocks = dict(self._blocks)
+        for key, changed in groups.items():
+            if not changed:
+                del blocks[key]
+            elif changed.keys() <= self._blocks.get(key, _NONE).by_id.keys():
+                blocks[key] = Block(changed)
+            else:
+                blocks[key] = Block(_in_order(changed))
+        return type(self)(blocks if len(blocks) <= len(self._blocks) else dict(sorted(blocks.items())))
 
     def since(self, earlier: BulletIndex) -> Difference:
         """Return what differs from another version."""

@@ -18,6 +18,7 @@ from msgspec import Meta
 
 from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo, Matrix
+from ace_bench.contexts.playbook.index import BulletIndex
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.rerank import CrossEncoderReranker, Reranker
 from ace_bench.contexts.retrieval import features
@@ -43,9 +44,15 @@ Vector = npt.NDArray[np.float32]
 class _Prepared(NamedTuple):
     """A playbook with the rows of its embeddings, which stay where they are while the playbook changes."""
 
-    bullets: tuple[Bullet, ...]
-    contents: tuple[str, ...]
+    bullets: BulletIndex
     rows: npt.NDArray[np.intp]
+
+
+class _Answered(NamedTuple):
+    """The latest query, and the places selected for it."""
+
+    query: str
+    places: Sequence[int]
 
 
 class _Candidates(NamedTuple):
@@ -94,7 +101,8 @@ class Retriever:
         self._reranker: Reranker | None = None
         if mode == "reranked":
             self._reranker = CrossEncoderReranker(cross_encoder) if isinstance(cross_encoder, str) else cross_encoder
-        self._latest = _Prepared((), (), np.zeros(0, dtype=np.intp))
+        self._latest = _Prepared(BulletIndex.of(()), np.zeros(0, dtype=np.intp))
+        self._answered: _Answered | None = None
         self._words = LexicalIndex()
         self._lock = threading.Lock()
 
@@ -118,27 +126,30 @@ class Retriever:
         if not playbook.bullets:
             return ()
         with self._lock:  # models, the index and the memo are not thread-safe
-            self._follow(playbook.bullets)
-            asked = self._typos.corrected(query)
-            vector = self.embedder.embed([self._expanded(asked)])[0] if self._semantic else None
-            candidates = self._above_percentile(self._candidates(asked, vector))
-            places = self._reranked(asked, candidates.places, vector)
-            return [playbook.bullets[place] for place in self._distinct(places)]
+            self._follow(playbook.index)
+            if self._answered is None or self._answered.query != query:
+                self._answered = _Answered(query, self._selected(query))
+            return [playbook.bullets[place] for place in self._answered.places]
 
-    def _follow(self, bullets: tuple[Bullet, ...]) -> None:
+    def _selected(self, query: str) -> Sequence[int]:
+        asked = self._typos.corrected(query)
+        vector = self.embedder.embed([self._expanded(asked)])[0] if self._semantic else None
+        candidates = self._above_percentile(self._candidates(asked, vector))
+        return self._distinct(self._reranked(asked, candidates.places, vector))
+
+    def _follow(self, bullets: BulletIndex) -> None:
         """Bring index and embeddings to a version of the playbook; costs what differs from the latest."""
         if self._latest.bullets is bullets:
             return
-        contents = tuple([bullet.content for bullet in bullets])
-        if contents == self._latest.contents:
-            self._latest = self._latest._replace(bullets=bullets)
-            return
-        rows = self._memo.rows(contents)
+        before, rows = self._latest.rows, self._memo.rows_of(bullets.blocks)
+        self._latest = _Prepared(bullets, rows)
+        if np.array_equal(rows, before):
+            return  # only votes differ
+        self._answered = None
         if self._indexed:
-            self._words.update(contents)
+            self._words.update(bullets.blocks)
         if self._typos.is_on:
             self._typos.update(self._words.vocabulary)
-        self._latest = _Prepared(bullets, contents, rows)
 
     def _similarities(self, places: Sequence[int] | npt.NDArray[np.intp], vector: Vector) -> Scores:
         """Return the similarities of some bullets, computed and rounded so that they are equal on all machines."""
@@ -188,7 +199,7 @@ class Retriever:
         return _Candidates(candidates.places[:kept], candidates.scores[:kept])
 
     def _reranked(self, query: str, places: list[int], vector: Vector | None) -> list[int]:
-        texts = [self._latest.contents[place] for place in places]
+        texts = self._contents(places)
         if self._reranker is not None:
             scores = self._reranker.scores(query, texts)
         elif self.mode == "features" and vector is not None and places:
@@ -200,13 +211,16 @@ class Retriever:
     def explained(self, playbook: Playbook, query: str) -> npt.NDArray[np.float64]:
         """Return the features of every bullet for a query, a row each (``features.Weights``)."""
         with self._lock:
-            self._follow(playbook.bullets)
+            self._follow(playbook.index)
             return self._features(query, range(playbook.size), self.embedder.embed([query])[0])
+
+    def _contents(self, places: Sequence[int]) -> list[str]:
+        return [self._latest.bullets.bullets[place].content for place in places]
 
     def _features(self, query: str, places: Sequence[int], vector: Vector) -> npt.NDArray[np.float64]:
         return features.feature_matrix(
             query,
-            [self._latest.contents[place] for place in places],
+            self._contents(places),
             rarity=self._words.rarity,
             lexical=self._words.scores(query)[places],
             semantic=self._similarities(places, vector),

@@ -1,4 +1,4 @@
-"""BM25 over the stems of bullets, in an index that follows the playbook: a change costs what changed."""
+"""BM25 over the stems of texts, in an index that follows changing texts: a change costs what changed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ace_bench.contexts.base import Texts
 from ace_bench.contexts.retrieval.words import stem_of, words_of
 
 Scores = npt.NDArray[np.float32]
+Places = npt.NDArray[np.intp]
 
 _K1, _B = 1.5, 0.75
 _FIRST_SIZE = 4
@@ -37,50 +39,72 @@ class _Postings:
 
 
 class LexicalIndex:
-    """BM25 (Lucene's: k1 1.5, b 0.75, an idf that is never negative) over the stems of a playbook's distinct texts.
+    """BM25 (Lucene's: k1 1.5, b 0.75, an idf that is never negative) over the stems of the distinct texts of blocks.
 
-    ``update`` brings the index to other texts; scores are then equal, to the bit, to those of an index made anew.
+    ``update`` brings the index to other blocks; scores are then equal, to the bit, to those of an index made anew.
     Texts that are gone keep their postings until they outnumber the others.
     """
 
-    def __init__(self, texts: Sequence[str] = ()):
+    def __init__(self, blocks: Collection[Texts] = ()):
         self._clear()
-        self.update(texts)
+        self.update(blocks)
 
     def _clear(self) -> None:
         self._postings: dict[str, _Postings] = {}
         self._texts_with: Counter[str] = Counter()
         self._slots: dict[str, int] = {}
+        self._times: Counter[str] = Counter()
         self._lengths = np.zeros(0, dtype=np.float32)
         self._used = 0
         self._total = 0
+        self._blocks: dict[Texts, Places] = {}
         self._places = np.zeros(0, dtype=np.intp)
 
-    def update(self, texts: Sequence[str]) -> None:
-        """Make ``texts`` the indexed ones, in this order."""
-        wanted = dict.fromkeys(texts)
-        for gone in self._slots.keys() - wanted.keys():
-            del self._slots[gone]
-            words = words_of(gone)
-            self._total -= len(words)
-            for stem in set(map(stem_of, words)):
-                self._postings[stem].live -= 1
-            for word in set(words):
-                self._texts_with[word] -= 1
-                if not self._texts_with[word]:
-                    del self._texts_with[word]
-        if self._used > 2 * len(wanted):
+    def update(self, blocks: Collection[Texts]) -> None:
+        """Make the texts of ``blocks`` the indexed ones, in this order."""
+        wanted = dict.fromkeys(blocks)
+        change: Counter[str] = Counter()
+        for block in wanted.keys() - self._blocks.keys():
+            change.update(block.contents)
+        for block in self._blocks.keys() - wanted.keys():
+            change.subtract(block.contents)
+        self._times.update(change)
+        for text in change:
+            if not self._times[text]:
+                del self._times[text]
+                self._remove(text)
+        if self._used > 2 * len(self._times):
             self._clear()
-        self._add([text for text in wanted if text not in self._slots])
-        self._places = np.fromiter(map(self._slots.__getitem__, texts), np.intp, len(texts))
+            self._times.update(text for block in wanted for text in block.contents)
+        self._add([text for block in wanted if block not in self._blocks for text in block.contents])
+        self._blocks = {block: self._places_of(block) for block in wanted}
+        self._places = np.concatenate([self._places[:0], *self._blocks.values()])
+
+    def _places_of(self, block: Texts) -> Places:
+        found = self._blocks.get(block)
+        texts = block.contents
+        return np.fromiter(map(self._slots.__getitem__, texts), np.intp, len(texts)) if found is None else found
+
+    def _remove(self, text: str) -> None:
+        if self._slots.pop(text, None) is None:  # it came and went with one update
+            return
+        words = words_of(text)
+        self._total -= len(words)
+        for stem in set(map(stem_of, words)):
+            self._postings[stem].live -= 1
+        for word in set(words):
+            self._texts_with[word] -= 1
+            if not self._texts_with[word]:
+                del self._texts_with[word]
 
     def _add(self, texts: Sequence[str]) -> None:
-        needed = self._used + len(texts)
+        new = [text for text in dict.fromkeys(texts) if text not in self._slots]
+        needed = self._used + len(new)
         if needed > len(self._lengths):
             grown = np.zeros(max(needed, 2 * len(self._lengths)), dtype=np.float32)
             grown[: self._used] = self._lengths[: self._used]
             self._lengths = grown
-        for text in texts:
+        for text in new:
             words = words_of(text)
             slot = self._slots[text] = self._used
             self._used += 1
@@ -104,7 +128,7 @@ class LexicalIndex:
         return math.log(1 + (n - live + 0.5) / (live + 0.5))
 
     def scores(self, query: str) -> Scores:
-        """Return a score per text; 0 if it shares no stem with the query. A repeated stem counts again."""
+        """Return a score per text, in the order of the blocks; 0 if it shares no stem with the query. A repeated stem counts again."""
         sums = np.zeros(self._used, dtype=np.float32)
         mean = self._total / max(len(self._slots), 1)
         for stem, times in Counter(map(stem_of, words_of(query))).items():
