@@ -26,7 +26,7 @@ _Edit = tuple[int, int, list[Any]]
 
 
 class Texts(Protocol):
-    """Texts of a context that never change, in their order. Equal only to itself, so that what is known of it is kept."""
+    """Texts that never change, in their order. Equal only to themselves, so that what is known of them is kept."""
 
     @property
     def contents(self) -> Sequence[str]:

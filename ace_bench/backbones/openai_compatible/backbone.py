@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-
 from ace_bench.backbones.openai_compatible.attempts import CallResult, Clock, attempt
 from ace_bench.backbones.openai_compatible.endpoint import Address, Endpoint, encode
 from ace_bench.backbones.openai_compatible.outcomes import accept

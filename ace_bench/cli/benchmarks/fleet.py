@@ -63,10 +63,8 @@ def fleet(setting: Setting) -> list[Grid]:
         raise ConfigError(f"{setting.scratch} holds no finished runs: give --results DIR, the folder of recorded runs")
     calls = {run.folder: read_calls(run.folder) for run in runs}
     plans = [
-        plan_of(
-            calls[run.folder], run.settings["concurrency"], steps=steps_of(run.folder), call_seconds=setting.call_seconds
-        )
-        for run in runs
+        plan_of(made, run.settings["concurrency"], steps=steps_of(run.folder), call_seconds=setting.call_seconds)
+        for run, made in zip(runs, calls.values(), strict=True)
     ]
     card = price_card(setting.prices)
     costs = [card.dollars(call.usage) for made in calls.values() for call in made]

@@ -138,9 +138,9 @@ class BulletIndex(Mapping[str, Bullet]):
         Raises ``KeyError`` for an id that is to go and is not there.
         """
         groups: dict[int, dict[str, Bullet]] = {}
+        longer: set[int] = set()
 
-        def group(number: int) -> dict[str, Bullet]:
-            key = number // _SPAN
+        def group(key: int) -> dict[str, Bullet]:
             if key not in groups:
                 groups[key] = dict(self._blocks.get(key, _NONE).by_id)
             return groups[key]
@@ -149,18 +149,16 @@ class BulletIndex(Mapping[str, Bullet]):
             number = number_of(bullet_id)
             if number is None:
                 raise KeyError(bullet_id)
-            del group(number)[bullet_id]
+            del group(number // _SPAN)[bullet_id]
         for bullet in put:
-            group(bullet.number)[bullet.id] = bullet
-        blocks = dict(self._blocks)
-        for key, changed in groups.items():
-            if not changed:
-                del blocks[key]
-            elif changed.keys() <= self._blocks.get(key, _NONE).by_id.keys():
-                blocks[key] = Block(changed)
-            else:
-                blocks[key] = Block(_in_order(changed))
-        return type(self)(blocks if len(blocks) <= len(self._blocks) else dict(sorted(blocks.items())))
+            key = bullet.number // _SPAN
+            if bullet.id not in group(key):
+                longer.add(key)
+            group(key)[bullet.id] = bullet
+        changed = {key: Block(_in_order(found) if key in longer else found) for key, found in groups.items()}
+        blocks = {**self._blocks, **changed}
+        keys = sorted(blocks) if longer else blocks
+        return type(self)({key: blocks[key] for key in keys if blocks[key].by_id})
 
     def since(self, earlier: BulletIndex) -> Difference:
         """Return what differs from another version."""

@@ -128,7 +128,10 @@ class LexicalIndex:
         return math.log(1 + (n - live + 0.5) / (live + 0.5))
 
     def scores(self, query: str) -> Scores:
-        """Return a score per text, in the order of the blocks; 0 if it shares no stem with the query. A repeated stem counts again."""
+        """Return a score per text, in the order of the blocks; a repeated stem of the query counts again.
+
+        A text that shares no stem with the query has score 0.
+        """
         sums = np.zeros(self._used, dtype=np.float32)
         mean = self._total / max(len(self._slots), 1)
         for stem, times in Counter(map(stem_of, words_of(query))).items():
