@@ -104,6 +104,11 @@ def test_regex_searches_the_answer(tmp_path):
     assert points(grade, "2024-05", "in 2024-05", r"^\d{4}-\d\d$") == [1, 0, 1]
     with pytest.raises(DataError, match=r"line 1: the answer '\(' is not a regular expression"):
         grader(tmp_path, "(", "regex")
+    slow = grader(tmp_path, "(a|aa)+$", "regex")
+    with pytest.raises(
+        RolloutFault, match=r"the pattern '\(a\|aa\)\+\$' was searched for over 1 s in an answer; write"
+    ):
+        points(slow, "a" * 60 + "b")
 
 
 def test_f1_counts_common_words_as_squad_does(tmp_path):

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ace_bench.core.errors import ConfigError, RolloutFault, SettingError
-from ace_bench.core.types import Fault
 from ace_bench.tasks.data import sha256_of
 from ace_bench.tasks.qa.columns import Question
-from ace_bench.tasks.qa.graders.key import AnswerKey, MakeKey, accepted
+from ace_bench.tasks.qa.graders.key import AnswerKey, MakeKey, accepted, grader_fault
 
 PREFIX = "python:"
 
@@ -74,15 +73,11 @@ def _score(function: Callable[..., Any], grader: str, gold: str, answer: str) ->
     try:
         score = function(answer, gold)
     except Exception as error:  # the function is the user's: it may raise anything
-        raise _fault(f"grader={grader} raised {type(error).__name__}: {error}") from error
+        raise grader_fault(f"grader={grader} raised {type(error).__name__}: {error}") from error
     try:
         value = float(score) if not isinstance(score, str) else -1.0
     except (TypeError, ValueError):
         value = -1.0
     if not 0 <= value <= 1:
-        raise _fault(f"grader={grader} returned {score!r}; it must return true, false, or a number from 0 to 1")
+        raise grader_fault(f"grader={grader} returned {score!r}; it must return true, false, or a number from 0 to 1")
     return value
-
-
-def _fault(message: str) -> RolloutFault:
-    return RolloutFault(Fault(owner="task", kind="grader", message=message))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ace_bench.core.errors import RolloutFault
+from ace_bench.core.types import Fault
 from ace_bench.tasks.qa.columns import Question, accepted_values, text_of
 
 
@@ -23,3 +25,8 @@ MakeKey = Callable[[Question], AnswerKey]
 def accepted(question: Question) -> tuple[str, ...]:
     """Return the accepted answers as text; the first is the reference answer."""
     return tuple(text_of(value, question.where, "answer") for value in accepted_values(question))
+
+
+def grader_fault(message: str) -> RolloutFault:
+    """Return the fault of a grader that cannot score an answer."""
+    return RolloutFault(Fault(owner="task", kind="grader", message=message))

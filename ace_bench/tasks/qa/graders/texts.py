@@ -10,13 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+import regex as regexes  # as ``re``, with a limit of time
+
 from ace_bench.core.errors import DataError
 from ace_bench.tasks.qa.columns import Question
-from ace_bench.tasks.qa.graders.key import AnswerKey, MakeKey, accepted
+from ace_bench.tasks.qa.graders.key import AnswerKey, MakeKey, accepted, grader_fault
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b", re.IGNORECASE)
-_LONGEST = 10_000
-"""Characters of an answer that a regular expression is tried on."""
+_LONGEST, _SECONDS = 10_000, 1.0
+"""Characters of an answer that a regular expression is searched for in, and how long."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,19 +91,32 @@ def _overlap(answer: str, gold: str) -> float:
 
 
 def regex(question: Question) -> AnswerKey:
-    """Right if a pattern of the answer column is found in the answer (``re.search``; Python's syntax).
+    """Right if a pattern of the answer column is found in the answer (Python's syntax).
 
-    The pattern itself is a right answer, too: it is all that a method with labels=gold is shown.
+    The pattern itself is a right answer, too: it is all that a method with labels=gold is shown. A search that takes
+    over a second is a fault of the task.
     """
     golds = accepted(question)
-    patterns = []
-    for gold in golds:
-        try:
-            patterns.append(re.compile(gold))
-        except (re.error, RecursionError, OverflowError) as error:
-            raise DataError(f"{question.where}: the answer {gold!r} is not a regular expression: {error}") from error
+    compiled = [_pattern(gold, question.where) for gold in golds]
 
     def score(answer: str) -> float:
-        return float(answer.strip() in golds or any(one.search(answer[:_LONGEST]) for one in patterns))
+        return float(answer.strip() in golds or any(_found(one, answer) for one in compiled))
 
     return AnswerKey(gold=golds[0], score=score)
+
+
+def _pattern(text: str, where: str) -> regexes.Pattern[str]:
+    try:
+        return regexes.compile(text)
+    except (regexes.error, RecursionError, OverflowError) as error:
+        raise DataError(f"{where}: the answer {text!r} is not a regular expression: {error}") from error
+
+
+def _found(pattern: regexes.Pattern[str], answer: str) -> bool:
+    try:
+        return pattern.search(answer[:_LONGEST], timeout=_SECONDS) is not None
+    except TimeoutError as error:
+        raise grader_fault(
+            f"the pattern {pattern.pattern!r} was searched for over {_SECONDS:g} s in an answer; write it so that it "
+            "backtracks less"
+        ) from error
