@@ -146,6 +146,7 @@ LONG = {
     "make rehearsal": "ARGS=--dry-run",
     "python scripts/benchmark.py methods --data DIR --results DIR2 --out FILE.md": "--help",
     "python scripts/benchmark.py sql": "--help",
+    "python scripts/benchmark.py growth": "--help",
     "make bench": "ARGS=--help",
     "make figures": "ARGS=--help",
     "python scripts/make_figures.py": "--help",
