@@ -17,6 +17,7 @@ from ace_bench.cli.reproducing.request import Job, ReproduceRequest, count, pape
 from ace_bench.cli.reproducing.run_status import RunStates, State, as_typed, command_to_run
 from ace_bench.cli.reproducing.schedule import Batch, Command, Schedule
 from ace_bench.cli.reproducing.workloads import chain_of, free_memory, memory_of
+from ace_bench.core.digest import digest_of
 from ace_bench.report.figures.write import write_figures
 from ace_bench.report.overrides import run_overrides
 from ace_bench.report.tables.measured import TableFiles
@@ -48,6 +49,7 @@ class Reproduction:
         self._runner = runner
         self._states = self._read_states()
         self._lock = threading.Lock()
+        self._command_of_run: dict[str, Command] = {}
         self._problems: dict[Job, str] = {}
         """By job that was tried: why it is not finished, "" where it is."""
         self._measured: Mapping[str, TableFiles] = {}
@@ -106,15 +108,23 @@ class Reproduction:
         self._runner.run(schedule, note)
 
     def _commands(self, jobs: Iterable[Job]) -> Mapping[Job, Command | None]:
-        """Return the command of each job, ``None`` for one that is not to be made."""
+        """Return the command of each job, ``None`` for one that is not to be made.
+
+        Jobs that are the same run in other words, such as a setting at its default, have one command, so that they are
+        not made side by side in one folder.
+        """
         self._states = self._read_states()  # includes contexts that earlier jobs have made
         found: dict[Job, Command | None] = {}
         for job in jobs:
             arguments = self._states.command(job)
             needless = arguments is not None and self._states.of(job) is State.NEEDLESS
-            found[job] = None if arguments is None or needless else tuple(command_to_run(arguments))
             if arguments is None:
                 self._note(job, problem="not started: a run that it needs is not finished")
+            if arguments is None or needless:
+                found[job] = None
+            else:
+                run = digest_of(self._index.compose(arguments))
+                found[job] = self._command_of_run.setdefault(run, tuple(command_to_run(arguments)))
         return found
 
     def _read_states(self) -> RunStates:
