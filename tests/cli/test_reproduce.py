@@ -144,24 +144,19 @@ def test_a_run_waits_for_the_one_it_needs(fails, tmp_path):
         assert [f"/seed{seed}/" in context for seed, context in enumerate(sorted(contexts))] == [True, True]
 
 
-@pytest.mark.slow
-def test_one_run_in_other_words_is_made_once(tmp_path):
+def test_one_run_in_other_words_has_one_command_and_so_is_not_made_twice_at_the_same_time(tmp_path):
     column = ColumnPlan(metric="accuracy", overrides=("task=finer",))
     methods = {"plain": ("method=ace",), "default": ("method=ace", "method.max_reflection_rounds=5")}
+    methods["other"] = ("method=ace", "method.max_reflection_rounds=4")
     rows = {name: RowPlan(overrides=words, adapts="offline", ours=True, label=name) for name, words in methods.items()}
     plan = Experiment(title="same", paper="2", columns={"score": column}, rows=rows)
     index = ResultsIndex(results=tmp_path, compose=compose)
     index.__dict__["experiments"] = Experiments(by_name={"same": plan}, paper=PAPER)
-    request = read_request(["table=same", "backbone=embedded", "limit=2", f"results={tmp_path}"], index.experiments)
-    wanted = jobs(request, index.experiments)
-    assert len(wanted) == 2
-    with (tmp_path / "said").open("w") as out:
-        made = Reproduction(request, wanted, index, Console(file=out, width=500), JobRunner(2))
-        made._write_results = list  # there is no table of it
-        assert made.complete(continue_begun=True) == 0
-    assert (tmp_path / "said").read_text().count("finished in") == 2
-    (run,) = find_runs(tmp_path).runs
-    assert len((run.folder / "processes.jsonl").read_text().splitlines()) == 2  # the begin and the end of one process
+    request = read_request(["table=same", "backbone=embedded", f"results={tmp_path}"], index.experiments)
+    plain, default, other = jobs(request, index.experiments)
+    made = Reproduction(request, [plain, default, other], index, Console(), JobRunner(2))
+    commands = made._commands([plain, default, other])
+    assert commands[plain] == commands[default] != commands[other]
 
 
 def test_each_table_is_made_with_the_papers_model_unless_another_is_named():
