@@ -62,7 +62,7 @@ def test_settings_that_differ_are_different_series_and_the_plainest_come_first(p
     assert named.title == "title, labels=gold"
     many = task_series([*found, *found, found[3]], "title")
     assert len(many.series) == MAX_SERIES
-    assert "not shown, 1 more: ace · harmful_every=5" in many.title
+    assert "not shown: 1 more, with more settings that are not the defaults" in many.title
 
 
 def test_looks_differ_in_colour_and_in_print():

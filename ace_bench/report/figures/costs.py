@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from ace_bench.core.types import Stage
@@ -27,6 +28,8 @@ _USUAL_PARTS = (
 )
 """``stage.role`` of the calls in most runs: each has one colour in the figures of all tasks."""
 _DIRECTIONS: Mapping[str, str] = {"in": "prompt", "out": "reply"}
+_LABEL = 40
+"""Characters of a line of a bar's name: longer ones leave the bars too little room."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,11 +97,13 @@ def cost_breakdown(task_series: TaskSeries) -> Figure | None:
         return None
     found = [part.part for part in tokens["in"]]
     drawn = looks([*_USUAL_PARTS, *sorted(set(found).difference(_USUAL_PARTS))])
-    figure, axes = canvas(1, 2, 1.5 + 0.24 * len(names), sharey=True)
+    labels = [fill(name, _LABEL) for name in names]
+    lines = sum(label.count("\n") + 1 for label in labels)
+    figure, axes = canvas(1, 2, 1.5 + 0.14 * lines + 0.1 * len(names), sharey=True)
     for axis, (direction, parts) in zip(axes, tokens.items(), strict=True):
         unit = _stack(axis, parts, drawn)
         axis.set_xlabel(f"{_DIRECTIONS[direction]} tokens{unit}")
-        axis.set_yticks(range(len(names)), names)
+        axis.set_yticks(range(len(names)), labels)
         axis.grid(visible=False, axis="y")
     axes[0].invert_yaxis()
     figure.suptitle(task_series.title, wrap=True)

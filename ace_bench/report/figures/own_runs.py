@@ -167,8 +167,8 @@ def _figure(table: PivotTable, panels: Sequence[Panel], path: str) -> Figure:
     common = differences([run for cell in cells for run in cell.runs]).common
     title = f"{metric} by {_words(path)}: {' · '.join(filter(None, (common, shared)))}"
     mark = marks_of(simulated=table.simulated, source=table.source)
-    left = [names[row] for row in rows[MAX_SERIES:]]
-    note = f"{len(left)} more lines are not shown: {'; '.join(left)}" if left else ""
+    left = len(rows) - MAX_SERIES
+    note = f"{left} more lines are not shown: choose fewer runs" if left > 0 else ""
     bars = "bars: 95% intervals" if cells[0].points else "bars: smallest and largest value over seeds"
     figure.suptitle("\n".join(filter(None, (title, mark, note, bars))), wrap=True)
     legend_below(figure, axes)

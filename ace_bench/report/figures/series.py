@@ -73,20 +73,21 @@ class TaskSeries:
 
 
 def task_series(series: Sequence[Series], title: str) -> TaskSeries:
-    """Name the series of one task by their differences and keep the ``MAX_SERIES`` with the fewest changes.
+    """Keep the ``MAX_SERIES`` series of one task with the fewest changes, and name them by their differences.
 
-    The title says what all share, and which series are left out.
+    The title says what all share, and how many series are left out.
     """
-    differ = differences([replace(one.runs[0], seed=0, attempt=1) for one in series])
-    names = differ.labels if differ.names else [one.method for one in series]
-    named = [replace(one, name=name) for one, name in zip(series, names, strict=True)]
-    kept = tuple(sorted(named[:MAX_SERIES], key=lambda one: one.name))
-    left = [one.name for one in named[MAX_SERIES:]]
+    kept, left = series[:MAX_SERIES], len(series) - MAX_SERIES
+    differ = differences([replace(one.runs[0], seed=0, attempt=1) for one in kept])
+    names = differ.labels if differ.names else [one.method for one in kept]
+    named = [replace(one, name=name) for one, name in zip(kept, names, strict=True)]
     shared = f", labels={kept[0].labels}" if "labels" not in differ.names else ""
-    note = f"\nnot shown, {len(left)} more: {'; '.join(left)}" if left else ""
+    note = f"\nnot shown: {left} more, with more settings that are not the defaults" if left > 0 else ""
     first, newline, rest = title.partition("\n")
     return TaskSeries(
-        series=kept, looks=looks([one.name for one in kept]), title=f"{first}{shared}{newline}{rest}{note}"
+        series=tuple(sorted(named, key=lambda one: one.name)),
+        looks=looks(sorted(names)),
+        title=f"{first}{shared}{newline}{rest}{note}",
     )
 
 
