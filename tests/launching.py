@@ -92,8 +92,12 @@ def method_class(method: str) -> type[BaseMethod]:
 
 
 def composed(*overrides: str) -> tuple[DictConfig, dict[str, str]]:
-    """Compose as Hydra does: choices of groups (cached: that takes longest), then the values that are set."""
-    choices = tuple(one for one in overrides if _is_choice(one))
+    """Compose as Hydra does: choices of groups (cached: that takes longest), then the values that are set.
+
+    With a deletion, which only Hydra itself applies in the right order, all are choices.
+    """
+    deletes = any(one.startswith("~") for one in overrides)
+    choices = overrides if deletes else tuple(one for one in overrides if _is_choice(one))
     config, chosen = pickle.loads(_composed(choices))
     for override in PARSER.parse_overrides([one for one in overrides if one not in choices]):
         OmegaConf.update(config, override.key_or_group, override.value(), merge=True, force_add=override.is_add())
@@ -102,7 +106,7 @@ def composed(*overrides: str) -> tuple[DictConfig, dict[str, str]]:
 
 def _is_choice(override: str) -> bool:
     """Whether an override chooses an option of a group, or is one of those that only Hydra itself can apply."""
-    return override.startswith(("hydra.", "~")) or (CONFIGS / re.split("[@=]", override.lstrip("+"))[0]).is_dir()
+    return override.startswith("hydra.") or (CONFIGS / re.split("[@=]", override.lstrip("+"))[0]).is_dir()
 
 
 def built(config: DictConfig, place: str) -> Any:
