@@ -27,7 +27,7 @@ LOOKUP = "print(apis.api_docs.show_api_doc(app_name='spotify', api_name='login')
 @pytest.fixture(scope="module")
 def appworld(pytestconfig):
     with sharing(pytestconfig):
-        return make_task("appworld", source="sample", timeout=60, sample_allowed=True)
+        return make_task("appworld", source="sample", timeout=300, sample_allowed=True)
 
 
 def solve(session, sample, lm, *, memory="execution", keep_text_replies=True, max_steps=10):
