@@ -90,6 +90,15 @@ class Priced(Protocol):
 
 
 @runtime_checkable
+class Limited(Protocol):
+    """A backbone that limits the length of its replies, so that a budget can reserve them."""
+
+    def reply_limit(self, role: str) -> int | None:
+        """Return the most tokens of a reply to a role; ``None`` if they are not limited."""
+        ...
+
+
+@runtime_checkable
 class CacheReporting(Protocol):
     """A backbone whose server reports the hits of its prefix cache."""
 

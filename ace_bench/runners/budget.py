@@ -1,19 +1,45 @@
-"""The hard budget of a run."""
+"""The hard budget of a run: limits, and the most that a call may cost."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ace_bench.core.backbones import Backbone, Limited, Priced
+from ace_bench.core.errors import BudgetExhausted, ConfigError
 from ace_bench.core.settings import Count, Positive
+from ace_bench.core.types import Usage
 from ace_bench.store.ledger import Account
+from ace_bench.store.requests import PreparedRequest
+
+_FRAME_BYTES = 256
+"""What a server's chat template may add to a prompt, in bytes."""
+_MARGIN = 1.25
+"""How much more tokens a byte of a prompt may have than in any earlier prompt of its role."""
+_UNKNOWN_REPLY = 4096
+"""Tokens of a reply that has no known limit, before the first reply of its role."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What some calls cost, or may cost at most."""
+
+    calls: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        """Sum field by field."""
+        return Cost(calls=self.calls + other.calls, tokens=self.tokens + other.tokens, usd=self.usd + other.usd)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
     """Limits over the whole run, earlier processes included; ``None`` is no limit.
 
-    ``calls`` is exact and counts answered calls. ``tokens`` (prompt + completion) and ``usd`` are known only after a
-    call, so a run may exceed them by the calls in flight. ``seconds`` is wall time of adaptation and evaluation.
+    ``calls`` counts answered calls, ``tokens`` is prompt + completion, ``seconds`` is wall time of adaptation and
+    evaluation.
     """
 
     calls: Count | None = None
@@ -21,34 +47,98 @@ class Budget:
     usd: Positive | None = None
     seconds: Positive | None = None
 
+    @property
+    def needs_bounds(self) -> bool:
+        """Whether a limit depends on the size of calls."""
+        return self.tokens is not None or self.usd is not None
+
     def too_small_for(self, needed: Account) -> str | None:
         """Return the limit that a run with this cost would pass, ``None`` if there is none. Unknown costs fit."""
-        tokens = _plus(needed.usage.prompt, needed.usage.completion)
-        costs = {"calls": needed.calls, "tokens": tokens, "usd": needed.usage.usd}
+        costs = {"calls": needed.calls, "tokens": _tokens(needed.usage), "usd": needed.usage.usd}
         for name, cost in costs.items():
             limit = getattr(self, name)
             if limit is not None and cost is not None and cost > limit:
                 return f"budget.{name}={limit:g}"
         return None
 
-    def exceeded(self, spent: Account, under_way: int, wall: float) -> str | None:
-        """Return the reason why one more call is forbidden, ``None`` if it is allowed. A limit that cannot be checked
-        forbids it."""
-        if self.calls is not None and spent.paid + under_way >= self.calls:
-            return f"budget.calls={self.calls} is used up"
-        if self.seconds is not None and wall >= self.seconds:
-            return f"budget.seconds={self.seconds:g} is used up"
-        tokens = _plus(spent.usage.prompt, spent.usage.completion)
-        return _check("tokens", self.tokens, tokens) or _check("usd", self.usd, spent.usage.usd)
+    def spent(self, account: Account) -> Cost:
+        """Return what counts towards the limits; raises ``BudgetExhausted`` where a limit cannot be checked."""
+        tokens, usd = _tokens(account.usage), account.usage.usd
+        for name, cost in (("tokens", tokens), ("usd", usd)):
+            if cost is None and getattr(self, name) is not None:
+                raise BudgetExhausted(
+                    f"budget.{name} is set but the backbone does not report {name}; drop it or use budget.calls"
+                )
+        return Cost(calls=account.paid, tokens=tokens or 0, usd=usd or 0.0)
 
-
-def _plus(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else a + b
-
-
-def _check(name: str, limit: float | None, spent: float | None) -> str | None:
-    if limit is None:
+    def refusal(self, spent: Cost, asked: Cost) -> str | None:
+        """Return why a call that may cost ``asked`` does not fit beside ``spent``, ``None`` if it does."""
+        for name in ("calls", "tokens", "usd"):
+            limit, used, more = (getattr(part, name) for part in (self, spent, asked))
+            if limit is None or used + more <= limit:
+                continue
+            if used >= limit or name == "calls":
+                return f"budget.{name}={limit:g} is used up"
+            left, needed = (f"{amount:.2g}" if name == "usd" else f"{amount:,}" for amount in (limit - used, more))
+            return f"budget.{name}={limit:g} has {left} left, and the next call may take {needed}: raise it"
         return None
-    if spent is None:
-        return f"budget.{name} is set but the backbone does not report {name}; drop it or use budget.calls"
-    return f"budget.{name}={limit:g} is used up" if spent >= limit else None
+
+
+def check_reply_limits(budget: Budget, backbones: Mapping[str, Backbone]) -> None:
+    """Raise ``ConfigError`` where a reply has no limit, so that tokens and dollars cannot be reserved for it."""
+    for role, backbone in backbones.items() if budget.needs_bounds else ():
+        if isinstance(backbone, Limited) and backbone.reply_limit(role) is None:
+            limit = "tokens" if budget.tokens is not None else "usd"
+            raise ConfigError(
+                f"budget.{limit} needs a limit of replies, and those of {backbone.name} ({role}) have none: set "
+                "backbone.context_length or backbone.sampling.max_tokens, or use budget.calls"
+            )
+
+
+class CallBounds:
+    """The most that a call may cost, by the size of its prompt and the limit of its reply.
+
+    No tokenizer makes more tokens than there are bytes, so that is the bound for the first prompts of a role. From
+    then on it is the most tokens a byte that the backbone has counted in a prompt of the role, and a quarter more. A
+    reply has its limit, or the longest reply so far if a backbone passed its limit.
+    """
+
+    def __init__(self) -> None:
+        self._share: dict[str, float] = {}
+        self._reply: dict[str, int] = {}
+        self._usd: dict[str, float] = {}
+
+    def of(self, backbone: Backbone, request: PreparedRequest) -> Cost:
+        """Return the bound of a call."""
+        role = request.role
+        share = self._share[role] * _MARGIN if role in self._share else 1.0
+        prompt = math.ceil(_size(request) * share)
+        longest = self._reply.get(role)
+        limit = backbone.reply_limit(role) if isinstance(backbone, Limited) else None
+        if limit is None:
+            limit = _UNKNOWN_REPLY if longest is None else math.ceil(longest * _MARGIN)
+        reply = max(limit, longest or 0)
+        usd = None
+        if isinstance(backbone, Priced):
+            usd = backbone.dollars(Usage(prompt=prompt, completion=reply, cached=0))
+        return Cost(calls=1, tokens=prompt + reply, usd=self._usd.get(role, 0.0) if usd is None else usd)
+
+    def learn(self, request: PreparedRequest, usage: Usage) -> None:
+        """Take note of what a call did cost."""
+        role = request.role
+        if usage.prompt:
+            self._share[role] = max(self._share.get(role, 0.0), usage.prompt / _size(request))
+        if usage.completion is not None:
+            self._reply[role] = max(self._reply.get(role, 0), usage.completion)
+        if usage.usd is not None:
+            self._usd[role] = max(self._usd.get(role, 0.0), usage.usd)
+
+
+def _size(request: PreparedRequest) -> int:
+    """Return the bytes of a prompt with its schema, which servers put into the prompt."""
+    texts = [str(request.schema), *(message.content for message in request.messages)]
+    return _FRAME_BYTES + sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
+
+
+def _tokens(usage: Usage) -> int | None:
+    return None if usage.prompt is None or usage.completion is None else usage.prompt + usage.completion

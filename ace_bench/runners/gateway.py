@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ace_bench.core.backbones import Backbone
-from ace_bench.core.errors import BudgetExhausted, CallLost, RolloutFault
+from ace_bench.core.errors import CallLost, RolloutFault
 from ace_bench.core.replies import without_surrogates
 from ace_bench.core.tools import takes_tools
 from ace_bench.core.types import Completion, Fault, Message, Record, Stage
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.call_slots import CallSlots, Unlimited
+from ace_bench.runners.reservations import Reservations
 from ace_bench.runners.stopping import Stop
 from ace_bench.runners.unanswered import FaultRule, Outage
 from ace_bench.store.call_log import CallLog, PaidReply
@@ -83,11 +84,9 @@ class CallGateway:
         self._slots = slots or Unlimited()
         self._chain = chain
         self._seed = seed
-        self._budget = budget
+        self._budget = Reservations(budget, spent=lambda: calls.ledger.total, wall=wall, check=stop.check)
         self._stop = stop
-        self._wall = wall
         self._lock = threading.Lock()
-        self._under_way = 0
         self._seen: Counter[str] = Counter()
 
     def complete(
@@ -167,13 +166,11 @@ class CallGateway:
 
     def _pay(self, call: _Call) -> Completion:
         """Make a call within the budget, once there is a slot for it."""
-        with self._slots.held(self._chain(call.stage), self._stop.check):
-            self._admit()
-            try:
-                return self._ask(call)
-            finally:
-                with self._lock:
-                    self._under_way -= 1
+        with (
+            self._slots.held(self._chain(call.stage), self._stop.check),
+            self._budget.held(call.backbone, call.request),
+        ):
+            return self._ask(call)
 
     def _ask(self, call: _Call) -> Completion:
         """Make a call and record what it cost, whatever comes of it."""
@@ -198,15 +195,8 @@ class CallGateway:
 
     def _record(self, call: _Call, reply: PaidReply) -> None:
         self._calls.add(call.id, reply, stage=call.stage, request=call.request)
-
-    def _admit(self) -> None:
-        """Count a call as under way; raises ``BudgetExhausted`` where the budget does not allow it."""
-        self._stop.check()
-        with self._lock:
-            reason = self._budget.exceeded(self._calls.ledger.total, self._under_way, self._wall())
-            if reason is not None:
-                raise BudgetExhausted(reason)
-            self._under_way += 1
+        if not reply.completion.replayed:
+            self._budget.learn(call.request, reply.completion.usage)
 
 
 def _clean(completion: Completion) -> Completion:

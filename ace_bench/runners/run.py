@@ -18,6 +18,7 @@ from ace_bench.core.errors import AceBenchError, DataError, FolderDamaged, Inter
 from ace_bench.core.redaction import redacted
 from ace_bench.core.types import Record
 from ace_bench.runners.assemble import RunSpec, assemble
+from ace_bench.runners.budget import check_reply_limits
 from ace_bench.runners.build import Shared, build_experiment
 from ace_bench.runners.call_slots import slots_of_run
 from ace_bench.runners.config_tree import show_config
@@ -188,6 +189,7 @@ def _run_in(folder: RunFolder, plan: RunSpec, resources: _Resources, caller: Cal
         _begin(folder, environment, caller)
         ending = _ending(folder, plan, caller)
         with stop_on_signals(console, ending) as stop, parts_ready(plan, folder.journal, console, stop):
+            check_reply_limits(plan.budget, plan.backbones)  # a server has said by now how long its context is
             plan = with_confinement(plan)
             folder.write({"environment.json": pretty({**environment, **plan.about})})
             if plan.estimate:

@@ -14,7 +14,7 @@ from ace_bench.store.call_log import CallLog
 
 
 class Counting:
-    """Numbers its replies; those of a prompt with the word "fail" are faults."""
+    """Numbers its replies, of at most five tokens; those of a prompt with the word "fail" are faults."""
 
     name, simulated, identity, context_length = "counting", True, {}, None
 
@@ -23,6 +23,9 @@ class Counting:
         self._usage = usage or Usage(prompt=5, completion=5, usd=0.5)
         self._slow = slow
         self._lock = threading.Lock()
+
+    def reply_limit(self, role):
+        return 5
 
     def complete(self, messages, *, role, session, schema=None):
         with self._lock:
@@ -135,10 +138,10 @@ def test_after_a_stop_only_recorded_calls_pass(enter):
 @pytest.mark.parametrize(
     ("limits", "fits", "reason"),
     [
-        ({"tokens": 25}, 3, "budget.tokens=25 is used up"),
+        ({"tokens": 300}, 29, r"budget.tokens=300 has 10 left, and the next call may take 12: raise it"),
         ({"usd": 1.0}, 2, "budget.usd=1 is used up"),
         ({"seconds": 10}, 0, "budget.seconds=10 is used up"),
-        ({"calls": 1, "tokens": 1000}, 1, "budget.calls=1 is used up"),
+        ({"calls": 1, "tokens": 10_000}, 1, "budget.calls=1 is used up"),
     ],
 )
 def test_each_limit_stops_and_says_so(limits, fits, reason, enter):
@@ -151,7 +154,7 @@ def test_each_limit_stops_and_says_so(limits, fits, reason, enter):
 
 @pytest.mark.parametrize("limit", ["tokens", "usd"])
 def test_a_limit_that_cannot_be_checked_stops_rather_than_being_ignored(limit, enter):
-    entrance = enter(Counting(usage=Usage(prompt=5)), **{limit: 100})
+    entrance = enter(Counting(usage=Usage(prompt=5)), **{limit: 10_000})
     entrance.ask()
     with pytest.raises(BudgetExhausted, match=f"does not report {limit}"):
         entrance.ask()

@@ -7,7 +7,7 @@ import urllib.parse
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, get_args
 
 from ace_bench.backbones.openai_compatible.attempts import CallResult, Clock, attempt
 from ace_bench.backbones.openai_compatible.endpoint import Address, Endpoint, encode
@@ -17,7 +17,14 @@ from ace_bench.backbones.openai_compatible.probing import SIMULATED, probe
 from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.schemas import response_format
-from ace_bench.backbones.openai_compatible.settings import CacheHints, Rate, Retry, Sampling, Structured
+from ace_bench.backbones.openai_compatible.settings import (
+    CacheHints,
+    Rate,
+    Retry,
+    Sampling,
+    Structured,
+    TokenLimitField,
+)
 from ace_bench.backbones.openai_compatible.tool_calls import tool_fields
 from ace_bench.core.digest import digest_of_text
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, Interrupted, SettingError
@@ -155,6 +162,12 @@ class OpenAICompatible:
     def dollars(self, usage: Usage) -> float | None:
         """Price some tokens by the card in the configuration."""
         return self.prices.dollars(usage)
+
+    def reply_limit(self, role: str) -> int | None:
+        """Return the most tokens of a reply to a role: what is sent, or else the context length."""
+        fields = self._fields_by_role.get(role, self._fields)
+        sent = [fields[name] for name in get_args(TokenLimitField) if isinstance(fields.get(name), int)]
+        return max(sent, default=self.context_length)
 
     def probe(self) -> Probe:
         """Make one tiny call; raises ``ConfigError`` with the fix where the endpoint does not fit the settings.

@@ -98,6 +98,11 @@ class EmbeddingsBackbone:
         """Price some tokens."""
         return self._prices.dollars(usage)
 
+    def reply_limit(self, role: str) -> int:
+        """Return 0: vectors have no tokens."""
+        del role
+        return 0
+
     def complete(
         self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
     ) -> Completion:

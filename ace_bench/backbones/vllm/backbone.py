@@ -124,6 +124,10 @@ class Vllm:
         """Price some tokens by the card in the configuration."""
         return self._client.dollars(usage)
 
+    def reply_limit(self, role: str) -> int | None:
+        """Return the most tokens of a reply to a role: what is sent, or else the context length."""
+        return self._client.reply_limit(role) or self.context_length
+
     def probe(self) -> Probe:
         """Make one tiny call; also reports the context length and whether the server has cache counters."""
         probe = self._client.probe()

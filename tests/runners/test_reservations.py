@@ -1,0 +1,119 @@
+"""No limit of a budget is passed, however many calls are in flight and whatever they cost."""
+
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from ace_bench.core.errors import BudgetExhausted, CallLost, ConfigError, RolloutFault
+from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
+from ace_bench.runners.budget import Budget, check_reply_limits
+from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
+from ace_bench.runners.stopping import Stop
+from ace_bench.runners.unanswered import FaultRule
+from ace_bench.store.call_log import CallLog
+from ace_rehearsal.reader.serve import ReaderServer
+from tests.backbones.serving import running
+from tests.launching import launch
+
+LIMIT = 200
+
+
+class Drawing:
+    """Makes four bytes of a prompt a token, draws the length of its replies, and leaves a call in ten unanswered."""
+
+    name, simulated, identity, context_length = "drawing", False, {}, None
+
+    def __init__(self, limit=LIMIT):
+        self._limit = limit
+        self._random = random.Random(0)
+        self._lock = threading.Lock()
+        self.most_at_once = self._now = 0
+
+    def reply_limit(self, role):
+        return self._limit
+
+    def dollars(self, usage):
+        return (usage.prompt + 4 * usage.completion) / 1e6
+
+    def complete(self, messages, *, role, session, schema=None):
+        with self._lock:
+            drawn, lost = self._random.randint(1, LIMIT), self._random.random() < 0.1
+            self._now += 1
+            self.most_at_once = max(self.most_at_once, self._now)
+        threading.Event().wait(0.002)
+        with self._lock:
+            self._now -= 1
+        if lost:
+            raise RolloutFault(Fault(owner="backbone", kind="no_reply", message="scripted"))
+        usage = Usage(prompt=20 + len(messages[-1].content) // 4, completion=drawn, cached=0)
+        usage = Usage(prompt=usage.prompt, completion=drawn, cached=0, usd=self.dollars(usage))
+        return Completion(text="reply", usage=usage, seconds=0.002)
+
+
+@pytest.fixture
+def spend(tmp_path):
+    """Ask from many threads until the budget is exhausted; return the ledger's sums and the reasons to stop."""
+
+    def ask_all(backbone, at_once, **limits):
+        calls = CallLog(tmp_path / f"calls-{len(list(tmp_path.iterdir()))}.jsonl")
+        faults = FaultRule(stop_after=10**9)
+        gateway = CallGateway(calls=calls, budget=Budget(**limits), stop=Stop(), wall=lambda: 0.0, faults=faults)
+
+        def ask_on(number):
+            drawn = random.Random(number)
+            caller = Caller(stage=Stage.ADAPT, role=f"role {number % 2}", session=f"s{number}")
+            lm = BoundLm(gateway=gateway, backbone=backbone, caller=caller)
+            while True:
+                try:
+                    lm([Message(role="user", content="x" * drawn.randint(100, 2000))])
+                except CallLost:
+                    continue
+                except BudgetExhausted as error:
+                    return error.reason
+
+        with ThreadPoolExecutor(at_once) as pool:
+            reasons = set(pool.map(ask_on, range(at_once)))
+        calls.close()
+        return calls.ledger.total, reasons
+
+    return ask_all
+
+
+@pytest.mark.parametrize("at_once", [1, 8, 64])
+@pytest.mark.parametrize(("name", "limit"), [("tokens", 50_000), ("usd", 0.05), ("calls", 90)])
+def test_a_limit_is_nearly_used_up_and_never_passed(name, limit, at_once, spend):
+    backbone = Drawing()
+    total, reasons = spend(backbone, at_once, **{name: limit})
+    tokens = total.usage.prompt + total.usage.completion
+    spent = {"tokens": tokens, "usd": total.usage.usd, "calls": total.calls}[name]
+    assert 0.97 * limit < spent <= limit
+    assert len(reasons) == 1
+    assert f"budget.{name}={limit:g}" in reasons.pop()
+    assert backbone.most_at_once >= min(at_once, 8)
+
+
+def test_a_backbone_that_passes_its_own_limit_is_reserved_more_from_then_on(spend):
+    total, _ = spend(Drawing(limit=10), 8, tokens=50_000)
+    assert 48_000 < total.usage.prompt + total.usage.completion <= 50_000
+
+
+def test_a_reply_without_a_limit_is_refused_before_the_first_call():
+    with pytest.raises(ConfigError, match=r"budget.tokens needs a limit of replies, and those of drawing"):
+        check_reply_limits(Budget(tokens=100), {"generator": Drawing(limit=None)})
+    check_reply_limits(Budget(calls=100), {"generator": Drawing(limit=None)})
+
+
+def test_a_run_over_http_stays_within_its_tokens_and_dollars(tmp_path):
+    with running(ReaderServer(host="127.0.0.1", port=0, latency_s=0.05)) as server:
+        served = ["backbone=openai_compatible", f"backbone.base_url={server.address}", "backbone.model=embedded"]
+        prices = ["backbone.prices.input=1", "backbone.prices.cached_input=0.1", "backbone.prices.output=4"]
+        task = ["task=finer", "task.source=sample", "method=ace", "mode.epochs=1", "backbone.simulated=true"]
+        common = [*task, *served, *prices, "backbone.api_key_env=null", "backbone.sampling.max_tokens=500"]
+        for limit, most in (("tokens", 40_000), ("usd", 0.02)):
+            ran = launch(tmp_path / limit, *common, "concurrency=32", f"budget.{limit}={most}")
+            assert ran.status == 3
+            usages = [call["usage"] for call in ran.lines("calls")]
+            spent = sum(one["usd"] if limit == "usd" else one["prompt"] + one["completion"] for one in usages)
+            assert 0.7 * most < spent <= most
