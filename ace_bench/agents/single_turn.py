@@ -118,7 +118,7 @@ def _official_attempt(lm: Lm, messages: Sequence[Message]) -> Attempt:
     try:
         answer = without_surrogates(official_answer(text))
     except (ValueError, RecursionError) as error:
-        fault = Fault(owner="model", kind="unreadable_reply", message=f"the official code breaks off here: {error}")
+        fault = Fault(owner="model", kind="official_error", message=f"the official code breaks off here: {error}")
         raise RolloutFault(fault) from error
     counters = {"without_answer": int(answer == NO_ANSWER)}
     return Attempt(answer=answer, reasoning=text, cited=official_citations(text), reply=text, counters=counters)

@@ -39,6 +39,11 @@ class Arena(Protocol):
         ...
 
     @property
+    def learns_unreadable(self) -> bool:
+        """Whether a role's reply that cannot be read is used as it is, as in the authors' code, or is a fault."""
+        ...
+
+    @property
     def seed(self) -> int:
         """The run's seed, for a method's random choices."""
         ...

@@ -72,6 +72,8 @@ class FolderUnwritable(Stopped):
 
 
 _EMPTY = "empty_reply"
+UNREADABLE = frozenset(("unreadable_reply", "length_truncated", _EMPTY, "no_content", "refusal"))
+"""Kinds of faults of a model that did reply, but with nothing that can be read."""
 
 
 class RolloutFault(AceBenchError):
@@ -84,6 +86,18 @@ class RolloutFault(AceBenchError):
         super().__init__(f"{fault.owner} fault, {fault.kind}: {fault.message}")
         self.fault = fault
         self.paid = paid
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether the model replied with something that cannot be read."""
+        return self.fault.owner == "model" and self.fault.kind in UNREADABLE
+
+    @property
+    def unreadable_text(self) -> str | None:
+        """The text of an unreadable reply; ``None`` for other faults."""
+        if not self.unreadable:
+            return None
+        return "" if self.paid is None else self.paid.text
 
     @property
     def blank(self) -> str | None:

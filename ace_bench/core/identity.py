@@ -86,6 +86,7 @@ def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
         **found,
         **{name: config.get(name) for name in TOP},
         **({"sampling": by_role} if (by_role := given_by_role(config)) else {}),
+        **({"unreadable_replies": "fault"} if config.get("unreadable_replies") == "fault" else {}),
         "backbone": backbone_settings(config["backbone"]),
         "roles": {
             role: backbone_settings(backbone) for role, backbone in (config.get("roles") or {}).items() if backbone

@@ -31,6 +31,14 @@ _THOUGHT, _THOUGHT_END = "<think>", "</think>"
 EMPTY_REPLY = ", ".join(["INCORRECT_DUE_TO_EMPTY_RESPONSE"] * 4)
 """What stands for the reply of a model that sent nothing in the authors' code (``llm.timed_llm_call``)."""
 _MAX_ECHO = 2_000
+_SHOWN_FIRST, _SHOWN_LAST = 1_500, 500
+"""Characters of an unreadable reply that prompts show."""
+_REASONS = {
+    "length_truncated": "it reached the limit of its length before it was complete",
+    "empty_reply": "it was empty",
+    "no_content": "it was empty",
+}
+"""Reasons in words for a model; the messages of these faults advise the user."""
 
 
 def parse(text: str, kind: type[Reply]) -> Reply:
@@ -145,6 +153,16 @@ def ask_once(lm: Lm, messages: Sequence[Message]) -> str:
         return error.paid.text
 
 
+def shown_unreadable(error: RolloutFault) -> str:
+    """Return an unreadable reply as prompts show it: why it cannot be read, and its first and last characters."""
+    text = "" if error.paid is None else error.paid.text.strip()
+    left_out = len(text) - _SHOWN_FIRST - _SHOWN_LAST
+    if left_out > 0:
+        text = f"{text[:_SHOWN_FIRST]}\n[{left_out} characters left out]\n{text[-_SHOWN_LAST:]}"
+    reason = _REASONS.get(error.fault.kind, error.fault.message)
+    return f"(This reply could not be read: {reason}.)\n{text}".rstrip()
+
+
 def ask(lm: Lm, messages: Sequence[Message], kind: type[Reply]) -> Reply:
     """Ask for a structured reply; if it is unreadable, ask once more with the reason, then raise a model fault."""
     return ask_and_read(lm, messages, kind, lambda text: parse(text, kind))
@@ -173,4 +191,4 @@ def ask_and_read(
         return read(second.text)
     except ValueError as error:
         fault = Fault(owner="model", kind="unreadable_reply", message=str(error))
-        raise RolloutFault(fault) from error
+        raise RolloutFault(fault, second) from error

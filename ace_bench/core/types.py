@@ -201,7 +201,8 @@ class Attempt:
     was run, also what the conversation keeps of the replies before.
     ``dropped`` counts items of the context that were left out because the prompt was too long for the backbone.
     ``counters`` are figures of the agent by name, such as its steps; metrics sum them up. ``ended`` is ``None`` for
-    agents without steps.
+    agents without steps. ``unreadable`` is the kind of problem (``errors.UNREADABLE``) of a reply that
+    held no answer that could be read, "" otherwise.
     """
 
     answer: str | None
@@ -212,6 +213,7 @@ class Attempt:
     trajectory: tuple[Turn, ...] = ()
     ended: AttemptEnd | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
+    unreadable: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

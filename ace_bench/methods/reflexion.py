@@ -13,7 +13,7 @@ from ace_bench.core.arena import Arena
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import LAST_TRIAL, ContextUpdate
 from ace_bench.core.prompt_limit import send_within_limit
-from ace_bench.core.replies import ask
+from ace_bench.core.replies import ask, shown_unreadable
 from ace_bench.core.settings import Count
 from ace_bench.core.transcript import Transcript
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Step
@@ -113,5 +113,8 @@ class Reflexion(BaseMethod[NoContext]):
         try:
             reflection, dropped = send_within_limit(Transcript(rollout.attempt.trajectory), send)
         except RolloutFault as error:
-            return None, (fault_event(ROLE, error.fault),)
+            failed = fault_event(ROLE, error.fault)
+            if not (error.unreadable and arena.learns_unreadable):
+                return None, (failed,)
+            return shown_unreadable(error), (failed, {"event": "reflected"})
         return reflection, (*dropped_event(ROLE, dropped), {"event": "reflected"})

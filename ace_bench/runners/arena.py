@@ -14,6 +14,7 @@ from ace_bench.core.context import Context
 from ace_bench.core.digest import digest_of_text
 from ace_bench.core.errors import CallLost, ConfigError, RolloutFault
 from ace_bench.core.prompts import Prompts
+from ace_bench.core.replies import shown_unreadable
 from ace_bench.core.task import Judged, Task, fault_of
 from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import Attempt, Fault, Grade, Labels, Message, Rollout, Sample, Stage, reveal
@@ -65,6 +66,11 @@ class RunArena:
     def tools(self) -> ToolRules | None:
         """What the agent's tools do."""
         return self.agent.tools if isinstance(self.agent, ToolUser) else None
+
+    @property
+    def learns_unreadable(self) -> bool:
+        """Whether a reply that cannot be read is an attempt that failed, or a fault."""
+        return self.gateway.faults.learn_unreadable
 
     def at(self, stage: Stage, scope: str = "") -> RunArena:
         """Return the same arena for another stage and scope."""
@@ -207,7 +213,9 @@ class RunArena:
                 try:
                     attempt = self.agent.solve(sample, session, self.select(context, sample), lm, reflection)
                 except RolloutFault as error:
-                    return Attempt(answer=None), session.grade(None), error.fault
+                    failed = error.unreadable and self.learns_unreadable
+                    attempt = _unreadable_attempt(error) if failed else Attempt(answer=None)
+                    return attempt, session.grade(None), None if failed else error.fault
                 return attempt, session.grade(attempt.answer), None
         except RolloutFault as error:  # the environment failed, not the agent
             return Attempt(answer=None), self.task.forfeit(sample), error.fault
@@ -220,3 +228,8 @@ class RunArena:
             return self.task.judge(sample, answer, grade, self.prompts, self._bind(JUDGE, session, repeats=False)), None
         except RolloutFault as error:
             return grade, error.fault
+
+
+def _unreadable_attempt(error: RolloutFault) -> Attempt:
+    shown = shown_unreadable(error)
+    return Attempt(answer=None, reasoning=shown, reply=shown, unreadable=error.fault.kind)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ace_bench.core.backbones import Backbone, Priced
+from ace_bench.core.errors import UNREADABLE
 from ace_bench.core.method import AFTER_CURATION, LAST_TRIAL
 from ace_bench.core.statistics import blocks, bootstrap_interval, clusters, score_bounds
 from ace_bench.core.task import Task, fault_of
@@ -32,13 +33,14 @@ class _StageSums:
     restarts: int = 0
     dropped: int = 0
     counters: Counter[str] = field(default_factory=Counter)
+    unreadable: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
 
 
 def run_metrics(experiment: Experiment, outcome: RunOutcome, about: Record) -> Record:
     """Return the metrics of a run. Interrupting and continuing a run changes ``timing`` and ``cache`` alone."""
     journal, ledger = experiment.folder.journal, experiment.folder.calls.ledger
-    sums, operations = _summed(journal)
+    sums, operations = _summed(journal, learn_unreadable=experiment.arena.learns_unreadable)
 
     def by_stage(value: Callable[[Stage], Any]) -> dict[str, Any]:
         return {stage.value: value(stage) for stage in Stage}
@@ -70,6 +72,7 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, about: Record) -> R
         "cut_replies": by_stage(
             lambda stage: {role: paid.cut for role, paid in ledger.roles(stage).items() if paid.cut}
         ),
+        "unreadable_replies": by_stage(lambda stage: dict(sorted((+sums[stage].unreadable).items()))),
         "tokens": {**by_stage(lambda stage: _tokens(ledger.stage(stage))), "total": _tokens(ledger.total)},
         "usd": {**by_stage(lambda stage: ledger.stage(stage).usage.usd), "total": ledger.total.usage.usd},
         "replayed": by_stage(lambda stage: ledger.stage(stage).replayed),
@@ -160,8 +163,11 @@ def _rounded(scores: Mapping[str, float]) -> dict[str, float]:
     return {name: round(score, _DIGITS) for name, score in scores.items()}
 
 
-def _summed(journal: Journal) -> tuple[Mapping[Stage, _StageSums], Mapping[str, int]]:
-    """Sum the journal up in one pass: its rollouts by stage, and the events of its steps by kind without faults."""
+def _summed(journal: Journal, *, learn_unreadable: bool) -> tuple[Mapping[Stage, _StageSums], Mapping[str, int]]:
+    """Sum the journal up in one pass: its rollouts by stage, and the events of its steps by kind without faults.
+
+    With ``learn_unreadable`` a reply that cannot be read is counted by its role, and is no fault.
+    """
     sums = {stage: _StageSums() for stage in Stage}
     operations: Counter[str] = Counter()
     for record in journal.rollouts.values():
@@ -173,8 +179,11 @@ def _summed(journal: Journal) -> tuple[Mapping[Stage, _StageSums], Mapping[str, 
         for role, fault in (("generator", record.fault), ("judge", record.judge_fault)):
             if fault is not None:
                 stage.faults[f"{role}/{fault.owner}/{fault.kind}"] += 1
+        stage.unreadable["generator"] += bool(record.attempt.unreadable)
     for event in (event for step in journal.steps for event in step.events):
-        if event["event"] == "fault":
+        if event["event"] == "fault" and learn_unreadable and event["kind"] in UNREADABLE:
+            sums[Stage.ADAPT].unreadable[event["role"]] += 1
+        elif event["event"] == "fault":
             sums[Stage.ADAPT].faults[f"{event['role']}/{event['owner']}/{event['kind']}"] += 1
         elif event["event"] not in (AFTER_CURATION, LAST_TRIAL):
             operations[event["event"]] += 1

@@ -67,6 +67,7 @@ class _Top:
     estimate: bool
     metrics_port: Port | None
     accept_faults: bool
+    unreadable_replies: Literal["wrong", "fault"]
     stop_after_faults: Count
     budget: Budget
 
@@ -80,7 +81,11 @@ def read_settings(top: Mapping[str, Any]) -> Settings:
         labels=Labels(given.labels),
         limits=asdict(by_split),
         budget=given.budget,
-        faults=FaultRule(accept=given.accept_faults, stop_after=given.stop_after_faults),
+        faults=FaultRule(
+            accept=given.accept_faults,
+            stop_after=given.stop_after_faults,
+            learn_unreadable=given.unreadable_replies == "wrong",
+        ),
         concurrency=given.concurrency,
         max_calls_in_flight=given.max_calls_in_flight,
         seed=given.seed,

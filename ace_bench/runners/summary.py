@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from io import StringIO
 from itertools import pairwise
@@ -14,6 +15,9 @@ from rich.text import Text
 from ace_bench.core.confine import describe_layers
 from ace_bench.runners.observers import compact, duration
 from ace_bench.store.processes import KILLED, Process
+
+_MANY = 0.1
+"""The share of a role's replies that may be unreadable or cut before the summary gives advice."""
 
 
 def title(about: Mapping[str, Any]) -> str:
@@ -47,6 +51,8 @@ def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> T
     table.add_row("context", f"{context['kind']}, {context['items']} items, {compact(context['tokens'])} tokens")
     for stage in ("adapt", "evaluate"):
         table.add_row(stage, _stage(metrics, stage))
+    for name, value in _unread(metrics).items():
+        table.add_row(name, value)
     table.add_row("cached prompt tokens", _reuse(metrics["cache"]["total"]))
     for server, counters in metrics["cache"]["servers"].items():
         table.add_row("cached, by server", f"{server}: {_server_share(counters)}")
@@ -98,6 +104,26 @@ def _headline(headline: Mapping[str, Any]) -> str:
     if headline["before"] is not None:
         text += f", before {headline['before']:.2f} ({headline['after'] - headline['before']:+.2f})"
     return text
+
+
+def _unread(metrics: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return how many replies of each role could not be read or were cut, with advice where they are many."""
+    calls, rows, many = _by_role(metrics["calls"]), dict[str, str](), set[str]()
+    for row, key in (("unreadable replies", "unreadable_replies"), ("replies cut at their limit", "cut_replies")):
+        found = _by_role(metrics.get(key, {}))
+        if found:
+            rows[row] = ", ".join(f"{role} {number:,} of {calls[role]:,}" for role, number in found.items())
+        many |= {role for role, number in found.items() if number > _MANY * calls[role]}
+    if many:
+        rows["advice"] = (
+            f"many replies of {' and '.join(sorted(many))} are unreadable or cut: raise sampling.ROLE.max_tokens, try "
+            "another backbone.structured, bound the schema (backbone.bound_schema), or take a stronger model"
+        )
+    return rows
+
+
+def _by_role(stages: Mapping[str, Mapping[str, int]]) -> Counter[str]:
+    return sum((Counter(roles) for roles in stages.values()), Counter())
 
 
 def _reuse(cache: Mapping[str, Any]) -> str:

@@ -18,10 +18,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class FaultRule:
-    """``stop_after`` unanswered calls in a row stop the run; with ``accept`` none does, and each is a wrong answer."""
+    """``stop_after`` unanswered calls in a row stop the run; with ``accept`` none does, and each is a wrong answer.
+
+    ``learn_unreadable``: a reply that cannot be read is an attempt that failed, as in the authors' code, and no fault.
+    """
 
     accept: bool = False
     stop_after: int = 5
+    learn_unreadable: bool = True
 
     def is_answer(self, fault: Fault | None) -> bool:
         """Whether a call or rollout that ended with ``fault`` counts as finished."""

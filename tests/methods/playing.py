@@ -47,4 +47,4 @@ def one_word_more(call: Call) -> Any:
     return f"[[ ## {name} ## ]]\nA remark.\n\n[[ ## completed ## ]]"
 
 
-FAILING = Fault(owner="model", kind="refusal", message="I will not")
+FAILING = Fault(owner="model", kind="content_filter", message="I will not")

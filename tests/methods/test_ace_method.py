@@ -110,8 +110,8 @@ def test_the_rewrites_of_a_batch_follow_one_another(tmp_path):
 def test_an_empty_or_unreadable_rewrite_changes_nothing(said, initial, tmp_path):
     ran = play(tmp_path, "method.update=rewrite", initial, script=Scripted(curator=lambda _: said), **ONE)
     assert [bullet["id"] for bullet in kept(ran)] == ["oth-00003", "str-00007"]
-    faults = {} if isinstance(said, dict) else {"curator/model/unreadable_reply": 1}
-    assert ran.metrics["faults"]["adapt"] == faults
+    unread = {} if isinstance(said, dict) else {"curator": 1}
+    assert ran.metrics["unreadable_replies"]["adapt"] == unread
 
 
 def test_a_playbook_in_the_official_text_format_is_the_start_and_its_ids_go_on(initial, tmp_path):
@@ -142,7 +142,7 @@ def test_an_unreadable_curator_costs_one_proposal(said, tmp_path):
 
     ran = play(tmp_path, script=Scripted(curator=curator), train=3)
     assert ran.status == 0
-    assert ran.metrics["faults"]["adapt"] == {"curator/model/unreadable_reply": 1}
+    assert ran.metrics["unreadable_replies"]["adapt"] == {"curator": 1}
     assert {bullet["content"] for bullet in kept(ran)} == {"of toy-train-0", "of toy-train-2"}
 
 

@@ -120,12 +120,24 @@ def test_tags_of_every_round_count(tmp_path):
     assert kept(ran)[0]["harmful"] == 2
 
 
-def test_an_unreadable_reflection_is_counted_as_a_fault_and_the_run_goes_on(tmp_path):
+def test_an_unreadable_reflection_reaches_the_curator_as_it_is(tmp_path):
+    script = Scripted(reflector=lambda _: "mumble" + "m" * 5_000)
+    ran = play(tmp_path, script=script, **ONE)
+    assert ran.metrics["faults"]["adapt"] == {}
+    assert ran.metrics["unreadable_replies"]["adapt"] == {"reflector": 1}
+    (curator,) = script.of("curator")
+    assert "This reply could not be read" in curator.prompt
+    assert "mumblemmm" in curator.prompt
+    assert "characters left out]" in curator.prompt
+    assert "m" * 2_000 not in curator.prompt
+
+
+def test_an_unreadable_reflection_can_be_a_fault_and_the_run_goes_on(tmp_path):
     script = Scripted(
         reflector=lambda call: "mumble" if call.sample == "toy-train-1" else reflection(),
         curator=lambda call: delta(f"of {call.sample}"),
     )
-    ran = play(tmp_path, script=script, train=3)
+    ran = play(tmp_path, "unreadable_replies=fault", script=script, train=3)
     assert ran.status == 0
     assert ran.metrics["faults"]["adapt"] == {"reflector/model/unreadable_reply": 1}
     assert ran.metrics["calls"]["adapt"] == {"generator": 3, "reflector": 4, "curator": 2}
@@ -136,17 +148,43 @@ def test_an_unreadable_reflection_is_counted_as_a_fault_and_the_run_goes_on(tmp_
 
 def test_a_reflector_that_fails_in_a_later_round_leaves_the_earlier_advice(tmp_path):
     script = Trying("a", reflector=lambda call: reflection("early") if call.nth == 0 else "mumble")
-    ran = play(tmp_path, script=script, **ONE)
+    ran = play(tmp_path, "unreadable_replies=fault", script=script, **ONE)
     assert ran.metrics["faults"]["adapt"] == {"reflector/model/unreadable_reply": 1}
     (curator,) = script.of("curator")
     assert "early" in curator.prompt
 
 
+UNREADABLE = {
+    "no JSON": ("The answer must be 7, I think", "The answer must be 7"),
+    "a missing key": ({"reasoning": "I add them up", "bullet_ids": []}, "I add them up"),
+    "empty": (Fault(owner="model", kind="empty_reply", message="empty"), "it was empty"),
+    "cut at the limit": (
+        Fault(owner="model", kind="length_truncated", message="cut; raise max_tokens"),
+        "it reached the limit of its length",
+    ),
+    "refused": (Fault(owner="model", kind="refusal", message="the model refused: no"), "the model refused: no"),
+}
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_an_attempt_that_cannot_be_read_is_wrong_and_is_learnt_from(kind, tmp_path):
+    reply, seen = UNREADABLE[kind]
+    script = Scripted(generator=lambda call: reply if "train" in call.sample else answer(gold(call.sample)))
+    ran = play(tmp_path, "method.max_reflection_rounds=1", script=script, **ONE)
+    assert ran.metrics["faults"] == {"adapt": {}, "evaluate": {}}
+    assert ran.metrics["unreadable_replies"]["adapt"] == {"generator": 2}
+    (reflector,) = script.of("reflector")
+    assert seen in reflector.prompt
+    assert "max_tokens" not in reflector.prompt, "advice for the user is not for the model"
+    assert len(script.of("curator")) == 1
+    assert "generator 2 of" in (ran.folder / "summary.txt").read_text()
+
+
 def test_a_failed_attempt_is_neither_reflected_on_nor_curated(tmp_path):
-    fault = Fault(owner="model", kind="refusal", message="no")
+    fault = Fault(owner="model", kind="content_filter", message="no")
     for reflector in ("on", "off"):
         script = Trying(fault)
         ran = play(tmp_path, f"method.reflector='{reflector}'", script=script, **ONE)
         assert ran.status == 0
         assert script.of("reflector") == script.of("curator") == []
-        assert ran.metrics["faults"]["adapt"] == {"generator/model/refusal": 1}
+        assert ran.metrics["faults"]["adapt"] == {"generator/model/content_filter": 1}

@@ -51,7 +51,7 @@ def test_a_curators_reply_counts_as_a_whole_or_not_at_all_and_is_asked_for_once(
     ran = play(tmp_path, *TEXT, script=script, **ONE)
     assert len(script.of("curator")) == 1
     assert text_of(ran) == text_of(ran, "initial")
-    assert ran.metrics["faults"]["adapt"] == {"curator/model/unreadable_reply": 1}
+    assert ran.metrics["unreadable_replies"]["adapt"] == {"curator": 1}
 
 
 def test_operations_without_effect_are_noted(tmp_path):

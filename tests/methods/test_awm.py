@@ -8,7 +8,7 @@ from tests.launching import launch
 from tests.methods.playing import context_of
 from tests.runners.scripted import Scripted, Toy, answer, events, gold, play, steps
 
-BROKEN = Fault(owner="model", kind="refusal", message="no")
+BROKEN = Fault(owner="model", kind="content_filter", message="no")
 VERDICTS = ("The answer is correct", "The answer is not correct")
 
 
@@ -78,7 +78,8 @@ def test_an_attempt_without_a_verdict_teaches_nothing(reply, tmp_path):
     ran, script = awm(tmp_path, "labels=none", judge=lambda _: reply, test=2)
     assert titles(ran) == []
     assert script.of("inducer") == []
-    assert sum(ran.metrics["faults"]["adapt"].values()) == 2
+    failed = [*ran.metrics["faults"]["adapt"].values(), *ran.metrics["unreadable_replies"]["adapt"].values()]
+    assert failed == [2]
 
 
 def test_a_failed_rollout_teaches_nothing(tmp_path):

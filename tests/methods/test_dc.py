@@ -11,7 +11,7 @@ from tests.launching import launch
 from tests.methods.playing import context_of
 from tests.runners.scripted import Scripted, Toy, events, gold, play, rollouts, steps
 
-BROKEN = Fault(owner="model", kind="refusal", message="no")
+BROKEN = Fault(owner="model", kind="content_filter", message="no")
 
 
 def said(text):
@@ -99,7 +99,7 @@ def test_a_failed_rollout_teaches_nothing_and_a_missing_answer_is_just_wrong(tmp
 
     ran, script = dc(tmp_path, generator=generator, test=3)
     assert sorted(call.sample for call in script.of("curator")) == ["toy-test-1", "toy-test-2"]
-    assert ran.metrics["faults"]["adapt"] == {"generator/model/refusal": 1}
+    assert ran.metrics["faults"]["adapt"] == {"generator/model/content_filter": 1}
     assert ran.metrics["operations"]["skipped"] == 1
     assert ran.metrics["counters"]["adapt"]["without_answer"] == 1
 

@@ -151,9 +151,9 @@ def test_an_attempt_that_fails_scores_nothing_and_is_told_of(method, tmp_path):
     ran, script = run(tmp_path, method, generator=lambda c: FAILING if c.sample == "toy-train-3" else obedient(c))
     assert ran.status == 0
     assert ran.metrics["headline"]["after"] >= 75.0
-    assert ran.metrics["faults"]["adapt"]["generator/model/refusal"] > 0
+    assert ran.metrics["faults"]["adapt"]["generator/model/content_filter"] > 0
     if method == "gepa":
-        assert any("The attempt failed: refusal: I will not" in call.prompt for call in script.of("proposer"))
+        assert any("The attempt failed: content_filter: I will not" in call.prompt for call in script.of("proposer"))
 
 
 @pytest.mark.slow

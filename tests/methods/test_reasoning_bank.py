@@ -8,7 +8,7 @@ from tests.launching import launch
 from tests.methods.playing import context_of
 from tests.runners.scripted import Scripted, Toy, answer, events, gold, play
 
-BROKEN = Fault(owner="model", kind="refusal", message="no")
+BROKEN = Fault(owner="model", kind="content_filter", message="no")
 VERDICTS = ("The answer is correct", "The answer is not correct")
 SUBJECTS = ("the price of tin in Malacca", "seven silent violins")
 

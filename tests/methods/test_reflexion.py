@@ -9,7 +9,7 @@ from ace_bench.report.records import read_run
 from tests.launching import launch
 from tests.runners.scripted import Scripted, answer, events, gold, play
 
-BROKEN = Fault(owner="model", kind="refusal", message="no")
+BROKEN = Fault(owner="model", kind="content_filter", message="no")
 
 
 def right_at(trials):
@@ -93,7 +93,7 @@ def test_a_trial_that_cannot_be_finished_does_not_count_and_ends_the_trials(tmp_
 
     ran, script = reflexion(tmp_path, generator=generator, test=1)
     assert len(trials(script, "toy-test-0")) == 2
-    assert ran.metrics["faults"]["adapt"] == {"generator/model/refusal": 1}
+    assert ran.metrics["faults"]["adapt"] == {"generator/model/content_filter": 1}
     (last,) = [event for event in events(ran) if event["event"] == "last_trial"]
     assert (last["last"], last["trials"]) == (last["first"], 2)
 
@@ -101,7 +101,7 @@ def test_a_trial_that_cannot_be_finished_does_not_count_and_ends_the_trials(tmp_
 def test_without_a_reflection_there_is_no_further_trial(tmp_path):
     ran, script = reflexion(tmp_path, reflector=lambda _: BROKEN, test=3)
     assert len(script.of("generator")) == 3
-    assert ran.metrics["faults"]["adapt"] == {"reflector/model/refusal": 2}
+    assert ran.metrics["faults"]["adapt"] == {"reflector/model/content_filter": 2}
 
 
 @pytest.mark.parametrize("mode", ["offline", "evaluate"])

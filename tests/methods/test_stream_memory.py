@@ -8,7 +8,7 @@ from tests.launching import launch
 from tests.methods.playing import context_of
 from tests.runners.scripted import Scripted, Toy, gold, play, steps
 
-BROKEN = Fault(owner="model", kind="refusal", message="no")
+BROKEN = Fault(owner="model", kind="content_filter", message="no")
 WRONG = "a guess"
 
 

@@ -75,7 +75,7 @@ def test_a_dead_backbone_stops_the_run_charges_no_sample_and_is_no_loss(tmp_path
 
 
 @pytest.mark.slow
-def test_garbage_twice_is_a_fault_of_the_model_and_garbage_once_is_asked_again(tmp_path):
+def test_garbage_twice_is_a_wrong_answer_and_garbage_once_is_asked_again(tmp_path):
     def generator(call):
         garbled = {"toy-test-0": 2, "toy-test-1": 1}.get(call.sample, 0)
         return GARBAGE if call.nth < garbled else right(call)
@@ -83,13 +83,15 @@ def test_garbage_twice_is_a_fault_of_the_model_and_garbage_once_is_asked_again(t
     script = Scripted(generator=generator)
     ran = play(tmp_path, script=script, train=1, val=1)
     by_sample = {line["sample"]: line for line in rollouts(ran, "evaluate")}
-    assert by_sample["toy-test-0"]["fault"]["owner"] == "model"
+    assert by_sample["toy-test-0"]["fault"] is None
+    assert by_sample["toy-test-0"]["attempt"]["unreadable"] == "unreadable_reply"
     assert by_sample["toy-test-0"]["calls"] == by_sample["toy-test-1"]["calls"] == 2
     assert by_sample["toy-test-1"]["fault"] is None
     assert by_sample["toy-test-1"]["grade"]["correct"]
     assert by_sample["toy-test-2"]["calls"] == 1
     assert ran.metrics["headline"]["after"] == 75.0
-    assert ran.metrics["faults"]["evaluate"] == {"generator/model/unreadable_reply": 1}
+    assert ran.metrics["faults"]["evaluate"] == {}
+    assert ran.metrics["unreadable_replies"]["evaluate"] == {"generator": 1}
     assert ran.metrics["calls"]["evaluate"] == {"generator": 6}
     assert ran.metrics["rollouts"]["evaluate"] == 4
     asked_again = [call.prompt for call in script.of("generator") if call.nth == 1]
@@ -140,7 +142,7 @@ def test_metrics_of_a_run_worked_out_by_hand(tmp_path):
     assert headline["n"] == 5
     low, high = headline["ci95"]
     assert 0 <= low <= 40 <= high <= 100
-    after = {"n": 5, "faults": 2, "accuracy": 40.0, "accuracy_without_faults": 66.6667}
+    after = {"n": 5, "faults": 1, "accuracy": 40.0, "accuracy_without_faults": 50.0}
     assert metrics["splits"]["test"] == {"before": None, "after": after}
     assert (metrics["labels"], metrics["seed"], metrics["simulated"]) == ("none", 3, True)
     assert metrics["rollouts"] == {"adapt": 0, "evaluate": 5}
@@ -150,7 +152,8 @@ def test_metrics_of_a_run_worked_out_by_hand(tmp_path):
     assert metrics["usd"]["evaluate"] is None
     assert metrics["cache"]["total"] == {"cached_tokens": None, "share": None, "saved": None}
     assert metrics["context"]["kind"] == "none"
-    assert metrics["faults"]["evaluate"] == {"generator/backbone/no_reply": 1, "generator/model/empty_reply": 1}
+    assert metrics["faults"]["evaluate"] == {"generator/backbone/no_reply": 1}
+    assert metrics["unreadable_replies"]["evaluate"] == {"generator": 1}
     summary = (ran.folder / "summary.txt").read_text()
     assert summary.count("n/a") == 2, "dollars and cached tokens are unknown"
 

@@ -89,7 +89,7 @@ def test_a_task_with_half_a_judge_is_refused():
 
 
 def approving(call):
-    return "yes" if call.sample != "toy-test-1" else Fault(owner="model", kind="refusal", message="no")
+    return "yes" if call.sample != "toy-test-1" else Fault(owner="model", kind="content_filter", message="no")
 
 
 class JudgeScript(Scripted):
@@ -104,7 +104,7 @@ def test_a_judge_is_accounted_apart_and_its_fault_leaves_the_grade_and_the_run_a
     ran = play(tmp_path, script=script, task=JudgedToy, **BASE)
     assert ran.metrics["headline"]["after"] == 75.0
     assert ran.metrics["calls"]["evaluate"] == {"generator": 4, "judge": 3}
-    assert ran.metrics["faults"]["evaluate"] == {"judge/model/refusal": 1}
+    assert ran.metrics["faults"]["evaluate"] == {"judge/model/content_filter": 1}
     (failed,) = [line for line in rollouts(ran, "evaluate") if line["judge_fault"]]
     assert (failed["sample"], failed["attempt"]["answer"], failed["fault"]) == ("toy-test-1", "my own words", None)
 

@@ -109,7 +109,7 @@ def test_failed_samples_are_also_left_out_beside_the_score_of_all(tmp_path):
     def generator(call):
         return "no JSON" if call.sample == "toy-test-0" else answer(gold(call.sample))
 
-    ran = play(tmp_path, script=Scripted(generator=generator))
+    ran = play(tmp_path, "unreadable_replies=fault", script=Scripted(generator=generator))
     assert ran.metrics["splits"]["test"]["after"] == {
         "n": 4,
         "faults": 1,

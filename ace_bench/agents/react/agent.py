@@ -156,13 +156,14 @@ class ReAct:
         return OfficialConversation(opening=opening, context=context, head=head, left_out=output.content, trim=trim)
 
     def _ask(self, progress: _Progress, lm: Lm) -> str:
-        """Return the next reply; the official agents go on from an empty one, which otherwise is a fault."""
+        """Return the next reply; one that is empty or refuses is a step without code, and the attempt goes on."""
         try:
             return progress.ask(lm, self._reminder(progress.memory.text)).text
         except RolloutFault as error:
-            if not self._official or error.blank is None:
+            text = error.blank if self._official else error.unreadable_text
+            if text is None:
                 raise
-            return error.blank
+            return text
 
     def _read(self, text: str) -> AgentReply:
         return read_official_reply(text) if self._official else read_reply(text)

@@ -13,7 +13,7 @@ from ace_bench.core.arena import Arena
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.prompt_limit import PromptParts, send_within_limit
 from ace_bench.core.prompts import RAW_REFLECTION
-from ace_bench.core.replies import ask_and_read, ask_once, parse
+from ace_bench.core.replies import ask_and_read, ask_once, parse, shown_unreadable
 from ace_bench.core.transcript import Transcript
 from ace_bench.core.types import Attempt, Fault, Record, Rollout
 from ace_bench.methods.ace.execution import ExecutionReflector, Strategy
@@ -199,13 +199,14 @@ def _one_round(
         return replace(this, events=(fault_event(ROLE, error.fault),))
     used = latest.attempt.cited if plan.tagged == "used" else None
     tags, events = _tags(reply.tags, used)
+    unread = () if reply.unreadable is None else (fault_event(ROLE, reply.unreadable),)
     return replace(
         this,
         tags=tags,
         verdicts=([verdict for verdict in reply.verdicts if used is None or _id_of(verdict) in used],),
         reflections=(reply.text if arena.prompts.uses("generator", RAW_REFLECTION) else reply.advice,),
         studied=latest.attempt,
-        events=(*events, *dropped_event(ROLE, dropped)),
+        events=(*events, *unread, *dropped_event(ROLE, dropped)),
     )
 
 
@@ -260,7 +261,12 @@ def _reflect(
         lm = arena.lm(ROLE, so_far.rollout.key)
         if plan.replies == "official":
             return _official(ask_once(lm, messages))
-        return ask_and_read(lm, messages, ReflectorReply, _repaired)
+        try:
+            return ask_and_read(lm, messages, ReflectorReply, _repaired)
+        except RolloutFault as error:
+            if not (error.unreadable and arena.learns_unreadable):
+                raise
+            return _unreadable(error)
 
     parts = PromptParts(Transcript(rollout.attempt.trajectory), shown_to_reflector(playbook, rollout.attempt))
     return send_within_limit(parts, send)
@@ -268,18 +274,28 @@ def _reflect(
 
 @dataclass(frozen=True, kw_only=True)
 class _Reply:
-    """The Reflector's reply: the tags that could be read, all of its list of them, the advice, and the whole text."""
+    """The Reflector's reply: the tags that could be read, all of its list of them, the advice, and the whole text.
+
+    ``unreadable`` says why there is no more than the text.
+    """
 
     tags: Sequence[BulletTag]
     verdicts: Sequence[Any]
     advice: str
     text: str
+    unreadable: Fault | None = None
 
 
 def _repaired(text: str) -> _Reply:
     reply = parse(text, ReflectorReply)
     verdicts = [{"id": tag.id, "tag": tag.tag} for tag in reply.bullet_tags]
     return _Reply(tags=reply.bullet_tags, verdicts=verdicts, advice=reply.advice(), text=text)
+
+
+def _unreadable(error: RolloutFault) -> _Reply:
+    """Take the text as it is for the advice, as the authors' code does; it holds no tags that could be read."""
+    shown = shown_unreadable(error)
+    return _Reply(tags=(), verdicts=(), advice=shown, text=shown, unreadable=error.fault)
 
 
 def _official(text: str) -> _Reply:
