@@ -1,4 +1,4 @@
-"""Check a task's data: counts, checksums, fields, and the grades of its gold answers.
+"""Check a task's data: counts, checksums, fields, the grades of its gold answers, and prompts that hold them.
 
 A reference solution of AppWorld is first run in a fresh world; samples without one are left out.
 
@@ -26,6 +26,7 @@ from rich.table import Table
 
 from ace_bench.cli.arguments import Parser
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.leakage import find_leakage
 from ace_bench.core.lifecycle import Lifecycle
 from ace_bench.core.task import Task
 from ace_bench.core.types import Grade, Sample
@@ -102,6 +103,7 @@ def check(task: Task, console: Console) -> int:
         table.add_row(f"\n{split}", f"\n{len(samples)} samples, {repeated(samples)} repeated", style="bold")
         table.add_row("  inputs", shape(samples))
         table.add_row("  gold answers", golds_graded(task, graded, len(samples)))
+        table.add_row("  leakage", str(find_leakage(task, split)))
         table.add_row("  file", _file_description(task, f"{split}.jsonl"))
         console.print(table, highlight=False)
     expected: Callable[[Grade], str | None] = getattr(task, "expected_loss", lambda _: None)

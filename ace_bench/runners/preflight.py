@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,6 +13,7 @@ from rich.console import Console
 
 from ace_bench.core.backbones import Backbone, CacheReporting, Keyed, Probing
 from ace_bench.core.errors import BudgetExhausted
+from ace_bench.core.leakage import find_leakage
 from ace_bench.core.lifecycle import Confining, Lifecycle
 from ace_bench.core.settings import settings_of
 from ace_bench.core.task import Judged
@@ -100,6 +101,14 @@ def with_confinement(plan: RunSpec) -> RunSpec:
     return plan if layers is None else replace(plan, about={**plan.about, "confinement": [*layers]})
 
 
+def with_leakage(plan: RunSpec) -> RunSpec:
+    """Record how many prompts of the evaluation hold their reference answer, and note it for the console."""
+    split = plan.mode.splits[Stage.EVALUATE]
+    found = find_leakage(plan.task, split, plan.limits.get(split))
+    about = {**plan.about, "answers_in_prompts": asdict(found)}
+    return replace(plan, about=about, notes=(*plan.notes, f"{found}."))
+
+
 def check_estimate(plan: RunSpec, spent: Account, console: Console, stop: Stop) -> None:
     """Estimate the cost of a run on real backbones; raise ``BudgetExhausted`` if the budget is certainly too small.
 
@@ -144,7 +153,7 @@ def _range(low: _Number | None, high: _Number | None, text: Callable[[_Number], 
 
 
 def show_dry_run(plan: RunSpec, console: Console) -> None:
-    """Print the estimate and the first prompt of each role."""
+    """Print the notes on the plan, the estimate and the first prompt of each role."""
     estimate = rehearse(plan)
     for role, messages in estimate.prompts.items():
         console.rule(f"first prompt of the {role}")
@@ -152,6 +161,8 @@ def show_dry_run(plan: RunSpec, console: Console) -> None:
             console.print(f"[{message.role}]", style="bold", markup=False)
             console.print(message.content, markup=False, highlight=False, soft_wrap=True)
     console.rule()
+    for note in plan.notes:
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
     console.print(describe(estimate), markup=False, highlight=False, soft_wrap=True)
 
 

@@ -33,6 +33,7 @@ from ace_bench.runners.preflight import (
     parts_ready,
     show_dry_run,
     with_confinement,
+    with_leakage,
 )
 from ace_bench.runners.progress import Observer
 from ace_bench.runners.signals import EXIT_INTERRUPTED, Ending, stop_on_signals
@@ -117,12 +118,13 @@ def carry_out(config: DictConfig, choices: Mapping[str, str], caller: Caller) ->
     if plan.print_config:
         show_config(plan, caller.console)
     if plan.dry_run:
-        show_dry_run(plan, caller.console)
+        show_dry_run(with_leakage(plan), caller.console)
         return None
     if metrics := _finished(plan.folder, caller.console):
         caller.on_folder(plan.folder)
         return metrics
     check_keys(plan)
+    plan = with_leakage(plan)
     with _open_resources(plan) as resources:
         caller.on_folder(plan.folder)
         with closing(RunFolder(plan.folder)) as opened:

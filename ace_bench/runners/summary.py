@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ace_bench.core.confine import describe_layers
+from ace_bench.core.leakage import Leakage
 from ace_bench.runners.observers import compact, duration
 from ace_bench.store.processes import KILLED, Process
 
@@ -45,6 +46,8 @@ def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> T
     if "trials" in metrics:
         told = "the model itself" if metrics["labels"] == "none" else f"labels={metrics['labels']}"
         table.add_row("trials", f"{metrics['trials']['mean']:.2f} a sample; the last counts, {told} said which failed")
+    if (found := metrics.get("answers_in_prompts")) is not None:
+        table.add_row("leakage", str(Leakage(**found)))
     context = metrics["context"]
     if "embedder" in metrics:
         table.add_row("embedder", metrics["embedder"])

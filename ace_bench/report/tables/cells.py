@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Literal, TypeVar
 
 from ace_bench.core.errors import DataError, StoreError
+from ace_bench.core.leakage import Leakage
 from ace_bench.core.statistics import holm
 from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.paper.tables import Cell
@@ -121,9 +122,14 @@ def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequenc
         value=value,
         interval=interval,
         spread=spread,
-        notes=tuple(dict.fromkeys(collect.errors)),
+        notes=tuple(dict.fromkeys((*collect.errors, *filter(None, map(_leakage, done))))),
         points=scores,
     )
+
+
+def _leakage(run: RunSummary) -> str:
+    found = run.metrics.get("answers_in_prompts")  # runs of older versions did not search
+    return str(Leakage(**found)) if found and found["found"] else ""
 
 
 class Measures:

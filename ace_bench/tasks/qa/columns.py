@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 
 from ace_bench.core.digest import digest_of_text
-from ace_bench.core.errors import DataError
+from ace_bench.core.errors import DataError, SettingError
 from ace_bench.tasks.qa.files import Records
 
 _MOST_PLACES = 5
@@ -18,7 +19,10 @@ _MOST_PLACES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Names of columns. ``choices`` are one column with all options, or one for each; ``inputs`` are shown, too."""
+    """Names of columns. ``choices`` are one column with all options, or one for each; ``inputs`` are shown, too.
+
+    Raises ``SettingError`` where one column has two of the parts question, inputs, choices and answer.
+    """
 
     question: str
     answer: str
@@ -27,6 +31,19 @@ class Columns:
     inputs: tuple[str, ...] = ()
     group: str | None = None
     split: str | None = None
+
+    def __post_init__(self) -> None:
+        taken = dict[str, str]()
+        parts = {"answer": (self.answer,), "question": (self.question,), "inputs": self.inputs, "choices": self.choices}
+        for setting, names in parts.items():
+            for name in filter(None, names):
+                given = f"{setting}={name}"
+                other = taken.setdefault(_spelling(name), given)
+                if other is not given:
+                    raise SettingError(
+                        f"{given} names the column of task.{other}: question, inputs, choices and answer must be "
+                        "different columns, since the model sees all of them but the answer"
+                    )
 
     @cached_property
     def named(self) -> Mapping[str, Sequence[str]]:
@@ -60,6 +77,7 @@ class Question:
 def read_questions(records: Records, columns: Columns) -> list[Question]:
     """Read all rows; a row without an id gets its number, from 1. Raises ``DataError`` that names the line."""
     questions, keys, unanswered = list[Question](), dict[str, str](), list[str]()
+    copies = [columns.question, *columns.inputs]
     for number, (where, record) in enumerate(records, start=1):
         _check_columns(record, columns, where)
         if _missing(record[columns.answer]):
@@ -70,6 +88,8 @@ def read_questions(records: Records, columns: Columns) -> list[Question]:
             raise DataError(f"{where}: id {key} was already used ({keys[key]}); ids must differ")
         keys[key] = where
         choices = _choices(record, columns.choices, where)
+        answer = text_of(record[columns.answer], where, columns.answer) if copies else ""
+        copies = [name for name in copies if text_of(record[name], where, name) == answer]
         questions.append(
             Question(
                 key=key,
@@ -83,7 +103,18 @@ def read_questions(records: Records, columns: Columns) -> list[Question]:
         )
     if unanswered:
         raise DataError(_without_answers(unanswered, len(questions) + len(unanswered), columns.answer))
+    if copies and questions:
+        raise DataError(
+            f"column {copies[0]} equals column {columns.answer} (task.answer) in all {len(questions)} rows up to "
+            f"{questions[-1].where}, so the model would be shown the answer; name another column"
+        )
     return questions
+
+
+def _spelling(name: str) -> str:
+    """Return what two spellings of one name have in common: letters and digits, whatever their case."""
+    plain = unicodedata.normalize("NFKC", name).casefold()
+    return "".join(filter(str.isalnum, plain)) or plain
 
 
 def _check_columns(record: Mapping[str, object], columns: Columns, where: str) -> None:
