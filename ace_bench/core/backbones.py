@@ -10,6 +10,14 @@ from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Reco
 TokenCounter = Callable[[str], int]
 """Returns the length of a text in tokens, by the backbone's tokenizer or an estimate."""
 
+_ANY_MODEL = frozenset({"openai_compatible", "vllm"})
+"""Options that serve any model; the others are named after theirs."""
+
+
+def backbone_name(option: str, model: str | None) -> str:
+    """Return what titles call a backbone: the option, or the model's last name where the option serves any model."""
+    return (option in _ANY_MODEL and model and model.rstrip("/").rpartition("/")[2]) or option
+
 
 class Backbone(Protocol):
     """A chat-completions model."""

@@ -12,6 +12,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
+from ace_bench.core.backbones import backbone_name
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import StoreError
 from ace_bench.report.overrides import override_value
@@ -20,6 +21,7 @@ from ace_bench.report.records import RunSummary
 CHOICES = ("task", "method", "backbone", "mode")
 """Choices of options. Each has settings of its own, which are only compared among runs of the same option."""
 _LABELS, _PROTOCOL = "labels", "protocol"
+_BACKBONE, _MODEL = "backbone", "backbone.model"
 _ABOUT = (*CHOICES, _LABELS, _PROTOCOL, "source")
 _COUNTED = ("seed", "attempt")
 _TARGET, _FOLDER = "_target_", "folder"
@@ -91,17 +93,28 @@ def differences(runs: Sequence[RunSummary]) -> Differences:
         twins = _twins(paths, settings)
         if not twins:
             break
-    names = short_names(paths)
-    first = settings[0] if settings else {}
-    shared = (path for path in _TITLE if path not in paths and path in first and first[path] != _USUAL.get(path, ""))
+    shown, varied = _with_models(settings, paths)
+    names = short_names(varied)
+    first = shown[0] if shown else {}
+    shared = (path for path in _TITLE if path not in varied and path in first and first[path] != _USUAL.get(path, ""))
     common = _SEPARATOR.join(_parts({path: path for path in shared}, first))
-    labels = [_SEPARATOR.join(_parts(names, one)) for one in settings]
+    labels = [_SEPARATOR.join(_parts(names, one)) for one in shown]
     return Differences(
         common=common,
         names=names,
-        values=tuple({path: one[path] for path in paths if path in one} for one in settings),
+        values=tuple({path: one[path] for path in varied if path in one} for one in shown),
         labels=tuple(label or common for label in labels),
     )
+
+
+def _with_models(settings: Sequence[Settings], paths: Sequence[str]) -> tuple[Sequence[Settings], Sequence[str]]:
+    """Name backbones by their models where the option says none, and leave the model out where that names it."""
+    named = [{**one, _BACKBONE: backbone_name(one[_BACKBONE], one.get(_MODEL))} for one in settings]
+    models = {(new[_BACKBONE], one[_BACKBONE], one.get(_MODEL)) for one, new in zip(settings, named, strict=True)}
+    if len(models) > len({name for name, *_ in models}):  # one name for two backbones
+        return settings, paths
+    varied = dict.fromkeys(_BACKBONE if path == _MODEL else path for path in paths)
+    return named, sorted(varied, key=lambda path: CHOICES.index(path) if path in CHOICES else len(CHOICES))
 
 
 def all_settings(runs: Iterable[RunSummary]) -> list[Settings]:

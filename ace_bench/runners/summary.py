@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ace_bench.core.backbones import backbone_name
 from ace_bench.core.confine import describe_layers
 from ace_bench.core.leakage import Leakage
 from ace_bench.runners.observers import compact, duration
@@ -23,7 +24,8 @@ _MANY = 0.1
 
 def title(about: Mapping[str, Any]) -> str:
     """Name a run in one line, marking simulated runs and sample data."""
-    name = f"{about['task']} · {about['method']} · {about['backbone']} · {about['mode']}"
+    backbone = backbone_name(about["backbone"], about.get("roles", {}).get("generator"))
+    name = f"{about['task']} · {about['method']} · {backbone} · {about['mode']}"
     protocol = f" · protocol={about['protocol']}" if "protocol" in about else ""
     marks = {"simulated": about["simulated"], "sample data": about["source"] == "sample"}
     kinds = [mark for mark, applies in marks.items() if applies]

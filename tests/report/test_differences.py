@@ -66,6 +66,18 @@ def test_equal_last_parts_are_told_apart(made):
     assert differences(runs).labels == ("epochs=1 · retrieval.mode=bm25", "epochs=2 · retrieval.mode=off")
 
 
+def test_an_option_for_any_model_is_named_by_its_model(made):
+    def asked(model, option="openai_compatible"):
+        return made(f"backbone={option}", f"backbone.model={model}")
+
+    found = differences([asked("Qwen/Qwen3-0.6B"), asked("meta-llama/Llama-3.3-70B-Instruct"), made()])
+    assert found.labels == ("Qwen3-0.6B", "Llama-3.3-70B-Instruct", "embedded")
+    assert differences([asked("Qwen/Qwen3-0.6B", "vllm")]).common.startswith("finer · ace · Qwen3-0.6B · offline")
+    assert differences([asked("deepseek-chat", "deepseek_v3_1"), made()]).labels[0].startswith("deepseek_v3_1")
+    assert differences([asked("a/M"), asked("b/M")]).labels == ("model=a/M", "model=b/M")  # one name for two
+    assert differences([asked("M"), asked("M", "vllm")]).labels == ("openai_compatible", "vllm")
+
+
 def test_data_of_other_content_is_named(made):
     runs = [made(contents={"data": {"test.jsonl": text}}) for text in "ab"]
     assert all(label.startswith("data=test.jsonl@") for label in differences(runs).labels)
