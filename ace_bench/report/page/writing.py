@@ -7,6 +7,7 @@ import hashlib
 import html
 import zlib
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import resources
 
 import msgspec
@@ -24,6 +25,7 @@ _SCRIPTS = (
     *("compare", "playbooks", "main"),
 )
 """In the order of their dependencies."""
+_FETCHES = "connect-src 'self'; "
 
 
 def report_page(runs: Sequence[RunSummary], damaged: Sequence[Damaged] = ()) -> str:
@@ -56,7 +58,13 @@ def report_page(runs: Sequence[RunSummary], damaged: Sequence[Damaged] = ()) -> 
 
 def viewer_page() -> str:
     """Return the page that fetches its data from the server that it comes from."""
-    return _page("Runs", "", "connect-src 'self'; ")
+    return _page("Runs", "", _FETCHES)
+
+
+@cache
+def viewer_policy() -> str:
+    """Return the content security policy of ``viewer_page``, which a server also sends as a header."""
+    return _policy(_FETCHES)
 
 
 def packed(value: Record) -> bytes:
@@ -64,19 +72,13 @@ def packed(value: Record) -> bytes:
     return zlib.compress(msgspec.json.encode(value), 3)
 
 
-def _page(title: str, data: str, policy: str = "") -> str:
-    style = _asset("page.css")
-    script = '"use strict";\n(() => {\n' + "\n".join(_asset(f"{name}.js") for name in _SCRIPTS) + "})();\n"
-    policy = (
-        f"default-src 'none'; {policy}script-src {_source(script)}; style-src {_source(style)}; base-uri 'none'; "
-        "form-action 'none'"
-    )
+def _page(title: str, data: str, fetches: str = "") -> str:
     parts: Mapping[str, str] = {
-        "policy": policy,
+        "policy": _policy(fetches),
         "title": html.escape(title),
-        "style": style,
+        "style": _asset("page.css"),
         "data": data,
-        "script": script,
+        "script": _script(),
     }
     page = _asset("page.html")
     for name, text in parts.items():
@@ -85,6 +87,19 @@ def _page(title: str, data: str, policy: str = "") -> str:
     return page
 
 
+def _policy(fetches: str) -> str:
+    """Allow this script and this style alone; the script cannot turn text into markup or code either."""
+    return (
+        f"default-src 'none'; {fetches}script-src {_source(_script())}; style-src {_source(_asset('page.css'))}; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+
+
+def _script() -> str:
+    return '"use strict";\n(() => {\n' + "\n".join(_asset(f"{name}.js") for name in _SCRIPTS) + "})();\n"
+
+
+@cache
 def _asset(name: str) -> str:
     return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -14,12 +15,16 @@ import msgspec
 
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Record
-from ace_bench.report.page.writing import viewer_page
+from ace_bench.report.page.writing import viewer_page, viewer_policy
 from ace_bench.report.viewer.content import Content
 from ace_bench.report.viewer.results import Results
 
 HOST = "127.0.0.1"
-_OWN_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+_OWN_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.ASCII)
+"""All names that a browser of this machine uses. The port is free: a tunnel has its own, and a page of another site can
+choose the port but not the name."""
+_SEALED = "default-src 'none'; frame-ancestors 'none'"
+"""The policy of everything but the page: nothing in it may run or load anything."""
 _HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -63,13 +68,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer with the page, a part of its data, or events. No path of a request is a path on the disk."""
-        if not _is_own(self.headers.get("Host", "")):
+        hosts = self.headers.get_all("Host", [])
+        if len(hosts) != 1 or not _OWN_HOST.fullmatch(hosts[0]):
             # A page of another site whose name was made to point here must not read the runs.
             self._refuse(HTTPStatus.FORBIDDEN, "Open the viewer by the address that it printed.")
             return
         address = urlsplit(self.path)
         if address.path in ("/", "/index.html"):
-            self._send(HTTPStatus.OK, viewer_page().encode(), "text/html; charset=utf-8")
+            policy = f"{viewer_policy()}; frame-ancestors 'none'"
+            self._send(HTTPStatus.OK, viewer_page().encode(), "text/html; charset=utf-8", policy)
         elif address.path == "/events":
             self._events()
         else:
@@ -108,22 +115,15 @@ class _Handler(BaseHTTPRequestHandler):
     def _refuse(self, status: HTTPStatus, reason: str) -> None:
         self._send(status, reason.encode(), "text/plain; charset=utf-8")
 
-    def _send(self, status: HTTPStatus, body: bytes, kind: str) -> None:
-        self._begin(status, kind)
+    def _send(self, status: HTTPStatus, body: bytes, kind: str, policy: str = _SEALED) -> None:
+        self._begin(status, kind, policy)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
-    def _begin(self, status: HTTPStatus, kind: str) -> None:
+    def _begin(self, status: HTTPStatus, kind: str, policy: str = _SEALED) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
+        self.send_header("Content-Security-Policy", policy)
         for name, value in _HEADERS.items():
             self.send_header(name, value)
-
-
-def _is_own(host: str) -> bool:
-    """Whether a Host header names this machine; the port may be that of a tunnel."""
-    try:
-        return urlsplit(f"//{host}").hostname in _OWN_NAMES
-    except ValueError:
-        return False

@@ -89,7 +89,11 @@ def status_of(server, path, host=None):
     return status
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::1"])
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::1", "evil.example@127.0.0.1",
+     "evil.example:1@localhost:2", "localhost.", "127.0.0.1:", "127.0.0.1:80/", "localhost#", "0.0.0.0", "127.1"],
+)  # fmt: skip
 def test_another_sites_page_that_points_here_is_refused(viewer, host):
     for path in ("/", "/data/runs.bin", "/events"):
         assert status_of(viewer, path, host or " ") == 403
@@ -98,6 +102,24 @@ def test_another_sites_page_that_points_here_is_refused(viewer, host):
 @pytest.mark.parametrize("host", ["localhost", "localhost:9000", "127.0.0.1", "[::1]:1"])
 def test_a_tunnel_may_use_another_port(viewer, host):
     assert status_of(viewer, "/", host) == 200
+
+
+def test_two_hosts_are_refused(viewer):
+    with socket.create_connection(("127.0.0.1", viewer.server_port), timeout=10) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n")
+        assert connection.recv(64).startswith(b"HTTP/1.1 403 ")
+
+
+@pytest.mark.parametrize(("path", "scripts"), [("/", 1), ("/data/runs.bin", 0), ("/nothing", 0), ("/events", 0)])
+def test_every_answer_has_a_policy_that_lets_nothing_else_run(viewer, path, scripts):
+    connection = http.client.HTTPConnection("127.0.0.1", viewer.server_port, timeout=10)
+    connection.request("GET", path)
+    policy = connection.getresponse().getheader("Content-Security-Policy")
+    connection.close()
+    assert policy.startswith("default-src 'none'; ")
+    assert "frame-ancestors 'none'" in policy
+    assert policy.count("script-src 'sha256-") == scripts
+    assert "unsafe" not in policy
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,13 @@ function el(spec, attributes = {}, ...children) {
   const node = document.createElement(tag);
   if (classes.length) node.className = classes.join(" ");
   fill(node, attributes);
-  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false).map((child) => (typeof child === "string" ? visible(child) : child)));
   return node;
+}
+
+/** Text with its direction controls as words: one of them would turn around what stands behind it, such as a score. */
+function visible(text) {
+  return text.replace(/[\u202a-\u202e\u2066-\u2069]/g, (sign) => `⟨U+${sign.codePointAt(0).toString(16).toUpperCase()}⟩`);
 }
 
 /** The same for SVG. */

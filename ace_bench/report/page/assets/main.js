@@ -77,7 +77,7 @@ class Page {
     }));
     const warn = run && (run.about.simulated || run.about.source !== "real");
     const heading = run ? run.name : { compare: "Comparison", playbooks: "Playbook against playbook" }[name] || plural(runs.length, "run");
-    document.title = `${heading} · ace-bench`;
+    document.title = visible(`${heading} · ace-bench`);
     this.live = el("p.live");
     this.head.replaceChildren(
       el("h1", {}, heading, " ", (run || this.library).marks.map((mark) => el("span.tag.mark", {}, mark))),
