@@ -1,106 +1,68 @@
-"""A client of an environment server: the engine's HTTP interface over a Unix socket.
+"""The harness's end of the connection to a server.
 
 The server may be under the control of agent code, so the time and size of a reply are limited and its form is checked.
 """
 
 from __future__ import annotations
 
-import http.client
-import json
 import socket
-import threading
-from collections.abc import Callable, Mapping
+import time
 from enum import StrEnum
-from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from ace_bench.core.typed import decoder_of
+from ace_bench.tasks.appworld.engine_side.messages import MAX_OUTPUT, receive, send
 
-MAX_REPLY = 64 << 20
-"""Longest reply that is read, in bytes."""
+_MAX_REPLY = 1 << 20
+"""Longest reply that is read, in bytes: an output with every character escaped is shorter."""
 
 
 class Failure(StrEnum):
-    """Why a call has no result."""
+    """Why a piece of code has no output."""
 
     TIMEOUT = "timeout"
-    """It took too long, so the server was ended."""
+    """There was no whole reply in time."""
     DISCONNECTED = "disconnected"
     """The connection broke."""
-    ERROR_STATUS = "error status"
-    """The server answered with an HTTP error."""
     INVALID = "invalid reply"
-    """The reply does not have the engine's form."""
-    TOO_LONG = "reply too long"
-    """The reply is longer than ``MAX_REPLY``."""
+    """The reply is too long or does not have the right form."""
 
 
 class CallFailed(Exception):
-    """A call without a result."""
+    """A piece of code without an output."""
 
     def __init__(self, failure: Failure):
         super().__init__(failure.value)
         self.failure = failure
 
 
-class _Reply(msgspec.Struct):
-    output: Any
+class Reply(msgspec.Struct, frozen=True):
+    """``output`` of a piece of code, without the ``left_out`` characters after it, and whether the task is complete."""
+
+    output: Annotated[str, Meta(max_length=MAX_OUTPUT)]
+    left_out: Annotated[int, Meta(ge=0, lt=1 << 40)]
+    completed: bool
 
 
-class Client:
-    """Calls one server about one task; ``end`` is called when a call takes too long."""
+def run_code(server: socket.socket, code: str, *, seconds: float) -> Reply:
+    """Have a server run a piece of code; raises ``CallFailed``."""
+    until = time.monotonic() + seconds
 
-    def __init__(self, address: Path, task: str, end: Callable[[], None]):
-        self._address = address
-        self._task = task
-        self._end = end
+    def read(count: int) -> bytes:
+        server.settimeout(max(until - time.monotonic(), 1e-3))
+        return server.recv(count)
 
-    def call(self, method: str, fields: Mapping[str, Any], *, seconds: float) -> Any:
-        """Call a method of the environment and return its output; raises ``CallFailed``."""
-        timed_out = threading.Event()
-
-        def stop() -> None:
-            timed_out.set()
-            self._end()
-
-        watchdog = threading.Timer(seconds, stop)
-        watchdog.daemon = True
-        watchdog.start()
-        try:
-            status, body = self._post(f"/{method}", json.dumps({"task_id": self._task, **fields}))
-        except (OSError, http.client.HTTPException) as error:
-            raise CallFailed(Failure.TIMEOUT if timed_out.is_set() else Failure.DISCONNECTED) from error
-        finally:
-            watchdog.cancel()
-        if status != http.client.OK:
-            raise CallFailed(Failure.ERROR_STATUS)
-        try:
-            return decoder_of(_Reply).decode(body).output
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise CallFailed(Failure.INVALID) from error
-
-    def _post(self, path: str, body: str) -> tuple[int, bytes]:
-        connection = _UnixConnection(self._address)
-        try:
-            connection.request("POST", path, body, {"Content-Type": "application/json"})
-            response = connection.getresponse()
-            content = response.read(MAX_REPLY + 1)
-            if len(content) > MAX_REPLY:
-                raise CallFailed(Failure.TOO_LONG)
-            if response.length:  # fewer bytes came than were announced
-                raise ConnectionError("the reply was cut")
-            return response.status, content
-        finally:
-            connection.close()
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, address: Path):
-        super().__init__("localhost")
-        self._address = address
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(str(self._address))
+    try:
+        server.settimeout(seconds)
+        send(server, code.encode(errors="replace"))
+        reply: Reply = decoder_of(Reply).decode(receive(read, _MAX_REPLY))
+    except TimeoutError as error:
+        raise CallFailed(Failure.TIMEOUT) from error
+    except OSError as error:
+        raise CallFailed(Failure.DISCONNECTED) from error
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise CallFailed(Failure.INVALID) from error
+    return reply

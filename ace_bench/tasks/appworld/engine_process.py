@@ -1,9 +1,10 @@
-"""A child process in the engine's interpreter; both sides send JSON lines."""
+"""A child process in the engine's interpreter; both sides send JSON lines, this one with descriptors."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
@@ -36,35 +37,33 @@ class EngineProcess:
         self._on_event = on_event
         self._log = log
         self._write_lock = threading.Lock()
-        with log.open("ab") as errors:
+        self._requests, requests = socket.socketpair()
+        with requests, log.open("ab") as errors:
             self._process = subprocess.Popen(
                 command,
-                stdin=subprocess.PIPE,
+                stdin=requests.fileno(),
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env=environment,
                 cwd=log.parent,
                 start_new_session=True,  # a Ctrl-C in the terminal is handled by the harness alone
             )
-        assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._stdin = self._process.stdin
         self._reader = threading.Thread(target=self._read_events, args=(self._process.stdout,), daemon=True)
         self._reader.start()
 
-    def send(self, request: Record) -> None:
-        """Send a request. If the process has ended, the request is dropped: ``on_event`` gets ``None`` then."""
-        with self._write_lock:
-            try:
-                self._stdin.write(json.dumps(request).encode() + b"\n")
-                self._stdin.flush()
-            except (OSError, ValueError):
-                return
+    def send(self, request: Record, *descriptors: int) -> None:
+        """Send a request and copies of descriptors.
+
+        If the process has ended, the request is dropped: ``on_event`` gets ``None`` then.
+        """
+        with self._write_lock, contextlib.suppress(OSError):
+            socket.send_fds(self._requests, [json.dumps(request).encode() + b"\n"], descriptors)
 
     def close(self) -> None:
-        """Close its standard input and wait for its end; kill it after 20 seconds. Safe to call more than once."""
-        with self._write_lock, contextlib.suppress(OSError):
-            self._stdin.close()
+        """Close the connection to it and wait for its end; kill it after 20 seconds. Safe to call more than once."""
+        with self._write_lock:
+            self._requests.close()
         try:
             self._process.wait(_TIMEOUT_S)
         except subprocess.TimeoutExpired:

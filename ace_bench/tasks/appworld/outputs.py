@@ -1,8 +1,7 @@
-"""Copies what an episode saved to a folder that agent code cannot reach, and checks it.
+"""Copies what an episode saved to a folder that agent code cannot reach.
 
-Agent code ran in the process that wrote the files, so none of them can be trusted. Only files with the engine's names
-are copied, no links, up to a total size. The scorer runs the saved changes of the databases as SQL, so a statement must
-be one that changes rows.
+The world's process wrote the databases' changes, which are graded, and the versions; the interpreter, and so perhaps
+agent code, wrote the logs. Only files with the engine's names are copied, no links, up to a total size.
 """
 
 from __future__ import annotations
@@ -13,27 +12,17 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import msgspec
-
-from ace_bench.core.typed import decoder_of
 
 MAX_BYTES = 64 << 20
 """Most bytes that are copied from one episode."""
-SAVED = "out"
-"""The engine's output folder within an episode's folder."""
 
-_CHANGES = re.compile(r"[a-z_]+\.jsonl")
 _KNOWN = {
     "dbs": re.compile(r"[a-z_]+\.jsonl|model_hashes\.json"),
     "logs": re.compile(r"api_calls\.jsonl|environment_io\.md"),
     "version": re.compile(r"code\.txt|data\.txt"),
 }
-_STATEMENT = re.compile(r"\s*(?:INSERT\s+(?:OR\s+\w+\s+)?INTO|UPDATE|DELETE\s+FROM)\s", re.IGNORECASE)
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_Change = tuple[str, Any, bool]
 
 
 class Unusable(Exception):
@@ -41,24 +30,23 @@ class Unusable(Exception):
 
 
 def collect(episode: Path, task: str, target: Path) -> None:
-    """Copy what the engine saved of a task from an episode's folder to ``target``; raises ``Unusable``."""
+    """Copy what was saved of a task from an episode's folder to ``target``; raises ``Unusable``."""
     copied = 0
-    with _folder(episode, SAVED, "tasks", task) as saved:
-        for kind, known in _KNOWN.items():
-            with _folder(saved, kind) as folder:
-                for name in sorted(filter(known.fullmatch, os.listdir(folder))):
-                    content = _content(folder, name, MAX_BYTES - copied)
-                    copied += len(content)
-                    if kind == "dbs" and _CHANGES.fullmatch(name):
-                        _check_changes(name, content)
-                    (target / kind).mkdir(parents=True, exist_ok=True)
-                    (target / kind / name).write_bytes(content)
+    saved = ("world", "out", "tasks", task)
+    places = {"dbs": (*saved, "dbs"), "logs": ("agent", "logs"), "version": (*saved, "version")}
+    for kind, place in places.items():
+        (target / kind).mkdir(parents=True)
+        with _folder(episode, *place) as folder:
+            for name in sorted(filter(_KNOWN[kind].fullmatch, os.listdir(folder))):
+                content = _content(folder, name, MAX_BYTES - copied)
+                copied += len(content)
+                (target / kind / name).write_bytes(content)
 
 
 @contextmanager
-def _folder(parent: Path | int, *names: str) -> Iterator[int]:
+def _folder(parent: Path, *names: str) -> Iterator[int]:
     """Open a nested folder step by step; no step may be a link."""
-    descriptor = os.open(parent, _FOLDER) if isinstance(parent, Path) else os.dup(parent)
+    descriptor = os.open(parent, _FOLDER)
     try:
         for name in names:
             inner = _open(name, _FOLDER, descriptor)
@@ -89,13 +77,3 @@ def _open(name: str, flags: int, folder: int) -> int:
         return os.open(name, flags, dir_fd=folder)
     except OSError as error:
         raise Unusable(f"{name}: {error.strerror}") from error
-
-
-def _check_changes(name: str, content: bytes) -> None:
-    for number, line in enumerate(content.splitlines(), start=1):
-        try:
-            statement = decoder_of(_Change).decode(line)[0]
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise Unusable(f"{name}, line {number} is no saved change") from error
-        if not _STATEMENT.match(statement):
-            raise Unusable(f"{name}, line {number} holds SQL that is no change of rows")

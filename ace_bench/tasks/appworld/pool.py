@@ -55,12 +55,12 @@ class Pool:
         if missing := missing_layers(layers):
             say(f"AppWorld: agent code can do what you can do (task.confinement=none): {missing}")
 
-    def server(self, task: str) -> Server:
-        """Start a server for one episode of a task.
+    def server(self, task: str, *, timeout: int) -> Server:
+        """Start a server for one episode of a task; ``timeout`` is the engine's limit for a piece of code, in seconds.
 
         Raises ``RolloutFault`` where that fails, ``ConfigError`` where all do, or where this machine cannot confine it.
         """
-        server = self._started().servers.start(task)
+        server = self._started().servers.start(task, timeout=timeout)
         if self._confined and (missing := missing_layers(server.layers)):
             server.close()
             raise ConfigError(

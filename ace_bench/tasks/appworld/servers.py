@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import itertools
 import queue
-import secrets
 import signal
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +20,11 @@ from ace_bench.core.scratch import clear
 from ace_bench.core.types import Fault, Record
 from ace_bench.tasks.appworld.engine import EngineSettings
 from ace_bench.tasks.appworld.engine_process import EngineProcess
+from ace_bench.tasks.appworld.engine_side.messages import INTERPRETER_KILLED
 from ace_bench.tasks.appworld.roots import is_open_to_others
 
+_KILLED = (None, -signal.SIGKILL, INTERPRETER_KILLED)
+"""Statuses of a server that was killed: its monitor, its world, or the interpreter that the world passes on."""
 LOADING_S = 300.0
 """Most seconds that the engine may take to load."""
 SERVER_S = 60.0
@@ -55,8 +58,7 @@ class Servers:
         self._ready = Event()
         self.ended = Event()
         """Set once the fork server has ended."""
-        for name in ("sockets", "tasks"):
-            (folder / name).mkdir(mode=0o700)
+        (folder / "tasks").mkdir(mode=0o700)
         (folder / "episodes").mkdir()
         (folder / "episodes").chmod(0o711)
         self._fork_server = EngineProcess(
@@ -75,20 +77,25 @@ class Servers:
             )
             raise ConfigError(f"AppWorld's engine failed to start{reason}")
 
-    def start(self, task: str) -> Server:
-        """Start a server for one episode of a task; raises ``RolloutFault`` where that fails."""
+    def start(self, task: str, *, timeout: int) -> Server:
+        """Start a server for one episode of a task; raises ``RolloutFault`` where that fails.
+
+        ``timeout`` is the engine's limit for a piece of code, in seconds.
+        """
         number = next(self._numbers)
         (self._folder / "tasks" / str(number)).write_text(task)
         state = self._states[number] = _ServerState()
-        # Servers may share a user: a name that cannot be guessed keeps each from connecting to another's socket.
-        name = secrets.token_hex(16)
         # A user of its own could not read an engine in a private folder, such as a checkout in root's home.
-        uid = own_user(number) if is_open_to_others(self._engine) else None
-        self._fork_server.send({"start": number, "socket": name, "uid": uid, "memory": self._memory})
+        users = (own_user(2 * number), own_user(2 * number + 1)) if is_open_to_others(self._engine) else (None, None)
+        connection, theirs = socket.socketpair()
+        with theirs:
+            request = {"start": number, "uids": users, "memory": self._memory, "timeout": timeout}
+            self._fork_server.send(request, theirs.fileno())
         if self.ended.is_set() or not state.started.wait(SERVER_S):
+            connection.close()
             raise task_fault("server", "no environment server was started")
         server = Server(
-            address=self._folder / "sockets" / name,
+            connection=connection,
             folder=self._folder / "episodes" / str(number),
             layers=state.layers,
             state=state,
@@ -150,9 +157,9 @@ class Servers:
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """The server of one episode. Its process writes to ``folder`` only; ``layers`` names what confines it."""
+    """The server of one episode. Its processes write to ``folder`` only; ``layers`` names what confines them."""
 
-    address: Path
+    connection: socket.socket
     folder: Path
     layers: tuple[str, ...]
     state: _ServerState
@@ -170,10 +177,11 @@ class Server:
         Agent code cannot send SIGKILL, not even to its own process, so another exit status, or none, means that the
         agent's code broke the server.
         """
-        return self.state.ended.wait(seconds) and self.state.status in (None, -signal.SIGKILL)
+        return self.state.ended.wait(seconds) and self.state.status in _KILLED
 
     def close(self) -> None:
         """End the server and remove its files."""
+        self.connection.close()
         self.end()
         clear(self.folder)
 

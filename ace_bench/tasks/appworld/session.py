@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 from ace_bench.core.types import Grade
 from ace_bench.tasks.appworld.catalogue import Truth
-from ace_bench.tasks.appworld.client import MAX_REPLY, CallFailed, Client, Failure
-from ace_bench.tasks.appworld.outputs import SAVED, Unusable, collect
+from ace_bench.tasks.appworld.client import CallFailed, Failure, run_code
+from ace_bench.tasks.appworld.outputs import Unusable, collect
 from ace_bench.tasks.appworld.pool import Pool
 from ace_bench.tasks.appworld.servers import task_fault
 
-T = TypeVar("T")
-
-MAX_OUTPUT = 20_000
-"""Characters of an output that an agent sees, as in the official agents."""
-RANDOM_SEED = 123
-"""The world's seed in the official experiments; the engine's default is 100."""
 GRACE_S = 20.0
 """Seconds after the engine's own time limit at which the server is killed: agent code can catch the engine's error."""
 
 _SETTLE_S = 10.0
-_START_S = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,13 +67,7 @@ class WorldSession:
         self._completed = False
         self._over = False
         self._grade: Grade | None = None
-        self._server = pool.server(assignment.task)
-        self._client = Client(self._server.address, assignment.task, self._server.end)
-        try:
-            self._initialize()
-        except BaseException:
-            self.close()
-            raise
+        self._server = pool.server(assignment.task, timeout=timeout)
 
     @property
     def finished(self) -> bool:
@@ -99,16 +84,13 @@ class WorldSession:
             return "The episode is over: nothing was run."
         self._interactions += 1
         try:
-            output = self._call("execute", {"code": action}, str, seconds=self._timeout + GRACE_S)
+            reply = run_code(self._server.connection, action, seconds=self._timeout + GRACE_S)
         except CallFailed as error:
             return self._explain(error.failure)
-        try:
-            self._completed = self._call("task_completed", {}, bool, seconds=GRACE_S)
-        except CallFailed as error:
-            return self._explain(error.failure)
-        if len(output) > MAX_OUTPUT:
-            return f"{output[:MAX_OUTPUT]}\n[{len(output) - MAX_OUTPUT} more characters are not shown]"
-        return output
+        self._completed = reply.completed
+        if reply.left_out:
+            return f"{reply.output}\n[{reply.left_out} more characters are not shown]"
+        return reply.output
 
     def grade(self, answer: str | None) -> Grade:
         """End the episode and evaluate its world; the text of ``answer`` is not used, ``None`` grades as wrong."""
@@ -127,31 +109,8 @@ class WorldSession:
         """End the server and remove its files."""
         self._server.close()
 
-    def _initialize(self) -> None:
-        fields = {
-            "experiment_name": str(self._server.folder / SAVED),
-            "load_ground_truth": False,
-            "random_seed": RANDOM_SEED,
-            "timeout_seconds": self._timeout,
-        }
-        try:
-            self._call("initialize", fields, dict, seconds=_START_S)
-        except CallFailed as error:
-            task = self._assignment.task
-            raise task_fault("initialize", f"the world of {task} cannot be set up: {error.failure}") from error
-
-    def _call(self, method: str, fields: Mapping[str, Any], kind: type[T], *, seconds: float) -> T:
-        output = self._client.call(method, fields, seconds=seconds)
-        if not isinstance(output, kind):
-            raise CallFailed(Failure.INVALID)
-        return output
-
     def _explain(self, failure: Failure) -> str:
         """Return what the agent sees of a failed call; raises ``RolloutFault`` where its code did not cause it."""
-        if failure is Failure.ERROR_STATUS:
-            return "Execution failed: the code raised an exception that ends the interpreter."
-        if failure is Failure.TOO_LONG:
-            return f"Execution gave more than {MAX_REPLY >> 20} MiB of output, none of which is shown."
         if failure is Failure.DISCONNECTED and self._server.was_killed(_SETTLE_S):
             raise task_fault("server", f"the environment server of {self._assignment.task} was killed")
         self._over = True

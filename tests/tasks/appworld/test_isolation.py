@@ -67,8 +67,9 @@ def run(world, code):
 
 @pytest.mark.parametrize("how", READERS)
 def test_no_way_of_reading_reaches_ground_truth_or_its_builder(world, secrets, how):
-    allowed = world._server.folder / "out" / "tasks" / world._assignment.task / "version" / "code.txt"
-    assert "0.1.3" in run(world, READERS[how].format(path=str(allowed))), "the way itself works"
+    allowed = world._server.folder / "agent" / "logs" / "environment_io.md"
+    world.step("print(1)")
+    assert "python" in run(world, READERS[how].format(path=str(allowed))), "the way itself works"
     for path, text in secrets.items():
         shown = run(world, READERS[how].format(path=str(path)))
         assert text.strip()[:40] not in shown
@@ -79,22 +80,13 @@ def test_no_way_of_reading_reaches_ground_truth_or_its_builder(world, secrets, h
 def test_other_episodes_are_out_of_reach(world, task):
     with task.open(task.samples("test")[1]) as other:
         other.step("print('a secret of the other')")
-        log = other._server.folder / "out" / "tasks" / other._assignment.task / "logs" / "environment_io.md"
+        log = other._server.folder / "agent" / "logs" / "environment_io.md"
         assert "a secret of the other" in log.read_text()
         for how in READERS.values():
             assert "a secret" not in run(world, how.format(path=str(log)))
         listing = "import os\nl = os.scandir\nprint([e.name for e in l({!r})])"
-        assert "out" in run(world, listing.format(str(world._server.folder)))
+        assert "logs" in run(world, listing.format(str(world._server.folder / "agent")))
         assert "Permission denied" in run(world, listing.format(str(other._server.folder.parent)))
-        connect = (
-            "s = __import__('socket')\nc = s.socket(s.AF_UNIX)\nc.connect({!r})\n"
-            "c.send(b'GET / HTTP/1.0\\r\\n\\r\\n')\nprint('reached', c.recv(99))"
-        )
-        # An ordinary user's servers could reach each other's sockets: they must not get to know the names.
-        assert "Permission denied" in run(world, listing.format(str(other._server.address.parent)))
-        assert "Permission denied" in run(world, READERS["pathlib"].format(path="/proc/net/unix"))
-        if "user" in world._server.layers:
-            assert "reached" not in run(world, connect.format(str(other._server.address)))
         assert other.step("print(1 + 1)") == "2\n"
 
 
@@ -113,16 +105,25 @@ def test_no_program_can_be_started(world):
     assert "PermissionError" in shown
 
 
-def test_no_list_of_tasks_is_to_be_had_and_no_task_but_ones_own(world, task):
-    tasks = world._pool._running.folder / "world" / "data" / "tasks"
-    own, other = (tasks / sample.id.removeprefix("appworld-test-") for sample in task.samples("test")[:2])
+def test_no_task_and_no_database_can_be_read(world, task):
+    data = world._pool._running.folder / "world" / "data"
+    own, other = (data / "tasks" / sample.id.removeprefix("appworld-test-") for sample in task.samples("test")[:2])
     listing = "print([e.name for e in __import__('posix').scandir({!r})])"
-    for folder in (tasks, tasks.parent, other):
+    for folder in (data, data / "tasks", data / "base_dbs", own, other):
         assert "PermissionError" in run(world, listing.format(str(folder)))
-    assert "specs.json" in run(world, listing.format(str(own)))
-    for name in ("specs.json", "dbs/venmo.jsonl"):
-        assert "PermissionError" not in run(world, READERS["pathlib"].format(path=str(own / name)))
-        assert "PermissionError" in run(world, READERS["pathlib"].format(path=str(other / name)))
+    assert "venmo.json" in run(world, listing.format(str(data / "api_docs" / "standard")))
+    for path in (own / "specs.json", own / "dbs" / "venmo.jsonl", other / "specs.json", data / "base_dbs" / "venmo.db"):
+        assert path.is_file()
+        assert "PermissionError" in run(world, READERS["pathlib"].format(path=str(path)))
+
+
+def test_the_world_is_reached_by_the_apis_of_its_apps_only(world):
+    call = "print(requester._post({!r}, data={!r}, raise_on_failure=False).text)"
+    assert "password" in run(world, call.format("/venmo/auth/token", {"username": "x"}))
+    save = {"from_db_home_path": "x", "to_db_home_path": str(world._server.folder / "world")}
+    for url in ("/dbs", "/dbs/save", "/seed", "/spotify/../dbs/save", "//dbs", "/%64bs/save", "/admin/balance"):
+        assert "No app named" in run(world, call.format(url, save))
+    assert "No app named" in run(world, call.format("http://example.com/dbs", save))
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_hostile_programs_do_not_get_out(world, bait, name):
 def test_nothing_can_be_written_but_in_the_episodes_own_folder(world, tmp_path):
     tmp_path.chmod(0o777)
     write = "print(__import__('io').FileIO({!r}, 'w').write(b'x'), 'written')"
-    assert "1 written" in run(world, write.format(str(world._server.folder / "mine")))
+    assert "1 written" in run(world, write.format(str(world._server.folder / "agent" / "mine")))
     assert "Permission denied" in run(world, write.format(str(tmp_path / "theirs")))
     specs = world._pool._running.folder / "world" / "data" / "tasks" / world._assignment.task / "specs.json"
     assert specs.is_file()

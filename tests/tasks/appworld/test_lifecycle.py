@@ -38,7 +38,7 @@ def test_nothing_is_left_of_a_harness_that_was_killed_or_interrupted(engine, num
         folder = Path(lines.readline().strip())
         assert folder.is_dir()
         episodes = folder / "episodes"
-        assert settled(lambda: len(processes_in(episodes)) == 2)
+        assert settled(lambda: len(processes_in(episodes)) == 4)
         harness.send_signal(number)
         harness.wait()
     assert settled(lambda: not folder.exists())

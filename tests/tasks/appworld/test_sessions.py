@@ -122,7 +122,9 @@ def test_long_outputs_are_cut_as_the_official_agents_do(task, sample):
     with task.open(sample) as session:
         assert session.step("print('x' * 19_999)") == "x" * 19_999 + "\n"
         assert session.step("print('x' * 30_000)") == "x" * 20_000 + "\n[10001 more characters are not shown]"
-        assert "none of which is shown" in session.step("print('x' * (70 << 20))")
+        assert session.step("print('x' * (70 << 20))").endswith(
+            f"[{(70 << 20) - 19_999} more characters are not shown]"
+        )
         assert session.step("print(1)") == "1\n"
 
 
@@ -181,20 +183,18 @@ def test_no_process_can_be_started_that_could_outlive_the_episode(task, sample):
         for way in ("libc.fork()", "libc.vfork()", "libc.syscall(56, 17, 0, 0, 0, 0)", "libc.syscall(435, 0, 0)"):
             assert session.step(f"{libc}print({way})") == "-1\n"
         folder = session._server.folder
-        assert len(processes_in(folder)) == 1
+        assert len(processes_in(folder)) == 2
     assert processes_in(folder) == []
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("tamper", ["nothing left", "other SQL", "a link"])
+@pytest.mark.parametrize("tamper", ["nothing left", "a link"])
 def test_outputs_that_were_tampered_with_are_wrong(task, sample, tamper):
     with task.open(sample) as session:
         solved(task, sample, session)
-        dbs = session._server.folder / "out" / "tasks" / session._assignment.task / "dbs"
+        dbs = session._server.folder / "world" / "out" / "tasks" / session._assignment.task / "dbs"
         if tamper == "nothing left":
             (dbs / "supervisor.jsonl").write_text("")
-        elif tamper == "other SQL":
-            (dbs / "venmo.jsonl").write_text("[\"ATTACH DATABASE '/tmp/x' AS x\", [], false]\n")
         else:
             (dbs / "venmo.jsonl").unlink()
             (dbs / "venmo.jsonl").symlink_to("/etc/passwd")
@@ -205,7 +205,7 @@ def test_outputs_that_were_tampered_with_are_wrong(task, sample, tamper):
 
 def leave_endless_work(session):
     """Append to the saved changes a statement that never ends, and that calls back nothing while it runs."""
-    changes = session._server.folder / "out" / "tasks" / session._assignment.task / "dbs" / "spotify.jsonl"
+    changes = session._server.folder / "world" / "out" / "tasks" / session._assignment.task / "dbs" / "spotify.jsonl"
     endless = (
         "INSERT INTO songs (title) WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
         "SELECT x FROM n WHERE x < 0"
@@ -236,7 +236,11 @@ def test_an_evaluation_that_nobody_waits_for_any_more_ends(task, sample, root, t
         session._server.end()
         servers = session._pool._running.servers
         before = set(descendants(servers._fork_server._process.pid))
-        order = {"task": session._assignment.task, "outputs": str(session._server.folder / "out"), "seconds": 600}
+        order = {
+            "task": session._assignment.task,
+            "outputs": str(session._server.folder / "world" / "out"),
+            "seconds": 600,
+        }
         note = tmp_path / "request.json"
         note.write_text(json.dumps({**order, "root": str(root), "memory": 4 << 30}))
         begun = time.monotonic()
@@ -245,10 +249,11 @@ def test_an_evaluation_that_nobody_waits_for_any_more_ends(task, sample, root, t
         assert settled(lambda: set(descendants(servers._fork_server._process.pid)) <= before)
 
 
-def test_a_server_killed_from_outside_is_a_fault_of_the_task(task, sample):
+@pytest.mark.parametrize("which", ["world", "agent"])
+def test_a_server_killed_from_outside_is_a_fault_of_the_task(task, sample, which):
     with task.open(sample) as session:
         session.step("print(1)")
-        for process in processes_in(session._server.folder):
+        for process in processes_in(session._server.folder / which):
             os.kill(process, signal.SIGKILL)
         with pytest.raises(RolloutFault) as caught:
             session.step("print(2)")
@@ -257,10 +262,9 @@ def test_a_server_killed_from_outside_is_a_fault_of_the_task(task, sample):
         assert session.step("print(3)") == "3\n"
 
 
-@pytest.mark.parametrize("folder", ["sockets", "episodes"])
-def test_a_server_that_cannot_be_kept_is_a_fault_at_once(task, sample, folder, monkeypatch):
+def test_a_server_that_cannot_be_kept_is_a_fault_at_once(task, sample, monkeypatch):
     monkeypatch.setattr("ace_bench.tasks.appworld.servers.SERVER_S", 30)
-    there = task._pool._started().folder / folder
+    there = task._pool._started().folder / "episodes"
     away = there.rename(there.with_name("away"))
     try:
         with pytest.raises(RolloutFault, match="watches it failed"), task.open(sample):
@@ -274,7 +278,7 @@ def test_a_server_that_cannot_be_kept_is_a_fault_at_once(task, sample, folder, m
 def test_a_server_whose_monitor_is_killed_is_a_fault_of_the_task_and_ends(task, sample):
     with task.open(sample) as session:
         session.step("print(1)")
-        (server,) = processes_in(session._server.folder)
+        (server,) = processes_in(session._server.folder / "world")
         os.kill(int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1]), signal.SIGKILL)
         assert settled(lambda: not processes_in(session._server.folder))
         with pytest.raises(RolloutFault, match="was killed"):

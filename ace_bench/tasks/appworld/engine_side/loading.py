@@ -12,14 +12,10 @@ import threading
 import warnings
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from uvicorn import Config
 
 _NOT_IMPORTED = frozenset({"antigravity", "idlelib", "lib2to3", "readline", "rlcompleter", "this", "tkinter", "turtle"})
 """Modules of the standard library whose import has side effects or needs a display."""
-_ENGINE = ("appworld.serve.environment", "uvicorn", "pytest")
+_ENGINE = ("appworld.environment", "pytest")
 """What servers and evaluations need; the engine imports ``pytest`` at its first comparison of values."""
 _WARM_UP = (
     "for app in apis.api_docs.show_app_descriptions():\n"
@@ -35,20 +31,6 @@ _WARM_UP = (
 engine read the documentation of every app."""
 
 
-def server_config() -> Config:
-    """Return the configuration of an environment server, with all the modules loaded that it needs.
-
-    uvicorn imports most of its own modules only here, when a confined server could no longer read them.
-    """
-    from appworld.serve.environment import app
-    from uvicorn import Config
-
-    config = Config(app, log_level="critical", access_log=False, lifespan="off")
-    config.load()
-    config.setup_event_loop()
-    return config
-
-
 def load(task: str, scratch: Path) -> None:
     """Import the engine and run one episode, so that forks start with everything loaded; close the episode's world.
 
@@ -60,7 +42,6 @@ def load(task: str, scratch: Path) -> None:
     dotenv.load_dotenv = lambda *_, **__: False
     gc.disable()
     _import_all()
-    server_config()
     _run_episode(task, scratch)
     gc.collect()
     gc.freeze()  # so that a fork's collector does not write to the memory it shares with this process

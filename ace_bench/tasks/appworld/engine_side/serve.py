@@ -3,23 +3,23 @@
     python -m engine_side.serve ROOT FOLDER TASK
 
 It loads the engine and runs ``TASK`` once, which takes seconds; after that, forking a server takes a fraction of a
-second. Behind every server stands a monitor process that kills it with everything it started. A server offers the
-engine's own HTTP interface on the Unix socket ``FOLDER/sockets/<socket>``, which only the user of this process can
-reach. ``ROOT`` is a data root without ground truth. What episodes saved is evaluated in forks, too (see ``score``). No
-agent code ever runs in this process.
+second. A server is the two processes of an episode (see ``episode``); a monitor process behind them kills both with
+everything they started. ``ROOT`` is a data root without ground truth. What episodes saved is evaluated in forks, too
+(see ``score``). No agent code ever runs in this process.
 
-Requests come as JSON lines on standard input:
+Requests come as JSON lines on standard input, a Unix socket:
 
-* ``{"start": id, "socket": name, "uid": .., "memory": bytes}`` starts a server. Its task is in the file
-  ``FOLDER/tasks/<id>`` and not in the request, because servers inherit the memory of this process.
+* ``{"start": id, "uids": [.., ..], "memory": bytes, "timeout": seconds}`` starts a server, its two processes as these
+  users (``null``: as this one). The line carries a descriptor, the server's end of its connection to the harness. Its
+  task is in the file ``FOLDER/tasks/<id>`` and not in the request, because servers inherit the memory of this process.
 * ``{"score": id, "request": file}`` evaluates; the file holds the request of ``score.evaluate``.
 * ``{"end": id}`` ends a server or an evaluation.
 
 Events go to standard output:
 
 * ``{"ready": true}``: the engine is loaded.
-* ``{"id": .., "layers": [..]}`` or ``{"id": .., "error": ..}``: a server accepts calls, or could not start.
-* ``{"id": .., "status": ..}``: a server and all its processes have ended (as a return code: -9 is SIGKILL).
+* ``{"id": .., "layers": [..]}`` or ``{"id": .., "error": ..}``: a server accepts code, or could not start.
+* ``{"id": .., "status": ..}``: a server and all its processes have ended (the return code of the world's process).
 * ``{"scored": id, "answer": ..}``: the answer of an evaluation, ``null`` where it has none.
 
 When standard input closes, everything ends and ``FOLDER`` is removed.
@@ -34,16 +34,18 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .loading import load, server_config
+from .episode import Setup, World
+from .forks import close_all_but, run_in_fork
+from .loading import load
 from .process_tree import end_tree
 from .score import Cancelled, evaluate
-from .shared import Bounds, adopt_orphans, clear, confine, die_with_parent, libraries
+from .shared import Bounds, adopt_orphans, clear, die_with_parent, libraries
 
 _MESSAGE = 1 << 16
 """Most bytes of a message between a server, its monitor and this process."""
@@ -66,11 +68,12 @@ class ForkServer:
         self._sockets: dict[int, int] = {}
         self._scoring: set[int] = set()
         self._final: dict[int, Mapping[str, Any]] = {}
+        self._connections: list[int] = []
         self._selector = selectors.DefaultSelector()
 
     def run(self) -> None:
         """Handle requests until standard input closes."""
-        stdin = sys.stdin.fileno()
+        stdin = socket.socket(fileno=sys.stdin.fileno())
         self._selector.register(stdin, selectors.EVENT_READ, None)
         pending = b""
         _send_event({"ready": True})
@@ -79,7 +82,8 @@ class ForkServer:
                 if key.data is not None:
                     key.data()
                     continue
-                received = os.read(stdin, _MESSAGE)
+                received, connections, _, _ = socket.recv_fds(stdin, _MESSAGE, 1)
+                self._connections += connections
                 if not received:
                     return
                 *lines, pending = (pending + received).split(b"\n")
@@ -108,8 +112,9 @@ class ForkServer:
 
     def _start(self, request: Mapping[str, Any]) -> None:
         number = request["start"]
-        work = partial(_monitor, root=Path(self._root), folder=self._folder, request=request)
-        self._fork(number, work, partial(self._on_monitor, number))
+        with socket.socket(fileno=self._connections.pop(0)) as harness:
+            work = partial(_monitor, harness=harness, root=Path(self._root), folder=self._folder, request=request)
+            self._fork(number, work, partial(self._on_monitor, number))
 
     def _score(self, request: Mapping[str, Any]) -> None:
         number, parent = request["score"], os.getpid()
@@ -125,7 +130,7 @@ class ForkServer:
         if child == 0:
             for descriptor in (ours, *self._sockets.values()):
                 os.close(descriptor)
-            _run_in_fork(lambda: work(theirs))
+            run_in_fork(lambda: work(theirs))
         os.close(theirs)
         self._sockets[number], self._children[number] = ours, child
         self._selector.register(ours, selectors.EVENT_READ, on_message)
@@ -161,17 +166,6 @@ def _parse(text: bytearray) -> Any:
         return json.loads(text)
 
 
-def _run_in_fork(work: Callable[[], None]) -> None:
-    """Do the work of a forked process and exit: never return into the copy of the parent's stack."""
-    try:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        work()
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(1)
-
-
 def _score(control: int, parent: int, request: Mapping[str, Any]) -> None:
     """Evaluate what an episode saved and send the answer."""
     die_with_parent(parent)
@@ -182,42 +176,47 @@ def _score(control: int, parent: int, request: Mapping[str, Any]) -> None:
     os._exit(0)
 
 
-def _bounds(root: Path, folder: Path, request: Mapping[str, Any]) -> Bounds:
-    """Let a server read the base databases and its own task only."""
+def _setup(root: Path, folder: Path, request: Mapping[str, Any]) -> Setup:
+    """Make the folders of an episode. Only the world's process may read databases, and those of its own task only."""
     file = folder / "tasks" / str(request["start"])
     task = file.read_text()
     file.unlink()
-    visible = [str(root / "data" / name) for name in ("api_docs", "base_dbs", "version.txt", f"tasks/{task}")]
-    return Bounds(
-        folder=str(folder / "episodes" / str(request["start"])),
-        readable=[*visible, *libraries(), sys.prefix],
-        uid=request["uid"],
-        memory=request["memory"],
+    episode = folder / "episodes" / str(request["start"])
+    episode.mkdir()
+    episode.chmod(0o711)
+    data = root / "data"
+    readable = [*libraries(), sys.prefix, str(data / "api_docs"), str(data / "version.txt")]
+    databases = [str(data / "base_dbs"), str(data / "tasks" / task)]
+    world, interpreter = request["uids"]
+    return Setup(
+        task=task,
+        timeout=request["timeout"],
+        world=_bounds(episode / "world", [*readable, *databases], world, request["memory"]),
+        interpreter=_bounds(episode / "agent", readable, interpreter, request["memory"]),
     )
 
 
-def _monitor(control: int, *, root: Path, folder: Path, request: Mapping[str, Any]) -> None:
+def _bounds(folder: Path, readable: Sequence[str], uid: int | None, memory: int) -> Bounds:
+    folder.mkdir(0o700)
+    if uid is not None:
+        os.chown(folder, uid, uid)
+    return Bounds(folder=str(folder), readable=readable, uid=uid, memory=memory)
+
+
+def _monitor(control: int, *, harness: socket.socket, root: Path, folder: Path, request: Mapping[str, Any]) -> None:
     """Run one server: kill its process tree when it dies or is to end, and report its exit status."""
     adopt_orphans()
-    bounds = _bounds(root, folder, request)
-    address = str(folder / "sockets" / request["socket"])
-    listening = socket.socket(socket.AF_UNIX)
-    listening.bind(address)
-    listening.listen(8)
-    os.mkdir(bounds.folder, 0o700)
-    if bounds.uid is not None:
-        os.chown(bounds.folder, bounds.uid, bounds.uid)
+    setup = _setup(root, folder, request)
     reading, writing = os.pipe()
     server = os.fork()
     if server == 0:
-        _run_in_fork(lambda: _serve(listening, writing, bounds))
+        run_in_fork(lambda: _serve(setup, harness, writing))
     os.close(writing)
-    listening.close()
+    harness.close()
     try:
         _watch(server, control, reading)
     finally:
         status = end_tree(server)
-        os.unlink(address)
         with suppress(BrokenPipeError):
             os.write(control, json.dumps({"status": status}).encode())
         os._exit(0)
@@ -233,34 +232,22 @@ def _watch(server: int, control: int, reading: int) -> None:
             os.write(control, os.read(reading, _MESSAGE) or b'{"error": "it ended while it started"}')
 
 
-def _serve(listening: socket.socket, writing: int, bounds: Bounds) -> None:
-    """Serve one episode. Agent code runs in this process, so it is confined and closes all other descriptors first."""
-    from uvicorn import Server
-
+def _serve(setup: Setup, harness: socket.socket, started: int) -> None:
+    """Serve one episode, after reporting in the pipe ``started`` how it started."""
     monitor = os.getppid()
+    os.setsid()
+    close_all_but(harness.fileno(), started)
     try:
-        os.setsid()
-        _close_all_but(listening.fileno(), writing)
-        server = Server(server_config())
-        layers = confine(bounds, monitor)
-        os.write(writing, json.dumps({"layers": layers}).encode())
+        world = World(setup, monitor)
+        os.write(started, json.dumps({"layers": world.layers}).encode())
     except BaseException:
-        os.write(writing, json.dumps({"error": traceback.format_exc()[-4000:]}).encode())
+        os.write(started, json.dumps({"error": traceback.format_exc()[-4000:]}).encode())
         raise
-    os.close(writing)
-    server.run(sockets=[listening])
-    os._exit(0)
-
-
-def _close_all_but(*kept: int) -> None:
-    null = os.open(os.devnull, os.O_RDWR)
-    for standard in range(3):
-        os.dup2(null, standard)
-    low = 3
-    for descriptor in sorted(kept):
-        os.closerange(low, descriptor)
-        low = descriptor + 1
-    os.closerange(low, os.sysconf("SC_OPEN_MAX"))
+    os.close(started)
+    try:
+        world.serve(harness)
+    finally:
+        world.exit()
 
 
 def _send_event(event: Mapping[str, Any]) -> None:
