@@ -43,13 +43,13 @@ def make(what: str, write: Write, description: str, arguments: Sequence[str]) ->
     options = parser.parse_intermixed_args(arguments)
     from ace_bench.report.tables.results_index import ResultsIndex, Wanted
     from ace_bench.report.tables.write import TABLES
+    from ace_bench.runners.checking import RunChecks
     from ace_bench.runners.planning import Composer
-    from ace_bench.runners.refusal import Refusals
 
     console = Console(highlight=False, soft_wrap=True)
     which, extra = _sorted(what, options.overrides)
     compose = Composer(config_folders())
-    index = ResultsIndex(results=options.results, compose=compose, refusal=Refusals(compose), extra=extra)
+    index = ResultsIndex(results=options.results, compose=compose, refusal=RunChecks(compose).refusal, extra=extra)
     if not index.found.runs:
         raise ConfigError(f"there are no runs in {options.results}; make some, or name their folder by --results")
     wanted = Wanted(names=tuple(which), with_paper=options.with_paper, differences=options.differences)

@@ -77,6 +77,19 @@ class Probing(Protocol):
 
 
 @runtime_checkable
+class Served(Probing, Protocol):
+    """A backbone behind an endpoint, where one probe can speak for many runs."""
+
+    @property
+    def probe_key(self) -> str | None:
+        """Equal for backbones whose probes ask the same: address, model, key, and what else is sent or checked.
+
+        ``None`` where the endpoint exists only once the backbone has started it.
+        """
+        ...
+
+
+@runtime_checkable
 class Interruptible(Protocol):
     """A backbone whose calls can be cancelled. Calls of other backbones run to their end."""
 

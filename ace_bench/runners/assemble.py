@@ -167,12 +167,6 @@ def check_backbones(resolved: Record) -> None:
     check_budget_prices(settings.budget, _backbones(resolved))
 
 
-def check_method(resolved: Record) -> None:
-    """Check the settings of method and mode; raises ``ConfigError``."""
-    for group in ("method", "mode"):
-        _build(resolved, group)
-
-
 def _names(choices: Mapping[str, str]) -> dict[str, str]:
     several = [group for group in _NAMED if group not in choices]
     if several:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +19,7 @@ from hydra import version
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository
 from hydra._internal.config_search_path_impl import ConfigSearchPathImpl
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.defaults_list import create_defaults_list
 from hydra.core.default_element import GroupDefault, ResultDefault
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -38,6 +40,8 @@ from ace_bench.store.caching import cache_folder, write_cached
 _HYDRA = "hydra"
 _SEAL = sha256().digest_size
 """Bytes of the checksum in front of a cached configuration."""
+_FORM = "configuration and choices"
+"""What the cache holds; another word keeps older files from being read."""
 
 
 class Composer:
@@ -65,12 +69,32 @@ class Composer:
         """Return the whole configuration, resolved; raises ``ConfigError`` for an override that does not fit."""
         return self._compose(tuple(overrides))
 
+    def choices(self, overrides: Sequence[str]) -> Mapping[str, str]:
+        """Return the option chosen in each group; raises ``ConfigError`` for an override that does not fit."""
+        self(overrides)
+        parsed = map(self._parse, overrides)
+        return self._choose(tuple(str(one.input_line) for one in parsed if self._is_choice(one))).choices
+
+    def sweep(self, words: Sequence[str], *, searches: bool) -> list[tuple[str, ...]]:
+        """Return the overrides of each run of a sweep; of a search one run, with the first of each list of values.
+
+        Raises ``ConfigError`` for words that cannot be parsed.
+        """
+        own = [word for word in words if not word.lstrip("+~").startswith((f"{_HYDRA}.", f"{_HYDRA}/"))]
+        try:
+            parsed = OverridesParser.create(config_loader=self._loader).parse_overrides(own)
+            listed = [one for one in parsed if not one.is_sweep_override() or one.is_discrete_sweep()]
+            (runs,) = BasicSweeper.split_arguments(listed if searches else parsed, None)
+        except HydraException as error:
+            raise ConfigError(f"{' '.join(own)} cannot be parsed: {error}") from error
+        return [tuple(run) for run in (runs[:1] if searches else runs)]
+
     def _composed(self, overrides: tuple[str, ...]) -> Mapping[str, Any]:
         try:
             parsed = [self._parse(override) for override in overrides]
             self._loader.validate_sweep_overrides_legal(parsed, RunMode.RUN, from_shell=False)
             settings = [override for override in parsed if not self._is_choice(override)]
-            config = loads(self._choose(tuple(str(one.input_line) for one in parsed if self._is_choice(one))))
+            config = loads(self._choose(tuple(str(one.input_line) for one in parsed if self._is_choice(one))).config)
             self._loader._apply_overrides_to_config(settings, config)
             settle_embedder(config)
             return cast(dict[str, Any], OmegaConf.to_container(config, resolve=True))
@@ -80,8 +104,8 @@ class Composer:
     def _is_choice(self, override: Override) -> bool:
         return self._loader.repository.group_exists(override.key_or_group) and not isinstance(override.value(), dict)
 
-    def _chosen(self, choices: tuple[str, ...]) -> bytes:
-        """Return the configuration of some options of groups, not resolved; pickled, which copies twice as fast.
+    def _chosen(self, choices: tuple[str, ...]) -> _Chosen:
+        """Return the configuration of some options of groups, not resolved.
 
         It is cached on disk, in a folder that is named by the content of all configuration files. The cache holds
         plain values and a checksum: others may be able to write to it.
@@ -93,19 +117,30 @@ class Composer:
             sealed = b""
         content = sealed[_SEAL:]
         if not content or sealed[:_SEAL] != sha256(content).digest():
-            content = msgspec.msgpack.encode(OmegaConf.to_container(self._merged(choices)))
+            content = msgspec.msgpack.encode(self._merged(choices))
             with suppress(ConfigError):  # without a cache, planning only takes longer
                 write_cached(cached, sha256(content).digest() + content)
-        config = OmegaConf.create(msgspec.msgpack.decode(content))
+        plain, chosen = msgspec.msgpack.decode(content)
+        config = OmegaConf.create(plain)
         OmegaConf.set_struct(config, True)
-        return dumps(config)
+        return _Chosen(config=dumps(config), choices=chosen)
 
-    def _merged(self, choices: tuple[str, ...]) -> DictConfig:
+    def _merged(self, choices: tuple[str, ...]) -> tuple[Any, Mapping[str, str]]:
+        """Return the configuration as plain values, and the option of each group."""
         repository, parsed = self._loader.repository, [self._parse(choice) for choice in choices]
-        defaults = create_defaults_list(repository, "config", parsed, prepend_hydra=False, skip_missing=False).defaults
-        config = self._loader._compose_config_from_defaults_list(defaults, repository)
+        found = create_defaults_list(repository, "config", parsed, prepend_hydra=False, skip_missing=False)
+        config = self._loader._compose_config_from_defaults_list(found.defaults, repository)
         config.pop(_HYDRA, None)
-        return config
+        named = {group: option for group, option in found.overrides.known_choices.items() if option is not None}
+        return OmegaConf.to_container(config), named
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Chosen:
+    """A configuration before its settings are applied, pickled, which copies twice as fast; and the options in it."""
+
+    config: bytes
+    choices: Mapping[str, str]
 
 
 class _Loader(ConfigLoaderImpl):
@@ -141,7 +176,7 @@ def _digest(folders: Sequence[Path]) -> str:
     """Name the content of configuration folders, and the versions of what reads them."""
     files = ((folder, path) for folder in folders for path in sorted(folder.rglob("*.yaml")))
     contents = [(str(path.relative_to(folder)), path.read_bytes()) for folder, path in files]
-    return digest_of([hydra.__version__, omegaconf.__version__, sys.version, contents])
+    return digest_of([_FORM, hydra.__version__, omegaconf.__version__, sys.version, contents])
 
 
 def _is_hydras(choice: GroupDefault) -> bool:

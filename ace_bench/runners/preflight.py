@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from rich.console import Console
 
-from ace_bench.core.backbones import Backbone, CacheReporting, Keyed, Probing
-from ace_bench.core.errors import BudgetExhausted
+from ace_bench.core.backbones import Backbone, CacheReporting, Keyed, Probing, Served
+from ace_bench.core.errors import BudgetExhausted, ConfigError
 from ace_bench.core.leakage import find_leakage
 from ace_bench.core.lifecycle import Confining, Lifecycle
 from ace_bench.core.settings import settings_of
@@ -56,12 +56,47 @@ def check_beginning(plan: RunSpec) -> None:
             plan.prompts.check(template, names)
 
 
-def check_keys(plan: RunSpec) -> None:
-    """Check the keys and programs that the backbones need; raises ``ConfigError``. A dry run needs none."""
-    for place, backbone in _distinct(plan).items():
+def check_keys(backbones: Mapping[str, Backbone]) -> None:
+    """Check the keys and programs that backbones by configuration key need; raises ``ConfigError``."""
+    for place, backbone in backbones.items():
         if isinstance(backbone, Keyed):
             with settings_of(place):
                 backbone.check()
+
+
+def check_results(folder: Path) -> None:
+    """Raise ``ConfigError`` if a run folder cannot be made there; nothing is left behind."""
+    parent = folder
+    while not parent.exists() and parent != parent.parent:
+        parent = parent.parent
+    try:
+        with tempfile.TemporaryDirectory(dir=parent):
+            pass
+    except OSError as error:
+        raise ConfigError(
+            f"{parent} cannot be written ({error.strerror}); choose another folder with results="
+        ) from error
+
+
+def check_endpoint(place: str, backbone: Served) -> None:
+    """Make the probe of one backbone and close it; raises ``ConfigError`` or ``BackboneUnavailable``."""
+    with ExitStack() as stack, settings_of(place):
+        if isinstance(backbone, Lifecycle):
+            stack.callback(backbone.close)
+            backbone.start(lambda _: None)
+        backbone.probe()
+
+
+def check_beside(plan: RunSpec) -> None:
+    """Check what lies outside the settings and data, as a run does before its first call: for a dry run.
+
+    Raises ``ConfigError`` or ``BackboneUnavailable``.
+    """
+    check_results(plan.folder)
+    check_keys(found := distinct_backbones(plan))
+    for place, backbone in found.items():
+        if isinstance(backbone, Served) and backbone.probe_key is not None:
+            check_endpoint(place, backbone)
 
 
 @contextmanager
@@ -81,7 +116,7 @@ def parts_ready(plan: RunSpec, journal: Journal, console: Console, stop: Stop) -
                 stack.callback(part.close)
                 with settings_of(place):
                     part.start(say)
-        for place, backbone in _distinct(plan).items():
+        for place, backbone in distinct_backbones(plan).items():
             with settings_of(place):
                 if isinstance(backbone, Lifecycle):
                     stack.callback(backbone.close)
@@ -166,7 +201,7 @@ def show_dry_run(plan: RunSpec, console: Console) -> None:
     console.print(describe(estimate), markup=False, highlight=False, soft_wrap=True)
 
 
-def _distinct(plan: RunSpec) -> dict[str, Backbone]:
+def distinct_backbones(plan: RunSpec) -> dict[str, Backbone]:
     """Return each backbone once, by its configuration key."""
     roles = {id(backbone): role for role, backbone in reversed([*plan.backbones.items()])}
     return {place_of(role): plan.backbones[role] for role in reversed([*roles.values()])}

@@ -28,8 +28,10 @@ from ace_bench.runners.metrics import run_metrics
 from ace_bench.runners.observers import Watching
 from ace_bench.runners.preflight import (
     check_beginning,
+    check_beside,
     check_estimate,
     check_keys,
+    distinct_backbones,
     parts_ready,
     show_dry_run,
     with_confinement,
@@ -119,11 +121,13 @@ def carry_out(config: DictConfig, choices: Mapping[str, str], caller: Caller) ->
         show_config(plan, caller.console)
     if plan.dry_run:
         show_dry_run(with_leakage(plan), caller.console)
+        if not (plan.folder / METRICS).exists():
+            check_beside(plan)
         return None
     if metrics := _finished(plan.folder, caller.console):
         caller.on_folder(plan.folder)
         return metrics
-    check_keys(plan)
+    check_keys(distinct_backbones(plan))
     plan = with_leakage(plan)
     with _open_resources(plan) as resources:
         caller.on_folder(plan.folder)

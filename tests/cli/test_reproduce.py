@@ -76,7 +76,7 @@ def test_the_whole_paper_includes_the_claims(tmp_path):
     request = read_request(["table=all", "backbone=embedded", f"results={tmp_path}"], EXPERIMENTS)
     index = ResultsIndex(results=tmp_path, compose=compose)
     with (tmp_path / "said").open("w") as out:
-        Reproduction(request, (), index, Console(file=out, width=500), JobRunner(1)).complete(continue_begun=True)
+        Reproduction(request, (), index, Console(file=out, width=500), JobRunner(1)).complete([])
     (claims,) = tmp_path.glob("tables/table_claims_*.md")
     assert "| ACE against GEPA on DDXPlus |" in claims.read_text()
     assert claims.read_text() in (tmp_path / "tables" / "tables.md").read_text()
@@ -134,7 +134,7 @@ def test_a_run_waits_for_the_one_it_needs(fails, tmp_path):
         console = Console(file=out, width=500)
         made = Reproduction(request, wanted, index, console, JobRunner(2))
         made._write_results = list  # there is no table of it
-        status = made.complete(continue_begun=True)
+        status = made.complete(made.unfinished(continue_begun=True))
     said = (tmp_path / "said").read_text()
     if fails:
         assert (status, said.count("not started: a run that it needs")) == (1, 4)

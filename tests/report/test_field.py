@@ -18,7 +18,7 @@ from ace_bench.report.tables.grids import Grid
 from ace_bench.report.tables.render import Page, latex
 from ace_bench.report.tables.results_index import ResultsIndex, Wanted
 from ace_bench.report.tables.write import write_tables
-from ace_bench.runners.refusal import Refusals
+from ace_bench.runners.checking import RunChecks
 from tests.cli.conftest import EXPERIMENTS, compose, one_composer, reproduce  # noqa: F401 - fixtures
 from tests.report.planned import Planner
 
@@ -67,7 +67,9 @@ def table(results):
 
 def test_the_program_itself_says_what_is_left_out(tmp_path):
     settings = ["experiment=field", "backbone=embedded", "methods=icl", "tasks=finer", f"results={tmp_path}"]
-    index = ResultsIndex(results=Path(), compose=compose, refusal=Refusals(compose), methods=("icl",), tasks=("finer",))
+    index = ResultsIndex(
+        results=Path(), compose=compose, refusal=RunChecks(compose).refusal, methods=("icl",), tasks=("finer",)
+    )
     request = read_request(settings, EXPERIMENTS)
     wanted = jobs(request, index.experiments)
     found = refused(request, wanted, index)

@@ -26,7 +26,7 @@ from ace_bench.backbones.openai_compatible.settings import (
     TokenLimitField,
 )
 from ace_bench.backbones.openai_compatible.tool_calls import tool_fields
-from ace_bench.core.digest import digest_of_text
+from ace_bench.core.digest import digest_of, digest_of_text
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, Interrupted, SettingError
 from ace_bench.core.secrets import refuse_secrets
 from ace_bench.core.settings import Count, Parallel, Seconds, Text
@@ -168,6 +168,12 @@ class OpenAICompatible:
         fields = self._fields_by_role.get(role, self._fields)
         sent = [fields[name] for name in get_args(TokenLimitField) if isinstance(fields.get(name), int)]
         return max(sent, default=self.context_length)
+
+    @property
+    def probe_key(self) -> str:
+        """The address with its key, and the fields of a request."""
+        fields = {name: value for name, value in self._fields.items() if name not in ("seed", "cache_salt")}
+        return digest_of([self._endpoint.key, fields, self.structured, self.simulated])
 
     def probe(self) -> Probe:
         """Make one tiny call; raises ``ConfigError`` with the fix where the endpoint does not fit the settings.

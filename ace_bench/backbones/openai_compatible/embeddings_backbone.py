@@ -18,6 +18,7 @@ from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.settings import Rate, Retry
 from ace_bench.backbones.openai_compatible.vectors import write_vectors
 from ace_bench.contexts.playbook.embed import EmbedderSettings
+from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, Interrupted, RolloutFault, SettingError
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import Completion, Fault, Message, Probe, Record, Usage
@@ -123,6 +124,11 @@ class EmbeddingsBackbone:
         except BackboneUnavailable as error:
             fault = Fault(owner="backbone", kind="unusable_vectors", message=str(error))
             raise RolloutFault(fault, replace(completion, text="")) from error
+
+    @property
+    def probe_key(self) -> str:
+        """The address with its key."""
+        return digest_of([self._endpoint.key, self.simulated])
 
     def probe(self) -> Probe:
         """Embed one word; raises ``ConfigError`` with the fix where the endpoint does not fit the settings.

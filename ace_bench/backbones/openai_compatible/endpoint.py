@@ -9,7 +9,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,6 +19,7 @@ from ace_bench.backbones.openai_compatible.problems import Problem, from_status
 from ace_bench.backbones.openai_compatible.replies import Answer, read_answer, read_embeddings_answer
 from ace_bench.backbones.openai_compatible.secret import Secrets, read_secrets
 from ace_bench.core.typed import decoder_of
+from ace_bench.core.types import Record
 
 if TYPE_CHECKING:
     from ace_bench.backbones.openai_compatible.connections import Connections
@@ -61,6 +62,11 @@ class Endpoint:
         self._lock = threading.Lock()
         self._opened: _Opened | None = None
         self._close: Callable[[], object] | None = None
+
+    @property
+    def key(self) -> Record:
+        """What decides whether a request gets through: the address, the model and the names of the keys."""
+        return {**asdict(self._address), "connections": None}
 
     def ready(self) -> Secrets:
         """Read the key; raises ``ConfigError`` where it is missing."""

@@ -19,8 +19,8 @@ from ace_bench.core.replies import parse, schema_of
 from ace_bench.core.types import Message, Probe, Record
 from ace_bench.store.prices import PriceCard
 
-_MOST_RETRIES, _MOST_SECONDS = 3, 60
-"""Fewer retries than in a run, because the user is waiting for the run to start."""
+_MOST_RETRIES, _MOST_SECONDS, _FIRST_PAUSE = 3, 60, 0.2
+"""Fewer and faster retries than in a run, because the user is waiting for the run to start."""
 
 
 class _Ready(msgspec.Struct):
@@ -46,7 +46,12 @@ def probe(ask: Ask, *, endpoint: Endpoint, structured: str, prices: PriceCard, r
     A malformed answer does not fail the probe; only a refused setting or an unreachable server does.
     """
     secrets = endpoint.ready()
-    patience = replace(retry, times=min(retry.times, _MOST_RETRIES), seconds=min(retry.seconds, _MOST_SECONDS))
+    patience = replace(
+        retry,
+        times=min(retry.times, _MOST_RETRIES),
+        seconds=min(retry.seconds, _MOST_SECONDS),
+        first_pause=min(retry.first_pause, _FIRST_PAUSE),
+    )
     outcome = ask(_MESSAGES, "probe", schema_of(_Ready), patience)
     result = outcome.result
     if isinstance(result, Problem):

@@ -128,6 +128,11 @@ class Vllm:
         """Return the most tokens of a reply to a role: what is sent, or else the context length."""
         return self._client.reply_limit(role) or self.context_length
 
+    @property
+    def probe_key(self) -> str | None:
+        """That of the server that runs, ``None`` for one to launch."""
+        return None if self._launch else self._client.probe_key
+
     def probe(self) -> Probe:
         """Make one tiny call; also reports the context length and whether the server has cache counters."""
         probe = self._client.probe()

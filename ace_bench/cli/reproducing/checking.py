@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ace_bench.cli.reproducing.request import Job
+from ace_bench.cli.reproducing.request import FIGURES, Job, ReproduceRequest
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.extras import require
 from ace_bench.core.resources import config_folders, options
 from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.overrides import Compose, Setting, left_out, method_of, read_setting, run_overrides, task_of
-from ace_bench.runners.assemble import check_backbones, check_method
 from ace_bench.runners.override_help import suggestions
 
 
 def check_settings(jobs: Iterable[Job], compose: Compose) -> None:
-    """Compose every run with its settings and build its backbones, which sends nothing.
+    """Compose every run with its settings.
 
     A setting must fit all runs, or at least one run of the method that it names. Raises ``ConfigError`` for the first
     setting that does not.
@@ -24,14 +24,12 @@ def check_settings(jobs: Iterable[Job], compose: Compose) -> None:
     for extra in dict.fromkeys(extra for _, extra in plans):
         runs = tuple(run for run, own in plans if own == extra)
         _Check(runs=runs, extra=extra, compose=compose).all()
-    for run, extra in plans:
-        check_backbones(compose(run_overrides(run, extra, compose)))
 
 
-def check_methods(jobs: Iterable[Job], compose: Compose) -> None:
-    """Build the method and the mode of every run, which needs their packages; raises ``ConfigError``."""
-    for run, extra in dict.fromkeys((job.planned, job.extra) for job in jobs):
-        check_method(compose(run_overrides(run, extra, compose)))
+def check_packages(request: ReproduceRequest) -> None:
+    """Raise ``ConfigError`` where what comes after the runs needs a package that is not installed."""
+    if any(name in FIGURES for name in request.names):
+        require("drawing figures", "matplotlib", otherwise="ask for tables only, which need no package")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ from ace_bench.core.program import command_line
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.overrides import run_overrides, task_of
 from ace_bench.report.tables.results_index import ResultsIndex
+from ace_bench.runners.planning import Composer
 
 
 def listing(experiments: Experiments) -> Table:
@@ -45,7 +46,7 @@ def _runs(name: str, experiments: Experiments) -> str:
     return most + str(count(name, experiments) or "none: others' systems")
 
 
-def estimates(jobs: Sequence[Job], index: ResultsIndex, *, rehearsed: bool) -> Iterator[Table | str]:
+def estimates(jobs: Sequence[Job], index: ResultsIndex, compose: Composer, *, rehearsed: bool) -> Iterator[Table | str]:
     """Yield a table of each run's cost by the paper's counts, and notes.
 
     With ``rehearsed`` the runs of experiments that list methods are estimated from a few samples, which takes a second
@@ -53,7 +54,7 @@ def estimates(jobs: Sequence[Job], index: ResultsIndex, *, rehearsed: bool) -> I
     """
     if any(f"backbone={EMBEDDED}" in job.extra for job in jobs):
         raise ConfigError("the embedded backbone costs nothing; leave backbone= out, or name a paid one")
-    estimator, rehearsals = Estimator(index.experiments.paper), Rehearsals(index.compose)
+    estimator, rehearsals = Estimator(index.experiments.paper), Rehearsals(compose)
     experiments = index.experiments
     listed = {run for name in experiments.combined for run in experiments.runs(name) if task_of(run) != APPWORLD}
     costs: dict[Job, CostRange] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ class Manifest:
         return digest_of(
             {
                 "program": [[str(file), _digest(file)] for file in _program()],
-                "libraries": {name: version(name) for name in _LIBRARIES},
+                "libraries": {name: _version(name) for name in _LIBRARIES},
                 "runs": {
                     str(folder.relative_to(self._request.results)): list(_stamps(folder))
                     for folder in run_folders(self._request.results)
@@ -67,6 +67,13 @@ class Manifest:
         except (OSError, msgspec.MsgspecError):
             return {}  # missing or damaged: everything is made again
         return {key: entry for key, entry in found.items() if entry.keys() == {"inputs", "files"}}
+
+
+def _version(library: str) -> str | None:
+    try:
+        return version(library)
+    except PackageNotFoundError:  # text tables need none of them
+        return None
 
 
 def _program() -> Iterator[Path]:

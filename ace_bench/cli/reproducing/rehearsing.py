@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from omegaconf import OmegaConf
-
 from ace_bench.cli.reproducing.estimating import UNKNOWN, Cost, CostRange, known
 from ace_bench.core.errors import AceBenchError
-from ace_bench.report.overrides import Compose
-from ace_bench.runners.assemble import assemble
-from ace_bench.runners.refusal import chosen_options
+from ace_bench.runners.checking import assembled
+from ace_bench.runners.planning import Composer
 from ace_bench.runners.rehearsal import rehearse
 from ace_bench.store.ledger import Account
 
@@ -18,7 +15,7 @@ from ace_bench.store.ledger import Account
 class Rehearsals:
     """Estimates runs as ``dry_run=true`` does; ``problems`` says why some could not be estimated."""
 
-    def __init__(self, compose: Compose) -> None:
+    def __init__(self, compose: Composer) -> None:
         """``compose`` turns overrides into a configuration."""
         self._compose = compose
         self._costs: dict[tuple[str, ...], CostRange] = {}
@@ -33,8 +30,7 @@ class Rehearsals:
 
     def _rehearsed(self, overrides: Sequence[str]) -> CostRange:
         try:
-            config = OmegaConf.create(dict(self._compose(overrides)))
-            estimate = rehearse(assemble(config, chosen_options(overrides)))
+            estimate = rehearse(assembled(self._compose, overrides))
         except AceBenchError as error:
             self.problems[str(error)] = None
             return known(UNKNOWN)

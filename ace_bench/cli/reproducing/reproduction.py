@@ -13,20 +13,20 @@ from rich.console import Console
 from ace_bench.cli.reproducing.job_runner import INTERRUPTED, JobResult, JobRunner, cores
 from ace_bench.cli.reproducing.manifest import Manifest
 from ace_bench.cli.reproducing.measuring import measured_tables, measurements
-from ace_bench.cli.reproducing.request import Job, ReproduceRequest, count, paper_results
+from ace_bench.cli.reproducing.request import FIGURES, Job, ReproduceRequest, count, paper_results
 from ace_bench.cli.reproducing.run_status import RunStates, State, as_typed, command_to_run
 from ace_bench.cli.reproducing.schedule import Batch, Command, Schedule
 from ace_bench.cli.reproducing.workloads import chain_of, free_memory, memory_of
 from ace_bench.core.digest import digest_of
 from ace_bench.report.figures.write import write_figures
-from ace_bench.report.overrides import run_overrides
+from ace_bench.report.overrides import quoted, run_overrides
 from ace_bench.report.tables.measured import TableFiles
 from ace_bench.report.tables.results_index import ResultsIndex, Wanted
 from ace_bench.report.tables.write import CLAIMS, write_tables
+from ace_bench.runners.checking import Candidate
 
 FAILED = 1
 
-_KINDS = {"figure_1": "overall", "figure_2": "collapse", "field": "field"}
 _LAST_LINES = 12
 """Lines of a failed run's output that are shown."""
 
@@ -64,16 +64,26 @@ class Reproduction:
         finished = sum(self._states.of(job) is State.FINISHED for job in self._jobs)
         self._console.print(f"{len(self._jobs)} runs, {finished} of them finished")
 
-    def complete(self, *, continue_begun: bool) -> int:
-        """Measure, make the runs that are not finished, then tables and figures; returns the exit status.
+    def unfinished(self, *, continue_begun: bool) -> list[Job]:
+        """Return the jobs to do, without those that need nothing or, if asked, were begun."""
+        done = {State.FINISHED, State.NEEDLESS} | (set() if continue_begun else {State.BEGUN})
+        return [job for job in self._jobs if self._states.of(job) not in done]
+
+    def candidate(self, job: Job) -> Candidate:
+        """Return what is checked of a job before any is started."""
+        overrides = run_overrides(job.planned, job.extra, self._index.compose)
+        # Some file in place of the context that is not made yet: it must exist, and is not read.
+        later = (f"{need.setting}={quoted(__file__)}" for need in job.planned.needs)
+        return Candidate(overrides=(*overrides, *later), waits=bool(job.planned.needs))
+
+    def complete(self, unfinished: Sequence[Job]) -> int:
+        """Measure, make the unfinished runs, then tables and figures; returns the exit status.
 
         Measurements come first, because they find mistakes that a check of settings cannot find, such as a missing
         package, before runs are paid for.
         """
         self._measured = measured_tables(self._request, self._index.experiments)
-        states = {job: self._states.of(job) for job in self._jobs}
-        finished = {State.FINISHED, State.NEEDLESS} | (set() if continue_begun else {State.BEGUN})
-        unfinished = [job for job, state in states.items() if state not in finished]
+        left_begun = len(unfinished) < len(self.unfinished(continue_begun=True))
         if self._jobs or not self._measured:
             self._console.print(f"{len(unfinished)} of {len(self._jobs)} runs to do, {self._runner.workers} at a time")
         self._make(unfinished)
@@ -84,7 +94,6 @@ class Reproduction:
         inputs = manifest.inputs()
         files = self._write_results()
         status = self._summarize()
-        left_begun = not continue_begun and State.BEGUN in states.values()
         if status == 0 and not left_begun:
             manifest.keep(inputs, files)
         return status
@@ -135,7 +144,12 @@ class Reproduction:
             self._note(job, details=f"finished in {result.seconds:.0f}s")
         elif not self._runner.stopped.is_set():
             last = "".join(f"\n    {line}" for line in result.output.splitlines()[-_LAST_LINES:])
-            self._note(job, problem=f"failed with status {result.status}", details=last)
+            how = (
+                f"failed with status {result.status}"
+                if result.status > 0
+                else f"killed twice by signal {-result.status}"
+            )
+            self._note(job, problem=how, details=last)
 
     def _note(self, job: Job, *, problem: str = "", details: str = "") -> None:
         with self._lock:
@@ -162,7 +176,7 @@ class Reproduction:
         if tables:
             wanted = Wanted(names=tuple(tables), differences=request.differences)
             files += write_tables(index, request.results / "tables", wanted, measured=self._measured)
-        kinds = [_KINDS[name] for name in request.names if name in _KINDS]
+        kinds = [FIGURES[name] for name in request.names if name in FIGURES]
         if kinds:
             wanted = Wanted(names=() if whole else tuple(kinds), differences=request.differences)
             files += write_figures(index, request.results / "figures", wanted)

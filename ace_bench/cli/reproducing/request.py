@@ -10,6 +10,9 @@ from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.resources import config_folders, options
 from ace_bench.report.experiments import Experiments, PlannedRun
 
+FIGURES = {"figure_1": "overall", "figure_2": "collapse", "field": "field"}
+"""The kind of figure that each result is drawn as; the others are tables."""
+
 EMBEDDED = "embedded"
 """The backbone of a rehearsal, which uses sample data and costs nothing."""
 

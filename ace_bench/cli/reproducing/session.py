@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ace_bench.cli.reproducing.checking import check_methods, check_settings
+from ace_bench.cli.reproducing.checking import check_packages, check_settings
 from ace_bench.cli.reproducing.job_runner import JobRunner, cores
 from ace_bench.cli.reproducing.left_out import by_reason, refused
 from ace_bench.cli.reproducing.listing import estimates, listing
@@ -22,15 +22,16 @@ from ace_bench.core.resources import config_folders
 from ace_bench.core.secrets import refuse_secret_arguments
 from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.runners.call_slots import call_limit, slots_for_runs
+from ace_bench.runners.checking import RunChecks
 from ace_bench.runners.planning import Composer
-from ace_bench.runners.refusal import Refusals
 
 
 def reproduce(options: argparse.Namespace) -> int:
     """List, estimate, show or make runs; returns the exit status. Raises ``AceBenchError`` for a mistake."""
     console = Console(highlight=False, soft_wrap=True)
     compose = Composer(config_folders())
-    index = ResultsIndex(results=Path("results"), compose=compose, refusal=Refusals(compose))
+    checks = RunChecks(compose)
+    index = ResultsIndex(results=Path("results"), compose=compose, refusal=checks.refusal)
     if options.list:
         console.print(listing(index.experiments))
         return 0
@@ -49,7 +50,8 @@ def reproduce(options: argparse.Namespace) -> int:
         if not wanted:
             raise ConfigError("no runs are asked for, and the cost of a measurement cannot be estimated")
         console.print(
-            *estimates(wanted, index, rehearsed=bool(set(request.names) & set(index.experiments.combined))), sep="\n"
+            *estimates(wanted, index, compose, rehearsed=bool(set(request.names) & set(index.experiments.combined))),
+            sep="\n",
         )
         return 0
     slots = call_limit(request.overrides)
@@ -57,13 +59,16 @@ def reproduce(options: argparse.Namespace) -> int:
     reproduction = Reproduction(request, wanted, index, console, JobRunner(workers))
     if options.dry_run:
         reproduction.show()
-        return 0
-    if Manifest(request).holds:
+    elif Manifest(request).holds:
         console.print(_nothing_to_do(wanted, request), markup=False)
         return 0
-    check_methods(wanted, index.compose)
+    check_packages(request)
+    unfinished = reproduction.unfinished(continue_begun=not options.only_missing)
+    checks.check((reproduction.candidate(job) for job in unfinished), results=request.results)
+    if options.dry_run:
+        return 0
     with slots_for_runs(slots):
-        return reproduction.complete(continue_begun=not options.only_missing)
+        return reproduction.complete(unfinished)
 
 
 def _runs_at_a_time(request: ReproduceRequest, runs: int, slots: int | None) -> int:

@@ -1,0 +1,146 @@
+"""Checks many runs before the first of them starts, so that a mistake is reported once and not by each run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from omegaconf import OmegaConf
+
+from ace_bench.core.backbones import Backbone, Served
+from ace_bench.core.errors import AceBenchError, ConfigError
+from ace_bench.runners.assemble import RunSpec, assemble
+from ace_bench.runners.planning import Composer
+from ace_bench.runners.preflight import (
+    check_beginning,
+    check_endpoint,
+    check_keys,
+    check_results,
+    distinct_backbones,
+)
+from ace_bench.store.results import METRICS
+
+_SEED = "seed="
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A run to check, by its overrides; ``waits`` says that it needs a context which another run has yet to make."""
+
+    overrides: tuple[str, ...]
+    waits: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Built:
+    """A run as far as it costs nothing: why it is refused, or its folder and the backbones that it calls."""
+
+    refusal: str = ""
+    problem: str = ""
+    """The refusal, or that data is missing."""
+    folder: Path | None = None
+    backbones: Mapping[str, Backbone] = field(default_factory=dict)
+
+
+def assembled(compose: Composer, overrides: Sequence[str]) -> RunSpec:
+    """Build a run by its overrides; raises ``ConfigError`` or ``DataError``."""
+    return assemble(OmegaConf.create(dict(compose(overrides))), compose.choices(overrides))
+
+
+class RunChecks:
+    """Builds runs and begins them in a temporary folder, as ``ace-bench run`` does before its first call."""
+
+    def __init__(self, compose: Composer) -> None:
+        self._compose = compose
+        self._build = cache(self._built)
+
+    def refusal(self, overrides: Sequence[str]) -> str:
+        """Return why a run with these overrides is refused, "" if it is not.
+
+        Missing data is no reason: the run itself says how to get it.
+        """
+        return self._build(Candidate(overrides=tuple(overrides))).refusal
+
+    def check(self, runs: Iterable[Candidate], *, results: Path | None = None, here: bool = True) -> None:
+        """Check data, rules between settings, packages, keys, folders and endpoints of runs, each once.
+
+        Of runs that differ in their seed alone one is built, and each endpoint gets one tiny call. ``results`` is the
+        folder of unfinished runs; without it each run names its own, and finished runs are left out. With ``here``
+        false the runs are on other machines, whose keys and endpoints are not checked. Raises ``ConfigError`` that
+        says each problem once, and how many runs have it.
+        """
+        problems: Counter[str] = Counter()
+        served: dict[str, tuple[str, Served]] = {}
+        callers: Counter[str] = Counter()
+        total = 0
+        for group in _by_seed(runs):
+            count, built = (len(group), self._build(group[0])) if results else self._unfinished(group)
+            total += count
+            problem = built.problem
+            if not problem and count and here:
+                problem = _problem(check_keys, built.backbones)
+            if not problem and count and not results:
+                problem = _problem(check_results, built.folder)
+            problems[problem] += count
+            for place, backbone in built.backbones.items() if here and not problem else ():
+                if isinstance(backbone, Served) and (key := backbone.probe_key) is not None:
+                    served.setdefault(key, (place, backbone))
+                    callers[key] += count
+        if results:
+            problems[_problem(check_results, results)] += total
+        called = [key for key in served if callers[key]]
+        with ThreadPoolExecutor(max(1, len(called))) as pool:
+            found = pool.map(lambda key: _problem(check_endpoint, *served[key]), called)
+        for key, problem in zip(called, found, strict=True):
+            problems[problem] += callers[key]
+        del problems[""]
+        if problems:
+            raise ConfigError(_sentences(problems, total))
+
+    def _unfinished(self, group: Sequence[Candidate]) -> tuple[int, _Built]:
+        """Return how many of some runs are left, counted from the first that is not finished, and that run."""
+        for place, run in enumerate(group):
+            built = self._build(run)
+            if built.folder is None or not (built.folder / METRICS).exists():
+                return len(group) - place, built
+        return 0, built
+
+    def _built(self, run: Candidate) -> _Built:
+        try:
+            plan = assembled(self._compose, run.overrides)
+            if not run.waits:
+                check_beginning(plan)
+        except ConfigError as error:
+            return _Built(refusal=str(error), problem=str(error))
+        except AceBenchError as error:
+            return _Built(problem=str(error))
+        return _Built(folder=plan.folder, backbones=distinct_backbones(plan))
+
+
+def _by_seed(runs: Iterable[Candidate]) -> Iterable[Sequence[Candidate]]:
+    """Group runs that differ in their seed alone."""
+    groups: dict[tuple[tuple[str, ...], bool], list[Candidate]] = {}
+    for run in runs:
+        rest = tuple(override for override in run.overrides if not override.startswith(_SEED))
+        groups.setdefault((rest, run.waits), []).append(run)
+    return groups.values()
+
+
+def _problem(check: Callable[..., object], *arguments: object) -> str:
+    """Return what a check says, "" if it passes."""
+    try:
+        check(*arguments)
+    except AceBenchError as error:
+        return str(error)
+    return ""
+
+
+def _sentences(problems: Mapping[str, int], total: int) -> str:
+    if total == 1:
+        return "\n".join(problems)
+    lines = (f"  {count} of {total} runs: {problem}" for problem, count in problems.items())
+    return "\n".join(["no run was started, because some would fail:", *lines])

@@ -1,0 +1,136 @@
+"""What would make runs fail is found before the first of them starts, once for all."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from ace_bench.core.errors import ConfigError
+from ace_bench.runners.checking import Candidate, RunChecks
+from ace_rehearsal.reader.serve import ReaderServer
+from tests.cli.conftest import compose, one_composer, reproduce  # noqa: F401 - fixtures
+from tests.launching import ROOT, launch
+
+SAMPLE = ("task.source=sample", "embedder=hashing")
+DEAD = "http://127.0.0.1:9/v1"
+
+
+@pytest.fixture(scope="module")
+def reader():
+    """The embedded reader, served over HTTP with a key."""
+    with ReaderServer(host="127.0.0.1", port=0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def backbone(address, **settings):
+    chosen = {"base_url": address, "model": "embedded", "api_key_env": "null", "simulated": "true", **settings}
+    return ("backbone=openai_compatible", *(f"backbone.{name}={value}" for name, value in chosen.items()))
+
+
+def refused(*runs, **options):
+    with pytest.raises(ConfigError) as caught:
+        RunChecks(compose).check((Candidate(overrides=run) for run in runs), **options)
+    return str(caught.value).splitlines()
+
+
+def test_runs_that_can_start_pass_and_each_endpoint_is_called_once(reader, tmp_path):
+    before = reader.stats()["completions"]
+    runs = [
+        ("task=formula", f"method={method}", f"seed={seed}", *SAMPLE, *backbone(reader.address), f"results={tmp_path}")
+        for method in ("base", "icl", "ace")
+        for seed in (0, 1, 2)
+    ]
+    RunChecks(compose).check(Candidate(overrides=run) for run in runs)
+    assert reader.stats()["completions"] - before == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"model": "other"}, "backbone.model"),
+        ({"simulated": "false"}, "backbone.simulated=false, but the server reports"),
+        ({"api_key_env": "ACE_NO_SUCH_KEY"}, "ACE_NO_SUCH_KEY"),
+        ({"base_url": DEAD}, "cannot be reached"),
+    ],
+)
+def test_a_wrong_backbone_is_one_sentence_for_all_runs(settings, said, reader, tmp_path):
+    runs = [
+        ("task=formula", f"method={method}", *SAMPLE, *backbone(reader.address, **settings), f"results={tmp_path}")
+        for method in ("base", "icl")
+    ]
+    (_, line) = refused(*runs)
+    assert line.startswith("  2 of 2 runs: ")
+    assert said in line
+
+
+def test_every_problem_is_said_once_with_its_number_of_runs(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    good = ("task=formula", "method=base", *SAMPLE)
+    said = refused(
+        *((*good, f"results={file}", f"seed={seed}") for seed in (0, 1)),
+        ("task=formula", "method=ace", "mode=online", "mode.epochs=2", *SAMPLE),
+        ("task=ddxplus", "method=base", "task.source=real", f"task.data_dir={tmp_path}"),
+    )
+    assert [line.split(":")[0] for line in said[1:]] == ["  2 of 4 runs", "  1 of 4 runs", "  1 of 4 runs"]
+    assert said[1].endswith("(Not a directory); choose another folder with results=")
+    assert "mode.epochs=2 must be 1 with mode=online" in said[2]
+    assert "ddxplus" in said[3]
+
+
+def test_of_runs_on_other_machines_neither_keys_nor_endpoints_are_checked():
+    run = ("task=formula", "method=base", *SAMPLE, *backbone(DEAD, api_key_env="ACE_NO_SUCH_KEY"))
+    RunChecks(compose).check([Candidate(overrides=run)], here=False)
+
+
+def test_a_finished_run_needs_no_server(reader, tmp_path):
+    run = ("task=formula", "method=base", "limit=2", *SAMPLE, *backbone(reader.address))
+    assert launch(tmp_path, *run).status == 0
+    again = tuple(word.replace(reader.address, DEAD) for word in run)
+    RunChecks(compose).check([Candidate(overrides=(*again, f"results={tmp_path}"))])
+    (said,) = refused(*((*again, f"results={tmp_path}", f"seed={seed}") for seed in (0, 1)))
+    assert "cannot be reached" in said
+
+
+def test_a_dry_run_refuses_what_the_run_would_refuse(reader, tmp_path, capsys, monkeypatch):
+    run = ("task=formula", "method=base", "limit=2", *SAMPLE, "dry_run=true")
+    assert launch(tmp_path, *run, *backbone(reader.address)).status == 0
+    assert launch(tmp_path, *run, *backbone(reader.address, model="other")).status == 2
+    said = capsys.readouterr()
+    assert said.out.count("Estimate") == 2
+    assert "backbone.model" in said.err
+    assert launch(tmp_path / "file" / "below", *run).status == 0
+    (tmp_path / "file").write_text("")
+    assert launch(tmp_path / "file" / "below", *run).status == 2
+
+
+def test_reproduce_refuses_a_rule_between_settings_in_a_dry_run(reproduce, tmp_path):  # noqa: F811
+    status, said = reproduce("table=2", "backbone=embedded", "ace:mode.epochs=2", "--dry-run")
+    assert status == 2
+    assert "6 of 28 runs: mode.epochs=2 must be 1 with mode=online" in said
+    assert said.count("missing  ") == 28
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_text_table_needs_no_matplotlib_and_a_figure_says_so_first(reproduce, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.setattr("ace_bench.core.extras.find_spec", lambda name: None if name == "matplotlib" else object())
+    status, said = reproduce("figure=1", "backbone=embedded", "--dry-run")
+    assert (status, "needs matplotlib: pip install 'ace-bench[analysis]'" in said) == (2, True)
+    assert reproduce("table=4b", "backbone=embedded", "--dry-run")[0] == 0
+
+
+@pytest.mark.slow
+def test_a_sweep_that_cannot_start_is_refused_before_its_first_run(tmp_path):
+    words = ("-m", "task=formula", "method=base,ace", "task.source=sample", "results=results", *backbone(DEAD))
+    done = subprocess.run(
+        [sys.executable, ROOT / "run.py", *words], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert "  2 of 2 runs: the backbone does not answer: http://127.0.0.1:9/v1 cannot be reached" in done.stderr
+    assert not list(tmp_path.iterdir())
