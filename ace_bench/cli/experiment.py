@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 
 import hydra
@@ -17,7 +19,7 @@ from omegaconf import DictConfig
 from ace_bench.cli.sweep_summary import note_failure, note_run, runs_listed
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.loading import INTERRUPTED
-from ace_bench.core.resources import configs_folder
+from ace_bench.core.resources import config_folders, configs_folder
 
 _SLURM = "launcher=slurm"
 _ELSEWHERE = (_SLURM, "hydra.launcher.init.address=", "hydra/launcher=submitit_slurm")
@@ -44,20 +46,23 @@ def experiment(config: DictConfig) -> float | None:
     if parent is not None:
         end_after(parent)
     scores: list[float] = []
+    folders: list[Path] = []
     choices = hydra_config.runtime.choices
     status = run(
         config,
         choices,
         launch=Launch(command=command_of(hydra_config.overrides.task), parent=parent),
         on_metrics=lambda metrics: scores.append(objective(metrics)),
-        on_folder=note_run,
+        on_folder=folders.append,
     )
+    for folder in folders:
+        note_run(folder)
     if status and status != EXIT_INTERRUPTED and sweeps:
         # The other runs of a sweep continue, unlike after an exit.
-        if _shows_errors(hydra_config) and note_failure():
+        if _shows_errors(hydra_config) and note_failure([] if folders else hydra_config.overrides.task):
             return None
-        folder = hydra_config.launcher.get("submitit_folder")  # the output of a Slurm job is elsewhere
-        where = f"the logs in {Path(folder).parent}" if folder else "above"
+        logs = hydra_config.launcher.get("submitit_folder")  # the output of a Slurm job is elsewhere
+        where = f"the logs in {Path(logs).parent}" if logs else "above"
         raise CompactHydraException(
             f"This run ended with status {status}, others of the sweep perhaps, too: see {where}."
         )
@@ -72,6 +77,24 @@ def _shows_errors(hydra_config: HydraConf) -> bool:
     return here and "BasicSweeper" in hydra_config.sweeper._target_
 
 
+def _check_runs(arguments: Sequence[str]) -> None:
+    """Check all runs of a sweep, of a search one; raises ``ConfigError`` if some cannot start."""
+    from ace_bench.runners.checking import Candidate, RunChecks
+    from ace_bench.runners.planning import Composer
+
+    compose = Composer(config_folders())
+    settings = list(takewhile(lambda word: not word.startswith("-"), arguments))
+    searches = any(word.startswith(("hparams_search=", "hydra/sweeper=")) for word in settings)
+    try:
+        runs = compose.sweep(settings, searches=searches)
+        for run in runs:
+            compose(run)
+    except ConfigError:
+        return  # Hydra composes them next, and its error names the closest setting
+    here = not any(word.startswith(_ELSEWHERE) for word in settings)
+    RunChecks(compose).check((Candidate(overrides=run) for run in runs), here=here)
+
+
 def sweep() -> None:
     """Run a sweep and list its runs; its launcher ends its workers when it is interrupted, and they end when it is
     killed.
@@ -84,6 +107,7 @@ def sweep() -> None:
         raise ConfigError(
             f"max_calls_in_flight={limit} needs runs on this machine, with launcher=joblib; elsewhere set concurrency"
         )
+    _check_runs(sys.argv[1:])
     end_with_this_process(os.environ)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _NOTES = "ACE_BENCH_SWEEP"
 """The variable that names the file in which the processes of a sweep note their run folders."""
 _FAILED = "failed"
-"""The line that notes a failed run; folders are absolute."""
+"""Starts the line of a run that failed; its overrides follow if it left no folder. Other lines are folders."""
 _WIDEST = 5
 """Number of settings that have columns of their own; more are in one column, as the name of the run."""
 
@@ -38,8 +38,9 @@ def runs_listed() -> Iterator[None]:
         finally:
             del os.environ[_NOTES]
             lines = dict.fromkeys(notes.read().splitlines())
-            _show([Path(line) for line in lines if line != _FAILED], Console())
-    if _FAILED in lines:
+            failures = [line for line in lines if line.startswith(_FAILED)]
+            _show([Path(line) for line in lines if line not in failures], failures, Console())
+    if failures:
         sys.exit(1)
 
 
@@ -48,9 +49,12 @@ def note_run(folder: Path) -> None:
     _note(str(folder.resolve()))
 
 
-def note_failure() -> bool:
-    """Note that a run of a sweep has failed and return whether that was possible, as in ``note_run``."""
-    return _note(_FAILED)
+def note_failure(overrides: Sequence[str]) -> bool:
+    """Note that a run of a sweep has failed and return whether that was possible, as in ``note_run``.
+
+    ``overrides`` are those of a run without a folder, which has no other row.
+    """
+    return _note(" ".join([_FAILED, *(word for word in overrides if word not in sys.argv)]))
 
 
 def _note(line: str) -> bool:
@@ -62,7 +66,7 @@ def _note(line: str) -> bool:
     return True
 
 
-def _show(folders: Sequence[Path], console: Console) -> None:
+def _show(folders: Sequence[Path], failures: Sequence[str], console: Console) -> None:
     from ace_bench.core.errors import StoreError
     from ace_bench.report.records import read_run
 
@@ -72,12 +76,16 @@ def _show(folders: Sequence[Path], console: Console) -> None:
             runs.append(read_run(folder))
         except StoreError as error:
             console.print(f"left out: {error}", markup=False, highlight=False, soft_wrap=True)
-    if len(runs) > 1:
-        console.print(sweep_table(runs))
+    failed = [words for line in failures if (words := line.removeprefix(_FAILED).strip())]
+    if runs and len(runs) + len(failed) > 1:
+        console.print(sweep_table(runs, failed))
 
 
-def sweep_table(runs: Sequence[RunSummary]) -> Table:
-    """Return the table of some runs; lines separate runs whose scores cannot be compared."""
+def sweep_table(runs: Sequence[RunSummary], failed: Sequence[str] = ()) -> Table:
+    """Return the table of some runs; lines separate runs whose scores cannot be compared.
+
+    ``failed`` are the settings of runs without a folder.
+    """
     from ace_bench.cli.columns import add_column
     from ace_bench.report.differences import differences
     from ace_bench.report.samples import sample_keys
@@ -101,6 +109,8 @@ def sweep_table(runs: Sequence[RunSummary]) -> Table:
             own = [found.text(place, path) for path in paths] or [found.labels[place]]
             table.add_row(*map(Text, own), Text(_score(runs[place], mark=mixed)), _cost(runs[place]))
         table.add_section()
+    for words in failed:
+        table.add_row(Text(words), *[""] * max(0, len(paths) - 1), _FAILED, "")
     if len(groups) > 1:
         table.caption = "Scores on different sides of a line cannot be compared: other samples, or simulated."
     return table

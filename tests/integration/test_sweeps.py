@@ -1,6 +1,7 @@
 """Sweeps by Hydra's launchers: in one process, over cores, over Ray, and as Slurm jobs."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 from ace_bench.report.records import find_runs
 from tests.launching import ROOT
 
-SWEEP = ("task=finer,formula", "method=gepa,base", "mode=online", "task.source=sample", "limit=2")
+SWEEP = ("task=finer,formula", "method=base", "backbone=faulty,embedded", "task.source=sample", "limit=2")
 SBATCH = """#!/bin/bash
 # What Slurm does with an array job, on this machine and one after another.
 last=$(grep -oP '(?<=--array=0-)[0-9]+' "$1")
@@ -20,6 +21,32 @@ last=$(grep -oP '(?<=--array=0-)[0-9]+' "$1")
     SLURM_NODEID=0 SLURM_NTASKS=1 SLURM_JOB_NUM_NODES=1 SLURM_JOB_NODELIST=localhost bash "$1"
 done) >/dev/null 2>&1 &
 echo "Submitted batch job $$"
+"""
+BACKBONES = """import os
+import signal
+from pathlib import Path
+
+from ace_bench.core.errors import ConfigError
+from ace_rehearsal.reader.backbone import EmbeddedBackbone
+
+
+class Faulty(EmbeddedBackbone):
+    def complete(self, *messages, **about):
+        raise ConfigError("it cannot be called")
+
+
+class Dying(EmbeddedBackbone):
+    \"\"\"Kills its process at a call, as the system does for want of memory, ``times`` in all.\"\"\"
+
+    def __init__(self, *, deaths: str, times: int) -> None:
+        super().__init__()
+        self._deaths, self._times = Path(deaths), times
+
+    def complete(self, *messages, **about):
+        if len(list(self._deaths.iterdir())) < self._times:
+            (self._deaths / str(os.getpid())).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().complete(*messages, **about)
 """
 SRUN = """#!/bin/bash
 while [[ $1 == -* ]]; do
@@ -40,13 +67,27 @@ def sweep(results, *overrides, **env):
     )
 
 
+def own_backbones(folder, **settings):
+    """Write the backbones ``faulty`` and ``dying``; return the option and the environment that make them known."""
+    (folder / "own_backbones.py").write_text(BACKBONES)
+    group = folder / "configs" / "backbone"
+    group.mkdir(parents=True)
+    (group / "faulty.yaml").write_text("_target_: own_backbones.Faulty\n")
+    lines = "".join(f"{name}: {value}\n" for name, value in settings.items())
+    (group / "dying.yaml").write_text(f"_target_: own_backbones.Dying\n{lines}")
+    return ("--config-dir", folder / "configs"), {"PYTHONPATH": str(folder)}
+
+
 def finished(results):
     return sorted(run.task for run in find_runs(results).runs if run.finished)
 
 
 def checked(tmp_path, *launcher, **env):
     results = tmp_path / "results"
-    swept = sweep(results, *SWEEP, *launcher, **env)
+    (tmp_path / "own").mkdir()
+    option, known = own_backbones(tmp_path / "own")
+    env |= known
+    swept = sweep(results, *option, *SWEEP, *launcher, **env)
     assert swept.returncode == 1, swept.stdout + swept.stderr
     if {"launcher=slurm", "launcher=ray"} & {*launcher}:  # the errors are in other processes' logs
         assert "ended with status 2" in swept.stderr
@@ -55,9 +96,9 @@ def checked(tmp_path, *launcher, **env):
     assert "Traceback" not in swept.stderr
     assert "no such key" not in swept.stderr
     assert finished(results) == ["finer", "formula"]
-    assert [path.name for path in tmp_path.iterdir() if path.name != "bin"] == ["results"]
+    assert [path.name for path in tmp_path.iterdir() if path.name not in ("bin", "own")] == ["results"]
     before = {run.folder: (run.folder / "metrics.json").stat().st_mtime_ns for run in find_runs(results).runs}
-    again = sweep(results, *SWEEP, "method=base", *launcher, **env)
+    again = sweep(results, *SWEEP, "backbone=embedded", *launcher, **env)
     assert again.returncode == 0, again.stdout + again.stderr
     assert "2 runs: base" in again.stdout
     assert {folder: (folder / "metrics.json").stat().st_mtime_ns for folder in before} == before
@@ -74,6 +115,28 @@ def checked(tmp_path, *launcher, **env):
 )
 def test_a_run_that_fails_stops_no_other_and_a_repeated_sweep_does_what_is_left(launcher, tmp_path):
     checked(tmp_path, *launcher)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.thorough)])
+def test_a_worker_that_is_killed_is_one_row_tried_once_more_and_the_other_runs_go_on(times, tmp_path):
+    deaths, results = tmp_path / "deaths", tmp_path / "results"
+    deaths.mkdir()
+    option, env = own_backbones(tmp_path, deaths=deaths, times=times)
+    words = ("task=formula", "method=base", "backbone=dying,embedded", "task.source=sample", "limit=2")
+    swept = sweep(results, *option, *words, "launcher=joblib", "hydra.launcher.n_jobs=2", **env)
+    said = swept.stdout + swept.stderr
+    assert "Traceback" not in said
+    assert said.count("starting it once more") == 1
+    assert len(list(deaths.iterdir())) == times
+    assert "formula" in finished(results)
+    if times == 1:
+        assert swept.returncode == 0, said
+        assert finished(results) == ["formula", "formula"]
+    else:
+        assert swept.returncode == 1
+        assert "the process of this run was killed, perhaps for want of memory" in swept.stderr
+        assert re.search("backbone=dying .* failed ", swept.stdout)
 
 
 @pytest.mark.thorough

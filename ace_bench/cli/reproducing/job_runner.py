@@ -42,7 +42,10 @@ class JobRunner:
         def work(_: int) -> None:
             while (batch := schedule.take(self.stopped)) is not None:
                 try:
-                    done(batch, self._run_one(batch.command))
+                    result = self._run_one(batch.command)
+                    if result.status < 0:  # a signal ended it, such as the system's for want of memory
+                        result = self._run_one(batch.command)
+                    done(batch, result)
                 finally:
                     schedule.end(batch)
 

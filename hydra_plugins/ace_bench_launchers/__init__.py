@@ -1,0 +1,1 @@
+"""The launchers of sweeps, in the package where Hydra looks for plugins."""

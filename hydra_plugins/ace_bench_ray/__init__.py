@@ -1,1 +1,0 @@
-"""The Ray launcher, in the package where Hydra looks for plugins."""
