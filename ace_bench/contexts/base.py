@@ -5,11 +5,14 @@ A new kind of context is a frozen dataclass: its ``kind``, its fields and ``rend
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from difflib import SequenceMatcher
-from functools import cached_property
-from typing import Any, ClassVar, Protocol, Self
+from functools import cache, cached_property
+from itertools import compress, count
+from operator import is_not
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -25,6 +28,10 @@ _Edit = tuple[int, int, list[Any]]
 """Start, end and new items: replaces items ``start`` to ``end`` (exclusive) of the earlier sequence."""
 
 
+_SAVED = msgspec.json.Encoder(order="sorted")
+"""Writes a value as its ``dump`` is hashed."""
+
+
 class Texts(Protocol):
     """Texts that never change, in their order. Equal only to themselves, so that what is known of them is kept."""
 
@@ -32,6 +39,13 @@ class Texts(Protocol):
     def contents(self) -> Sequence[str]:
         """The texts."""
         ...
+
+
+class _Beginning(NamedTuple):
+    """The first items of the field that grows, and the state of the digest after them."""
+
+    items: tuple[Any, ...]
+    state: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +59,11 @@ class ContextValue:
 
     kind: ClassVar[str]
     """Name of the class in saved contexts; each kind has one class."""
+    grows: ClassVar[str | None] = None
+    """The tuple field to which items are appended, which comes first in the alphabet of all fields and ``kind``.
+
+    With it the cost of a version made by ``changed`` follows the number of new items, not that of all items.
+    """
 
     @classmethod
     def load(cls, record: Record) -> Self:
@@ -63,7 +82,30 @@ class ContextValue:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the saved form: equal contexts have equal digests."""
-        return digest_of(self.dump())
+        if self.grows is None:
+            return digest_of(self.dump())
+        others = {field.name: getattr(self, field.name) for field in fields(self) if field.name != self.grows}
+        state = self._hashed.state.copy()
+        state.update(b"]," + _SAVED.encode({"kind": self.kind, **others})[1:])
+        return str(state.hexdigest())
+
+    @cached_property
+    def _hashed(self) -> _Beginning:
+        items = getattr(self, str(self.grows))
+        begun = vars(self).pop("_begun", None)
+        if begun is None or _shared(begun.items, items) < len(begun.items):
+            begun = _Beginning((), hashlib.sha256(b'{"%b":[' % str(self.grows).encode()))
+        state, new = begun.state.copy(), items[len(begun.items) :]
+        if new:
+            state.update((b"," if begun.items else b"") + _SAVED.encode(new)[1:-1])
+        return _Beginning(items, state)
+
+    def changed(self, **values: Any) -> Self:
+        """Return a version with other values of some fields, which takes over what is known of the same first items."""
+        version = replace(self, **values)
+        if self.grows is not None:
+            vars(version)["_begun"] = self._hashed
+        return version
 
     @property
     def tokens(self) -> int:
@@ -89,12 +131,19 @@ class ContextValue:
         """Return what changed since ``earlier``; raises ``TypeError`` for another kind of context."""
         if type(earlier) is not type(self):
             raise TypeError(f"a context of kind {self.kind} has no patch against {type(earlier).__name__}")
-        before, after = earlier.dump(), self.dump()
-        return {name: _change(before[name], value) for name, value in after.items() if value != before[name]}
+        names = [field.name for field in fields(self)]
+        changes = ((name, _change(getattr(earlier, name), getattr(self, name))) for name in names)
+        return {name: change for name, change in changes if change is not _SAME}
 
     def patched(self, patch: Record) -> Self:
         """Apply a patch made against this value; raises ``DataError`` for a patch made against another one."""
-        return self.load(apply_patch(self.dump(), patch))
+        owner: Any = type(self)
+        kinds = _field_types(owner)
+        try:
+            found = {name: _patched(getattr(self, name), patch[name], kinds[name]) for name in patch if name != "kind"}
+        except (KeyError, AttributeError, msgspec.ValidationError, DataError) as error:
+            raise _not_a_patch(self.kind, error) from error
+        return self.changed(**found)
 
 
 def apply_patch(record: Record, patch: Record) -> Record:
@@ -102,16 +151,51 @@ def apply_patch(record: Record, patch: Record) -> Record:
     try:
         changed = {name: _changed(record[name], change) for name, change in patch.items() if name != "kind"}
     except (KeyError, msgspec.ValidationError, DataError) as error:
-        raise DataError(f"not a patch of this context of kind {record.get('kind')}: {error}") from error
+        raise _not_a_patch(record.get("kind"), error) from error
     return {**record, **changed}
 
 
+@cache
+def _field_types(kind: type) -> Mapping[str, Any]:
+    return get_type_hints(kind)
+
+
+def _not_a_patch(kind: object, error: Exception) -> DataError:
+    return DataError(f"not a patch of this context of kind {kind}: {error}")
+
+
+_SAME: Any = object()
+
+
 def _change(before: Any, after: Any) -> Any:
+    """Return what changed in a field, ``_SAME`` if nothing did."""
+    if before is after:
+        return _SAME
+    same = 0
+    if isinstance(before, tuple) and isinstance(after, tuple):
+        same = _shared(before, after)
+        before, after = before[same:], after[same:]
+    before, after = msgspec.to_builtins(before), msgspec.to_builtins(after)
+    if before == after:
+        return _SAME
     if isinstance(before, str) and isinstance(after, str):
         return _edits(before.split("\n"), after.split("\n"))
     if isinstance(before, list | tuple) and isinstance(after, list | tuple):
-        return _edits(before, after)
+        return [(same + start, same + end, new) for start, end, new in _edits(before, after)]
     return after
+
+
+def _patched(before: Any, change: Any, kind: Any) -> Any:
+    """Return a field after a change; items of a tuple that stay are the same objects."""
+    if isinstance(before, tuple) and get_origin(kind) is tuple and get_args(kind)[1:] == (...,):
+        edits = converted(change, list[tuple[int, int, list[get_args(kind)[0]]]])  # type: ignore[misc]
+        return tuple(_edited(before, edits))
+    return converted(_changed(msgspec.to_builtins(before), change), kind)
+
+
+def _shared(before: tuple[Any, ...], after: tuple[Any, ...]) -> int:
+    """Return how many first items are the same objects."""
+    return next(compress(count(), map(is_not, before, after)), min(len(before), len(after)))
 
 
 def _changed(before: Any, change: Any) -> Any:

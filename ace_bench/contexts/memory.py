@@ -59,6 +59,7 @@ class Memory(ContextValue):
     verdicts: bool = True
 
     kind = "memory"
+    grows = "entries"
 
     @property
     def tokens(self) -> int:
@@ -72,7 +73,7 @@ class Memory(ContextValue):
         """
         entries = (*(one for one in self.entries if one.question != entry.question), entry)
         kept = entries[-self.top_k :] if self.recall == "latest" else entries
-        return replace(self, entries=kept)
+        return self.changed(entries=kept)
 
     def select(self, sample: Sample, nearest: NearestTexts) -> Memory:
         """Return the memory with only the entries that the sample is shown, in the order of the prompt."""

@@ -63,6 +63,7 @@ class ReasoningItems(ContextValue):
     top_k: int = 1
 
     kind = "reasoning_items"
+    grows = "experiences"
 
     @property
     def tokens(self) -> int:
@@ -76,7 +77,7 @@ class ReasoningItems(ContextValue):
 
     def with_experience(self, experience: Experience) -> ReasoningItems:
         """Return the memory with one more experience, the last."""
-        return replace(self, experiences=(*self.experiences, experience))
+        return self.changed(experiences=(*self.experiences, experience))
 
     def select(self, sample: Sample, nearest: NearestTexts) -> ReasoningItems:
         """Return the experiences that the sample is shown, the most similar first."""

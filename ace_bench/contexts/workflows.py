@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from textwrap import indent
 from typing import Annotated
 
@@ -19,7 +20,7 @@ NO_WORKFLOWS = "(none)"
 _SEPARATOR = "\n\n"
 
 
-class Workflow(msgspec.Struct, frozen=True, kw_only=True):
+class Workflow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A routine: what it is for, and its steps in order, at least two; ``tokens`` is its length in a prompt.
 
     The bounds keep a reply that runs on from filling every later prompt.
@@ -38,7 +39,7 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True):
         steps = (f"{number}. {indent(step, '   ').lstrip()}" for number, step in enumerate(self.steps, start=1))
         return "\n".join(filter(None, (f"## {self.title}", self.description, *steps)))
 
-    @property
+    @cached_property
     def routine(self) -> tuple[str, ...]:
         """The steps without case and white space: workflows with equal ones are the same."""
         return tuple(map(comparable, self.steps))
@@ -58,6 +59,7 @@ class Workflows(ContextValue):
     items: tuple[Workflow, ...] = ()
 
     kind = "workflows"
+    grows = "items"
 
     @property
     def tokens(self) -> int:
@@ -71,7 +73,7 @@ class Workflows(ContextValue):
         for one in workflows:
             if one.routine not in known:
                 added.setdefault(one.routine, one)
-        return replace(self, items=(*self.items, *added.values()))
+        return self.changed(items=(*self.items, *added.values()))
 
     def render(self, sample: Sample) -> Mapping[str, str]:
         """Return the field ``workflows``, the same for every sample."""
