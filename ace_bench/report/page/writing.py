@@ -21,7 +21,7 @@ from ace_bench.report.progress import Progress
 from ace_bench.report.records import Damaged, RunSummary
 
 _SCRIPTS = (
-    *("dom", "data", "source", "charts", "lists", "diff", "runs", "summary", "context", "rollouts"),
+    *("dom", "data", "source", "charts", "lists", "diff", "columns", "runs", "summary", "context", "rollouts"),
     *("compare", "playbooks", "main"),
 )
 """In the order of their dependencies."""

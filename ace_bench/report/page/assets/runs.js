@@ -8,44 +8,18 @@ class RunsView {
     this.build();
   }
 
-  /** Columns: what a run was, then what came out. Scores over different samples have columns of their own. */
-  columns() {
-    const { runs, settings } = this.library;
-    const of = (name, pick, { digits = 0, low = true } = {}) => ({ id: name, label: name, pick, text: (value) => shown(value, digits), low });
-    const result = (pick) => ({ result }) => (result ? pick(result) : undefined);
-    const either = (name) => ({ result, live }) => (result || live || {})[name];
-    const scores = new Map();
-    for (const row of runs) {
-      const { about, result } = row;
-      row.scored = result ? [about.task, result.split, result.metric, result.sampled].join("/") : null;
-      if (result) scores.set(row.scored, { about, result });
-    }
-    const several = scores.size > 1;
-    const scored = [...scores].sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, one]) => ({
-      id, label: `${several ? `${one.about.task} ` : ""}${one.result.split} ${one.result.metric}`, note: `n = ${one.result.n}`, score: true, pick: (row) => (row.scored === id ? row.result.after : undefined), text: (value) => shown(value, 2), row: (row) => scoreOf(row.result),
-    }));
-    return [
-      ...settings.map(([path, label], place) => ({ id: path, label, setting: true, pick: ({ values }) => values[place] ?? undefined, text: (value) => value })),
-      ...scored,
-      of("before", result(({ before }) => before ?? undefined), { digits: 2 }),
-      of("faults", either("faults")),
-      of("items", ({ result: found, live }) => (found ? found.context.items : live?.items)),
-      of("context tokens", ({ result: found, live }) => (found ? found.context.tokens : live?.tokens)),
-      of("calls", either("calls")),
-      of("tokens in", either("in")),
-      of("dollars", either("usd"), { digits: 4 }),
-      { id: "changed", label: "last change", pick: ({ changed }) => changed ?? undefined, text: (value) => (value ? ago(value) : "") },
-    ].filter(({ pick, score }) => score || runs.some((row) => pick(row) !== undefined));
-  }
-
   build() {
     const { runs } = this.library;
-    this.shownColumns = this.columns();
+    this.score = scoreColumn(runs);
+    this.columns = columnsOf(this.library);
+    this.menu = new ColumnMenu(this.columns, (cols) => this.set({ cols }));
+    const orders = [this.score, ...this.columns.values()];
+    this.order = select([["", "newest first"], ...orders.map(({ id, label }) => [id, label])], "", (by) => this.set({ by, down: this.columns.get(by)?.word ? "" : "1" }));
     this.count = el("p.note", { role: "status" });
     this.group = select([["", "no"], ["seed", "over seeds"]], "", (value) => this.set({ group: value }));
     const states = [...new Set(runs.map(({ about }) => about.state))].sort();
     this.filters = new Map([["state", select([["", "all"], ...states.map((state) => [state, state])], "", (value) => this.set({ state: value }))]]);
-    for (const { id, label, pick } of this.shownColumns.filter(({ setting }) => setting)) {
+    for (const { id, label, pick } of [...this.columns.values()].filter(({ place }) => place !== undefined)) {
       const values = [...new Set(runs.map(pick))].filter((value) => value !== undefined).sort(inOrder);
       if (values.length > 1 && values.length <= 30 && this.filters.size < 6) this.filters.set(`is.${id}`, select([["", "all"], ...values.map((value) => [value, value])], "", (value) => this.set({ [`is.${id}`]: value })));
       if (this.filters.has(`is.${id}`)) this.filters.get(`is.${id}`).dataset.label = label;
@@ -54,9 +28,9 @@ class RunsView {
     this.heads = el("tr");
     this.list = new LazyList((item) => this.item(item), { empty: runs.length ? "No run matches." : "There are no runs yet; start one with `ace-bench run task=finer method=ace`.", node: el("tbody"), frame: el("div") });
     this.list.root.firstChild.replaceWith(el("div.scroll", { tabindex: 0, role: "region", "aria-label": "Runs" }, el("table.runs", {}, el("thead", {}, this.heads), this.list.node)));
-    this.root.replaceChildren(
-      el("div.controls", {}, field("Search", this.search), [...this.filters].map(([, control], place) => field(place ? control.dataset.label : "state", control)), field("Group", this.group)),
-      el("div.bar", {}, this.count, this.actions), this.list.root);
+    this.controls = el("div.controls", {}, field("Search", this.search), [...this.filters].map(([, control], place) => field(place ? control.dataset.label : "state", control)), field("Group", this.group), field("Order", this.order));
+    const more = el("button.more", { type: "button", "aria-expanded": "false", onclick: () => more.setAttribute("aria-expanded", String(this.controls.classList.toggle("all"))) }, "Filters and order");
+    this.root.replaceChildren(this.controls, el("div.bar", {}, this.count, more, this.menu.root, this.actions), this.list.root);
   }
 
   /** Change choices and the address, without an entry in the history for each letter. */
@@ -77,13 +51,20 @@ class RunsView {
     if (document.activeElement !== this.search) this.search.value = choice.q || "";
     for (const [name, control] of this.filters) control.value = choice[name] || "";
     this.group.value = choice.group || "";
+    this.order.value = choice.by || "";
+    this.listed = this.menu.open(choice.cols);
+    const told = new Set(this.listed.map(({ place }) => place));
+    this.unlisted = this.library.settings.map(([path, name], place) => ({ path, name, place })).filter(({ place }) => !told.has(place));
     this.show();
   }
 
   /** The list was read again. */
   update() {
     const typing = document.activeElement === this.search;
+    const [open, all] = [this.menu.root.open, this.controls.className];
     this.build();
+    this.menu.root.open = open;
+    this.controls.className = all;
     if (typing) this.search.focus();
     this.open(this.choice);
   }
@@ -91,10 +72,9 @@ class RunsView {
   progress(keys) {
     for (const key of keys) {
       const place = this.places?.get(key);
-      if (!place?.node.isConnected) continue;
+      if (!place?.isConnected) continue;
       const row = this.library.rows.get(key);
-      place.state.replaceChildren(...progressOf(row));
-      place.node.replaceChildren(place.node.firstChild, ...this.cells(row)); // the link keeps its focus
+      place.replaceChildren(place.firstChild, ...this.cells(row)); // the link keeps its focus
     }
   }
 
@@ -107,18 +87,20 @@ class RunsView {
     const found = runs.filter(fits);
     const broken = words.length || filters.length ? [] : unreadable;
     this.places = new Map();
-    const scored = new Set(found.map((row) => row.scored));
-    this.listed = this.shownColumns.filter(({ id, score }) => !score || scored.has(id)); // scores of other runs would only make the table wide
+    this.scored = found.some(({ result }) => result);
     const items = group === "seed" ? this.groups(found) : found.map((row) => ({ rows: [row], row }));
     this.sort(items);
+    items.forEach((item, place) => Object.assign(item, { first: place > 0 && item.set !== items[place - 1].set }));
     this.count.textContent = `${plural(found.length, "run")} of ${shown(runs.length)}${broken.length ? `, ${broken.length} unreadable` : ""}${group === "seed" ? `; ${plural(items.length, "group")}, numbers are means over seeds` : ""}`;
+    const widths = items.slice(0, 200).map(({ rows }) => this.name(rows[0], { group: rows.length > 1 }).length + (rows.length > 1 ? 12 : 0));
+    this.root.style.setProperty("--name", `min(${60 + 7.6 * Math.max(broken.length && 30, ...widths)}px, 440px, 34vw)`); // scores are pinned behind it
     this.head();
     this.act();
     this.list.show([...broken.map((one) => ({ broken: one })), ...items]);
   }
 
   valueOf(row, id) {
-    return this.shownColumns.find((column) => column.id === id)?.pick(row);
+    return this.columns.get(id)?.pick(row);
   }
 
   textOf(row) {
@@ -129,44 +111,59 @@ class RunsView {
   /** Runs with the same settings but for seed and attempt, as one item. */
   groups(rows) {
     const { settings } = this.library;
-    const own = settings.map(([path]) => !["seed", "attempt", "folder"].includes(path));
+    const own = settings.map(([path]) => !COUNTED.includes(path));
     const key = ({ values, about }) => JSON.stringify([values.filter((_, place) => own[place]), about.task, about.method]);
-    return [...grouped(rows, key).values()].map((members) => ({ rows: members, row: members.length === 1 ? members[0] : null, name: nameOf(settings.filter((_, place) => own[place]), members[0].values.filter((_, place) => own[place])) || members[0].about.method }));
+    return [...grouped(rows, key).values()].map((members) => ({ rows: members, row: members.length === 1 ? members[0] : null }));
+  }
+
+  /** What no column says of a run, or of runs that differ in seeds. */
+  name(row, { group = false } = {}) {
+    const told = this.unlisted.filter(({ path }) => !group || !COUNTED.includes(path));
+    const text = nameOf(told.map(({ path, name }) => [path, name]), told.map(({ place }) => row.values[place]));
+    if (text) return text;
+    return this.library.settings.length ? (group ? row.about.method : row.folder.split("/").slice(-2).join("/")) : row.label;
   }
 
   sort(items) {
     const { by, down } = this.choice;
-    const column = this.shownColumns.find(({ id }) => id === by);
+    const column = by === "score" ? this.score : this.columns.get(by);
     const states = ["running", "failed", "stopped"];
     const urgency = ({ about }) => (states.indexOf(about.state) + 4) % 4; // of others: 3
     for (const item of items) { // once for each item, not for each comparison
-      if (column) item.value = this.mean(column, item.rows);
+      if (column) Object.assign(item, { value: this.mean(column, item.rows), set: column.score ? item.rows.find(({ tested }) => tested)?.tested || "" : "" });
       else Object.assign(item, { urgency: Math.min(...item.rows.map(urgency)), newest: Math.max(...item.rows.map(({ changed }) => changed || 0)) });
     }
     items.sort((a, b) => {
       if (!column) return a.urgency - b.urgency || b.newest - a.newest;
       if (a.value === undefined || b.value === undefined) return (a.value === undefined) - (b.value === undefined); // unknown ones last
+      if (a.set !== b.set) return inOrder(a.set, b.set); // scores over other samples do not compare
       return (down ? -1 : 1) * inOrder(a.value, b.value);
     });
   }
 
   mean(column, rows) {
     const values = rows.map(column.pick);
-    if (column.setting) return values.every((one) => one === values[0]) ? values[0] : undefined;
+    if (column.score && new Set(rows.filter(({ result }) => result).map(({ tested }) => tested)).size > 1) return undefined;
+    if (column.node) return [...new Set(values.filter(Boolean))].join(", ") || undefined;
+    if (column.word) return values.every((one) => one === values[0]) ? values[0] : undefined;
     const known = values.filter((one) => typeof one === "number");
     if (!known.length) return values.includes(null) ? null : undefined;
-    return column.id === "changed" ? Math.max(...known) : known.reduce((sum, one) => sum + one, 0) / known.length;
+    return column.id === "last change" ? Math.max(...known) : known.reduce((sum, one) => sum + one, 0) / known.length;
   }
 
   head() {
     const { by, down } = this.choice;
     const sorted = (id) => (id === by ? (down ? "descending" : "ascending") : null);
-    const button = ({ id, label, note, setting }) => el("th", { scope: "col", "aria-sort": sorted(id), class: setting ? "word" : null },
+    const button = ({ id, label, note, word, score }) => el("th", { scope: "col", "aria-sort": sorted(id), class: score ? "score" : word ? "word" : null },
       el("button.sort", { type: "button", "data-by": id, onclick: () => {
-        this.set({ by: id, down: (id === by ? down : setting) ? "" : "1" });
+        this.set({ by: id, down: (id === by ? down : word) ? "" : "1" });
         this.heads.querySelector(`[data-by="${CSS.escape(id)}"]`).focus();
       } }, label.split(/(?<=[_.])/).map((part) => [part, el("wbr")]), sorted(id) ? (down ? " ▼" : " ▲") : ""), note && el("span.note", {}, note));
-    this.heads.replaceChildren(el("th", { scope: "col" }, "run"), ...this.listed.map(button));
+    this.heads.replaceChildren(el("th", { scope: "col" }, "run"), ...this.shownColumns.map(button));
+  }
+
+  get shownColumns() {
+    return this.scored ? [this.score, ...this.listed] : this.listed;
   }
 
   /** What can be done with the chosen runs. */
@@ -191,8 +188,10 @@ class RunsView {
   }
 
   item(item) {
-    if (item.broken) return el("tr.broken", {}, el("th", { scope: "row" }, item.broken.folder, " ", el("span.tag.fault", {}, "unreadable")), el("td.reason", { colspan: this.listed.length }, item.broken.reason));
-    return item.row ? this.row(item.row) : this.groupRow(item);
+    if (item.broken) return el("tr.broken", {}, el("th", { scope: "row" }, el("div.name", {}, el("span.path", { title: item.broken.folder }, item.broken.folder), el("span.tag.fault", {}, "unreadable"))), el("td.reason", { colspan: this.shownColumns.length }, item.broken.reason));
+    const node = item.row ? this.row(item.row) : this.groupRow(item);
+    if (item.first) node.classList.add("first");
+    return node;
   }
 
   box(rows, name) {
@@ -202,36 +201,41 @@ class RunsView {
   }
 
   row(row, inner = false) {
-    const state = el("span.state", {}, progressOf(row));
-    const own = marksOf(row.about).filter((mark) => mark !== row.about.state && !this.library.marks.includes(mark));
+    const known = [...this.library.marks, this.listed.some(({ node }) => node) && row.about.state]; // said above, or in a column
+    const own = marksOf(row.about).filter((mark) => !known.includes(mark));
+    const name = this.name(row);
     const node = el(`tr${inner ? ".inner" : ""}`, {},
-      el("th", { scope: "row" }, el("div.name", {}, this.box([row], row.label), el("a", { href: link(row, "summary"), title: row.folder }, row.label), own.map((mark) => el("span.tag.mark", {}, mark))), state),
+      el("th", { scope: "row" }, el("div.name", {}, this.box([row], row.label), el("a", { href: link(row, "summary"), title: `${row.label} — ${row.folder}` }, name), own.map((mark) => el(`span.tag.${mark === "running" ? "right" : "mark"}`, { title: row.about.reason || null }, mark)))),
       this.cells(row));
-    this.places.set(row.key, { state, node });
+    this.places.set(row.key, node);
     return node;
   }
 
   cells(row) {
-    return this.listed.map((column) => this.cell(column, column.pick(row), column.row && column.pick(row) !== undefined ? column.row(row) : null));
+    return this.shownColumns.map((column) => this.cell(column, column.pick(row), column.score ? (row.result ? intervalOf(row.result) : soFar(row)) : null, column.node && column.node(row)));
   }
 
   groupRow(item) {
+    const name = this.name(item.rows[0], { group: true });
     const toggle = el("button.toggle", { type: "button", "aria-expanded": "false", onclick: () => {
       const open = toggle.getAttribute("aria-expanded") === "true";
       toggle.setAttribute("aria-expanded", String(!open));
       if (open) item.made.forEach((row) => row.remove());
       else node.after(...(item.made = item.rows.map((row) => this.row(row, true))));
-    } }, item.name);
-    const node = el("tr.group", {}, el("th", { scope: "row" }, el("div.name", {}, this.box(item.rows, item.name), toggle, el("span.tag", {}, plural(item.rows.length, "seed")))),
-      this.listed.map((column) => this.cell(column, this.mean(column, item.rows), column.score ? spreadOf(item.rows.map(column.pick)) : null)));
+    } }, name);
+    const node = el("tr.group", {}, el("th", { scope: "row" }, el("div.name", {}, this.box(item.rows, name), toggle, el("span.tag", {}, plural(item.rows.length, "seed")))),
+      this.shownColumns.map((column) => this.cell(column, this.mean(column, item.rows), column.score ? spreadOf(item.rows.map(column.pick)) : null)));
     return node;
   }
 
-  cell({ setting, text }, value, note) {
-    return el(setting ? "td.word" : "td", {}, value === undefined ? "" : text(value), note && el("span.note", {}, ` ${note}`));
+  cell({ label, word, score, minor, node, text }, value, note, made) {
+    const kind = score ? ".score" : node ? ".state" : word ? ".word" : "";
+    return el(`td${kind}${minor && !this.choice.cols ? ".minor" : ""}`, { "data-label": score || node ? null : label, title: word && !node && value !== undefined ? value : null },
+      made || (value === undefined ? "" : text(value)), note && el("span.note", {}, ` ${note}`));
   }
 }
 
+const COUNTED = ["seed", "attempt", "folder"];
 const alphabet = new Intl.Collator("en", { numeric: true });
 
 /** Numbers by size, words by the alphabet, numbers within words by size. */
@@ -239,16 +243,20 @@ function inOrder(a, b) {
   return typeof a === "number" && typeof b === "number" ? a - b : alphabet.compare(a, b);
 }
 
-function scoreOf({ ci95 }) {
+function intervalOf({ ci95 }) {
   return ci95 ? `${ci95[0].toFixed(1)}–${ci95[1].toFixed(1)}` : "";
 }
 
-/** The standard deviation over seeds. */
+function soFar({ live }) {
+  return typeof live?.score === "number" ? `${live.score.toFixed(1)} so far` : "";
+}
+
+/** The standard deviation over seeds, and how many of them have a score. */
 function spreadOf(values) {
   const known = values.filter((one) => typeof one === "number");
-  if (known.length < 2) return "";
   const mean = known.reduce((sum, one) => sum + one, 0) / known.length;
-  return `± ${Math.sqrt(known.reduce((sum, one) => sum + (one - mean) ** 2, 0) / (known.length - 1)).toFixed(2)}`;
+  const spread = known.length > 1 && `± ${Math.sqrt(known.reduce((sum, one) => sum + (one - mean) ** 2, 0) / (known.length - 1)).toFixed(2)}`;
+  return [spread, known.length && known.length < values.length && `${known.length} of ${values.length}`].filter(Boolean).join(", ");
 }
 
 /** Settings and their values as a name. */
