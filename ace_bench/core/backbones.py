@@ -25,10 +25,13 @@ class Backbone(Protocol):
     name: str
     simulated: bool
     """True if replies, tokens or cache figures do not come from a language model."""
-    identity: Record
-    """All settings but the seed that affect replies (model, sampling); part of cache keys and run digests."""
     context_length: int | None
     """Most tokens of a prompt and its reply together; ``None`` if unlimited or unknown."""
+
+    @property
+    def identity(self) -> Record:
+        """All settings but the seed that affect replies (model, sampling); part of cache keys and run digests."""
+        ...
 
     def complete(
         self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
@@ -86,6 +89,15 @@ class Served(Probing, Protocol):
 
         ``None`` where the endpoint exists only once the backbone has started it.
         """
+        ...
+
+
+@runtime_checkable
+class Adaptive(Protocol):
+    """A backbone whose probe finds out how to speak to it; a continued run goes on as it began."""
+
+    def adopt(self, recorded: Record) -> None:
+        """Take what was found out from the settings of a recorded call, which hold the backbone's identity."""
         ...
 
 

@@ -111,6 +111,10 @@ def _named_embedder(config: Mapping[str, Any]) -> Mapping[str, Any]:
 def backbone_settings(backbone: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a backbone that can change an answer: those in its ``identity``."""
     found = {key: value for key, value in backbone.items() if key not in _ACCESS and value is not None}
+    if found.get("structured") == "auto":
+        found["structured"] = "json_schema"  # the first that is tried; what the server takes is in its calls
+    if found.get("bound_replies") is True:
+        del found["bound_replies"]
     sampling = backbone.get("sampling")
     if isinstance(sampling, Mapping):
         sent = {key: value for key, value in sampling.items() if key not in _NOT_SENT}

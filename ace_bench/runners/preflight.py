@@ -11,21 +11,21 @@ from typing import TypeVar
 
 from rich.console import Console
 
-from ace_bench.core.backbones import Backbone, CacheReporting, Keyed, Probing, Served
+from ace_bench.core.backbones import Adaptive, Backbone, CacheReporting, Keyed, Probing, Served
 from ace_bench.core.errors import BudgetExhausted, ConfigError
 from ace_bench.core.leakage import find_leakage
 from ace_bench.core.lifecycle import Confining, Lifecycle
 from ace_bench.core.settings import settings_of
 from ace_bench.core.task import Judged
-from ace_bench.core.types import Stage
+from ace_bench.core.types import Record, Stage
 from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.build import build_experiment
 from ace_bench.runners.observers import compact
 from ace_bench.runners.price_checks import place_of
 from ace_bench.runners.rehearsal import Estimate, rehearse
 from ace_bench.runners.stopping import Stop
+from ace_bench.store.calls import first_settings
 from ace_bench.store.folder import RunFolder
-from ace_bench.store.journal import Journal
 from ace_bench.store.ledger import Account
 
 NOT_KNOWN = "n/a"
@@ -100,7 +100,7 @@ def check_beside(plan: RunSpec) -> None:
 
 
 @contextmanager
-def parts_ready(plan: RunSpec, journal: Journal, console: Console, stop: Stop) -> Iterator[None]:
+def parts_ready(plan: RunSpec, folder: RunFolder, console: Console, stop: Stop) -> Iterator[None]:
     """Start and probe the parts of a run; always close them at the end.
 
     A probe is one tiny call per backbone; it belongs to no stage and is not in the ledger.
@@ -122,7 +122,9 @@ def parts_ready(plan: RunSpec, journal: Journal, console: Console, stop: Stop) -
                     stack.callback(backbone.close)
                     backbone.start(say)
                 if isinstance(backbone, CacheReporting) and (counters := backbone.cache_counters()) is not None:
-                    journal.add_server(backbone.name, counters.queries)  # before the probe warms the cache
+                    folder.journal.add_server(backbone.name, counters.queries)  # before the probe warms the cache
+                if isinstance(backbone, Adaptive) and (settings := _recorded(plan, folder, backbone)) is not None:
+                    backbone.adopt(settings)
                 if isinstance(backbone, Probing):
                     facts = backbone.probe().facts
                     say(f"{backbone.name}: " + ", ".join(f"{name} {fact}" for name, fact in facts.items()))
@@ -199,6 +201,13 @@ def show_dry_run(plan: RunSpec, console: Console) -> None:
     for note in plan.notes:
         console.print(note, markup=False, highlight=False, soft_wrap=True)
     console.print(describe(estimate), markup=False, highlight=False, soft_wrap=True)
+
+
+def _recorded(plan: RunSpec, folder: RunFolder, backbone: Backbone) -> Record | None:
+    """Return the settings of the first call to a backbone by an earlier process of the run."""
+    roles = (role for role, own in plan.backbones.items() if own is backbone)
+    found = (first_settings(folder.path, role) for role in roles)
+    return next((settings for settings in found if settings is not None), None)
 
 
 def distinct_backbones(plan: RunSpec) -> dict[str, Backbone]:

@@ -194,7 +194,7 @@ def _run_in(folder: RunFolder, plan: RunSpec, resources: _Resources, caller: Cal
         folder.set_status("running")
         _begin(folder, environment, caller)
         ending = _ending(folder, plan, caller)
-        with stop_on_signals(console, ending) as stop, parts_ready(plan, folder.journal, console, stop):
+        with stop_on_signals(console, ending) as stop, parts_ready(plan, folder, console, stop):
             check_reply_limits(plan.budget, plan.backbones)  # a server has said by now how long its context is
             plan = with_confinement(plan)
             folder.write({"environment.json": pretty({**environment, **plan.about})})

@@ -11,7 +11,7 @@ import msgspec
 
 from ace_bench.core.errors import StoreError
 from ace_bench.core.typed import decoder_of
-from ace_bench.core.types import Completion, Fault, Stage
+from ace_bench.core.types import Completion, Fault, Record, Stage
 from ace_bench.store.call_log import FILE
 from ace_bench.store.lines import Lines, read_lines
 from ace_bench.store.requests import Request, StoredRequest, restored_request
@@ -71,6 +71,20 @@ def read_calls(folder: str | Path) -> Iterator[CallRecord]:
                 "changed; repeat the run in a new folder with resume=false"
             )
         yield record
+
+
+def first_settings(folder: Path, role: str) -> Record | None:
+    """Return the settings of a role's first recorded call; ``None`` where there is none that can be read."""
+    try:
+        with (folder / FILE).open("rb") as lines:
+            for line in lines:
+                call = _parse(line)
+                if call.record.role == role and call.stored is not None and call.stored.head is not None:
+                    settings: Record = call.stored.head["settings"]
+                    return settings
+    except (OSError, ValueError, KeyError):
+        return None
+    return None
 
 
 def stored_calls(folder: Path) -> Lines[StoredCall]:

@@ -10,13 +10,14 @@ from dataclasses import asdict
 from typing import Any, get_args
 
 from ace_bench.backbones.openai_compatible.attempts import CallResult, Clock, attempt
+from ace_bench.backbones.openai_compatible.dialects import AUTO, Dialect, candidates, read_dialect
 from ace_bench.backbones.openai_compatible.endpoint import Address, Endpoint, encode
 from ace_bench.backbones.openai_compatible.outcomes import accept
 from ace_bench.backbones.openai_compatible.pacing import Pacer
 from ace_bench.backbones.openai_compatible.probing import SIMULATED, probe
 from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
-from ace_bench.backbones.openai_compatible.schemas import response_format
+from ace_bench.backbones.openai_compatible.schemas import bounded, response_format
 from ace_bench.backbones.openai_compatible.settings import (
     CacheHints,
     Rate,
@@ -37,6 +38,8 @@ from ace_bench.store.prices import PriceCard
 
 _OWN_FIELDS = frozenset(("model", "messages", "stream", "n", "response_format", "cache_salt", "tools", "tool_choice"))
 _UNSEEDED = ("seed", "max_tokens_field")
+_FIRST = Dialect(structured="json_schema")
+"""What stands for a dialect that is not found yet, so that runs of versions without ``auto`` keep their names."""
 _MESSAGE_TOKENS = 4
 """About what a chat template adds to a message."""
 
@@ -46,8 +49,10 @@ class OpenAICompatible:
 
     ``api_key_env`` names the environment variable of the key, ``None`` where the server needs none;
     ``headers_from_env`` maps further secret headers to their variables. ``structured`` is how JSON replies are
-    requested: ``json_schema``, ``json_object`` or ``none`` (by the prompt alone). ``extra_body`` is merged into every
-    request, for instance to switch reasoning off. ``timeout`` is in seconds per attempt, ``context_length`` in tokens,
+    requested: ``json_schema``, ``json_object_schema``, ``json_object`` or ``none`` (by the prompt alone); with ``auto``
+    the probe finds the best that the server takes, with bounds on the length of strings unless ``bound_replies`` is
+    false. ``extra_body`` is merged into every request, for instance to switch reasoning off. ``timeout`` is in seconds
+    per attempt, ``context_length`` in tokens,
     ``None`` if unknown. ``simulated`` marks an endpoint that is not a language model.
 
     The ``identity`` is the model, the sampling without its seed, ``structured`` and ``extra_body``. The address is not
@@ -69,6 +74,7 @@ class OpenAICompatible:
         cache: CacheHints,
         prices: PriceCard,
         structured: Structured = "json_schema",
+        bound_replies: bool = True,
         api_key_env: Text | None = None,
         extra_headers: Mapping[str, str] | None = None,
         headers_from_env: Mapping[str, str] | None = None,
@@ -84,7 +90,9 @@ class OpenAICompatible:
         self.name = model
         self.simulated = simulated
         self.context_length = context_length
-        self.structured = structured
+        self._structured: Structured = structured
+        self._bound_replies = bound_replies
+        self._dialect: Dialect | None = None if structured == AUTO else Dialect(structured=structured)
         self.prices = prices
         sampling.check_limits(context_length)
         self.sampling = sampling
@@ -111,15 +119,24 @@ class OpenAICompatible:
         settings = {name: value for name, value in asdict(sampling).items() if name not in _UNSEEDED}
         if not sampling.roles:
             del settings["roles"]
-        self.identity: Record = {
+        self._settings: Record = {
             "model": model,
             "sampling": {**settings, "seeded": sampling.seed is not None},
-            "structured": structured,
             "extra_body": self._extra_body,
         }
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(model={self.name!r}, base_url={self._endpoint.base_url!r})"
+
+    @property
+    def identity(self) -> Record:
+        """The settings that decide replies; with ``structured=auto`` the best dialect stands for one not yet found."""
+        return {**self._settings, **(self._dialect or _FIRST).record()}
+
+    def adopt(self, recorded: Record) -> None:
+        """Speak the dialect of calls that were recorded with this ``identity``, in place of looking for one."""
+        if self._structured == AUTO:
+            self._dialect = read_dialect(recorded)
 
     def check(self) -> None:
         """Raise ``SettingError`` where a key is missing."""
@@ -173,15 +190,25 @@ class OpenAICompatible:
     def probe_key(self) -> str:
         """The address with its key, and the fields of a request."""
         fields = {name: value for name, value in self._fields.items() if name not in ("seed", "cache_salt")}
-        return digest_of([self._endpoint.key, fields, self.structured, self.simulated])
+        return digest_of([self._endpoint.key, fields, self._structured, self.simulated])
 
     def probe(self) -> Probe:
         """Make one tiny call; raises ``ConfigError`` with the fix where the endpoint does not fit the settings.
 
         Raises ``BackboneUnavailable`` where the server fails and may recover.
         """
-        found = probe(
-            self._ask, endpoint=self._endpoint, structured=self.structured, prices=self.prices, retry=self._retry
+        known = self._dialect
+
+        def ask(messages: Sequence[Message], schema: Record | None, retry: Retry, dialect: Dialect) -> CallResult:
+            self._dialect = dialect
+            return self._ask(messages, "probe", schema, retry)
+
+        self._dialect, found = probe(
+            ask,
+            endpoint=self._endpoint,
+            dialects=(known,) if known else candidates(self._structured, bound=self._bound_replies),
+            prices=self.prices,
+            retry=self._retry,
         )
         if SIMULATED in found.facts and not self.simulated:
             raise SettingError(
@@ -212,12 +239,17 @@ class OpenAICompatible:
     def _request(
         self, messages: Sequence[Message], session: str, schema: Record | None, role: str
     ) -> tuple[bytes, Mapping[str, str]]:
+        dialect = self._dialect or _FIRST
+        messages = dialect.messages(messages)
         fields = dict(self._fields_by_role.get(role, self._fields))
         fields["messages"] = messages
         if schema is not None and is_offer(schema):
             fields |= tool_fields(schema, messages)
-        elif (requested := response_format(schema, self.structured)) is not None:
-            fields["response_format"] = requested
+        elif schema is not None:
+            longest = self.sampling.of(role).max_tokens if dialect.bounded else None
+            schema = schema if longest is None else bounded(schema, longest)
+            if (requested := response_format(schema, dialect.structured)) is not None:
+                fields["response_format"] = requested
         headers: dict[str, str] = {}
         if self._cache.session_field or self._cache.session_header:
             # Session ids hold sample ids of any length and script; servers want a short plain token.

@@ -12,7 +12,7 @@
 | 3xx                                                 | redirected                    | stop                     |
 | prompt over the context length, any status          | context_length                | fault of the model       |
 | input refused by a content filter                   | content_filter                | fault of the model       |
-| any other 4xx                                       | bad_request                   | fault                    |
+| any other 4xx; 500 with a refusal that names a field | bad_request                  | fault                    |
 """
 
 from __future__ import annotations
@@ -35,13 +35,22 @@ _TOO_LONG = (
     r"|max_model_len|max_new_tokens` must be|prompt is too long|prompt \(length \d+\) is longer"
     r"|decoder prompt.{0,40}longer than|input (is|length).{0,40}(too long|exceeds)|too many (input|prompt) tokens"
 )
+_REFUSED_SETTING = (
+    r"(validation error|literal_error|value_error|extra_forbidden|input should be|unsupported|not supported|"
+    r"raise_exception|templateerror).{0,400}?(response_format|json_schema|grammar|seed|temperature|top_p|max_tokens|"
+    r"system|roles?\b|\btools?\b)"
+)
+"""Servers that answer 500 for a setting that they do not know say which one (llama.cpp's Python server)."""
 _HINTS = (
     (r"max_completion_tokens", "set backbone.sampling.max_tokens_field=max_completion_tokens"),
     (r"max_tokens|max_new_tokens", "lower backbone.sampling.max_tokens, or change sampling.max_tokens_field"),
     (r"temperature", "set backbone.sampling.temperature=null"),
     (r"top_p", "set backbone.sampling.top_p=null"),
     (r"\bseed\b", "set backbone.sampling.seed=null"),
-    (r"response_format|json_schema|structured|guided|grammar|schema", "set backbone.structured=json_object or none"),
+    (
+        r"response_format|json_schema|structured|guided|grammar|schema",
+        "set backbone.structured=auto or none",
+    ),
     (r"cache_salt", "set backbone.cache.salt=null"),
 )
 
@@ -84,6 +93,7 @@ _RULES = (
     _Rule("authentication", (401, 403)),
     _Rule("context_length", (400, 404, 413, 422, 500), _TOO_LONG),
     _Rule("redirected", range(300, 400)),
+    _Rule("bad_request", range(500, 600), _REFUSED_SETTING),
     _Rule("rate_limited", (429,)),
     _Rule("timeout", (408,)),
     _Rule("conflict", (409,)),

@@ -40,6 +40,7 @@ class _Body(msgspec.Struct):
     model: Any = None
     error: Any = None
     simulated: Any = None
+    timings: Any = None
 
 
 class _EmbeddingsBody(msgspec.Struct):
@@ -89,7 +90,7 @@ def read_answer(body: bytes) -> Answer | Problem:
         refusal=_plain(choice.message.refusal),
         ended=_plain(choice.finish_reason),
         model=_plain(data.model),
-        usage=_usage(data.usage),
+        usage=_usage(data.usage, data.timings),
         simulated=data.simulated is True,
         tool_calls=read_calls(choice.message.tool_calls),
     )
@@ -132,12 +133,14 @@ def _text(content: str | list[Any] | None) -> str:
     return _plain(content)
 
 
-def _usage(reported: Any) -> Usage:
-    """Return the server's counts; cached tokens under OpenAI's name, or else DeepSeek's."""
+def _usage(reported: Any, timings: Any = None) -> Usage:
+    """Return the server's counts; cached tokens under OpenAI's name, or else DeepSeek's or llama.cpp's."""
     prompt = _count(_field(reported, "prompt_tokens"))
     cached = _count(_field(_field(reported, "prompt_tokens_details"), "cached_tokens"))
     if cached is None:
         cached = _count(_field(reported, "prompt_cache_hit_tokens"))
+    if cached is None:
+        cached = _count(_field(timings, "cache_n"))
     if cached is not None and prompt is not None and cached > prompt:
         cached = None
     return Usage(prompt=prompt, completion=_count(_field(reported, "completion_tokens")), cached=cached)

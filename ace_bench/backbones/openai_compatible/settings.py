@@ -14,7 +14,8 @@ from ace_bench.core.settings import Count, NotNegative, Positive, Seed, Text, Wh
 
 Pause = Annotated[float, Meta(ge=0, le=10_000_000)]
 TokenLimitField = Literal["max_tokens", "max_completion_tokens"]
-Structured = Literal["json_schema", "json_object", "none"]
+Structured = Literal["auto", "json_schema", "json_object_schema", "json_object", "none"]
+"""``json_object_schema`` is the form of llama.cpp: ``json_object`` with the schema beside it."""
 
 
 @dataclass(frozen=True, kw_only=True)

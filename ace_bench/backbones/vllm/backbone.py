@@ -62,7 +62,17 @@ class Vllm:
         self._server: Server | None = None
         self._reported_length: int | None = None
         self.name = self._client.name
-        self.identity: Record = self._identity()
+        self._recorded: Record | None = None
+
+    @property
+    def identity(self) -> Record:
+        """The client's, with the model that is loaded and the bounds of replies."""
+        return self._identity()
+
+    def adopt(self, recorded: Record) -> None:
+        """See ``OpenAICompatible.adopt``."""
+        self._recorded = recorded
+        self._client.adopt(recorded)
 
     @property
     def context_length(self) -> int | None:
@@ -85,6 +95,8 @@ class Vllm:
             self._server.start(say)
             self._root = self._server.root
             self._client = self._connect(base_url=f"{self._root}/v1")
+            if self._recorded is not None:
+                self._client.adopt(self._recorded)
         self._client.start(say)
         self._reported_length = server_api.context_length(self._root, self.name, self._key_env)
         with settings_of("backbone"):

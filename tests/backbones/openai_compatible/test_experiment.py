@@ -2,11 +2,13 @@
 
 from collections import Counter
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
 from ace_rehearsal.reader.faults import Faults
 from ace_rehearsal.reader.serve import ReaderServer
+from tests.backbones.openai_compatible.scripted import Server, answer, error
 from tests.backbones.serving import running
 from tests.launching import launch
 
@@ -95,3 +97,30 @@ def test_the_key_is_nowhere_in_the_run_folder_or_the_output(tmp_path, monkeypatc
     assert not [path for path in written if KEY.encode() in path.read_bytes()]
     shown = capsys.readouterr()
     assert KEY not in shown.out + shown.err
+
+
+class Limited(Server):
+    """Refuses JSON schemas as llama.cpp's Python server does, until ``takes_schemas``."""
+
+    takes_schemas = False
+
+    def next(self, path, headers, body):
+        form = (body or {}).get("response_format", {}).get("type")
+        found = super().next(path, headers, body)
+        refused = form == "json_schema" and not self.takes_schemas
+        return error(500, "1 validation error: response_format: Input should be 'text'") if refused else found
+
+
+def test_a_continued_run_asks_in_the_form_in_which_it_began(tmp_path):
+    server = Limited([answer('{"reasoning": "r", "bullet_ids": [], "final_answer": "x"}')], ["embedded"])
+    run = ("method=base", "method.reasoning=true", "concurrency=1", "limit=4", "mode.epochs=1", "estimate=false")
+    with running(server):
+        base = overrides(SimpleNamespace(address=server.url), "backbone.api_key_env=null", *run)
+        stopped = launch(tmp_path, *base, "budget.calls=2")
+        server.takes_schemas = True
+        ended = launch(tmp_path, *base)
+    forms = [body["response_format"] for body in server.asked()]
+    assert (stopped.status, ended.status) == (3, 0)
+    assert [form["type"] for form in forms[:3]] == ["json_schema", "json_schema", "json_object"]
+    assert all("schema" in form for form in forms[2:]), "the run began in llama.cpp's form and goes on so"
+    assert len(forms) == 2 + 2 + 4

@@ -8,7 +8,7 @@ from ace_bench.core.backbones import Backbone, Priced, Probing
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_bench.core.lifecycle import Lifecycle
 from ace_bench.store.prices import PriceCard
-from tests.backbones.openai_compatible.scripted import DROP, Reply, answer, client, error, serving
+from tests.backbones.openai_compatible.scripted import DROP, PROMPT, Reply, answer, client, error, serving
 
 READY = answer('{"ready": true}')
 
@@ -79,7 +79,7 @@ def test_each_refusal_names_its_mend(monkeypatch):
     assert "MY_KEY" in refused(error(401, "bad key"), api_key_env="MY_KEY")
     assert "tiny-chat" in refused(error(404, "The model `tiny` does not exist."))
     said = refused(error(400, "response_format of type json_schema is not supported by this model"))
-    assert "structured=json_object or none" in said
+    assert "structured=auto or none" in said
     assert "quota" in refused(error(429, "You exceeded your current quota", code="insufficient_quota"))
 
 
@@ -100,3 +100,67 @@ def test_structured_none_sends_no_schema():
     probe, server = probed(READY, structured="none")
     assert "response_format" not in server.asked()[0]
     assert probe.facts["structured replies"] == "by the prompt alone"
+
+
+LLAMA = error(
+    500,
+    "1 validation error: {'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), 'msg': "
+    "\"Input should be 'text' or 'json_object'\", 'input': 'json_schema'}",
+)
+
+
+def spoken(*replies, **settings):
+    """Return what a client with ``structured=auto`` sends after its probe, with its identity."""
+    with serving(*replies, READY) as server:
+        backbone = client(server.url, structured="auto", **settings)
+        backbone.probe()
+        tried = len(server.asked())
+        backbone.complete(PROMPT, role="generator", session="s", schema=SCHEMA)
+        return server.asked()[-1], backbone.identity, tried
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"why": {"type": "string"}, "ids": {"type": "array", "items": {"type": "string"}}},
+    "required": ["why"],
+}
+
+
+def test_auto_takes_bounded_schemas_where_the_server_does():
+    sent, identity, tried = spoken()
+    properties = sent["response_format"]["json_schema"]["schema"]["properties"]
+    assert properties["why"]["maxLength"] == 3 * sent["max_tokens"]
+    assert properties["ids"]["maxItems"] == 50
+    assert (identity["structured"], identity["bounded"], tried) == ("json_schema", True, 1)
+
+
+def test_a_refused_form_is_not_an_outage_and_the_next_one_is_tried():
+    sent, identity, tried = spoken(LLAMA, LLAMA)
+    assert sent["response_format"]["type"] == "json_object"
+    assert "why" in sent["response_format"]["schema"]["properties"]
+    assert (identity["structured"], tried) == ("json_object_schema", 3)
+    sent, identity, tried = spoken(*[error(400, "response_format is not supported")] * 4)
+    assert "response_format" not in sent
+    assert (identity["structured"], tried) == ("none", 5)
+
+
+def test_bounds_can_be_switched_off():
+    sent, identity, _ = spoken(bound_replies=False)
+    assert "maxLength" not in str(sent["response_format"])
+    assert "bounded" not in identity
+
+
+def test_without_a_system_role_its_words_open_the_users_message():
+    sent, identity, _ = spoken(error(400, "System role not supported"))
+    assert [message["role"] for message in sent["messages"]] == ["user"]
+    assert sent["messages"][0]["content"] == "Be brief.\n\nReply with JSON."
+    assert identity["system_role"] is False
+
+
+def test_a_continued_run_speaks_as_it_began():
+    with serving(READY) as server:
+        backbone = client(server.url, structured="auto")
+        backbone.adopt({"structured": "json_object", "model": "tiny"})
+        backbone.probe()
+        assert server.asked()[0]["response_format"] == {"type": "json_object"}
+        assert len(server.seen) == 1

@@ -139,8 +139,8 @@ def test_a_request_that_is_refused_is_a_fault_with_the_servers_words(status, bod
     [
         ("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", "max_tokens_field"),
         ("Unsupported value: 'temperature' does not support 0.0 with this model.", "sampling.temperature=null"),
-        ("response_format json_schema is not supported", "structured=json_object"),
-        ("Invalid schema for response_format 'Reply'", "structured=json_object"),
+        ("response_format json_schema is not supported", "structured=auto"),
+        ("Invalid schema for response_format 'Reply'", "structured=auto"),
         ("Unrecognized request argument supplied: cache_salt", "cache.salt=null"),
     ],
 )
