@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ace_bench.core.backbones import Backbone, Limited, Priced
-from ace_bench.core.errors import BudgetExhausted, ConfigError
+from ace_bench.core.errors import ConfigError
 from ace_bench.core.settings import Count, Positive
 from ace_bench.core.types import Usage
 from ace_bench.store.ledger import Account
 from ace_bench.store.requests import PreparedRequest
+from ace_bench.store.spending import Cost
 
+_LIMITS = ("calls", "tokens", "usd")
 _FRAME_BYTES = 256
 """What a server's chat template may add to a prompt, in bytes."""
 _MARGIN = 1.25
@@ -22,30 +24,18 @@ _UNKNOWN_REPLY = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cost:
-    """What some calls cost, or may cost at most."""
-
-    calls: int = 0
-    tokens: int = 0
-    usd: float = 0.0
-
-    def __add__(self, other: Cost) -> Cost:
-        """Sum field by field."""
-        return Cost(calls=self.calls + other.calls, tokens=self.tokens + other.tokens, usd=self.usd + other.usd)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Budget:
     """Limits over the whole run, earlier processes included; ``None`` is no limit.
 
     ``calls`` counts answered calls, ``tokens`` is prompt + completion, ``seconds`` is wall time of adaptation and
-    evaluation.
+    evaluation. ``shared`` makes the limits, except ``seconds``, those of all runs in ``<results>/<name>`` together.
     """
 
     calls: Count | None = None
     tokens: Count | None = None
     usd: Positive | None = None
     seconds: Positive | None = None
+    shared: bool = False
 
     @property
     def needs_bounds(self) -> bool:
@@ -54,28 +44,21 @@ class Budget:
 
     def too_small_for(self, needed: Account) -> str | None:
         """Return the limit that a run with this cost would pass, ``None`` if there is none. Unknown costs fit."""
-        costs = {"calls": needed.calls, "tokens": _tokens(needed.usage), "usd": needed.usage.usd}
-        for name, cost in costs.items():
-            limit = getattr(self, name)
+        for name in _LIMITS:
+            limit, cost = getattr(self, name), getattr(Cost.of(needed), name)
             if limit is not None and cost is not None and cost > limit:
                 return f"budget.{name}={limit:g}"
         return None
 
-    def spent(self, account: Account) -> Cost:
-        """Return what counts towards the limits; raises ``BudgetExhausted`` where a limit cannot be checked."""
-        tokens, usd = _tokens(account.usage), account.usage.usd
-        for name, cost in (("tokens", tokens), ("usd", usd)):
-            if cost is None and getattr(self, name) is not None:
-                raise BudgetExhausted(
-                    f"budget.{name} is set but the backbone does not report {name}; drop it or use budget.calls"
-                )
-        return Cost(calls=account.paid, tokens=tokens or 0, usd=usd or 0.0)
-
     def refusal(self, spent: Cost, asked: Cost) -> str | None:
         """Return why a call that may cost ``asked`` does not fit beside ``spent``, ``None`` if it does."""
-        for name in ("calls", "tokens", "usd"):
+        for name in _LIMITS:
             limit, used, more = (getattr(part, name) for part in (self, spent, asked))
-            if limit is None or used + more <= limit:
+            if limit is None:
+                continue
+            if used is None:
+                return f"budget.{name} is set but the backbone does not report {name}; drop it or use budget.calls"
+            if used + more <= limit:
                 continue
             if used >= limit or name == "calls":
                 return f"budget.{name}={limit:g} is used up"
@@ -138,7 +121,3 @@ def _size(request: PreparedRequest) -> int:
     """Return the bytes of a prompt with its schema, which servers put into the prompt."""
     texts = [str(request.schema), *(message.content for message in request.messages)]
     return _FRAME_BYTES + sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
-
-
-def _tokens(usage: Usage) -> int | None:
-    return None if usage.prompt is None or usage.completion is None else usage.prompt + usage.completion

@@ -18,14 +18,16 @@ from ace_bench.runners.progress import Observer, ProgressCounter
 from ace_bench.runners.stopping import Stop
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.responses import Responses
+from ace_bench.store.spending import SharedSpending
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shared:
-    """What a run shares with others: the cache of replies, and the slots for calls."""
+    """What a run shares with others: the cache of replies, the slots for calls, and the budget."""
 
     responses: Responses | None = None
     slots: CallSlots = field(default_factory=Unlimited)
+    spending: SharedSpending | None = None
 
 
 ALONE = Shared()
@@ -50,6 +52,7 @@ def build_experiment(
         faults=plan.faults,
         responses=shared.responses,
         slots=shared.slots,
+        spending=shared.spending,
         # An evaluation is wide: none of its calls holds up another.
         chain=lambda stage: progress.seconds_left() if stage is Stage.ADAPT else 0.0,
         seed=plan.seed,

@@ -20,6 +20,7 @@ from ace_bench.runners.unanswered import FaultRule, Outage
 from ace_bench.store.call_log import CallLog, PaidReply
 from ace_bench.store.requests import PreparedRequest
 from ace_bench.store.responses import Responses, response_key
+from ace_bench.store.spending import SharedSpending
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +75,7 @@ class CallGateway:
         faults: FaultRule | None = None,
         responses: Responses | None = None,
         slots: CallSlots | None = None,
+        spending: SharedSpending | None = None,
         chain: Callable[[Stage], float] = lambda _: 0.0,
         seed: int = 0,
     ):
@@ -84,7 +86,9 @@ class CallGateway:
         self._slots = slots or Unlimited()
         self._chain = chain
         self._seed = seed
-        self._budget = Reservations(budget, spent=lambda: calls.ledger.total, wall=wall, check=stop.check)
+        self._budget = Reservations(
+            budget, spent=lambda: calls.ledger.total, wall=wall, check=stop.check, shared=spending
+        )
         self._stop = stop
         self._lock = threading.Lock()
         self._seen: Counter[str] = Counter()

@@ -48,6 +48,7 @@ from ace_bench.store.processes import read_processes
 from ace_bench.store.responses import Responses
 from ace_bench.store.results import IDENTITY, METRICS, read_metrics, read_object, read_status
 from ace_bench.store.samples import SAMPLES, packed, unpacked
+from ace_bench.store.spending import SharedSpending
 
 EXIT_ERROR, EXIT_STOPPED = 2, 3
 _PLAIN: Any = {"markup": False, "highlight": False, "soft_wrap": True}
@@ -158,7 +159,10 @@ def _open_resources(plan: RunSpec) -> Iterator[_Resources]:
         if exporter is not None:
             stack.callback(exporter.close)
         slots = stack.enter_context(slots_of_run(plan.max_calls_in_flight))
-        yield _Resources(shared=Shared(responses=responses, slots=slots), exporter=exporter)
+        spending = SharedSpending(plan.folder.parents[2], plan.folder) if plan.budget.shared else None
+        if spending is not None:
+            stack.callback(spending.close)
+        yield _Resources(shared=Shared(responses=responses, slots=slots, spending=spending), exporter=exporter)
 
 
 def _finished(folder: Path, console: Console) -> Record | None:

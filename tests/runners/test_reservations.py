@@ -13,6 +13,7 @@ from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.stopping import Stop
 from ace_bench.runners.unanswered import FaultRule
 from ace_bench.store.call_log import CallLog
+from ace_bench.store.spending import Cost, OtherRuns, SharedSpending
 from ace_rehearsal.reader.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.launching import launch
@@ -56,10 +57,18 @@ class Drawing:
 def spend(tmp_path):
     """Ask from many threads until the budget is exhausted; return the ledger's sums and the reasons to stop."""
 
-    def ask_all(backbone, at_once, **limits):
-        calls = CallLog(tmp_path / f"calls-{len(list(tmp_path.iterdir()))}.jsonl")
-        faults = FaultRule(stop_after=10**9)
-        gateway = CallGateway(calls=calls, budget=Budget(**limits), stop=Stop(), wall=lambda: 0.0, faults=faults)
+    def ask_all(backbone, at_once, run=None, **limits):
+        folder = run or tmp_path / "alone"
+        folder.mkdir(parents=True)
+        calls = CallLog(folder / "calls.jsonl")
+        gateway = CallGateway(
+            calls=calls,
+            budget=Budget(**limits),
+            stop=Stop(),
+            wall=lambda: 0.0,
+            faults=FaultRule(stop_after=10**9),
+            spending=None if run is None else SharedSpending(run.parents[2], run),
+        )
 
         def ask_on(number):
             drawn = random.Random(number)
@@ -117,3 +126,40 @@ def test_a_run_over_http_stays_within_its_tokens_and_dollars(tmp_path):
             usages = [call["usage"] for call in ran.lines("calls")]
             spent = sum(one["usd"] if limit == "usd" else one["prompt"] + one["completion"] for one in usages)
             assert 0.7 * most < spent <= most
+
+
+def test_runs_that_share_a_budget_stay_within_it_together(spend, tmp_path):
+    def one(number):
+        return spend(Drawing(), 8, run=tmp_path / f"main/run/digest/seed{number}", tokens=100_000)
+
+    with ThreadPoolExecutor(3) as pool:
+        totals, reasons = zip(*pool.map(one, range(3)), strict=True)
+    assert 97_000 < sum(total.usage.prompt + total.usage.completion for total in totals) <= 100_000
+    assert all("it is that of the runs in" in reason for reasons in reasons for reason in reasons)
+
+
+def test_a_killed_run_is_counted_by_its_calls_and_once(tmp_path):
+    runs = [tmp_path / f"main/run/digest/seed{number}" for number in range(2)]
+    killed, other = (SharedSpending(tmp_path / "main", run) for run in runs)
+    runs[0].mkdir(parents=True)
+    calls = CallLog(runs[0] / "calls.jsonl")
+    calls.settle()
+    with killed.locked():
+        killed.book(Cost(), Cost(calls=1, tokens=500))
+    with other.locked() as seen:
+        assert seen == OtherRuns(cost=Cost(calls=1, tokens=500), in_flight=True)
+    gateway = CallGateway(calls=calls, budget=Budget(), stop=Stop(), wall=lambda: 0.0)
+    BoundLm(gateway=gateway, backbone=Drawing(), caller=Caller(stage=Stage.ADAPT, role="r", session="s"))(
+        [Message(role="user", content="x" * 400)]
+    )
+    calls.close()
+    killed.close()  # as the operating system does, without a word about the call
+    spent = Cost.of(calls.ledger.total)
+    other.close()
+    for _ in range(2):
+        again = SharedSpending(tmp_path / "main", runs[1])
+        with again.locked() as seen:
+            assert seen == OtherRuns(cost=spent)
+            again.book(Cost(), Cost())
+        again.close()
+    assert spent.tokens > 100
