@@ -75,10 +75,13 @@ class CallLog:
             path,
             _parse,
             gate=gate,
-            meaning="the calls that are gone are made again, and what may rest on them is done again over the others",
+            meaning="lost calls are made again and paid for again, and what may rest on them is repeated",
         )
+        self.path = path
         self.lost = self._log.found.lost
         """Numbers of the lines that damage took."""
+        self.seen = self._log.found.count
+        """Number of the last line that was ever recorded, as far as the file shows."""
         self._by_id: dict[str, PaidReply] = {}
         self._requests = RequestHistory()
         for entry in self._log.found.entries:

@@ -78,7 +78,7 @@ def first_settings(folder: Path, role: str) -> Record | None:
     try:
         with (folder / FILE).open("rb") as lines:
             for line in lines:
-                call = _parse(line)
+                call = parse_call(line)
                 if call.record.role == role and call.stored is not None and call.stored.head is not None:
                     settings: Record = call.stored.head["settings"]
                     return settings
@@ -89,7 +89,7 @@ def first_settings(folder: Path, role: str) -> Record | None:
 
 def stored_calls(folder: Path) -> Lines[StoredCall]:
     """Read the lines of a run folder's calls, whatever their state; raises ``StoreError`` for an unreadable file."""
-    return read_lines(folder / FILE, _parse)
+    return read_lines(folder / FILE, parse_call)
 
 
 def restored(calls: Sequence[StoredCall]) -> Iterator[CallRecord]:
@@ -99,7 +99,8 @@ def restored(calls: Sequence[StoredCall]) -> Iterator[CallRecord]:
         yield replace(call.record, request=requests.at(place))
 
 
-def _parse(line: bytes) -> StoredCall:
+def parse_call(line: bytes) -> StoredCall:
+    """Read a line of ``calls.jsonl``; raises ``ValueError``."""
     found: _Line = decoder_of(_Line).decode(line)
     completion: Completion = decoder_of(Completion).decode(line)
     record = CallRecord(

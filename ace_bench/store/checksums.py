@@ -30,8 +30,9 @@ class Checksums:
 
     def __init__(self, folder: Path, gate: WriteGate):
         path = folder / FILE
-        self._log = AppendLog(path, _parse, gate=gate, meaning="the files they belong to are not checked")
+        self._log = AppendLog(path, parse_checksum, gate=gate, meaning="the files they belong to are not checked")
         self._known = {(line.file, line.sha256) for line in self._log.found.entries}
+        self._log.settle()
 
     def add(self, contents: Mapping[str, bytes]) -> None:
         """Add the checksums of files that will be written next."""
@@ -61,7 +62,8 @@ class CheckedFiles:
             content = file.readall()
         digest = hashlib.sha256(content).hexdigest()
         if not self._holds(_Line(file=name, sha256=digest)):
-            versions = {line.sha256 for line in read_lines(self.folder / FILE, _parse).entries if line.file == name}
+            lines = read_lines(self.folder / FILE, parse_checksum).entries
+            versions = {line.sha256 for line in lines if line.file == name}
             if versions and digest not in versions:
                 raise FolderDamaged(
                     f"{self.folder / name} is damaged (its checksum does not fit); repeat the command of the run"
@@ -88,10 +90,15 @@ def read_checked(folder: Path, name: str) -> bytes:
     return CheckedFiles(folder).read(name)
 
 
+def checksummed_files(folder: Path) -> set[str]:
+    """Return the names of the files that have a checksum: all that were ever written as a whole."""
+    return {line.file for line in read_lines(folder / FILE, parse_checksum).entries}
+
+
 def damaged_files(folder: Path) -> tuple[str, ...]:
     """Return the files of a run folder that are missing or do not match their checksums."""
     versions: dict[str, set[str]] = {}
-    for line in read_lines(folder / FILE, _parse).entries:
+    for line in read_lines(folder / FILE, parse_checksum).entries:
         versions.setdefault(line.file, set()).add(line.sha256)
     return tuple(name for name, known in versions.items() if _digest(folder / name) not in known)
 
@@ -105,6 +112,7 @@ def _digest(path: Path) -> str | None:
         raise StoreError(f"{path} cannot be read ({error.strerror}); make it readable, or restore it") from error
 
 
-def _parse(line: bytes) -> _Line:
+def parse_checksum(line: bytes) -> _Line:
+    """Read a line of ``checksums.jsonl``; raises ``ValueError``."""
     parsed: _Line = decoder_of(_Line).decode(line)
     return parsed

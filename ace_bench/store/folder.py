@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import logging
 import os
 import re
@@ -24,7 +25,7 @@ from ace_bench.store.journal import Journal
 from ace_bench.store.processes import FILE as PROCESSES
 from ace_bench.store.processes import ProcessLog
 
-STATUS = "status.json"
+STATUS, LOCK = "status.json", ".lock"
 _log = logging.getLogger(__name__)
 _ATTEMPT = re.compile(r"^seed(?P<seed>\d+)(?:-(?P<attempt>\d+))?$")
 
@@ -62,7 +63,7 @@ class RunFolder:
         """Open or create the folder and lock it; raises ``StoreError`` if another process holds the lock."""
         self.path = path
         self.gate = WriteGate()
-        self._lock = FileLock(path / ".lock")
+        self._lock = FileLock(path / LOCK)
         with contextlib.ExitStack() as opened, self.gate.writing(path):
             self._made = _make_folder(path)
             try:
@@ -93,6 +94,12 @@ class RunFolder:
         self._checksums.add({name: content for name, content in encoded.items() if name != STATUS})
         with self.gate.writing(self.path):
             replace_files({self.path / name: content for name, content in encoded.items()})
+
+    def write_missing(self, name: str, value: Record) -> None:
+        """Write a JSON file, unless the folder has it with this content."""
+        text = pretty(value)
+        if not self.holds(name, text):
+            self.write({name: text})
 
     def holds(self, name: str, text: str) -> bool:
         """Whether a file has this content."""
@@ -139,6 +146,21 @@ class RunFolder:
                     self.journal.end()
             except FolderUnwritable as error:
                 _log.warning("%s", error)
+
+
+def is_in_use(path: Path) -> bool:
+    """Whether a process works on a run folder; writes nothing."""
+    try:
+        lock = os.open(path / LOCK, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
 
 
 def pretty(value: Record) -> str:

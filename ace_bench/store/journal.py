@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from ace_bench.core.types import Attempt, Fault, Grade, Record, Stage
 from ace_bench.store.call_log import CallLog
 from ace_bench.store.files import WriteGate
 from ace_bench.store.lines import AppendLog
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,6 +154,7 @@ class Journal:
         """Tokens that each server had looked up in its cache before this run's first call; 0 means a cold start."""
         self._walls: dict[tuple[str, Stage], float] = {}
         lines = self._log.found.entries
+        _warn_of_lost_calls(lines, calls)
         gap = min(self._log.found.lost, default=len(lines) + 1)
         kept = {
             place
@@ -257,6 +261,14 @@ class Journal:
         elif isinstance(record, ServerRecord):
             self.asked_before.setdefault(record.server, record.asked_before)
         return True
+
+
+def _warn_of_lost_calls(lines: Sequence[JournalLine], calls: CallLog) -> None:
+    """Say how many calls are gone from the end of their file, which itself does not show them."""
+    lost = max((line.calls_made for line in lines), default=0) - calls.seen
+    if lost > 0:
+        what = "1 call that was recorded is" if lost == 1 else f"{lost} calls that were recorded are"
+        _log.warning("%s: %s gone from its end, made again and paid for again", calls.path, what)
 
 
 def _first_without_calls(lines: Sequence[JournalLine], calls: CallLog) -> int:

@@ -48,9 +48,9 @@ _log = logging.getLogger(__name__)
 class Lines(Generic[T]):
     """The contents of a file: ``entries`` in the order of their numbers, and the ``lines`` they were parsed from.
 
-    ``problems`` describes what is wrong, ``damaged`` are the lines left out, ``lost`` the missing numbers. ``whole``
-    counts the bytes up to the end of the last complete line. ``sealed`` is
-    false for a file without checksums.
+    ``problems`` describes what is wrong, ``damaged`` are the lines left out, ``lost`` the missing numbers. ``count`` is
+    the number of lines that the file held before the damage, as far as it shows. ``whole`` counts the bytes up to the
+    end of the last complete line. ``sealed`` is false for a file without checksums.
     """
 
     path: Path
@@ -59,6 +59,7 @@ class Lines(Generic[T]):
     problems: tuple[str, ...] = ()
     damaged: tuple[bytes, ...] = ()
     lost: tuple[int, ...] = ()
+    count: int = 0
     whole: int = 0
     sealed: bool = True
 
@@ -90,7 +91,7 @@ def read_lines(path: Path, parse: Callable[[bytes], T]) -> Lines[T]:
     lines = data[:whole].split(b"\n")[:-1]
     entries = _intact(lines, parse)
     if entries is not None:
-        return Lines(path=path, entries=entries, lines=lines, whole=whole)
+        return Lines(path=path, entries=entries, lines=lines, count=len(lines), whole=whole)
     reading = _Reading(lines, parse)
     return Lines(
         path=path,
@@ -99,6 +100,7 @@ def read_lines(path: Path, parse: Callable[[bytes], T]) -> Lines[T]:
         problems=tuple(reading.problems),
         damaged=tuple(reading.damaged),
         lost=reading.lost,
+        count=reading.count,
         whole=whole,
         sealed=reading.sealed,
     )
@@ -150,6 +152,7 @@ class _Reading(Generic[T]):
                 broken += 1
                 self._leave_out(line, f"line {place} is damaged ({error})")
         self.lost = tuple(sorted(set(range(1, max(self.found, default=0))) - self.found.keys()))
+        self.count = max(self.found, default=0) + broken - broken_before_last
         missing = len(self.lost) - broken_before_last
         if missing > 0:
             what = "a line is" if missing == 1 else f"{missing} lines are"

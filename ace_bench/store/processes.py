@@ -90,7 +90,7 @@ class ProcessLog:
     """The file of a run that this process works on."""
 
     def __init__(self, path: Path, gate: WriteGate):
-        self._log = AppendLog(path, _parse, gate=gate, meaning="the record of processes is incomplete")
+        self._log = AppendLog(path, parse_process, gate=gate, meaning="the record of processes is incomplete")
         self.processes = _joined(self._log.found.entries)
         """All processes so far; once it has begun, the last one is this."""
         self._began = time.monotonic()
@@ -136,10 +136,11 @@ def read_processes(folder: str | Path) -> list[Process]:
 
     Raises ``StoreError`` if the file cannot be read.
     """
-    return _joined(read_lines(Path(folder) / FILE, _parse).entries)
+    return _joined(read_lines(Path(folder) / FILE, parse_process).entries)
 
 
-def _parse(line: bytes) -> Process | _End:
+def parse_process(line: bytes) -> Process | _End:
+    """Read a line of ``processes.jsonl``; raises ``ValueError``."""
     record = decoder_of(dict[str, Any]).decode(line)
     parsed: Process | _End = converted(record, _End if "ended" in record else Process)
     return parsed

@@ -8,7 +8,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,12 @@ from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import NO_USAGE, Completion, Message, Record
 
+FILE = "responses.sqlite"
 _log = logging.getLogger(__name__)
 
 _TABLE = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, model TEXT NOT NULL, text TEXT NOT NULL)"
 _ADD_CHECKSUM = "ALTER TABLE replies ADD COLUMN checksum INTEGER"  # caches of earlier versions have none
+_ALL = "SELECT * FROM replies"
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _LOCKED_S = 5.0
@@ -40,7 +42,7 @@ class Responses:
 
     def __init__(self, folder: Path):
         """Open or create the cache; raises ``StoreError`` if the folder cannot be used."""
-        self._path = folder / "responses.sqlite"
+        self._path = folder / FILE
         self._claims = folder / "under_way"
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -126,7 +128,7 @@ class Responses:
 
     def _connected(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, check_same_thread=False, timeout=_LOCKED_S, isolation_level=None)
-        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")  # damaged text fails its checksum
+        connection.text_factory = _decoded
         try:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
@@ -152,10 +154,7 @@ class Responses:
         with FileLock(self._path.with_suffix(".lock"), timeout=_LOCKED_S):
             if _inode(self._path) != self._file:
                 return
-            aside = self._path.with_name(f"damaged-{time.time_ns()}.sqlite")
-            for suffix in ("", "-wal", "-shm"):
-                with suppress(FileNotFoundError):
-                    Path(f"{self._path}{suffix}").rename(f"{aside}{suffix}")
+            aside = _rename(self._path)
         _log.warning(
             "%s is damaged (%s); it was set aside as %s and replies are paid for anew", self._path, error, aside
         )
@@ -168,6 +167,65 @@ class Responses:
         if self._connection is not None:
             self._connection.close()
         self._connection = None
+
+
+def damage_of(path: Path) -> str:
+    """Return what is damaged in the file of a cache, "" for nothing; only reads."""
+    try:
+        with closing(_read_only(path)) as connection:
+            (state,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            damaged = sum(not _is_sound(row) for row in connection.execute(_ALL))
+    except sqlite3.Error as error:
+        return f"{path} is damaged ({error})"
+    if state != "ok":
+        return f"{path} is damaged ({state})"
+    return f"{path}: {damaged} of its replies are damaged" if damaged else ""
+
+
+def salvage(path: Path) -> int:
+    """Replace the file of a damaged cache by one with its sound replies, and return their number.
+
+    The damaged file stays beside it. Raises ``StoreError``.
+    """
+    rows: list[tuple[Any, ...]] = []
+    with suppress(sqlite3.Error), closing(_read_only(path)) as connection:
+        rows.extend(connection.execute(_ALL))  # keeps what comes before an error
+    sound = [row for row in rows if _is_sound(row)]
+    try:
+        _rename(path)
+        cache = Responses(path.parent)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be replaced ({error.strerror}); make it writable") from error
+    for key, model, text, *_ in sound:
+        cache.add(key, Completion(text=text, usage=NO_USAGE, seconds=0.0, model=model))
+    cache.close()
+    return len(sound)
+
+
+def _rename(path: Path) -> Path:
+    """Move a damaged file with its logs aside; return its new name."""
+    aside = path.with_name(f"damaged-{time.time_ns()}.sqlite")
+    for suffix in ("", "-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            Path(f"{path}{suffix}").rename(f"{aside}{suffix}")
+    return aside
+
+
+def _is_sound(row: tuple[Any, ...]) -> bool:
+    _, model, text, *checksum = row
+    return checksum in ([], [None], [_checksum(model, text)])
+
+
+def _decoded(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")  # damaged text fails its checksum
+
+
+def _read_only(path: Path) -> sqlite3.Connection:
+    """Open a file without a trace; only one that another program has open, or did not close, needs its log."""
+    how = "mode=ro" if Path(f"{path}-wal").exists() else "immutable=1"
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, timeout=_LOCKED_S)
+    connection.text_factory = _decoded
+    return connection
 
 
 def _inode(path: Path) -> int | None:

@@ -15,7 +15,7 @@ from ace_bench.core.typed import converted, decoder_of
 from ace_bench.core.types import Labels
 from ace_bench.store.checksums import CheckedFiles
 
-METRICS, IDENTITY = "metrics.json", "identity.json"
+METRICS, IDENTITY, SUMMARY = "metrics.json", "identity.json", "summary.txt"
 
 _Scores = dict[str, float | int | None]
 _Counts = dict[str, dict[str, int]]
