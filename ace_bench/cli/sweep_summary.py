@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from ace_bench.core.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from ace_bench.report.records import RunSummary
@@ -31,7 +32,7 @@ def runs_listed() -> Iterator[None]:
 
     Exits with status 1 at the end of the block if one of them has failed.
     """
-    with tempfile.NamedTemporaryFile("r", prefix="ace-bench-sweep-") as notes:
+    with scratch_folder("sweep") as scratch, (scratch / "runs").open("w+") as notes:
         os.environ[_NOTES] = notes.name
         try:
             yield

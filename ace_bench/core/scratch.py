@@ -49,12 +49,12 @@ def clear(folder: str | Path, *, seconds: float = CLEARING_S) -> bool:
 
 
 @contextmanager
-def scratch_folder(kind: str) -> Iterator[Path]:
-    """Make a folder for temporary files and remove it at the end.
+def scratch_folder(kind: str, *, parent: str | None = None) -> Iterator[Path]:
+    """Make a folder for temporary files and remove it at the end; ``parent`` is the system's, or ``/tmp``.
 
     It stays locked while this process lives: ``clear_abandoned`` removes only the folders of killed processes.
     """
-    folder = Path(tempfile.mkdtemp(prefix=f"{_NAME}{kind}-")).resolve()
+    folder = Path(tempfile.mkdtemp(prefix=f"{_NAME}{kind}-", dir=parent)).resolve()
     lock = os.open(folder, _FOLDER)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -66,10 +66,19 @@ def scratch_folder(kind: str) -> Iterator[Path]:
 
 def clear_abandoned(kind: str) -> None:
     """Remove this user's scratch folders that killed processes left behind."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_NAME}{kind}-*"):
-        with suppress(OSError):
-            if _abandoned(folder):
-                clear(folder)
+    for folder in abandoned_folders(kind):
+        clear(folder)
+
+
+def abandoned_folders(kind: str = "*") -> list[Path]:
+    """Return this user's scratch folders that killed processes left behind."""
+    found = []
+    for parent in {Path(tempfile.gettempdir()).resolve(), Path("/tmp").resolve()}:
+        for folder in parent.glob(f"{_NAME}{kind}-*"):
+            with suppress(OSError):
+                if _abandoned(folder):
+                    found.append(folder)
+    return sorted(found)
 
 
 def _abandoned(folder: Path) -> bool:

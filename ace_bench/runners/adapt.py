@@ -61,6 +61,8 @@ def fit(experiment: Experiment, context: Context) -> Context:
 
 def _replayed(experiment: Experiment, context: Context, samples: Sequence[Sample], step: Step) -> Context | None:
     steps = experiment.folder.journal.steps
+    if step.index == 0:  # now and not at the end, so that a stopped run has it, too
+        experiment.folder.write_missing("contexts/initial.json", context.dump())
     if step.index >= len(steps):
         return None
     record = steps[step.index]
@@ -76,8 +78,6 @@ def _replayed(experiment: Experiment, context: Context, samples: Sequence[Sample
 def _record(
     experiment: Experiment, before: Context, samples: Sequence[Sample], step: Step, update: ContextUpdate[Context]
 ) -> None:
-    if step.index == 0:  # now and not at the end, so that a stopped run has it, too
-        experiment.folder.write_json("contexts/initial.json", before.dump())
     experiment.folder.journal.add_step(
         StepRecord(
             index=step.index,

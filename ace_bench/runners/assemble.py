@@ -68,6 +68,8 @@ class RunSpec(Settings):
     identity: RunIdentity
     config: str
     notes: tuple[str, ...] = ()
+    replays: bool = False
+    """Whether the run makes no call: it does again what its recorded calls allow."""
 
 
 def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:

@@ -9,22 +9,22 @@ from __future__ import annotations
 import heapq
 import os
 import selectors
-import shutil
 import socket
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 from ace_bench.core.errors import ConfigError, Stopped
+from ace_bench.core.scratch import clear_abandoned, scratch_folder
 
 ADDRESS = "ACE_BENCH_CALL_SLOTS"
 """The environment variable by which a command tells its runs where the slots are."""
 
 _SETTING = "max_calls_in_flight"
+_SCRATCH = "slots"
 _GRANTED = b"+"
 _LOOK_S = 0.5
 _LONGEST_PATH = 90
@@ -94,8 +94,10 @@ class SlotServer:
     def __init__(self, number: int):
         self._free = number
         self._number = number
-        self._folder = Path(tempfile.mkdtemp(prefix="ace-bench-slots-", dir=_short_folder()))
-        self.address = str(self._folder / "slots")
+        clear_abandoned(_SCRATCH)
+        self._scratch = ExitStack()
+        folder = self._scratch.enter_context(scratch_folder(_SCRATCH, parent=_short_folder()))
+        self.address = str(folder / "slots")
         self.peak = 0
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._open: set[socket.socket] = set()
@@ -120,7 +122,7 @@ class SlotServer:
         for connection in (*self._open, self._wake):
             connection.close()
         self._selector.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._scratch.close()
 
     def _serve(self) -> None:
         while self._woken in self._open:

@@ -15,6 +15,7 @@ from ace_bench.core.backbones import Adaptive, Backbone, CacheReporting, Keyed, 
 from ace_bench.core.errors import BudgetExhausted, ConfigError
 from ace_bench.core.leakage import find_leakage
 from ace_bench.core.lifecycle import Confining, Lifecycle
+from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.settings import settings_of
 from ace_bench.core.task import Judged
 from ace_bench.core.types import Record, Stage
@@ -38,8 +39,8 @@ def check_beginning(plan: RunSpec) -> None:
 
     Nothing is sent or started. Raises ``ConfigError`` or ``DataError``.
     """
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = RunFolder(Path(scratch))
+    with scratch_folder("plan") as scratch:
+        folder = RunFolder(scratch)
         try:
             experiment = build_experiment(folder, plan, Stop(), ())
             with settings_of("method"):
@@ -118,13 +119,15 @@ def parts_ready(plan: RunSpec, folder: RunFolder, console: Console, stop: Stop) 
                     part.start(say)
         for place, backbone in distinct_backbones(plan).items():
             with settings_of(place):
+                if isinstance(backbone, Adaptive) and (settings := _recorded(plan, folder, backbone)) is not None:
+                    backbone.adopt(settings)
+                if plan.replays:
+                    continue
                 if isinstance(backbone, Lifecycle):
                     stack.callback(backbone.close)
                     backbone.start(say)
                 if isinstance(backbone, CacheReporting) and (counters := backbone.cache_counters()) is not None:
                     folder.journal.add_server(backbone.name, counters.queries)  # before the probe warms the cache
-                if isinstance(backbone, Adaptive) and (settings := _recorded(plan, folder, backbone)) is not None:
-                    backbone.adopt(settings)
                 if isinstance(backbone, Probing):
                     facts = backbone.probe().facts
                     say(f"{backbone.name}: " + ", ".join(f"{name} {fact}" for name, fact in facts.items()))

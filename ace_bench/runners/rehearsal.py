@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from ace_bench.core.backbones import Backbone, Priced
+from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.types import Completion, Message, Record, Stage, Usage
 from ace_bench.core.workload import Learning, Span, Workload, exactly
 from ace_bench.runners.arena import GENERATOR, JUDGE
@@ -47,8 +46,8 @@ def rehearse(plan: RunSpec, stop: Stop | None = None) -> Estimate:
     standins = {role: _StandIn(role, backbone, plan.rehearsal) for role, backbone in plan.backbones.items()}
     limits = {split: min(REHEARSED, limit or REHEARSED) for split, limit in plan.limits.items()}
     small = replace(plan, method=plan.rehearsed_method, backbones=standins, limits=limits, budget=Budget())
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = RunFolder(Path(scratch))
+    with scratch_folder("plan") as scratch:
+        folder = RunFolder(scratch)
         try:
             experiment = build_experiment(folder, small, stop or Stop(), ())
             whole = replace(experiment, arena=replace(experiment.arena, limits=plan.limits))

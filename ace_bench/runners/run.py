@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
 from rich.console import Console
 
-from ace_bench.contexts.export import official_text
 from ace_bench.core.backbones import Interruptible
-from ace_bench.core.errors import AceBenchError, DataError, FolderDamaged, Interrupted, Stopped, StoreError
+from ace_bench.core.errors import AceBenchError, FolderDamaged, Interrupted, Stopped
 from ace_bench.core.redaction import redacted
 from ace_bench.core.types import Record
 from ace_bench.runners.assemble import RunSpec, assemble
-from ace_bench.runners.budget import check_reply_limits
-from ace_bench.runners.build import Shared, build_experiment
+from ace_bench.runners.budget import Budget, check_reply_limits
+from ace_bench.runners.build import ALONE, Shared, build_experiment
 from ace_bench.runners.call_slots import slots_of_run
 from ace_bench.runners.config_tree import show_config
-from ace_bench.runners.experiment import RunOutcome
 from ace_bench.runners.exporter import Exporter
 from ace_bench.runners.metrics import run_metrics
 from ace_bench.runners.observers import Watching
@@ -38,16 +36,17 @@ from ace_bench.runners.preflight import (
     with_leakage,
 )
 from ace_bench.runners.progress import Observer
+from ace_bench.runners.repair import CannotRepair, check_records, recorded_settings, repair
+from ace_bench.runners.saved_files import files_of_contexts, save_questions
 from ace_bench.runners.signals import EXIT_INTERRUPTED, Ending, stop_on_signals
 from ace_bench.runners.stopping import Stop
 from ace_bench.runners.summary import summary_table, summary_text, title
-from ace_bench.store.checksums import damaged_files
+from ace_bench.store.damage import Damage, examine
 from ace_bench.store.environment import describe_environment
 from ace_bench.store.folder import RunFolder, pretty
 from ace_bench.store.processes import read_processes
 from ace_bench.store.responses import Responses
-from ace_bench.store.results import IDENTITY, METRICS, read_metrics, read_object, read_status
-from ace_bench.store.samples import SAMPLES, packed, unpacked
+from ace_bench.store.results import IDENTITY, METRICS, SUMMARY, read_metrics
 from ace_bench.store.spending import SharedSpending
 
 EXIT_ERROR, EXIT_STOPPED = 2, 3
@@ -125,10 +124,11 @@ def carry_out(config: DictConfig, choices: Mapping[str, str], caller: Caller) ->
         if not (plan.folder / METRICS).exists():
             check_beside(plan)
         return None
-    if metrics := _finished(plan.folder, caller.console):
+    if metrics := _finished(plan, caller):
         caller.on_folder(plan.folder)
         return metrics
     check_keys(distinct_backbones(plan))
+    check_records(plan.folder)
     plan = with_leakage(plan)
     with _open_resources(plan) as resources:
         caller.on_folder(plan.folder)
@@ -165,30 +165,68 @@ def _open_resources(plan: RunSpec) -> Iterator[_Resources]:
         yield _Resources(shared=Shared(responses=responses, slots=slots, spending=spending), exporter=exporter)
 
 
-def _finished(folder: Path, console: Console) -> Record | None:
-    """Show and return the metrics of a finished run; ``None`` if files are missing or damaged and must be rebuilt."""
+def _finished(plan: RunSpec, caller: Caller) -> Record | None:
+    """Show and return the metrics of a finished run; ``None`` if they are missing or damaged.
+
+    What else is damaged is repaired, unless that needs new calls: a valid result is not paid for again.
+    """
+    folder, console = plan.folder, caller.console
     try:
         metrics = read_metrics(folder)
         if metrics is None:
             return None
-        read_status(folder)
-        lost = damaged_files(folder)
+        damage = examine(folder)
     except FolderDamaged as error:
         console.print(f"{error}. This is done now, from the journal.", **_PLAIN)
         return None
-    if lost:
-        console.print(f"{folder}: {', '.join(lost)} missing or damaged; rebuilding from the journal.", **_PLAIN)
-        return None
+    for problem in damage.problems:
+        console.print(f"{problem}.", style="yellow", **_PLAIN)
+    if damage.problems:
+        _repair_finished(plan, damage, caller)
     console.print("This run is finished; resume=false starts a new one.", highlight=False)
     console.print(summary_table(metrics, read_processes(folder)))
     return metrics
 
 
+def _repair_finished(plan: RunSpec, damage: Damage, caller: Caller) -> None:
+    try:
+        repair(plan.folder, damage, partial(_replay, plan, caller))
+    except CannotRepair as error:
+        caller.console.print(
+            f"This cannot be repaired for free: {error}. The result in {METRICS} is valid; without that file the same "
+            "command makes the lost calls again.",
+            style="yellow",
+            **_PLAIN,
+        )
+    else:
+        caller.console.print("This was repaired from the recorded calls; the result is the same.", **_PLAIN)
+
+
+def repair_run(folder: Path, damage: Damage, launch: Launch) -> None:
+    """Repair a damaged run, finished or not, from its own records; raises ``AceBenchError`` if that cannot be done."""
+    plan = assemble(*recorded_settings(folder))
+    if not folder.resolve().parent.name.startswith(plan.about["digest"][:12]):
+        raise CannotRepair(
+            f"settings, data or code have changed since it was made (digest {plan.about['digest'][:12]}, not "
+            f"{folder.resolve().parent.name})"
+        )
+    caller = Caller(console=Console(quiet=True), launch=launch, owns_process=False)
+    repair(folder, damage, partial(_replay, plan, caller))
+
+
+def _replay(plan: RunSpec, caller: Caller, folder: Path) -> Record:
+    """Do a run again in a folder that holds its calls, without any other; raises ``BudgetExhausted`` for a new one."""
+    spec = with_leakage(replace(plan, folder=folder, trackers=(), estimate=False, replays=True))
+    spec = replace(spec, budget=Budget(calls=0))
+    quiet = replace(caller, console=Console(quiet=True))
+    with closing(RunFolder(folder)) as opened:
+        return _run_in(opened, spec, _Resources(shared=ALONE, exporter=None), quiet)
+
+
 def _run_in(folder: RunFolder, plan: RunSpec, resources: _Resources, caller: Caller) -> Record:
     console = caller.console
     try:
-        if _save_questions(folder, plan) and (finished := _finished(folder.path, console)):
-            return finished
+        save_questions(folder, plan)
         for line in (title(plan.about), *plan.notes):
             console.print(line, **_PLAIN)
         environment = describe_environment()
@@ -254,7 +292,7 @@ def _work(folder: RunFolder, plan: RunSpec, resources: _Resources, console: Cons
         outcome = plan.mode.run(experiment)
         metrics = run_metrics(experiment, outcome, plan.about)
         folder.processes.end("finished")
-        folder.write({**_contexts(outcome), "summary.txt": summary_text(metrics, folder.processes.processes)})
+        folder.write({**files_of_contexts(outcome), SUMMARY: summary_text(metrics, folder.processes.processes)})
         folder.set_status("finished")
         folder.write_json(METRICS, metrics)
         for tracker in plan.trackers:
@@ -270,31 +308,3 @@ def _observers(plan: RunSpec, exporter: Exporter | None, console: Console) -> It
             stack.callback(tracker.close)
         watching = stack.enter_context(Watching(console))
         yield (*plan.trackers, *([exporter] if exporter is not None else []), watching)
-
-
-def _save_questions(folder: RunFolder, plan: RunSpec) -> bool:
-    """Save the templates and samples that are missing in the folder; return whether anything was written.
-
-    A continued run has the same templates and samples, because its digest covers them.
-    """
-    contents = {f"prompts/{name}": text for name, text in plan.prompts.files.items()}
-    lost = {name: text for name, text in contents.items() if not folder.holds(name, text)}
-    try:
-        unpacked(read_object(folder.path, SAMPLES))
-    except (StoreError, DataError):
-        used = (plan.task.samples(split)[: plan.limits.get(split)] for split in plan.mode.reads(plan.method))
-        lost[SAMPLES] = pretty(packed(chain.from_iterable(used)))
-    if lost:
-        folder.write(lost)
-    return bool(lost)
-
-
-def _contexts(outcome: RunOutcome) -> Mapping[str, str]:
-    """Return the contexts as JSON, playbooks also in the text format of the published ones, by file name."""
-    files = {}
-    for name, context in {**outcome.contexts, "tested": outcome.context}.items():
-        files[f"contexts/{name}.json"] = pretty(context.dump())
-        text = official_text(context)
-        if text is not None:
-            files[f"contexts/{name}.txt"] = text
-    return files

@@ -1,0 +1,180 @@
+"""Repairs a damaged run folder from its recorded calls, at no cost and never to other numbers.
+
+The run is replayed in a copy, where no call may be made. Only if the copy ends with the same result are its files put
+in place of the damaged ones.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import logging
+import shlex
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from omegaconf import DictConfig, OmegaConf
+
+from ace_bench.core.errors import AceBenchError, BudgetExhausted, FolderDamaged, Interrupted, StoreError
+from ace_bench.core.scratch import scratch_folder
+from ace_bench.core.types import Record
+from ace_bench.runners.composing import compose_run
+from ace_bench.store.checksums import damaged_files
+from ace_bench.store.damage import JOURNAL, Damage, examine, lasting
+from ace_bench.store.files import DRAFT, WriteGate, replace_files
+from ace_bench.store.folder import LOCK, RunFolder
+from ace_bench.store.lines import DAMAGED
+from ace_bench.store.processes import read_processes
+from ace_bench.store.results import METRICS, SUMMARY, read_about, read_metrics, read_settings
+
+_COMMAND = ("ace-bench", "run")
+
+
+class CannotRepair(StoreError):
+    """The records of a run do not give its result again; the folder is unchanged."""
+
+
+def repair(folder: Path, damage: Damage, replay: Callable[[Path], Record]) -> None:
+    """Replace the damaged files of a run folder.
+
+    ``replay`` runs the run in the folder that it is given, which has no result, without any call, and returns the
+    metrics; it raises ``BudgetExhausted`` where a call is not recorded. A journal with which this fails is made again
+    as a whole. Raises ``CannotRepair``, and what ``replay`` raises.
+    """
+    if damage.lost_calls:
+        raise CannotRepair("recorded calls are lost, and making them again costs money")
+    if damage.foreign and not damage.finished:
+        raise CannotRepair("journal and calls are of different runs; put the right file back")
+    with _locked(folder), scratch_folder("repair") as scratch, _no_warnings():
+        attempts = [scratch / name for name in ("with", "without") if name == "without" or not damage.foreign]
+        for copy in attempts:
+            _copy(folder, copy, journal=copy.name == "with")
+            try:
+                _replay_in(copy, folder, damage, replay)
+            except Interrupted:
+                raise
+            except AceBenchError as error:
+                failure = error
+                if not damage.finished:
+                    break
+            else:
+                _install(copy, folder)
+                return
+        kind = CannotRepair if isinstance(failure, CannotRepair) else StoreError
+        raise kind(str(failure).replace(str(copy), str(folder))) from failure
+
+
+def check_records(folder: Path) -> None:
+    """Raise ``StoreError`` if a run would be continued with the journal or the calls of another one."""
+    if not (folder / JOURNAL).exists():
+        return
+    damage = examine(folder)
+    if damage.foreign:
+        raise StoreError(f"{damage.problems[-1]}; put the right file back, or pass resume=false for a new run")
+
+
+def recorded_settings(folder: Path) -> tuple[DictConfig, Mapping[str, Any]]:
+    """Return the configuration of a run and its options by group; raises ``StoreError``.
+
+    They come from the run's files, or from its command if these are damaged.
+    """
+    try:
+        config = OmegaConf.create(read_settings(folder))
+        with suppress(FolderDamaged):
+            return config, read_about(folder)
+        return config, read_metrics(folder) or read_about(folder)
+    except FolderDamaged:
+        commands = [shlex.split(process.command or "") for process in read_processes(folder)]
+        words = next((words for words in reversed(commands) if tuple(words[:2]) == _COMMAND), None)
+        if words is None:
+            raise
+        return compose_run(words[2:])
+
+
+def _copy(folder: Path, copy: Path, *, journal: bool) -> None:
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(LOCK, f"*{DRAFT}"))
+    with suppress(FileNotFoundError):
+        if not journal:
+            (copy / JOURNAL).rename(copy / f"{JOURNAL}{DAMAGED}")
+
+
+def _replay_in(copy: Path, folder: Path, damage: Damage, replay: Callable[[Path], Record]) -> None:
+    """Replay the run in a copy and compare it with what is intact in its folder; raises ``CannotRepair``."""
+    damaged = damaged_files(folder)
+    for name in damaged:  # those that are intact are not written again
+        with suppress(OSError):
+            (copy / name).unlink()
+    kept = {name: (folder / name).read_text() for name in (METRICS, SUMMARY) if _is_intact(folder, name, damaged)}
+    with suppress(FileNotFoundError):
+        (copy / METRICS).unlink()
+    try:
+        metrics = replay(copy)
+    except BudgetExhausted:
+        if damage.finished:
+            raise CannotRepair("a call that the run needs is not recorded") from None
+        return
+    before = lasting(damage.metrics or _parsed(folder / METRICS))
+    different = [name for name, value in before.items() if metrics.get(name) != value]
+    if damage.metrics and different:
+        raise CannotRepair(f"its records give another result ({', '.join(different)})")
+    if damage.finished and (different or not before) and not damage.journal_intact:
+        raise CannotRepair(f"both {JOURNAL} and {METRICS} are damaged, so nothing shows whether a new result is right")
+    for path in (folder / "contexts").glob("*"):
+        name = f"contexts/{path.name}"
+        if name not in damaged and not filecmp.cmp(path, copy / name, shallow=False):
+            raise CannotRepair(f"its records give another {name}")
+    if damage.metrics:
+        with closing(RunFolder(copy)) as opened:
+            opened.write(kept)  # their times are those of the run, not of the repair
+
+
+def _is_intact(folder: Path, name: str, damaged: tuple[str, ...]) -> bool:
+    return name not in damaged and (folder / name).is_file()
+
+
+def _parsed(path: Path) -> Record:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _install(copy: Path, folder: Path) -> None:
+    """Put the files that changed in place of the damaged ones; raises ``FolderUnwritable``."""
+    changed = {}
+    for path in (path for path in copy.rglob("*") if path.is_file() and path.name != LOCK):
+        target = folder / path.relative_to(copy)
+        if not target.is_file() or not filecmp.cmp(path, target, shallow=False):
+            changed[target] = path.read_bytes()
+    with WriteGate().writing(folder):
+        replace_files(changed)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    lock = FileLock(folder / LOCK)
+    with WriteGate().writing(folder):
+        try:
+            lock.acquire(timeout=0)
+        except Timeout as error:
+            raise StoreError(f"{folder} is in use by another process; wait for it or stop it") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _no_warnings() -> Iterator[None]:
+    """Leave out the warnings about the copy's files, which say what is known already."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
