@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, Command] = {
     "figures": Command("ace_bench.cli.figures", "draw the paper's figures from finished runs"),
     "data": Command("ace_bench.cli.data", "download a task's official data"),
     "appworld": Command("ace_bench.cli.appworld", "set up AppWorld's engine and data"),
+    "doctor": Command("ace_bench.cli.doctor", "find damaged runs and caches, and repair what costs nothing"),
     "check": Command("ace_bench.cli.check", "check a task's data and grade its gold answers"),
     "prompts": Command("ace_bench.cli.prompts", "make a prompt set from a checkout of the authors' code"),
     "playbook": Command("ace_bench.cli.playbook", "show, compare, check, merge and share playbooks"),

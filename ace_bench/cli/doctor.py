@@ -1,0 +1,221 @@
+"""Find damaged run folders and response caches, and repair what costs nothing.
+
+    ace-bench doctor results
+    ace-bench doctor results --repair
+
+Without --repair nothing is written. With it, what the recorded calls give again is rebuilt without any call, and only
+if the result stays the same; temporary files that nobody uses are removed. What needs calls to be made again is left,
+with their number and what they cost. Exit status: 0 if nothing is damaged or all was repaired, 1 if damage is left.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from ace_bench.cli.arguments import Parser
+from ace_bench.core.errors import AceBenchError, ConfigError, Stopped
+from ace_bench.core.scratch import abandoned_folders, clear
+from ace_bench.core.types import NO_USAGE, Record, Usage
+from ace_bench.report.records import run_folders
+from ace_bench.runners.run import Launch, repair_run
+from ace_bench.store.damage import Damage, examine
+from ace_bench.store.files import DRAFT
+from ace_bench.store.folder import is_in_use
+from ace_bench.store.responses import FILE as CACHE
+from ace_bench.store.responses import damage_of, salvage
+
+_UNKNOWN = "n/a"
+_DRAFT = re.compile(rf"\.[0-9a-f]{{8}}{re.escape(DRAFT)}$")
+_OLD_S = 3600.0
+"""Nobody writes to a draft for that long."""
+_TRY = "--repair rebuilds it without any call if the recorded calls allow it"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A damaged run or cache. ``calls`` would have to be made again, and cost ``usage`` when they were made first.
+
+    ``note`` says what was done, or why it could not be done.
+    """
+
+    path: Path
+    problems: tuple[str, ...]
+    note: str
+    repaired: bool = False
+    calls: int | None = 0
+    usage: Usage = NO_USAGE
+
+
+@dataclass(kw_only=True)
+class _Checkup:
+    """What was looked at and found."""
+
+    runs: int = 0
+    caches: int = 0
+    in_use: list[Path] = field(default_factory=list)
+    damaged: list[Finding] = field(default_factory=list)
+    temporary: list[Path] = field(default_factory=list)
+
+    @property
+    def left(self) -> list[Finding]:
+        return [one for one in self.damaged if not one.repaired]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Check all runs below a folder; return the exit status."""
+    parser = Parser("doctor", __doc__)
+    parser.add_argument("results", nargs="?", type=Path, default=Path("results"), help="folder of runs and caches")
+    parser.add_argument("--repair", action="store_true", help="rebuild what costs nothing, remove temporary files")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, for programs")
+    options = parser.parse_args(arguments)
+    if not options.results.is_dir():
+        raise ConfigError(f"{options.results} is not a folder; name one that holds runs")
+    launch = Launch(command=shlex.join(["ace-bench", "doctor", *arguments]))
+    checkup = _check(options.results, launch if options.repair else None)
+    if options.json:
+        sys.stdout.write(json.dumps(_record(checkup), indent=2) + "\n")
+    else:
+        _show(checkup)
+    return 1 if checkup.left else 0
+
+
+def _check(results: Path, launch: Launch | None) -> _Checkup:
+    checkup = _Checkup()
+    for folder in run_folders(results):
+        checkup.runs += 1
+        if is_in_use(folder):
+            checkup.in_use.append(folder)
+        else:
+            checkup.damaged += _check_run(folder, launch)
+    for path in sorted(results.rglob(CACHE)):
+        checkup.caches += 1
+        checkup.damaged += _check_cache(path, repairs=launch is not None)
+    checkup.temporary = [*abandoned_folders(), *_drafts(results)]
+    for path in checkup.temporary if launch is not None else ():
+        if path.is_dir():
+            clear(path)
+        else:
+            with suppress(OSError):
+                path.unlink()
+    return checkup
+
+
+def _check_run(folder: Path, launch: Launch | None) -> list[Finding]:
+    try:
+        damage = examine(folder)
+    except AceBenchError as error:
+        return [Finding(path=folder, problems=(str(error),), note="it cannot be read", calls=None, usage=Usage())]
+    if not damage.problems:
+        return []
+    note, repaired = (_advice(damage), False) if launch is None else _repaired(folder, damage, launch)
+    usage = damage.lost if damage.lost_calls else NO_USAGE
+    return [
+        Finding(
+            path=folder, problems=damage.problems, note=note, repaired=repaired, calls=damage.lost_calls, usage=usage
+        )
+    ]
+
+
+def _advice(damage: Damage) -> str:
+    if not damage.lost_calls:
+        return _TRY
+    if damage.metrics:
+        return "the result is valid; to make the lost calls again, remove metrics.json and repeat the command"
+    return "the command of the run makes the lost calls again"
+
+
+def _repaired(folder: Path, damage: Damage, launch: Launch) -> tuple[str, bool]:
+    if damage.lost_calls:
+        return _advice(damage), False
+    try:
+        repair_run(folder, damage, launch)
+        left = examine(folder).problems
+    except Stopped:
+        raise
+    except AceBenchError as error:
+        return f"not repaired: {error}", False
+    return ("; ".join(left), False) if left else ("repaired from the recorded calls", True)
+
+
+def _check_cache(path: Path, *, repairs: bool) -> list[Finding]:
+    problem = damage_of(path)
+    if not problem:
+        return []
+    note = "--repair keeps the sound replies; the others are made again when a run asks for them"
+    if repairs:
+        note = f"repaired: {salvage(path)} sound replies were kept"
+    return [Finding(path=path, problems=(problem,), note=note, repaired=repairs, calls=None, usage=Usage())]
+
+
+def _drafts(results: Path) -> Iterator[Path]:
+    """Yield the drafts of files that killed processes left behind."""
+    for path in results.rglob(f"*{DRAFT}"):
+        with suppress(OSError):
+            if _DRAFT.search(path.name) and time.time() - path.stat().st_mtime > _OLD_S:
+                yield path
+
+
+def _record(checkup: _Checkup) -> Record:
+    return {
+        "runs": checkup.runs,
+        "caches": checkup.caches,
+        "in_use": [str(path) for path in checkup.in_use],
+        "damaged": [
+            {
+                "path": str(one.path),
+                "problems": [*one.problems],
+                "repaired": one.repaired,
+                "note": one.note,
+                "lost": {"calls": one.calls, "in": one.usage.prompt, "out": one.usage.completion, "usd": one.usage.usd},
+            }
+            for one in checkup.damaged
+        ],
+        "temporary": [{"path": str(path), "removed": not path.exists()} for path in checkup.temporary],
+    }
+
+
+def _show(checkup: _Checkup) -> None:
+    console = Console(highlight=False)
+    plain = partial(console.print, markup=False, soft_wrap=True)
+    for one in checkup.damaged:
+        plain(str(one.path), style="bold")
+        for problem in one.problems:
+            plain(f"  {problem.replace(f'{one.path}/', '').removeprefix(f'{one.path}: ')}")
+        plain(f"  {one.note}", style="green" if one.repaired else "yellow")
+    lost = [one for one in checkup.left if one.calls != 0]
+    if lost:
+        table = Table("to make again", "calls", "tokens", "dollars")
+        for one in lost:
+            table.add_row(str(one.path), _number(one.calls), _tokens(one.usage), _number(one.usage.usd, "$,.4f"))
+        console.print(table)
+    for path in checkup.in_use:
+        plain(f"{path} is in use and was not checked")
+    for path in checkup.temporary:
+        plain(f"{path} was left by a killed process{'' if path.exists() else ' and is removed'}")
+    repaired = len(checkup.damaged) - len(checkup.left)
+    plain(
+        f"{checkup.runs} runs and {checkup.caches} response caches: {len(checkup.damaged)} damaged, {repaired} repaired"
+    )
+
+
+def _number(value: float | None, form: str = ",") -> str:
+    if value is None:
+        return _UNKNOWN
+    return f"${value:{form[1:]}}" if form.startswith("$") else f"{value:{form}}"
+
+
+def _tokens(usage: Usage) -> str:
+    total = None if usage.prompt is None or usage.completion is None else usage.prompt + usage.completion
+    return _number(total)

@@ -1,0 +1,330 @@
+"""``ace-bench doctor`` finds damage, rebuilds for free what the records allow, and never comes to another number."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from ace_bench import api
+from ace_bench.cli.main import start
+from ace_bench.core.errors import Stopped, StoreError
+from ace_bench.core.types import NO_USAGE, Completion
+from ace_bench.store.damage import examine, lasting
+from ace_bench.store.responses import FILE, Responses
+from ace_bench.store.results import read_metrics
+from tests.integration.test_damage import LOGS, Counting
+from tests.launching import Ran, launch
+
+SMALL = ("task.source=sample", "limit={train: 3, val: 2, test: 3}")
+RUNS = {
+    "ace": ("task=finer", "method=ace", "mode.epochs=1"),
+    "select": ("task=formula", "method=ace", "mode.epochs=1", "mode.select=best", "mode.eval_every=1"),
+    "online": ("task=formula", "method=ace", "mode=online"),
+    "dc": ("task=finer", "method=dc", "mode=online"),
+    "gepa": ("task=finer", "method=gepa", "method.auto=null", "method.max_metric_calls=15"),
+    "bird": ("task=bird_sql", "method=ace", "mode.epochs=1"),
+    "memory": ("task=ddxplus", "method=reasoning_bank", "mode=online", "labels=none"),
+    "base": ("task=finer", "method=base"),
+    "icl": ("task=finer", "method=icl"),
+}
+CASES = int(os.environ.get("ACE_BENCH_DAMAGES", "150"))
+QUICK_AND_ALL = [
+    pytest.param(range(6), marks=pytest.mark.slow, id="some"),
+    pytest.param(range(CASES), marks=pytest.mark.thorough, id="all"),
+]
+
+
+def truncated(path, rng, other):
+    path.write_bytes(path.read_bytes()[: rng.randrange(path.stat().st_size)])
+
+
+def bit_flipped(path, rng, other):
+    data = bytearray(path.read_bytes())
+    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    path.write_bytes(data)
+
+
+def line_removed(path, rng, other):
+    lines = path.read_bytes().splitlines(keepends=True)
+    del lines[rng.randrange(len(lines))]
+    path.write_bytes(b"".join(lines))
+
+
+def missing(path, rng, other):
+    path.unlink()
+
+
+def zeroed(path, rng, other):
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def emptied(path, rng, other):
+    path.write_bytes(b"")
+
+
+def swapped(path, rng, other):
+    """With the same file of another run, or with another file of this one."""
+    beside = [one for one in path.parent.iterdir() if one.is_file() and one != path and one.stat().st_size]
+    source = other if other.is_file() and rng.random() < 0.7 else rng.choice([*beside, path])
+    path.write_bytes(source.read_bytes())
+
+
+KINDS = (truncated, bit_flipped, line_removed, missing, zeroed, emptied, swapped)
+HARMLESS = ("processes.jsonl", "status.json", "checksums.jsonl", "journal.jsonl")
+"""Files of which no number depends on what is gone: a last line, a reason, or what the run makes again by itself."""
+
+
+def made(results, *overrides):
+    """Run an experiment that knows its command, as one from the command line does; returns its folder."""
+    with suppress(Stopped):
+        api.run(results=results, overrides=overrides, progress=False)
+    (status,) = results.rglob("status.json")
+    return status.parent
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Make a run, finished or stopped, once, and copy it; returns its copy, and the whole run."""
+    known = {}
+
+    def original(name, finished):
+        if (name, finished) not in known:
+            overrides = (*RUNS[name], *SMALL)
+            if not finished:
+                calls = len(Ran(status=0, folder=original(name, finished=True)).lines("calls"))
+                overrides += (f"budget.calls={calls // 2}",)
+            known[name, finished] = made(tmp_path_factory.mktemp("runs"), *overrides)
+        return known[name, finished]
+
+    def copied(name, finished, target):
+        folder = original(name, finished)
+        shutil.copytree(folder.parents[3], target, dirs_exist_ok=True)
+        return target / folder.relative_to(folder.parents[3]), Ran(status=0, folder=original(name, finished=True))
+
+    copied.original = original
+    return copied
+
+
+@pytest.fixture
+def doctor(capsys):
+    """Call the command; returns its exit status and what it says in JSON."""
+
+    def call(results, *options):
+        capsys.readouterr()
+        status = start("doctor", [str(results), "--json", *options])
+        return status, json.loads(capsys.readouterr().out)
+
+    return call
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def repeated(results, *overrides):
+    """The command again, with the number of calls that it makes."""
+    backbones = []
+    ran = launch(results, *overrides, backbone=lambda inner: backbones.append(Counting(inner)) or backbones[-1])
+    return ran, sum(one.asked for one in backbones)
+
+
+def chosen(folder, rng):
+    """A file of a run, more often one that costs money."""
+    files = sorted(one for one in folder.rglob("*") if one.is_file() and one.name != ".lock")
+    prompts = [one for one in files if "prompts" in one.parts]
+    return rng.choice([*(one for one in files if one not in prompts), prompts[0], *(folder / log for log in LOGS * 3)])
+
+
+def damage_and_repair(runs, doctor, results, rng):
+    """Damage one file, let the doctor look and repair, and repeat the command; returns what became of it."""
+    name, finished, damage = rng.choice([*RUNS]), rng.random() < 0.6, rng.choice(KINDS)
+    folder, whole = runs(name, finished, results)
+    path = chosen(folder, rng)
+    other = runs.original(rng.choice([one for one in RUNS if one != name]), rng.random() < 0.5)
+    what = f"{name} {'finished' if finished else 'stopped'}: {path.relative_to(folder)} {damage.__name__}"
+    before = contents(folder)
+    damage(path, rng, other / path.relative_to(folder))
+    damaged = contents(folder)
+    if damaged == before:
+        return "unchanged"
+    found, said = doctor(results)
+    assert contents(folder) == damaged, f"{what}: something is written without --repair"
+    left, said = doctor(results, "--repair")
+    assert found or path.name in HARMLESS, what
+    if left:
+        assert all(one["note"] for one in said["damaged"]), what
+    else:
+        assert doctor(results)[0] == 0, what
+    if finished:
+        with suppress(StoreError):
+            metrics = read_metrics(folder)
+            assert (metrics is None and left) or lasting(metrics) == lasting(whole.metrics), what
+        if path.name != "metrics.json":
+            assert (folder / "metrics.json").read_bytes() == before[folder / "metrics.json"], what
+    ran, asked = repeated(results, *RUNS[name], *SMALL)
+    if ran.status:  # of a file that belongs to another run only its owner knows where the right one is
+        assert (left, damage) == (1, swapped), what
+        return "refused"
+    assert ran.lasting() == whole.lasting(), what
+    recorded = before[folder / "calls.jsonl"].count(b"\n")
+    assert asked <= len(whole.lines("calls")) - (0 if path.name == "calls.jsonl" and not finished else recorded), what
+    return "left" if left else "repaired" if found else "harmless"
+
+
+@pytest.mark.parametrize("cases", QUICK_AND_ALL)
+def test_random_damage_never_ends_in_another_number(cases, runs, doctor, tmp_path, capsys):
+    counts = Counter()
+    for case in cases:
+        results = tmp_path / str(case)
+        counts[damage_and_repair(runs, doctor, results, random.Random(case))] += 1
+        shutil.rmtree(results)
+    with capsys.disabled():
+        sys.stdout.write(f" {dict(counts)} ")
+    assert counts["repaired"]
+
+
+ACE = (*RUNS["ace"], *SMALL)
+
+
+def test_a_flipped_bit_in_a_finished_journal_is_repaired_by_the_command_again_and_by_the_doctor(
+    runs, doctor, tmp_path, capsys
+):
+    for place in ("command", "doctor"):
+        folder, whole = runs("ace", True, tmp_path / place)
+        bit_flipped(folder / "journal.jsonl", random.Random(3), None)
+        assert "journal.jsonl: line" in doctor(tmp_path / place)[1]["damaged"][0]["problems"][0]
+        if place == "doctor":
+            assert doctor(tmp_path / place, "--repair")[0] == 0
+        else:
+            ran, asked = repeated(tmp_path / place, *ACE)
+            assert (ran.status, asked) == (0, 0)
+            assert "This was repaired from the recorded calls" in capsys.readouterr().out
+        assert examine(folder).problems == ()
+        assert (folder / "metrics.json").read_bytes() == (whole.folder / "metrics.json").read_bytes()
+        assert api.load_run(folder).points("accuracy")
+
+
+def test_lost_calls_are_counted_and_a_finished_result_is_not_paid_for_again(runs, doctor, tmp_path, capsys):
+    folder, whole = runs("ace", True, tmp_path)
+    lines = (folder / "calls.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "calls.jsonl").write_bytes(b"".join(lines[:-2]))
+    status, said = doctor(tmp_path, "--repair")
+    lost = [call["usage"] for call in whole.lines("calls")[-2:]]
+    spent = {"in": sum(one["prompt"] for one in lost), "out": sum(one["completion"] for one in lost)}
+    assert (status, said["damaged"][0]["lost"]) == (1, {"calls": 2, **spent, "usd": 0.0})
+    assert repeated(tmp_path, *ACE)[1] == 0
+    said = capsys.readouterr().out
+    assert "lacks 2 of" in said
+    assert "cannot be repaired for free" in said
+    (folder / "metrics.json").unlink()
+    assert doctor(tmp_path)[1]["damaged"][0]["lost"] == {"calls": 2, "in": None, "out": None, "usd": None}
+    ran, asked = repeated(tmp_path, *ACE)
+    assert (asked, ran.lasting()) == (2, whole.lasting())
+
+
+def test_calls_lost_after_a_stop_are_named_before_they_are_paid_for_again(runs, doctor, tmp_path, capsys, caplog):
+    folder, _ = runs("ace", False, tmp_path)
+    lines = (folder / "calls.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "calls.jsonl").write_bytes(b"".join(lines[:-3]))
+    assert doctor(tmp_path)[1]["damaged"][0]["lost"]["calls"] == 3
+    repeated(tmp_path, *ACE)
+    assert "3 calls that were recorded are gone from its end, made again and paid for again" in caplog.text
+
+
+def test_a_run_is_not_continued_with_the_calls_of_another_one(runs, doctor, tmp_path, capsys):
+    folder, _ = runs("ace", False, tmp_path)
+    right = (folder / "calls.jsonl").read_bytes()
+    shutil.copyfile(runs.original("online", True) / "calls.jsonl", folder / "calls.jsonl")
+    status, said = doctor(tmp_path, "--repair")
+    assert (status, "of different runs" in said["damaged"][0]["problems"][0]) == (1, True)
+    assert launch(tmp_path, *ACE).status == 2
+    assert "put the right file back" in capsys.readouterr().err
+    (folder / "calls.jsonl").write_bytes(right)
+    assert doctor(tmp_path)[0] == 0
+
+
+def test_what_nothing_vouches_for_is_not_made_up(runs, doctor, tmp_path):
+    folder, _ = runs("ace", True, tmp_path / "both")
+    (folder / "metrics.json").unlink()
+    line_removed(folder / "journal.jsonl", random.Random(0), None)
+    status, said = doctor(tmp_path / "both", "--repair")
+    assert (status, "both journal.jsonl and metrics.json are damaged" in said["damaged"][0]["note"]) == (1, True)
+    assert not (folder / "metrics.json").exists()
+    folder, _ = runs("ace", True, tmp_path / "moved")
+    (folder / "metrics.json").unlink()
+    shutil.move(folder.parent, folder.parent.with_name("0123456789ab"))
+    status, said = doctor(tmp_path / "moved", "--repair")
+    assert (status, "settings, data or code have changed" in said["damaged"][0]["note"]) == (1, True)
+
+
+def test_of_a_damaged_cache_the_sound_replies_are_kept(doctor, tmp_path):
+    for number in range(2):
+        with closing(Responses(tmp_path / str(number))) as cache:
+            for key in range(200):
+                cache.add(f"{key}", Completion(text=f"{key} " + "x" * 500, usage=NO_USAGE, seconds=0.0))
+    with closing(sqlite3.connect(tmp_path / "0" / FILE)) as connection, connection:
+        connection.execute("UPDATE replies SET text = 'other' WHERE key = '7'")
+    data = bytearray((tmp_path / "1" / FILE).read_bytes())
+    data[len(data) // 2 : len(data) // 2 + 5000] = bytes(5000)
+    (tmp_path / "1" / FILE).write_bytes(data)
+    before = contents(tmp_path)
+    assert [one["lost"]["calls"] for one in doctor(tmp_path)[1]["damaged"]] == [None, None]
+    assert contents(tmp_path) == before
+    assert doctor(tmp_path, "--repair")[0] == 0
+    assert doctor(tmp_path)[0] == 0
+    with closing(Responses(tmp_path / "0")) as cache:
+        assert [key for key in range(200) if cache.find(f"{key}") is None] == [7]
+    with closing(Responses(tmp_path / "1")) as cache:
+        assert sum(cache.find(f"{key}") is not None for key in range(200)) > 20
+
+
+SERVES = """
+import time
+from ace_bench.runners.call_slots import SlotServer
+with SlotServer(1) as server:
+    print(server.address, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_temporary_folders_of_killed_processes_are_removed_and_those_in_use_stay(doctor, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    results = tmp_path / "results"
+    results.mkdir()
+    (tmp_path / "tmp").mkdir()
+    command = [sys.executable, "-c", SERVES]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    try:
+        folders = [Path(process.stdout.readline().strip()).parent for process in processes]
+        processes[0].send_signal(signal.SIGKILL)
+        processes[0].wait()
+        draft, young = results / "table.csv.0a1b2c3d.part", results / "table.csv.1a1b2c3d.part"
+        for path in (draft, young):
+            path.touch()
+        for path in (*folders, draft):
+            os.utime(path, (0, 0))
+        assert {str(folders[0]), str(draft)} <= {one["path"] for one in doctor(results)[1]["temporary"]}
+        assert all(path.exists() for path in (*folders, draft, young))
+        assert doctor(results, "--repair")[0] == 0
+        assert [path.exists() for path in (*folders, draft, young)] == [False, True, False, True]
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
+def test_a_mistake_is_one_sentence(tmp_path, capsys):
+    assert start("doctor", [str(tmp_path / "nowhere")]) == 2
+    assert "is not a folder" in capsys.readouterr().err
+    assert start("doctor", [str(tmp_path)]) == 0
+    assert "0 runs and 0 response caches: 0 damaged" in capsys.readouterr().out
