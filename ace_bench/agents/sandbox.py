@@ -59,7 +59,7 @@ class Sandbox:
 
     def run(self, code: str) -> str:
         """Return what the code printed, its errors included, or why it was not run; safe between threads."""
-        uid = own_user(next(self._numbers))
+        uid = own_user(next(self._numbers), Path(os.__file__).parent)  # its code imports from there
         with scratch_folder(_SCRATCH) as scratch, tempfile.TemporaryFile() as output:
             folder = scratch / "own"
             folder.mkdir()

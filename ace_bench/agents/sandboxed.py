@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import importlib
 import json
 import os
 import random
@@ -11,18 +9,12 @@ import resource
 import signal
 import sys
 import traceback
-import warnings
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 REFUSED = 111
 """Exit status where the machine cannot confine the code, which was therefore not begun."""
 
-_NOT_IMPORTED = frozenset({"antigravity", "idlelib", "lib2to3", "this", "tkinter", "turtle", "turtledemo"})
-"""Modules of the standard library that do something when imported, or nothing without a display."""
-_LATER = ("_strptime", "encodings.idna", "locale")
-"""What other modules import only when they are used."""
 _FILE_BYTES = 1 << 20
 
 
@@ -30,14 +22,10 @@ def main() -> None:
     """Confine this process, then run the code."""
     limits = json.loads(sys.argv[1])
     parent = os.getppid()
-    code = sys.stdin.buffer.read().decode()
     sys.path.insert(0, limits["packages"])
     from ace_bench.core.confine import NEEDED, Bounds, confine, libraries
 
     sys.path.pop(0)
-    for name in (*_LATER, *_imported(code)):  # the user it becomes may be unable to read the interpreter's home
-        with suppress(ImportError):
-            importlib.import_module(name)
     _limit(limits["seconds"])
     bounds = {name: limits[name] for name in ("folder", "uid", "memory")}
     layers = confine(Bounds(readable=libraries(), **bounds), parent)
@@ -45,23 +33,7 @@ def main() -> None:
         os._exit(REFUSED)
     os.write(limits["begun"], json.dumps(layers).encode())
     os.close(limits["begun"])
-    _run(code)
-
-
-def _imported(code: str) -> Iterator[str]:
-    """Names of modules of the standard library that the code says it imports."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
-            nodes = list(ast.walk(ast.parse(code)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    named = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
-    named += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
-    for name in dict.fromkeys(named):
-        top = name.partition(".")[0]
-        if top in sys.stdlib_module_names and top not in _NOT_IMPORTED:
-            yield name
+    _run(sys.stdin.buffer.read().decode())
 
 
 def _limit(seconds: float) -> None:

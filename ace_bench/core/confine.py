@@ -88,9 +88,20 @@ def missing_layers(layers: Iterable[str]) -> str:
     return "; ".join(words for layer, words in _MISSING.items() if layer not in layers)
 
 
-def own_user(number: int) -> int | None:
-    """Return a user id for a confined process, different for each number; ``None`` unless this process is root."""
-    return _USERS[(os.getpid() * 61 + number) % len(_USERS)] if os.getuid() == 0 else None
+def own_user(number: int, reads: Path) -> int | None:
+    """Return a user id for a confined process, different for each number.
+
+    ``None`` unless this process is root, and where other users cannot reach ``reads``, which the process must read.
+    """
+    if os.getuid() != 0 or not is_open_to_others(reads):
+        return None
+    return _USERS[(os.getpid() * 61 + number) % len(_USERS)]
+
+
+def is_open_to_others(folder: Path) -> bool:
+    """Return whether other users may enter a folder and all the folders above it."""
+    folder = folder.resolve()
+    return all(path.stat().st_mode & 0o001 for path in (folder, *folder.parents))
 
 
 def confine(bounds: Bounds, parent: int | None = None) -> list[str]:

@@ -26,7 +26,7 @@ _ALLOWED = (
     umask:95:166 mkdir:83:- mkdirat:258:34 rmdir:84:- unlink:87:- unlinkat:263:35 rename:82:- renameat:264:38
     renameat2:316:276 link:86:- linkat:265:37 symlink:88:- symlinkat:266:36 ftruncate:77:46 fallocate:285:47
     fadvise64:221:223 fsync:74:82 fdatasync:75:83 sendfile:40:71 copy_file_range:326:285 dup:32:23 dup2:33:-
-    dup3:292:24 flock:73:32
+    dup3:292:24
     """,
     # Waiting, and communication over what is already open.
     """

@@ -36,7 +36,7 @@ def either(request, monkeypatch):
     if request.param == "root" and os.getuid():
         pytest.skip("only root can give code a user of its own")
     if request.param == "ordinary":
-        monkeypatch.setattr(sandbox, "own_user", lambda _: None)
+        monkeypatch.setattr(sandbox, "own_user", lambda *_: None)
     return made()
 
 
@@ -127,6 +127,11 @@ def test_no_file_can_be_read_that_could_hold_answers_or_keys(either, how, tmp_pa
         f"try: print({how.format(path=str(path))})\nexcept PermissionError: print('denied')" for path in paths
     )
     assert either.run(reading) == "\n".join(["denied"] * len(paths))
+
+
+def test_nothing_is_parsed_or_imported_for_code_before_it_is_confined(either):
+    # This module makes an environment as it is imported, in the folder that the process's first argument names.
+    assert "the following arguments are required" in either.run("import venv.__main__")
 
 
 def test_nothing_can_be_written_outside_of_its_folder(either, tmp_path):

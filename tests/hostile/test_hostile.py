@@ -22,6 +22,7 @@ from tests.hostile.machines import ran_on
 USER = 54321
 QUICK = (
     *("reading: open", "reading: other_memory", "reading: harness_environment", "writing: mode", "writing: attribute"),
+    "writing: lock_what_others_read",
     *(
         "connecting: unix",
         "connecting: abstract",
@@ -37,6 +38,7 @@ QUICK = (
 WORK_UNCONFINED = (
     *("reading: open", "reading: symlink", "reading: by_handle", "reading: watch", "reading: processes"),
     *("writing: open", "writing: rename", "writing: mode", "writing: times", "writing: attribute", "writing: truncate"),
+    "writing: lock_what_others_read",
     *("connecting: unix", "connecting: abstract", "connecting: tcp", "connecting: udp", "connecting: netlink"),
     *(
         "connecting: pair_of_datagrams",

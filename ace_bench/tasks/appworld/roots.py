@@ -18,6 +18,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from ace_bench.core.confine import is_open_to_others
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.program import command_line
 from ace_bench.store.caching import cache_folder
@@ -147,9 +148,3 @@ def close_to_others(root: Path) -> None:
                 f"{root} holds the right answers and all users can read it: run `chmod 700` on it, or copy it to a "
                 "folder of your own"
             ) from error
-
-
-def is_open_to_others(folder: Path) -> bool:
-    """Return whether other users may enter a folder and all the folders above it."""
-    folder = folder.resolve()
-    return all(path.stat().st_mode & 0o001 for path in (folder, *folder.parents))

@@ -21,7 +21,6 @@ from ace_bench.core.types import Fault, Record
 from ace_bench.tasks.appworld.engine import EngineSettings
 from ace_bench.tasks.appworld.engine_process import EngineProcess
 from ace_bench.tasks.appworld.engine_side.messages import INTERPRETER_KILLED
-from ace_bench.tasks.appworld.roots import is_open_to_others
 
 _KILLED = (None, -signal.SIGKILL, INTERPRETER_KILLED)
 """Statuses of a server that was killed: its monitor, its world, or the interpreter that the world passes on."""
@@ -85,8 +84,7 @@ class Servers:
         number = next(self._numbers)
         (self._folder / "tasks" / str(number)).write_text(task)
         state = self._states[number] = _ServerState()
-        # A user of its own could not read an engine in a private folder, such as a checkout in root's home.
-        users = (own_user(2 * number), own_user(2 * number + 1)) if is_open_to_others(self._engine) else (None, None)
+        users = own_user(2 * number, self._engine), own_user(2 * number + 1, self._engine)
         connection, theirs = socket.socketpair()
         with theirs:
             request = {"start": number, "uids": users, "memory": self._memory, "timeout": timeout}

@@ -45,7 +45,7 @@ def world(request, task):
         pytest.skip("only root can give servers users of their own")
     with pytest.MonkeyPatch.context() as patch:
         if not request.param:
-            patch.setattr(servers, "own_user", lambda _: None)
+            patch.setattr(servers, "own_user", lambda *_: None)
         with task.open(task.samples("test")[0]) as session:
             if not set(session._server.layers) >= NEEDED:
                 pytest.skip("this kernel confines too little: see docs/tasks/appworld.md")
