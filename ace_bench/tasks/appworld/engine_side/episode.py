@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import select
 import signal
 import socket
@@ -55,8 +56,10 @@ class World:
         self._world = _set_up(setup)
         self._commands, commands = socket.socketpair()
         self._calls, calls = socket.socketpair()
+        state = random.getstate()  # Python changes it in a fork
         this, self._interpreter = os.getpid(), os.fork()
         if self._interpreter == 0:
+            random.setstate(state)
             run_in_fork(lambda: _run_interpreter(setup, self._world, commands, calls, this))
         commands.close()
         calls.close()
@@ -100,17 +103,20 @@ class World:
 
     def _answer(self, message: bytearray) -> bytes:
         """Answer a request to one of the apps; the engine's own requests, such as for other databases, are refused."""
-        (method, target, headers), body = _unpack(message)
+        (method, target, headers, drawn), body = _unpack(message)
+        before = _take_over(drawn)
         request = httpx.Request(method, _SERVER + target, headers=headers, content=body)
         requester = self._world.requester
         app = unquote(request.url.path).split("/")[1]
         if request.url.host != "testserver" or app not in {*requester.apps} - _PRIVATE_APPS:
-            return _pack([404, [], None], json.dumps({"message": f"No app named '{app}' found."}).encode())
+            return _pack([404, [], None, None], json.dumps({"message": f"No app named '{app}' found."}).encode())
         try:
             response = requester.client._transport.handle_request(request)
         except Exception as error:  # in one process, the agent's code would see it
-            return _pack([500, [], [type(error).__module__, type(error).__qualname__, str(error)]], b"")
-        return _pack([response.status_code, response.headers.multi_items(), None], response.read())
+            raised = type(error).__module__, type(error).__qualname__, str(error)
+            return _pack([500, [], raised, _drawn_since(before)], b"")
+        head = [response.status_code, response.headers.multi_items(), None, _drawn_since(before)]
+        return _pack(head, response.read())
 
 
 def _set_up(setup: Setup) -> AppWorld:
@@ -167,23 +173,41 @@ class _Calls(httpx.BaseTransport):
     def __init__(self, end: socket.socket):
         self._end = end
         self._lock = threading.Lock()
+        self._random = random.getstate()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        target = request.url.raw_path.decode("ascii")
-        message = _pack([request.method, target, request.headers.multi_items()], request.read())
+        target, headers = request.url.raw_path.decode("ascii"), request.headers.multi_items()
         # The engine's time limit, an alarm, must not leave half a message behind.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
         try:
             with self._lock:
-                send(self._end, message)
-                answer = receive(self._end.recv)
+                head = [request.method, target, headers, _drawn_since(self._random)]
+                send(self._end, _pack(head, request.read()))
+                (status, headers, raised, drawn), body = _unpack(receive(self._end.recv))
+                self._random = _take_over(drawn)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        (status, headers, error), body = _unpack(answer)
-        if error:
-            module, name, text = error
+        if raised:
+            module, name, text = raised
             raise type(name, (Exception,), {"__module__": module})(text)
         return httpx.Response(status, headers=headers, content=body, request=request)
+
+
+def _drawn_since(before: Any) -> Any:
+    """Return the state of the random generator, ``None`` if it is still ``before``.
+
+    Each process takes it over from the other: the engine, in one process, has one generator for agent code and apps.
+    """
+    state = random.getstate()
+    return None if state == before else state
+
+
+def _take_over(drawn: Any) -> Any:
+    """Continue with the other process's state of the random generator, if it has one; return the state now."""
+    if drawn:
+        version, numbers, gauss = drawn
+        random.setstate((version, tuple(numbers), gauss))
+    return random.getstate()
 
 
 def _pack(head: Any, body: bytes) -> bytes:
