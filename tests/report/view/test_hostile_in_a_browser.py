@@ -38,6 +38,12 @@ WIDE = """() => {
 }"""
 
 
+READ = """() => document.title + document.body.textContent + [...document.querySelectorAll("*")].map(
+  (node) => [...node.attributes].filter(({ name }) => /^(title|aria-label|data-label|placeholder)$/.test(name))
+    .map(({ value }) => value).join(" ")).join(" ")"""
+TALL = "(rows) => Math.max(0, ...rows.map((row) => row.offsetHeight))"
+
+
 def attacked(folder, target, place=0):
     """A copy of a run whose samples, settings, answers and bullets are named by attacks."""
     shutil.copytree(folder, target)
@@ -105,8 +111,9 @@ def visited(browser):  # noqa: F811
 
 def harmless(page, address):
     assert page.evaluate(WIDE) == [0], address
+    assert page.locator("button.row").evaluate_all(TALL) < 160, address
     assert page.locator("img, main script").count() == 0
-    text = page.evaluate("document.documentElement.textContent")
+    text = page.evaluate(READ)
     assert not re.search(r"[\u202a-\u202e\u2066-\u2069]", text), address
     assert not page.evaluate("[...document.links].some((a) => a.protocol === 'javascript:')")
 

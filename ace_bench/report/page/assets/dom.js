@@ -21,10 +21,12 @@ function svg(tag, attributes = {}, ...children) {
   return node;
 }
 
+const READ = ["title", "aria-label", "data-label"]; // attributes that a reader sees or hears
+
 function fill(node, attributes) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value === true ? "" : value);
+    else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value === true ? "" : READ.includes(name) ? visible(String(value)) : value);
   }
 }
 
@@ -47,7 +49,7 @@ function later(promise, make) {
 }
 
 function field(label, control) {
-  control.setAttribute("aria-label", label); // a label's text would include all options of a select
+  fill(control, { "aria-label": label }); // a label's text would include all options of a select
   return el("label.field", {}, el("span", {}, label), control);
 }
 

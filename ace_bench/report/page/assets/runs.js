@@ -19,16 +19,15 @@ class RunsView {
     this.group = select([["", "no"], ["seed", "over seeds"]], "", (value) => this.set({ group: value }));
     const states = [...new Set(runs.map(({ about }) => about.state))].sort();
     this.filters = new Map([["state", select([["", "all"], ...states.map((state) => [state, state])], "", (value) => this.set({ state: value }))]]);
-    for (const { id, label, pick } of [...this.columns.values()].filter(({ place }) => place !== undefined)) {
+    for (const { id, pick } of [...this.columns.values()].filter(({ place }) => place !== undefined)) {
       const values = [...new Set(runs.map(pick))].filter((value) => value !== undefined).sort(inOrder);
       if (values.length > 1 && values.length <= 30 && this.filters.size < 6) this.filters.set(`is.${id}`, select([["", "all"], ...values.map((value) => [value, value])], "", (value) => this.set({ [`is.${id}`]: value })));
-      if (this.filters.has(`is.${id}`)) this.filters.get(`is.${id}`).dataset.label = label;
     }
     this.actions = el("p.actions");
     this.heads = el("tr");
     this.list = new LazyList((item) => this.item(item), { empty: runs.length ? "No run matches." : "There are no runs yet; start one with `ace-bench run task=finer method=ace`.", node: el("tbody"), frame: el("div") });
     this.list.root.firstChild.replaceWith(el("div.scroll", { tabindex: 0, role: "region", "aria-label": "Runs" }, el("table.runs", {}, el("thead", {}, this.heads), this.list.node)));
-    this.controls = el("div.controls", {}, field("Search", this.search), [...this.filters].map(([, control], place) => field(place ? control.dataset.label : "state", control)), field("Group", this.group), field("Order", this.order));
+    this.controls = el("div.controls", {}, field("Search", this.search), [...this.filters].map(([name, control]) => field(name === "state" ? name : this.columns.get(name.slice(3)).label, control)), field("Group", this.group), field("Order", this.order));
     const more = el("button.more", { type: "button", "aria-expanded": "false", onclick: () => more.setAttribute("aria-expanded", String(this.controls.classList.toggle("all"))) }, "Filters and order");
     this.root.replaceChildren(this.controls, el("div.bar", {}, this.count, more, this.menu.root, this.actions), this.list.root);
   }
