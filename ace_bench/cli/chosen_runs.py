@@ -25,6 +25,8 @@ def chosen_runs(arguments: Sequence[str], console: Console) -> list[RunSummary]:
     from ace_bench.report.records import find_runs
 
     folders = [Path(word) for word in arguments if "=" not in word or Path(word).is_dir()] or [Path(_RESULTS)]
+    if missing := [str(folder) for folder in folders if not folder.is_dir()]:
+        raise ConfigError(f"{', '.join(missing)} is not a folder; name folders of runs, or settings as KEY=VALUE")
     found: dict[Path, RunSummary] = {}
     for folder in folders:
         index = find_runs(folder)

@@ -51,6 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not words or words[0] in ("-h", "--help"):
         sys.stdout.write(_usage())
         return 0
+    if words[0] in ("--version", "-V"):
+        from importlib.metadata import version
+
+        sys.stdout.write(f"ace-bench {version('ace-bench')}\n")
+        return 0
     if words[0].partition("=")[0] in _CONFIG_DIR:  # before the command, as options of many programs are
         taken = 1 if "=" in words[0] else 2
         words = [*words[taken : taken + 1], *words[:taken], *words[taken + 1 :]]
@@ -112,6 +117,7 @@ def _usage() -> str:
         "usage: ace-bench COMMAND ...\n\n"
         f"{listing}\n"
         "`--config-dir DIR` with any command adds the options and presets of a folder of configs.\n"
+        "`ace-bench --version` prints the version.\n"
         "`ace-bench COMMAND --help` describes a command; `ace-bench run task=finer method=ace` is a first experiment.\n"
     )
 

@@ -9,13 +9,18 @@ from hydra._internal.utils import get_args_parser
 
 from ace_bench.core.errors import ConfigError
 
+_LEFT_OUT = ("--shell-completion", "-sc")
+"""Hydra's completion knows a script's name alone, and asks a program of many commands for a command ``-sc``."""
+
 
 def settings_first(words: Sequence[str]) -> list[str]:
     """Return the settings and then the options, because Hydra reads settings in one piece only.
 
     Raises ``ConfigError`` for an option that does not exist or has no value.
     """
-    options = get_args_parser()._option_string_actions
+    options = {
+        name: action for name, action in get_args_parser()._option_string_actions.items() if name not in _LEFT_OUT
+    }
     settings: list[str] = []
     flags: list[str] = []
     rest = iter(words)

@@ -35,4 +35,6 @@ def words(text: str, option: str) -> tuple[str, ...]:
     found = tuple(word.strip() for word in text.split(",") if word.strip())
     if not found:
         raise ConfigError(f"{option} names nothing; give at least one name, or leave the option out")
+    if twice := next((word for word in found if found.count(word) > 1), None):
+        raise ConfigError(f"{option} names {twice} twice; name it once")
     return found

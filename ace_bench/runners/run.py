@@ -111,7 +111,7 @@ class Caller:
 
 
 def carry_out(config: DictConfig, choices: Mapping[str, str], caller: Caller) -> Record | None:
-    """Run or continue one experiment and return its metrics, ``None`` with ``dry_run``.
+    """Run or continue one experiment and return its metrics, ``None`` with ``dry_run`` or ``print_config``.
 
     Raises ``AceBenchError``: of its subclass ``Stopped`` where the same configuration continues the run.
     """
@@ -119,6 +119,7 @@ def carry_out(config: DictConfig, choices: Mapping[str, str], caller: Caller) ->
     check_beginning(plan)
     if plan.print_config:
         show_config(plan, caller.console)
+        return None
     if plan.dry_run:
         show_dry_run(with_leakage(plan), caller.console)
         if not (plan.folder / METRICS).exists():

@@ -1,5 +1,7 @@
 """The program as a whole: its list of commands, and words that are no command."""
 
+from importlib.metadata import version
+
 import pytest
 
 from ace_bench.cli.main import COMMANDS, main, start
@@ -8,6 +10,29 @@ from ace_bench.cli.main import COMMANDS, main, start
 @pytest.fixture(autouse=True)
 def _signals_stay_as_they_are(monkeypatch):
     monkeypatch.setattr("ace_bench.cli.main.exit_on_signals", lambda: None)
+
+
+def test_the_version_is_printed(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"ace-bench {version('ace-bench')}\n"
+
+
+@pytest.mark.parametrize("option", ["-sc", "--shell-completion"])
+def test_completion_that_would_not_work_is_no_option(option, capsys):
+    assert main(["run", option, "install=bash"]) == 2
+    assert "there is no option" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nosuchfolder"], "nosuchfolder is not a folder"),
+        (["--rows", "method,method"], "--rows names method twice"),
+    ],
+)
+def test_a_slip_in_a_table_is_named(arguments, said, capsys):
+    assert main(["table", *arguments]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_without_arguments_the_commands_are_listed(capsys):

@@ -70,8 +70,9 @@ def test_a_search_finds_the_best_run_and_repeated_runs_nothing(tmp_path):
 
 
 def test_the_composed_configuration_is_printed_as_a_tree(tmp_path, capsys):
-    launch(tmp_path, "debug=fast", "print_config=true", "dry_run=true")
+    launch(tmp_path, "debug=fast", "print_config=true")
     printed = capsys.readouterr().out
+    assert not [*tmp_path.iterdir()], "nothing is run"
     assert "── method" in printed
     assert "threshold: 0.9" in printed
 
@@ -96,4 +97,4 @@ def test_a_file_with_the_environment_is_read_and_its_secrets_are_refused_as_sett
     assert done.returncode == 2
     assert "put it into an environment variable" in done.stderr
     assert secret not in done.stdout + done.stderr
-    assert command("debug=fast", "print_config=true", "dry_run=true", cwd=tmp_path).returncode == 0
+    assert command("debug=fast", "print_config=true", cwd=tmp_path).returncode == 0

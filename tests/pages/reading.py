@@ -25,6 +25,8 @@ KINDS = {"bash", "text", "python", "dockerfile", "yaml", "json", "jinja", "toml"
 
 _EXAMPLES = re.compile(r"^## Add a \w+$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 """The examples of CONTRIBUTING.md have a test of their own: tests/integration/test_contributing.py."""
+_SETTING = re.compile(r"'?\+?[a-z_@]+(\.\w+)*=[^\s=]")
+_PLACEHOLDER = re.compile(r"\.\.\.|<|\s[a-z]+\s|,\w+=")  # the last: values of an option such as --base
 _SPAN = re.compile(r"`([^`]+)`")
 _COMMENT = re.compile(r"(?:^|\s+)# .*$")
 _PROGRAM = re.compile(r"(\.venv/bin/[\w-]+|python|pip|make|vllm|ray|wandb|docker|appworld|export) \S")
@@ -33,6 +35,12 @@ _PROGRAM = re.compile(r"(\.venv/bin/[\w-]+|python|pip|make|vllm|ray|wandb|docker
 def commands(page: str) -> list[str]:
     """Return the commands of a page in their order, each once, with its lines joined."""
     return list(dict.fromkeys(_texts(page)))
+
+
+def settings(page: str) -> list[str]:
+    """Return the settings in code spans that are typed as they stand."""
+    spans = (child.content for token in _tokens(page) for child in token.children or () if child.type == "code_inline")
+    return [span for span in dict.fromkeys(spans) if _SETTING.match(span) and not _PLACEHOLDER.search(span)]
 
 
 def unmarked(page: str) -> list[str]:

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from itertools import chain, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from hydra.errors import HydraException
 
 from tests.cli.conftest import one_composer, reproduce  # noqa: F401 - fixtures
 from tests.launching import PARSER, ROOT, composed
-from tests.pages.reading import PAGES, commands, unmarked
+from tests.pages.reading import PAGES, commands, settings, unmarked
 from tests.pages.world import World
 
 QUICK = ("README.md", "docs/reproducing.md", "docs/costs.md", "docs/reports.md")
@@ -256,6 +258,20 @@ def test_settings_that_are_printed_exist(page):
         ]
         for overrides in product(*sweep):
             composed(*overrides)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if settings(page)])
+def test_settings_in_sentences_can_be_typed_into_a_shell(page):
+    for text in settings(page):
+        typed = subprocess.run(
+            ["sh", "-c", f"set -f; printf '%s\\n' {text}"], capture_output=True, text=True, check=False
+        )
+        assert typed.returncode == 0, f"{text}: {typed.stderr}"
+        for word in typed.stdout.splitlines():
+            try:
+                PARSER.parse_override(word)
+            except HydraException as error:
+                pytest.fail(f"{text} reaches the program as {word}: {error}")
 
 
 @pytest.mark.parametrize("text", dict.fromkeys(filter(reproduces, chain.from_iterable(map(commands, PAGES)))))

@@ -121,7 +121,7 @@ WRONG = {
         "backbone.api_key_env=SNOWMAN_KEY": "backbone.api_key_env=SNOWMAN_KEY names a variable whose value",
         "+backbone.headers_from_env.X-A=NO_SUCH_KEY": "backbone.headers_from_env.X-A=NO_SUCH_KEY names a variable",
         "backbone.headers_from_env=[a]": "backbone.headers_from_env=[a] must be a group of settings",
-        "backbone.structured=xml": "backbone.structured=xml must be one of json_schema, json_object, none",
+        "backbone.structured=xml": "backbone.structured=xml must be one of auto, json_schema, json_object_schema",
         "backbone.structured=null": "backbone.structured=null must be one of",
         "backbone.timeout=-1": "backbone.timeout=-1 must be a number above 0 and at most 10000000",
         "backbone.timeout=abc": "backbone.timeout=abc must be a number above 0",
