@@ -1,13 +1,13 @@
 """Settings that a user gives for several runs, and which runs they apply to.
 
-A setting is any override of ``run.py`` (``limit=20``), or one for the runs of a method or of a task
-(``gepa:method.max_metric_calls=20``, ``appworld:limit=5``).
+A setting is any override of ``run.py`` (``limit=20``), or one for the runs of a method, a task, or a row that names a
+backbone for a role (``gepa:method.max_metric_calls=20``, ``appworld:limit=5``, ``gpt_5_1:roles.reflector.model=x``).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +25,13 @@ _WORDS = ("null", "true", "false", "nan", "inf")
 """Words that the grammar of overrides does not read as text."""
 _EMBEDDED = "backbone=embedded"
 
+ROLE_BACKBONE = "backbone@"
+"""Start of an override that gives a role a backbone of its own."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """An override that applies to the runs of ``only`` one method or task; "" means all runs."""
+    """An override that applies to the runs of ``only`` one method, task or backbone of a role; "" means all runs."""
 
     only: str
     override: str
@@ -58,20 +61,20 @@ class Setting:
         """Whether it may choose an option of a group; these come before the group's settings."""
         return "." not in key_of(self.override).partition("@")[0]
 
-    def is_for(self, method: str, task: str) -> bool:
-        """Whether it applies to the runs of a method on a task, which may still lack the setting."""
-        return self.only in ("", method, task)
+    def is_for(self, names: Collection[str]) -> bool:
+        """Whether it applies to a run with these names (``names_of``), which may still lack the setting."""
+        return not self.only or self.only in names
 
 
 def read_setting(text: str) -> Setting:
-    """Split a setting into the method or task that it is for, and the override."""
+    """Split a setting into the method, task or backbone that it is for, and the override."""
     found = _FOR_SOME.fullmatch(text)
     return Setting(only=found["only"], override=found["override"]) if found else Setting(only="", override=text)
 
 
-def settings_for(method: str, task: str, extra: Sequence[str]) -> list[Setting]:
-    """Return the settings for the runs of a method on a task: first those for all, which others override."""
-    found = [setting for setting in map(read_setting, extra) if setting.is_for(method, task)]
+def settings_for(names: Collection[str], extra: Sequence[str]) -> list[Setting]:
+    """Return the settings for a run with these names: first those for all, which others override."""
+    found = [setting for setting in map(read_setting, extra) if setting.is_for(names)]
     return sorted(found, key=lambda setting: bool(setting.only))
 
 
@@ -90,6 +93,12 @@ def task_of(planned: PlannedRun) -> str:
     return _option_of("task", planned)
 
 
+def names_of(planned: PlannedRun) -> tuple[str, ...]:
+    """Return what a setting can name to be for a planned run: method, task, and the backbones of its roles."""
+    roles = (override.partition("=")[2] for override in planned.overrides if override.startswith(ROLE_BACKBONE))
+    return (method_of(planned), task_of(planned), *roles)
+
+
 def run_overrides(planned: PlannedRun, extra: Sequence[str], compose: Compose) -> list[str]:
     """Return the overrides of a planned run and the ``extra`` settings that exist in it, the last one of each key.
 
@@ -98,7 +107,7 @@ def run_overrides(planned: PlannedRun, extra: Sequence[str], compose: Compose) -
     """
     plan = planned.overrides
     if _EMBEDDED in extra:
-        plan = tuple(override for override in plan if not override.startswith("backbone@"))
+        plan = tuple(override for override in plan if not override.startswith(ROLE_BACKBONE))
     given = _given(planned, extra)
     together = _last_of_each([*plan, *given])
     if fits(compose, together):
@@ -144,7 +153,7 @@ def quoted(text: str) -> str:
 
 def _given(planned: PlannedRun, extra: Sequence[str]) -> list[str]:
     """Return the overrides for a run: choices of groups first, since their settings need them."""
-    settings = settings_for(method_of(planned), task_of(planned), extra)
+    settings = settings_for(names_of(planned), extra)
     return [setting.override for setting in sorted(settings, key=lambda setting: not setting.chooses)]
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 
 from ace_bench.cli.reproducing.request import FIGURES, Job, ReproduceRequest
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.extras import require
 from ace_bench.core.resources import config_folders, options
 from ace_bench.report.experiments import PlannedRun
-from ace_bench.report.overrides import Compose, Setting, left_out, method_of, read_setting, run_overrides, task_of
+from ace_bench.report.overrides import Compose, Setting, left_out, method_of, names_of, read_setting, run_overrides
 from ace_bench.runners.override_help import suggestions
 
 
@@ -54,16 +55,16 @@ class _Check:
                 raise ConfigError(self._fits_some(setting, takers))
 
     def _runs_for(self, setting: Setting) -> list[PlannedRun]:
-        return [run for run in self.runs if setting.is_for(method_of(run), task_of(run))]
+        return [run for run in self.runs if setting.is_for(names_of(run))]
 
     def _for_none(self, setting: Setting) -> str:
         methods, tasks = (list(options(group, config_folders())) for group in ("method", "task"))
-        if setting.only not in (*methods, *tasks):
+        asked = dict.fromkeys(filter(None, chain.from_iterable(zip_longest(*map(names_of, self.runs)))))
+        if setting.only not in (*methods, *tasks, *options("backbone", config_folders())):
             return (
                 f"{setting} names no method or task; METHOD:SETTING takes one of {', '.join(methods)}; "
-                f"TASK:SETTING takes one of {', '.join(tasks)}"
+                f"TASK:SETTING takes one of {', '.join(tasks)}; BACKBONE:SETTING one that a row has for a role"
             )
-        asked = dict.fromkeys([*map(method_of, self.runs), *map(task_of, self.runs)])
         return f"{setting} is for no run asked for; give it to one of {', '.join(asked)}, or leave it out"
 
     def _fits_some(self, setting: Setting, takers: Sequence[PlannedRun]) -> str:

@@ -10,7 +10,7 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders, options
 from ace_bench.report.experiments import Experiments, Refusal, load_experiments, refuses_nothing
 from ace_bench.report.matching import Runs
-from ace_bench.report.overrides import Compose, fits, read_setting
+from ace_bench.report.overrides import ROLE_BACKBONE, Compose, fits, read_setting
 from ace_bench.report.paper.tables import load_paper
 from ace_bench.report.records import Found, find_runs
 from ace_bench.report.tables.selecting import Selector
@@ -82,14 +82,15 @@ class ResultsIndex:
     @cached_property
     def _checked(self) -> tuple[str, ...]:
         """``extra``; raises ``ConfigError`` if a setting fits no run."""
-        tasks = options("task", config_folders())
+        named = {name: group for group in ("method", "task") for name in options(group, config_folders())}
         for setting in map(read_setting, self.extra):
-            chosen = [f"{'task' if setting.only in tasks else 'method'}={setting.only}"] if setting.only else []
+            chosen = [f"{named[setting.only]}={setting.only}"] if setting.only in named else []
             try:
                 self.compose([*chosen, setting.override])
             except ConfigError:
-                group = setting.path[0]
-                others = (f"{group}={name}" for name in options(group, config_folders()))
+                group, *role = setting.path
+                choice, of = (f"{ROLE_BACKBONE}roles.{role[0]}", "backbone") if group == "roles" else (group, group)
+                others = (f"{choice}={name}" for name in options(of, config_folders()))
                 if not any(fits(self.compose, [*chosen, option, setting.override]) for option in others):
                     raise
         return self.extra

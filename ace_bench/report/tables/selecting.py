@@ -16,12 +16,11 @@ from ace_bench.report.overrides import (
     Setting,
     fits,
     key_of,
-    method_of,
+    names_of,
     override_value,
     read_setting,
     run_overrides,
     settings_for,
-    task_of,
 )
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.variants import Selection, Variant, kind_of
@@ -97,7 +96,7 @@ class Selector:
 
     def _settings(self, run: RunSummary) -> list[Setting]:
         """Return the ``extra`` settings for a run, the last one of each key."""
-        return list({setting.path: setting for setting in settings_for(run.method, run.task, self.extra)}.values())
+        return list({setting.path: setting for setting in settings_for((run.method, run.task), self.extra)}.values())
 
     def _backbone_settings(self) -> list[str]:
         return [setting.override for setting in map(read_setting, self.extra) if setting.path[0] == "backbone"]
@@ -172,7 +171,7 @@ class Selector:
             found |= {
                 setting
                 for setting in settings
-                if setting.is_for(method_of(plan), task_of(plan))
+                if setting.is_for(names_of(plan))
                 and _lookup(full, setting.path) != _lookup(bare, setting.path)
             }
         yield from (
