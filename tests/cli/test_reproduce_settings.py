@@ -6,7 +6,9 @@ import threading
 import pytest
 
 from ace_bench.cli.reproducing.request import read_request
+from ace_bench.core.errors import ConfigError
 from ace_bench.report.records import find_runs
+from ace_bench.report.tables.results_index import ResultsIndex
 from ace_rehearsal.reader.serve import ReaderServer
 from tests.cli.conftest import EXPERIMENTS, compose
 
@@ -97,6 +99,17 @@ def test_a_row_whose_role_has_another_model_takes_settings_for_it(reproduce):
     runs = commands(reproduce("table=16", *SERVED, *own, "--dry-run")[1])
     reflectors = [compose(words).get("roles", {}).get("reflector") for words in runs]
     assert [reflector and reflector["model"] for reflector in reflectors] == [None, "mine", "mine", "mine"]
+
+
+def test_rows_that_name_a_model_for_a_role_take_settings_of_their_own_and_these_stop_no_table(reproduce, tmp_path):
+    own = ("gpt_5_1:roles.reflector.model=big", "gpt_oss_120b:backbone@roles.reflector=openai_compatible")
+    own = (*own, "gpt_oss_120b:roles.reflector.model=small", "ace:roles.reflector.api_key_env=null")
+    runs = commands(reproduce("table=16", *SERVED, *own, "--dry-run")[1])
+    reflectors = [compose(words).get("roles", {}).get("reflector") for words in runs]
+    assert sorted(reflector["model"] for reflector in reflectors if reflector) == ["big", "small"]
+    assert ResultsIndex(results=tmp_path, compose=compose, extra=(*SERVED, *own)).selections == []
+    with pytest.raises(ConfigError, match="modl=x cannot be composed"):
+        ResultsIndex(results=tmp_path, compose=compose, extra=("ace:roles.reflector.modl=x",)).selections  # noqa: B018
 
 
 def test_a_setting_that_is_given_twice_has_its_last_value():

@@ -64,8 +64,8 @@ def test_a_wrong_backbone_is_one_sentence_for_all_runs(settings, said, reader, t
         ("task=formula", f"method={method}", *SAMPLE, *backbone(reader.address, **settings), f"results={tmp_path}")
         for method in ("base", "icl")
     ]
-    (_, line) = refused(*runs)
-    assert line.startswith("  2 of 2 runs: ")
+    (line,) = refused(*runs)
+    assert line.endswith(" (2 of 2 runs; none was started)")
     assert said in line
 
 
@@ -113,7 +113,8 @@ def test_a_dry_run_refuses_what_the_run_would_refuse(reader, tmp_path, capsys, m
 def test_reproduce_refuses_a_rule_between_settings_in_a_dry_run(reproduce, tmp_path):  # noqa: F811
     status, said = reproduce("table=2", "backbone=embedded", "ace:mode.epochs=2", "--dry-run")
     assert status == 2
-    assert "6 of 28 runs: mode.epochs=2 must be 1 with mode=online" in said
+    assert "mode.epochs=2 must be 1 with mode=online" in said
+    assert "(6 of 28 runs; none was started)" in said
     assert said.count("missing  ") == 28
     assert not list(tmp_path.iterdir())
 
@@ -132,5 +133,6 @@ def test_a_sweep_that_cannot_start_is_refused_before_its_first_run(tmp_path):
         [sys.executable, ROOT / "run.py", *words], capture_output=True, text=True, check=False, cwd=tmp_path
     )
     assert done.returncode == 2
-    assert "  2 of 2 runs: the backbone does not answer: http://127.0.0.1:9/v1 cannot be reached" in done.stderr
+    assert done.stderr.startswith("error: the backbone does not answer: http://127.0.0.1:9/v1 cannot be reached")
+    assert done.stderr.endswith(" (2 of 2 runs; none was started)\n")
     assert not list(tmp_path.iterdir())

@@ -171,8 +171,7 @@ class Selector:
             found |= {
                 setting
                 for setting in settings
-                if setting.is_for(names_of(plan))
-                and _lookup(full, setting.path) != _lookup(bare, setting.path)
+                if setting.is_for(names_of(plan)) and _lookup(full, setting.path) != _lookup(bare, setting.path)
             }
         yield from (
             str(setting).removeprefix("+").removeprefix("backbone.") for setting in settings if setting in found
