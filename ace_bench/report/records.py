@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +31,7 @@ from ace_bench.report.evidence import (
     spent,
 )
 from ace_bench.report.statistics import Points, mean_score
+from ace_bench.store.processes import Process, read_processes
 from ace_bench.store.results import read_about, read_result, read_settings, read_status
 
 _SEED = re.compile(r"seed\d+(?:-(?P<attempt>\d+))?")
@@ -86,6 +87,11 @@ class RunSummary:
     def settings(self) -> Mapping[str, Any]:
         """The resolved configuration; raises ``StoreError``."""
         return read_settings(self.folder)
+
+    @cached_property
+    def processes(self) -> Sequence[Process]:
+        """The processes that worked on the run; raises ``StoreError``."""
+        return read_processes(self.folder)
 
     def value(self, metric: str) -> float | None:
         """Return a number of the run, ``None`` if it is unknown.

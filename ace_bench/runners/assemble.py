@@ -32,6 +32,7 @@ from ace_bench.runners.observers import Tracker
 from ace_bench.runners.planning import settle_embedder
 from ace_bench.runners.price_checks import check_agent_prices, check_budget_prices, place_of
 from ace_bench.runners.settings import Settings, read_settings
+from ace_bench.store.code import Code, code_of
 from ace_bench.store.folder import choose_folder
 from ace_bench.store.prompts import PromptSet
 
@@ -66,6 +67,7 @@ class RunSpec(Settings):
     simulated: bool
     about: Record
     identity: RunIdentity
+    code: Code
     config: str
     notes: tuple[str, ...] = ()
     replays: bool = False
@@ -134,6 +136,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
         simulated=simulated,
         about=about,
         identity=identity,
+        code=code_of(resolved),
         config=OmegaConf.to_yaml(config, resolve=True),
         notes=(_HASHED,) if automatic and about.get("embedder") == HASHING else (),
     )

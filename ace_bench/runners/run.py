@@ -20,6 +20,7 @@ from ace_bench.runners.assemble import RunSpec, assemble
 from ace_bench.runners.budget import Budget, check_reply_limits
 from ace_bench.runners.build import ALONE, Shared, build_experiment
 from ace_bench.runners.call_slots import slots_of_run
+from ace_bench.runners.code_changes import changes_of_code, settle_code
 from ace_bench.runners.config_tree import show_config
 from ace_bench.runners.exporter import Exporter
 from ace_bench.runners.metrics import run_metrics
@@ -91,7 +92,7 @@ def run(
         Console(stderr=True).print(f"error: {error}", style="red", **_PLAIN)
         return EXIT_ERROR
     finally:
-        for folder in filter(Path.exists, folders):
+        for folder in filter(Path.exists, dict.fromkeys(folders)):
             on_folder(folder)
             console.print(str(folder), **_PLAIN)
 
@@ -126,7 +127,6 @@ def carry_out(config: DictConfig, choices: Mapping[str, str], caller: Caller) ->
             check_beside(plan)
         return None
     if metrics := _finished(plan, caller):
-        caller.on_folder(plan.folder)
         return metrics
     check_keys(distinct_backbones(plan))
     check_records(plan.folder)
@@ -134,6 +134,7 @@ def carry_out(config: DictConfig, choices: Mapping[str, str], caller: Caller) ->
     with _open_resources(plan) as resources:
         caller.on_folder(plan.folder)
         with closing(RunFolder(plan.folder)) as opened:
+            _settle_code(opened, plan, caller)
             return _run_in(opened, plan, resources, caller)
 
 
@@ -170,6 +171,8 @@ def _finished(plan: RunSpec, caller: Caller) -> Record | None:
     """Show and return the metrics of a finished run; ``None`` if they are missing or damaged.
 
     What else is damaged is repaired, unless that needs new calls: a valid result is not paid for again.
+
+    Raises ``ConfigError`` if the code that decides the result changed.
     """
     folder, console = plan.folder, caller.console
     try:
@@ -184,6 +187,10 @@ def _finished(plan: RunSpec, caller: Caller) -> Record | None:
         console.print(f"{problem}.", style="yellow", **_PLAIN)
     if damage.problems:
         _repair_finished(plan, damage, caller)
+    caller.on_folder(folder)
+    if changes_of_code(plan, read_processes(folder)):
+        with closing(RunFolder(folder)) as opened:
+            _settle_code(opened, plan, caller)
     console.print("This run is finished; resume=false starts a new one.", highlight=False)
     console.print(summary_table(metrics, read_processes(folder)))
     return metrics
@@ -224,6 +231,17 @@ def _replay(plan: RunSpec, caller: Caller, folder: Path) -> Record:
         return _run_in(opened, spec, _Resources(shared=ALONE, exporter=None), quiet)
 
 
+def _settle_code(folder: RunFolder, plan: RunSpec, caller: Caller) -> None:
+    ending = Ending(
+        interrupt=lambda _: None,
+        abandon=lambda error: _say_stopped(caller.console, error),
+        parent=caller.launch.parent,
+        owns_process=caller.owns_process,
+    )
+    with stop_on_signals(caller.console, ending) as stop:
+        settle_code(folder, plan, caller.console, stop, caller.launch.command)
+
+
 def _run_in(folder: RunFolder, plan: RunSpec, resources: _Resources, caller: Caller) -> Record:
     console = caller.console
     try:
@@ -235,7 +253,7 @@ def _run_in(folder: RunFolder, plan: RunSpec, resources: _Resources, caller: Cal
         identity = pretty(plan.identity.dump())
         folder.write({"config.yaml": plan.config, IDENTITY: identity, "environment.json": about})
         folder.set_status("running")
-        _begin(folder, environment, caller)
+        _begin(folder, {**environment, "code": plan.code.modules}, caller)
         ending = _ending(folder, plan, caller)
         with stop_on_signals(console, ending) as stop, parts_ready(plan, folder, console, stop):
             check_reply_limits(plan.budget, plan.backbones)  # a server has said by now how long its context is

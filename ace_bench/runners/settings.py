@@ -32,6 +32,7 @@ class Settings:
     max_calls_in_flight: int | None
     seed: int
     resume: bool
+    accept_code: bool
     dry_run: bool
     print_config: bool
     estimate: bool
@@ -68,6 +69,7 @@ class _Top:
     metrics_port: Port | None
     accept_faults: bool
     unreadable_replies: Literal["wrong", "fault"]
+    accept_code: bool
     stop_after_faults: Count
     budget: Budget
 
@@ -90,6 +92,7 @@ def read_settings(top: Mapping[str, Any]) -> Settings:
         max_calls_in_flight=given.max_calls_in_flight,
         seed=given.seed,
         resume=given.resume,
+        accept_code=given.accept_code,
         dry_run=given.dry_run,
         print_config=given.print_config,
         estimate=given.estimate,

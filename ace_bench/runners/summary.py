@@ -16,7 +16,7 @@ from ace_bench.core.backbones import backbone_name
 from ace_bench.core.confine import describe_layers
 from ace_bench.core.leakage import Leakage
 from ace_bench.runners.observers import compact, duration
-from ace_bench.store.processes import KILLED, Process
+from ace_bench.store.processes import CHECKS, KILLED, Process, accepted_code, working
 
 _MANY = 0.1
 """The share of a role's replies that may be unreadable or cut before the summary gives advice."""
@@ -83,17 +83,21 @@ def summary_text(metrics: Mapping[str, Any], processes: Sequence[Process]) -> st
 
 def _records(processes: Sequence[Process]) -> Mapping[str, str]:
     """Return when a run was made, with which code and, if it was continued, by how many processes."""
-    if not processes:  # made by an older version
+    if not working(processes):  # made by an older version
         return {}
-    first, last = processes[0], processes[-1]
+    workers = working(processes)
+    first, last = workers[0], workers[-1]
     ended = "n/a" if last.ended is None else f"{last.ended:%Y-%m-%d %H:%M:%S} UTC"
     rows = {"code": last.commit or "commit n/a", "time": f"{first.at:%Y-%m-%d %H:%M:%S} to {ended}"}
-    if len(processes) > 1:
-        ends = ", ".join(_end(process) for process in processes)
-        rows["processes"] = f"{len(processes)}: {ends}"
-    changes = [change for one, later in pairwise(processes) for change in one.changes_to(later)]
+    if len(workers) > 1:
+        ends = ", ".join(_end(process) for process in workers)
+        rows["processes"] = f"{len(workers)}: {ends}"
+    changes = [change for one, later in pairwise(workers) for change in one.changes_to(later)]
     if changes:
         rows["software changed"] = ", ".join(changes)
+    checks = [process for process in processes if process.how in CHECKS]
+    if checks:
+        rows["code changed"] = accepted_code(processes) or f"{checks[-1].reason} ({checks[-1].at:%Y-%m-%d})"
     return rows
 
 

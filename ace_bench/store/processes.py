@@ -16,6 +16,7 @@ from ace_bench.core.errors import FolderUnwritable
 from ace_bench.core.redaction import redacted_argument
 from ace_bench.core.resources import CONFIG_DIRS
 from ace_bench.core.typed import converted, decoder_of
+from ace_bench.store.code import changed_modules, modules_in_words
 from ace_bench.store.files import WriteGate
 from ace_bench.store.lines import AppendLog, read_lines
 
@@ -23,7 +24,9 @@ FILE = "processes.jsonl"
 KILLED = "killed"
 """How a process ended that left no record of its end."""
 
-How = Literal["finished", "stopped", "interrupted", "failed"]
+How = Literal["finished", "stopped", "interrupted", "failed", "replayed", "accepted"]
+CHECKS = ("replayed", "accepted")
+"""How a process ended that let a run stand although its code changed: it has the same result, or the user said so."""
 _DIGITS = 10
 """Of a commit, as people write it."""
 
@@ -41,7 +44,8 @@ class Process:
     """One process. Times are UTC, ``seconds`` its wall time; ``how`` is ``None`` if it was killed or still runs.
 
     ``command`` repeats the run, without secrets. ``python``, ``platform``,
-    ``packages``, ``git`` and ``host`` are those of ``describe_environment``.
+    ``packages``, ``git`` and ``host`` are those of ``describe_environment``; ``code`` holds the digests of the modules
+    that decide the result (``code_of``).
     """
 
     at: datetime
@@ -51,6 +55,7 @@ class Process:
     packages: Mapping[str, str] = field(default_factory=dict)
     git: Mapping[str, Commit | None] = field(default_factory=dict)
     host: Mapping[str, Any] = field(default_factory=dict)
+    code: Mapping[str, str] = field(default_factory=dict)
     ended: datetime | None = None
     how: How | None = None
     reason: str = ""
@@ -67,11 +72,12 @@ class Process:
     def changes_to(self, later: Process) -> list[str]:
         """What was other software in a later process, such as ``numpy 2.1 to 2.2``."""
         mine, other = self._versions(), later._versions()
+        modules = changed_modules(self.code, later.code)
         return [
             f"{name} {mine.get(name, 'none')} to {other.get(name, 'none')}"
             for name in {**mine, **other}
             if mine.get(name) != other.get(name)
-        ]
+        ] + [f"the code of {modules_in_words(modules)}"] * bool(modules)
 
     def _versions(self) -> dict[str, str]:
         commit = {} if self.commit is None else {"commit": self.commit}
@@ -100,13 +106,21 @@ class ProcessLog:
 
         Raises ``FolderUnwritable``.
         """
-        process = converted({"at": _now(), "command": command, **environment}, Process)
+        process = _begun(command, environment)
         began = {name: value for name, value in asdict(process).items() if name not in _End.__dataclass_fields__}
         self._log.append(began)
         self._log.sync()
         earlier = self.processes[-1:]
         self.processes = [*self.processes, process]
         return [change for one in earlier for change in one.changes_to(process)]
+
+    def add_check(self, how: How, reason: str, command: str | None, environment: Mapping[str, Any]) -> None:
+        """Record in one line that the run stands with the code of this process; raises ``FolderUnwritable``."""
+        process = _begun(command, environment)
+        process = replace(process, ended=process.at, how=how, reason=reason, seconds=0.0)
+        self._log.append(asdict(process))
+        self._log.sync()
+        self.processes = [*self.processes, process]
 
     def end(self, how: How, reason: str = "") -> None:
         """Record how this process ends; raises ``FolderUnwritable``."""
@@ -139,10 +153,35 @@ def read_processes(folder: str | Path) -> list[Process]:
     return _joined(read_lines(Path(folder) / FILE, parse_process).entries)
 
 
+def last_code(processes: Sequence[Process]) -> Mapping[str, str]:
+    """Return the code that made a run, or with which it stood last; empty where no process recorded any."""
+    return next((process.code for process in reversed(processes) if process.code), {})
+
+
+def working(processes: Sequence[Process]) -> list[Process]:
+    """Return the processes that worked on a run, without those that only checked its code."""
+    return [process for process in processes if process.how not in CHECKS]
+
+
+def accepted_code(processes: Sequence[Process]) -> str:
+    """Return what a user accepted: a result that other code gave, or that several versions gave; "" for none.
+
+    A finished run that the present code gives as well, as a replay showed later, needs no such words.
+    """
+    ends = [process.how for process in processes]
+    accepted = [place for place, how in enumerate(ends) if how == CHECKS[1]]
+    if not accepted:
+        return ""
+    followed = [place for place in accepted if any(how not in CHECKS for how in ends[place:])]
+    if followed:
+        return f"made by several versions of the code: {processes[followed[-1]].reason}"
+    return f"made by other code: {processes[-1].reason}" if ends[-1] == CHECKS[1] else ""
+
+
 def parse_process(line: bytes) -> Process | _End:
     """Read a line of ``processes.jsonl``; raises ``ValueError``."""
     record = decoder_of(dict[str, Any]).decode(line)
-    parsed: Process | _End = converted(record, _End if "ended" in record else Process)
+    parsed: Process | _End = converted(record, Process if "at" in record else _End)
     return parsed
 
 
@@ -155,6 +194,11 @@ def _joined(entries: Sequence[Process | _End]) -> list[Process]:
         elif processes and processes[-1].how is None:
             processes[-1] = replace(processes[-1], **vars(entry))
     return processes
+
+
+def _begun(command: str | None, environment: Mapping[str, Any]) -> Process:
+    process: Process = converted({"at": _now(), "command": command, **environment}, Process)
+    return process
 
 
 def _now() -> datetime:

@@ -54,6 +54,11 @@ class Reproduction:
         """By job that was tried: why it is not finished, "" where it is."""
         self._measured: Mapping[str, TableFiles] = {}
 
+    @property
+    def code_changed(self) -> bool:
+        """Whether code that decides the result of a finished run changed since."""
+        return any(self._states.of(job) is State.CHANGED for job in self._jobs)
+
     def show(self) -> None:
         """Print the state of each run and its command."""
         for job in self._jobs:

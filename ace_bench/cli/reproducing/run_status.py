@@ -15,6 +15,8 @@ from ace_bench.report.histories import write_around_fall
 from ace_bench.report.matching import Runs
 from ace_bench.report.overrides import Compose, run_overrides
 from ace_bench.report.records import RunSummary, find_runs
+from ace_bench.store.code import CodeReader, changed_modules
+from ace_bench.store.processes import last_code
 
 NAME = "paper"
 """The name that all these runs have in common."""
@@ -22,9 +24,11 @@ NAME = "paper"
 
 class State(StrEnum):
     """``waiting``: it needs a context of an unfinished run. ``needless``: that run never collapsed, so there is no
-    context."""
+    context. ``changed``: it is finished, and code that decides its result changed since; running it again checks that.
+    """
 
     FINISHED = "finished"
+    CHANGED = "changed"
     BEGUN = "begun"
     MISSING = "missing"
     WAITING = "waiting"
@@ -37,6 +41,8 @@ class RunStates:
     def __init__(self, results: Path, compose: Compose) -> None:
         """Read all runs under ``results``."""
         self._results = results
+        self._compose = compose
+        self._code = CodeReader()
         self._runs = Runs(find_runs(results).runs, compose)
 
     def run(self, job: Job) -> RunSummary | None:
@@ -47,7 +53,10 @@ class RunStates:
         """Return the state of a run; raises ``ConfigError`` where an override does not fit."""
         run = self.run(job)
         if run is not None:
-            return State.FINISHED if run.finished else State.BEGUN
+            if not run.finished:
+                return State.BEGUN
+            code = self._code.code_of(self._compose([*(self._overrides(job) or ()), f"seed={job.seed}"]))
+            return State.CHANGED if changed_modules(last_code(run.processes), code.modules) else State.FINISHED
         if self._overrides(job) is None:
             return State.WAITING
         return State.MISSING if all(self._made(job, need) for need in job.planned.needs) else State.NEEDLESS

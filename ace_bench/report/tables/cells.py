@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from statistics import fmean
 from typing import Literal, TypeVar
 
@@ -14,6 +15,8 @@ from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.paper.tables import Cell
 from ace_bench.report.records import RunSummary
 from ace_bench.report.statistics import Comparison, Interval, Seeds, compare, score_interval, seed_spread
+from ace_bench.store.code import changed_modules, modules_in_words
+from ace_bench.store.processes import accepted_code, last_code
 
 _T = TypeVar("_T")
 
@@ -39,7 +42,8 @@ class Measured:
     mean of scores. ``change`` is against the base row, in percentage points or percent; ``p_holm`` is the p-value of
     ``comparison``, corrected for all comparisons of the table. ``state`` is that of the runs if none has finished;
     ``refused`` is the reason why the program makes no such run. ``unfinished`` are runs that began.
-    ``deviations`` are settings of its runs that are not the paper's.
+    ``code`` says where its runs were made by different code. ``deviations`` are settings of its runs that are not the
+    paper's.
     """
 
     place: Place
@@ -56,6 +60,7 @@ class Measured:
     comparison: Comparison | None = None
     p_holm: float | None = None
     notes: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
     points: Seeds = field(default_factory=dict, repr=False)
 
@@ -122,6 +127,7 @@ def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequenc
         value=value,
         interval=interval,
         spread=spread,
+        code=tuple(collect(lambda: _code_notes(done)) or ()),
         notes=tuple(dict.fromkeys((*collect.errors, *filter(None, map(_leakage, done))))),
         points=scores,
     )
@@ -130,6 +136,15 @@ def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequenc
 def _leakage(run: RunSummary) -> str:
     found = run.metrics.get("answers_in_prompts")  # runs of older versions did not search
     return str(Leakage(**found)) if found and found["found"] else ""
+
+
+def _code_notes(runs: Sequence[RunSummary]) -> list[str]:
+    """Say which code other than the others' made some of the runs that a cell averages, or what a user accepted."""
+    codes = [last_code(run.processes) for run in runs]
+    changed = sorted({name for one, other in pairwise(codes) for name in changed_modules(one, other)})
+    notes = [f"seeds by different code: {modules_in_words(changed)}"] if changed else []
+    found = ((run.seed, accepted_code(run.processes)) for run in runs)
+    return [*notes, *(f"seed {seed} {words}" for seed, words in found if words)]
 
 
 class Measures:
@@ -200,6 +215,12 @@ def setting_warning(cells: Iterable[Measured]) -> str:
     if not any(depart):
         return ""
     return " [not the paper's setting]" if all(depart) else " [in part not the paper's setting]"
+
+
+def code_warnings(cells: Iterable[Measured]) -> list[str]:
+    """Return the note below a table on cells whose runs were made by different code."""
+    found = [f"{cell.place.row}, {cell.place.column}: {', '.join(cell.code)}" for cell in cells if cell.code]
+    return [f"Runs that were made by different code: {'; '.join(found)}."] if found else []
 
 
 def error_bars(cell: Measured) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ace_bench.report.paper.consistency import known_contradictions
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.build import Line, ResultTable
-from ace_bench.report.tables.cells import Measured
+from ace_bench.report.tables.cells import Measured, code_warnings
 
 NOT_KNOWN = "n/a"
 SIGNIFICANT, _OTHER_SETTING = "*", "†"
@@ -114,7 +114,7 @@ def footnotes(table: ResultTable, paper: PaperShown) -> list[str]:
             notes.append(
                 tests_note(table.lines[table.paper.against].label, table.measured) + " Averages are not tested."
             )
-    notes += _settings(table, paper)
+    notes += [*_settings(table, paper), *code_warnings(table.measured)]
     if paper.numbers:
         notes += _paper_notes(table)
     if table.experiment.combined:
@@ -216,7 +216,7 @@ def statistics_words(cell: Measured, paper: PaperShown) -> Iterator[str]:
 
 def remarks(cell: Measured, paper: PaperShown) -> list[str]:
     """List errors, what one seed is about, differences within noise, and settings that differ from the paper's."""
-    found = [*filter(None, [cell.refused]), *cell.notes]
+    found = [*filter(None, [cell.refused]), *cell.notes, *cell.code]
     if cell.scope:
         found.append(f"one seed: about {cell.scope} only")
     if cell.within_noise:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ace_bench.report.differences import short_names
-from ace_bench.report.tables.cells import Measured, csv_fields
+from ace_bench.report.tables.cells import Measured, code_warnings, csv_fields
 from ace_bench.report.tables.grids import (
     INTERVALS_NOTE,
     SIGNIFICANT,
@@ -66,7 +66,7 @@ def notes_of(table: PivotTable) -> list[str]:
         notes.append(f"Runs of different columns also differ in {', '.join(short_names(table.between).values())}.")
     if table.split:
         notes.append("Scores of runs that tested different samples cannot be compared: they have columns of their own.")
-    return notes
+    return notes + code_warnings(table.measured)
 
 
 def cell_text(cell: Measured) -> str:
@@ -124,6 +124,6 @@ def _record(table: PivotTable, cell: Measured) -> Iterator[tuple[str, object]]:
         "simulated": table.simulated,
         "source": table.source,
         **csv_fields(cell, against=table.base_title, change_unit=change_of(cell)),
-        "notes": "; ".join(cell.notes),
+        "notes": "; ".join([*cell.notes, *cell.code]),
         "folders": " ".join(str(run.folder) for run in cell.runs),
     }.items()

@@ -1,0 +1,152 @@
+"""Decides whether a run stands although code that decides its result changed since.
+
+The recorded calls are replayed with the new code, which costs nothing: if it sends the same prompts and comes to the
+same rollouts, steps and scores, the run stands and is continued. Otherwise the user decides.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from ace_bench.core.backbones import Backbone
+from ace_bench.core.errors import BackboneUnavailable, ConfigError, FolderUnwritable, Interrupted, RolloutFault
+from ace_bench.core.tools import takes_tools
+from ace_bench.core.types import Completion, Fault, Message, Record
+from ace_bench.runners.arena import EMBEDDER
+from ace_bench.runners.assemble import RunSpec
+from ace_bench.runners.budget import Budget
+from ace_bench.runners.build import build_experiment
+from ace_bench.runners.metrics import run_metrics
+from ace_bench.runners.preflight import parts_ready
+from ace_bench.runners.stopping import Stop
+from ace_bench.runners.unanswered import FaultRule
+from ace_bench.store.call_log import FILE as CALLS
+from ace_bench.store.code import CLIENTS, changed_modules, modules_in_words
+from ace_bench.store.environment import describe_environment
+from ace_bench.store.folder import RunFolder
+from ace_bench.store.journal import Journal, RolloutRecord
+from ace_bench.store.processes import How, Process, last_code
+from ace_bench.store.results import METRICS, read_metrics
+
+_PLAIN: Any = {"markup": False, "highlight": False, "soft_wrap": True}
+_STANDS = {"replayed": "and a replay gave the same result", "accepted": "and accept_code=true accepted it"}
+_RESULTS = ("splits", "validation", "learning", "trials", "context", "rollouts", "steps", "operations", "counters")
+"""Parts of the metrics that prompts, replies and grades decide; intervals can be computed again at any time."""
+
+
+def changes_of_code(plan: RunSpec, processes: Sequence[Process]) -> list[str]:
+    """Return the modules that changed since a run was made or last stood; none where that is not recorded."""
+    return changed_modules(last_code(processes), plan.code.modules)
+
+
+def settle_code(folder: RunFolder, plan: RunSpec, console: Console, stop: Stop, command: str | None) -> None:
+    """Raise ``ConfigError`` if the code changed, and with it the result; record it if the run stands all the same."""
+    changed = changes_of_code(plan, folder.processes.processes)
+    if not changed:
+        return
+    words = modules_in_words(changed)
+    how: How = "accepted"
+    if not plan.accept_code:
+        console.print(
+            f"The code of {words} changed since this run was made: its recorded calls are replayed with the new code, "
+            "which costs nothing; accept_code=true skips this.",
+            **_PLAIN,
+        )
+        difference = _difference(folder, plan, changed, stop)
+        if difference is not None:
+            raise ConfigError(_refusal(folder.path, words, difference))
+        how = "replayed"
+    reason = f"{words} changed, {_STANDS[how]}"
+    console.print(f"{reason}.", **_PLAIN)
+    folder.processes.add_check(how, reason, command, {**describe_environment(), "code": plan.code.modules})
+
+
+def _refusal(folder: Path, words: str, difference: str) -> str:
+    finished = _is_finished(folder)
+    keeps = "keeps this result" if finished else "continues this one with the new code"
+    return (
+        f"{folder} was {'made' if finished else 'begun'} by other code: {words} changed, and {difference}. "
+        f"resume=false makes a new run beside it, accept_code=true {keeps}"
+    )
+
+
+def _is_finished(folder: Path) -> bool:
+    return (folder / METRICS).exists()
+
+
+def _difference(recorded: RunFolder, plan: RunSpec, changed: Sequence[str], stop: Stop) -> str | None:
+    """Replay a run and return what comes out otherwise, ``None`` if nothing does."""
+    free = all(one.simulated and not type(one).__module__.startswith(CLIENTS) for one in plan.backbones.values())
+    answering = [name for name in changed if name in plan.code.backbones]
+    if answering and not free:
+        return f"{modules_in_words(answering)} answers in place of a model, which a replay cannot check"
+    with tempfile.TemporaryDirectory() as scratch:
+        if not free:
+            shutil.copyfile(recorded.path / CALLS, Path(scratch) / CALLS)
+            plan = replace(plan, backbones={role: _Silent(one) for role, one in plan.backbones.items()})
+        plan = replace(plan, budget=Budget(), faults=FaultRule(accept=True))
+        with closing(RunFolder(Path(scratch))) as folder:
+            metrics, problem = _replay(folder, plan, stop)
+            difference = _first_difference(recorded, folder.journal, metrics)
+    # The replay of an unfinished run may fail behind its last call.
+    return problem if problem and (difference or _is_finished(recorded.path)) else difference
+
+
+def _replay(folder: RunFolder, plan: RunSpec, stop: Stop) -> tuple[Record, str]:
+    """Return the metrics, or why there are none."""
+    try:
+        with parts_ready(plan, folder.journal, Console(quiet=True), stop):
+            experiment = build_experiment(folder, plan, stop, ())
+            return run_metrics(experiment, plan.mode.run(experiment), plan.about), ""
+    except (Interrupted, FolderUnwritable):
+        raise
+    except Exception as error:  # the new code may raise anything
+        return {}, f"replaying it raises {type(error).__name__}: {error}"
+
+
+def _first_difference(recorded: RunFolder, again: Journal, metrics: Record) -> str | None:
+    rollouts, steps = recorded.journal.rollouts, recorded.journal.steps
+    other = sum(_differ(record, again.rollouts.get(key)) for key, record in rollouts.items())
+    if other:
+        return f"{other} of its {len(rollouts)} recorded rollouts come out otherwise"
+    pairs = list(zip(steps, again.steps, strict=False))
+    differing = len(steps) - sum((a.samples, a.digest) == (b.samples, b.digest) for a, b in pairs)
+    if differing:
+        return f"{differing} of its {len(steps)} recorded steps come out otherwise"
+    before = (read_metrics(recorded.path) or {}) if metrics else {}
+    names = [name for name in _RESULTS if name in before and before[name] != metrics.get(name)]
+    return f"{names[0]} of its metrics come out otherwise" if names else None
+
+
+def _differ(record: RolloutRecord, again: RolloutRecord | None) -> bool:
+    names = ("sample", "context", "grade", "calls", "fault", "judge_fault")
+    return (
+        again is None
+        or record.attempt.answer != again.attempt.answer
+        or any(getattr(record, name) != getattr(again, name) for name in names)
+    )
+
+
+class _Silent:
+    """Stands in for a backbone while its recorded calls are replayed, and answers no other call."""
+
+    def __init__(self, real: Backbone):
+        self.name, self.identity, self.simulated = real.name, real.identity, real.simulated
+        self.takes_tools, self.context_length = takes_tools(real), real.context_length
+        self.count = real.count
+
+    def complete(
+        self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
+    ) -> Completion:
+        del messages, schema
+        if role == EMBEDDER:  # no fault can stand for its reply
+            raise BackboneUnavailable("it needs embeddings that are not recorded")
+        raise RolloutFault(Fault(owner="backbone", kind="not_recorded", message=f"{session} asks something new"))

@@ -1,0 +1,249 @@
+"""The code that decides a run's result, by content.
+
+Counted are the modules of the configured task, agent, method and mode and of the functions that settings name, and what
+these import: of ace_bench the packages in ``_DECIDING``, of others the modules of the same package and, outside
+``site-packages``, of the same folder. A module's digest ignores comments and formatting. Docstrings count, because
+frameworks send them to models as prompts; ours are never sent and do not count.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.resources import import_folder
+from ace_bench.store.caching import cache_folder, write_cached
+
+_OURS = "ace_bench"
+_DECIDING = ("agents.", "contexts.", "core.", "methods.", "runners.", "tasks.")
+_METRICS = f"{_OURS}.runners.metrics"
+CLIENTS = f"{_OURS}.backbones."
+"""Backbones that send a request to a server; the reply is recorded, and is not the work of their code."""
+_NO_PROMPTS = (f"{_OURS}.", "ace_rehearsal.")
+"""Packages whose docstrings are never sent to a model."""
+_GROUPS = ("task", "agent", "method", "mode")
+_BACKBONES = ("backbone", "roles", "default_roles")
+_NAMING = ("name", "environment")
+"""Settings of a task that name a package or a Python file."""
+_FUNCTION = "python:"
+_INSTALLED = ("site-packages", "dist-packages")
+_DIGITS = 12
+_MOST_CACHED, _MOST_NAMED = 5000, 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Code:
+    """Digests by module; ``backbones`` names the modules that answer in a backbone's place."""
+
+    modules: Mapping[str, str]
+    backbones: frozenset[str] = frozenset()
+
+
+def changed_modules(earlier: Mapping[str, str], later: Mapping[str, str]) -> list[str]:
+    """Return the names of modules that were changed, added or removed; none where one side is unknown."""
+    if not earlier or not later:
+        return []
+    return sorted(name for name in {**earlier, **later} if earlier.get(name) != later.get(name))
+
+
+def modules_in_words(modules: list[str]) -> str:
+    """Name the first modules, and count the others."""
+    named, more = modules[:_MOST_NAMED], len(modules) - _MOST_NAMED
+    return ", ".join(named) + (f" and {more} more modules" if more > 0 else "")
+
+
+def code_of(config: Mapping[str, Any]) -> Code:
+    """Return the code that a resolved configuration runs; none of it is imported."""
+    return CodeReader().code_of(config)
+
+
+def _targets(node: Any) -> Iterator[str]:
+    """Yield what the settings of a configuration build or call."""
+    if isinstance(node, Mapping):
+        if isinstance(node.get("_target_"), str):
+            yield node["_target_"]
+        node = list(node.values())
+    if isinstance(node, list):
+        for one in node:
+            yield from _targets(one)
+    elif isinstance(node, str) and node.startswith(_FUNCTION):
+        yield node.removeprefix(_FUNCTION)
+
+
+def _named_by(task: Mapping[str, Any]) -> Iterator[str]:
+    for setting in _NAMING:
+        if isinstance(name := task.get(setting), str):
+            yield name if ".py" in name else name.partition("/")[0].replace("-", "_")
+
+
+class _Source(msgspec.Struct, array_like=True):
+    """What is kept of a source text: its digest, and the names that it may import."""
+
+    digest: str
+    imports: list[str]
+
+
+class CodeReader:
+    """Reads the code of configurations, each module once.
+
+    What was made of a source text is cached on disk by its content, since parsing takes most of the time.
+    """
+
+    def __init__(self) -> None:
+        _listed.cache_clear()  # a notebook may have got new modules since its last run
+        self._path = cache_folder("code") / "modules.msgpack"
+        try:
+            self._known = msgspec.msgpack.decode(self._path.read_bytes(), type=dict[str, _Source])
+        except (OSError, ValueError):
+            self._known = {}
+        self._new: dict[str, _Source] = {}
+        self._here = str(import_folder())
+        self._found: dict[tuple[tuple[str, ...], tuple[str, ...]], Code] = {}
+
+    def code_of(self, config: Mapping[str, Any]) -> Code:
+        """Return the code that a resolved configuration runs; none of it is imported."""
+        groups = {group: config.get(group) for group in _GROUPS}
+        named = (_METRICS, *_targets(groups), *_named_by(config.get("task") or {}))
+        backbones = _targets([config.get(group) for group in _BACKBONES])
+        answering = tuple(target for target in backbones if not target.startswith(CLIENTS))
+        if (named, answering) not in self._found:
+            answers = self._modules(answering, ours=False)
+            modules = {**self._modules(named, ours=True), **answers}
+            self._found[named, answering] = Code(modules=dict(sorted(modules.items())), backbones=frozenset(answers))
+            self._keep()
+        return self._found[named, answering]
+
+    def _modules(self, targets: Sequence[str], *, ours: bool) -> dict[str, str]:
+        """Return the digests of the modules behind dotted names or files and of what they import."""
+        found: dict[str, str] = {}
+        waiting = [root for target in targets if (root := _root(target)) is not None]
+        seen = set(waiting)
+        while waiting:
+            folder, name, top = waiting.pop()
+            file = _file(folder, name)
+            if file is None or (source := self._read(name, file)) is None:
+                continue
+            found[name] = source.digest
+            for other in source.imports:
+                is_ours = other.startswith(f"{_OURS}.")
+                place = (self._here if is_ours else folder, other, _OURS if is_ours else top)
+                if place not in seen and _counts(*place, ours=ours):
+                    waiting.append(place)
+                seen.add(place)
+        return found
+
+    def _keep(self) -> None:
+        """Add what was parsed to the cache."""
+        if self._new:
+            kept = {} if len(self._known) > _MOST_CACHED else self._known
+            with suppress(ConfigError):  # without a cache, the next start takes longer
+                write_cached(self._path, msgspec.msgpack.encode({**kept, **self._new}))
+            self._known, self._new = {**self._known, **self._new}, {}
+
+    def _read(self, name: str, file: str) -> _Source | None:
+        try:
+            with open(file, "rb") as opened:
+                content = opened.read()
+        except OSError:
+            return None
+        key = sha256(f"{name} {os.path.basename(file)}\n".encode() + content).hexdigest()
+        known = self._known.get(key) or self._new.get(key)
+        if known is None:
+            known = self._new[key] = _parsed(name, file, content)
+        return known
+
+
+def _counts(folder: str, name: str, top: str, *, ours: bool) -> bool:
+    """Whether a module that one of ``top`` imports belongs to the code."""
+    first, _, rest = name.partition(".")
+    if first == _OURS:
+        return ours and rest.startswith(_DECIDING)
+    return top != _OURS and (first == top or not folder.endswith(_INSTALLED))
+
+
+def _root(target: str) -> tuple[str, str, str] | None:
+    """Return folder, module and top-level package of a dotted name or a file; ``None`` where there is no source."""
+    file, is_file, _ = target.partition(".py")
+    if is_file:
+        path = Path(f"{file}.py").resolve()
+        return str(path.parent), path.stem, path.stem
+    top = target.partition(".")[0]
+    folder = _folder(top)
+    name = target
+    while folder is not None and _file(folder, name) is None:
+        name, dot, _ = name.rpartition(".")
+        if not dot:
+            return None
+    return None if folder is None else (folder, name, top)
+
+
+def _folder(top: str) -> str | None:
+    """Return the folder that holds a top-level package or module."""
+    try:
+        spec = find_spec(top)
+    except (ImportError, ValueError):
+        spec = None
+    place = next(iter((spec and spec.submodule_search_locations) or ()), spec.origin if spec else None)
+    return os.getcwd() if place is None else os.path.dirname(place)  # a grader may be in the current folder
+
+
+def _file(folder: str, name: str) -> str | None:
+    path = os.path.join(folder, *name.split("."))
+    parent, last = os.path.split(path)
+    names = _listed(parent)
+    if last in names and "__init__.py" in _listed(path):
+        return os.path.join(path, "__init__.py")
+    return f"{path}.py" if f"{last}.py" in names else None
+
+
+@cache
+def _listed(folder: str) -> frozenset[str]:
+    try:
+        return frozenset(os.listdir(folder))
+    except OSError:
+        return frozenset()
+
+
+def _parsed(name: str, file: str, content: bytes) -> _Source:
+    try:
+        tree = ast.parse(content)
+        imports = sorted(set(_imports(tree, name if file.endswith("__init__.py") else name.rpartition(".")[0])))
+        if name.startswith(_NO_PROMPTS):
+            tree = _WithoutTexts().visit(tree)
+        content = ast.unparse(tree).encode()
+    except (SyntaxError, ValueError, RecursionError):
+        imports = []
+    return _Source(digest=sha256(content).hexdigest()[:_DIGITS], imports=imports)
+
+
+def _imports(tree: ast.AST, package: str) -> Iterator[str]:
+    """Yield the modules that a source text may import, with the packages around them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            parents = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join(filter(None, [*parents, node.module]))
+            names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        for one in names:
+            parts = one.split(".")
+            yield from (".".join(parts[:end]) for end in range(1, len(parts) + 1))
+
+
+class _WithoutTexts(ast.NodeTransformer):
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        is_text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return None if is_text else node
