@@ -123,7 +123,7 @@ def _first_difference(recorded: RunFolder, again: Journal, metrics: Record) -> s
         return f"{differing} of its {len(steps)} recorded steps come out otherwise"
     before = (read_metrics(recorded.path) or {}) if metrics else {}
     names = [name for name in _RESULTS if name in before and before[name] != metrics.get(name)]
-    return f"{names[0]} of its metrics come out otherwise" if names else None
+    return f"its metrics come out otherwise ({', '.join(names)})" if names else None
 
 
 def _differ(record: RolloutRecord, again: RolloutRecord | None) -> bool:

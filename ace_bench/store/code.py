@@ -84,7 +84,9 @@ def _targets(node: Any) -> Iterator[str]:
 def _named_by(task: Mapping[str, Any]) -> Iterator[str]:
     for setting in _NAMING:
         if isinstance(name := task.get(setting), str):
-            yield name if ".py" in name else name.partition("/")[0].replace("-", "_")
+            package, slash, _ = name.partition("/")
+            # Inspect AI imports this module of a package to find its tasks.
+            yield name if ".py" in name else package.replace("-", "_") + "._registry" * bool(slash)
 
 
 class _Source(msgspec.Struct, array_like=True):

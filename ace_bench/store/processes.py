@@ -110,7 +110,7 @@ class ProcessLog:
         began = {name: value for name, value in asdict(process).items() if name not in _End.__dataclass_fields__}
         self._log.append(began)
         self._log.sync()
-        earlier = self.processes[-1:]
+        earlier = working(self.processes)[-1:]
         self.processes = [*self.processes, process]
         return [change for one in earlier for change in one.changes_to(process)]
 

@@ -1,5 +1,6 @@
 """Reproducing results: what is run, what is skipped, what a failure does, what it would cost."""
 
+import json
 import os
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from ace_bench.report.experiments import Experiments
 from ace_bench.report.records import find_runs
 from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.runners.override_help import explain_overrides
+from ace_bench.store.processes import read_processes
 from tests.cli.conftest import EXPERIMENTS, PAPER, compose
 from tests.launching import ROOT
 from tests.report.planned import Planner
@@ -58,6 +60,23 @@ def test_what_is_missing_is_run_once_and_makes_the_table(reproduce, tmp_path):
     assert "ours - paper" not in table.read_text()
     assert "0 of 2 runs to do" in reproduce(*REHEARSED, "--differences")[1]
     assert "ours - paper" in table.read_text()
+
+
+@pytest.mark.slow
+def test_a_finished_run_whose_code_changed_is_checked_again(reproduce, tmp_path):
+    assert reproduce(*REHEARSED)[0] == 0
+    (path,) = tmp_path.glob("paper/finer-dc-*/*/seed0/processes.jsonl")
+    begun, *rest = path.read_text().splitlines(keepends=True)
+    recorded = json.loads(begun)
+    recorded["code"]["ace_bench.methods.dc.method"] = "another"
+    path.write_text("".join([json.dumps(recorded) + "\n", *rest]))
+    said = reproduce(*REHEARSED, "--dry-run")[1]
+    assert (said.count("finished  ace-bench run"), said.count("changed   ace-bench run")) == (1, 1)
+    status, said = reproduce(*REHEARSED)
+    assert status == 0, said
+    assert "1 of 2 runs to do" in said
+    assert [process.how for process in read_processes(path.parent)] == ["finished", "replayed"]
+    assert reproduce(*REHEARSED)[1].startswith("Nothing to do: all 2 runs are finished")
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 from ace_bench.core.redaction import redacted_argument
 from ace_bench.store.environment import describe_environment
 from ace_bench.store.files import WriteGate
-from ace_bench.store.processes import FILE, ProcessLog, read_processes
+from ace_bench.store.processes import FILE, ProcessLog, accepted_code, last_code, read_processes, working
 
 HERE = {"python": "3.11.9", "packages": {"numpy": "2.1"}, "git": {"code": {"commit": "a" * 40, "dirty": False}}}
 CHANGED = {"python": "3.12.1", "packages": {"numpy": "2.2"}, "git": {"code": {"commit": "a" * 40, "dirty": True}}}
@@ -94,3 +94,30 @@ def test_the_record_does_not_name_the_host():
 def test_a_recorded_command_holds_no_secret_and_no_home_folder(word, kept, monkeypatch):
     monkeypatch.setenv("HOME", "/home/jane")
     assert redacted_argument(word) == kept
+
+
+def checked(folder, how, code):
+    log = ProcessLog(folder / FILE, WriteGate())
+    log.add_check(how, f"{how} it", "ace-bench run", {"code": {"m": code}})
+    log.close()
+
+
+def test_a_check_of_the_code_is_one_line_and_says_what_a_user_accepted(tmp_path):
+    worked(tmp_path, {**HERE, "code": {"m": "1"}}, "finished")
+    checked(tmp_path, "accepted", "2")
+    processes = read_processes(tmp_path)
+    assert last_code(processes) == {"m": "2"}
+    assert [process.how for process in working(processes)] == ["finished"]
+    assert accepted_code(processes) == "made by other code: accepted it"
+    checked(tmp_path, "replayed", "1")
+    assert accepted_code(read_processes(tmp_path)) == "", "a replay showed that the present code gives it, too"
+
+
+def test_a_run_that_other_code_continued_stays_marked(tmp_path):
+    worked(tmp_path, {**HERE, "code": {"m": "1"}}, "stopped")
+    checked(tmp_path, "accepted", "2")
+    assert worked(tmp_path, {**HERE, "code": {"m": "2"}}, "finished") == ["the code of m"]
+    checked(tmp_path, "replayed", "3")
+    assert accepted_code(read_processes(tmp_path)) == "made by several versions of the code: accepted it"
+    assert accepted_code([]) == ""
+    assert last_code([]) == {}

@@ -1,0 +1,277 @@
+"""Code that decides a result was edited: an old score is never given for that of the new code, and nothing is lost."""
+
+import importlib
+import json
+import sys
+
+import pytest
+
+from ace_bench.methods.ace import method as ace
+from ace_bench.report.records import find_runs
+from ace_bench.report.tables.pivot import pivot_tables
+from ace_bench.report.tables.pivot_text import pivot_csv, pivot_markdown
+from ace_bench.report.tables.pivot_values import Layout
+from ace_bench.store.processes import read_processes
+from tests.launching import launch
+
+MINE = '''"""Parts of my own."""
+from dataclasses import replace
+
+from ace_bench.agents.single_turn import SingleTurn
+from ace_bench.core.types import GeneratorSpec
+from ace_bench.methods.base_llm import BaseLlm
+from ace_bench.tasks.formula import Formula
+
+TEMPLATE = "base"
+SUFFIX = ""
+LEAST = 0
+
+
+class Method(BaseLlm):
+    def __init__(self):
+        self.generator = GeneratorSpec(template=TEMPLATE, reply="text")
+
+
+class Task(Formula):
+    def score(self, grades):
+        return {"accuracy": max(LEAST, super().score(grades)["accuracy"])} if grades else {}
+
+
+class Agent(SingleTurn):
+    def solve(self, *arguments):
+        attempt = super().solve(*arguments)
+        return replace(attempt, answer=attempt.answer + SUFFIX)
+'''
+SMALL = ("task=formula", "method=base", "limit=3", "mode.epochs=1")
+PARTS = {
+    "method": (("+method={_target_: mine.Method}", "~method.reasoning"), '"base"', '"base_reasoned"'),
+    "task": (("task._target_=mine.Task",), "LEAST = 0", "LEAST = 1"),
+    "agent": (("agent._target_=mine.Agent",), 'SUFFIX = ""', 'SUFFIX = "1"'),
+}
+
+
+class Paid:
+    """A model that costs money: counts its calls."""
+
+    simulated = False
+    context_length = None
+
+    def __init__(self, inner, made):
+        self._inner, self._made = inner, made
+        self.name, self.identity = inner.name, inner.identity
+
+    def count(self, text):
+        return self._inner.count(text)
+
+    def complete(self, messages, *, role, session, schema=None):
+        self._made.append(session)
+        return self._inner.complete(messages, role=role, session=session, schema=schema)
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """Write a module of the user's, again and again."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def write(text, name="mine"):
+        (tmp_path / f"{name}.py").write_text(text)
+        for module in ("mine", "mine_helper", "mine_grader"):
+            sys.modules.pop(module, None)
+        importlib.invalidate_caches()
+
+    write(MINE)
+    yield write
+    sys.modules.pop("mine", None)
+
+
+@pytest.fixture
+def start(tmp_path, capsys):
+    """Launch with a paid model; returns the run, the number of calls paid for, and what was printed."""
+
+    def started(*overrides):
+        made = []
+        ran = launch(tmp_path / "results", *SMALL, *overrides, backbone=lambda inner: Paid(inner, made))
+        return ran, len(made), " ".join("".join(capsys.readouterr()).split())
+
+    return started
+
+
+def ends(ran):
+    return [process.how for process in read_processes(ran.folder)]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_an_edited_part_does_not_answer_with_the_old_score(part, mine, start):
+    overrides, old, new = PARTS[part]
+    first, paid, _ = start(*overrides)
+    assert (first.status, paid) == (0, 3)
+    mine(MINE.replace(old, new))
+    ran, paid, said = start(*overrides)
+    assert (ran.status, paid, ran.folder) == (2, 0, first.folder)
+    assert "was made by other code: mine changed, and " in said
+    assert "resume=false makes a new run beside it, accept_code=true keeps this result" in said
+    assert "This run is finished" not in said
+    assert ends(ran) == ["finished"]
+    beside, paid, _ = start(*overrides, "resume=false")
+    assert (beside.status, paid) == (0, 3)
+    assert beside.folder != first.folder
+    again, paid, said = start(*overrides)
+    assert (again.status, paid, again.folder) == (0, 0, beside.folder)
+    assert "replayed" not in said
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_an_edit_that_changes_no_result_keeps_the_run_and_is_recorded(part, mine, start):
+    overrides, old, _ = PARTS[part]
+    start(*overrides)
+    mine(MINE.replace("SUFFIX", "ENDING"))
+    ran, paid, said = start(*overrides)
+    assert (ran.status, paid) == (0, 0)
+    assert "mine changed, and a replay gave the same result" in said
+    assert "This run is finished" in said
+    assert ends(ran) == ["finished", "replayed"]
+    assert "replayed" not in start(*overrides)[2]
+
+
+def test_comments_and_format_change_nothing_and_unrelated_modules_neither(mine, start):
+    overrides = PARTS["agent"][0]
+    mine("ONE = 1\n", name="unrelated")
+    start(*overrides)
+    mine(f"# mine\n{MINE}".replace('SUFFIX = ""', "SUFFIX    =   ''  # nothing"))
+    mine("ONE = 2\n", name="unrelated")
+    ran, _, said = start(*overrides)
+    assert "replayed" not in said
+    assert ends(ran) == ["finished"]
+
+
+def test_an_accepted_result_is_marked_wherever_it_is_shown(mine, start, tmp_path):
+    overrides, old, new = PARTS["agent"]
+    start(*overrides)
+    mine(MINE.replace(old, new))
+    ran, paid, said = start(*overrides, "accept_code=true")
+    assert (ran.status, paid) == (0, 0)
+    words = "made by other code: mine changed, and accept_code=true accepted it"
+    assert words.split(",")[0] in said
+    assert ends(ran) == ["finished", "accepted"]
+    assert start(*overrides)[0].status == 0
+    start(*overrides, "seed=1")
+    tables = pivot_tables(find_runs(tmp_path / "results").runs, Layout(rows=("method",), columns=("task",)))
+    assert f"seed 0 {words}" in pivot_markdown(tables)
+    mine(MINE)
+    assert start(*overrides)[0].status == 0
+    assert ends(ran) == ["finished", "accepted", "replayed"]
+    tables = pivot_tables(find_runs(tmp_path / "results").runs, Layout(rows=("method",), columns=("task",)))
+    assert "Runs that were made by different code" in pivot_markdown(tables)
+    assert "seeds by different code: mine" in pivot_csv(tables)
+
+
+def test_an_unfinished_run_is_not_continued_by_other_code(mine, start):
+    overrides, old, new = PARTS["agent"]
+    cut, paid, _ = start(*overrides, "budget.calls=2", "concurrency=1")
+    assert (cut.status, paid) == (3, 2)
+    mine(MINE.replace("SUFFIX", "ENDING"))
+    assert start(*overrides, "budget.calls=2")[0].status == 3
+    assert ends(cut) == ["stopped", "replayed", "stopped"]
+    mine(MINE.replace(old, new))
+    ran, paid, said = start(*overrides)
+    assert (ran.status, paid) == (2, 0)
+    assert "was begun by other code: mine changed, and 2 of its 2 recorded rollouts come out otherwise" in said
+    assert "accept_code=true continues this one with the new code" in said
+    assert json.loads((cut.folder / "status.json").read_text())["state"] == "stopped"
+    ran, paid, _ = start(*overrides, "accept_code=true")
+    assert (ran.status, paid) == (0, 1)
+    assert "made by several versions of the code: mine changed" in " ".join(
+        (ran.folder / "summary.txt").read_text().replace("│", "").split()
+    )
+
+
+def test_code_that_fails_is_named(mine, start):
+    overrides, old, _ = PARTS["agent"]
+    start(*overrides)
+    mine(MINE.replace(old, "SUFFIX = 1"))
+    ran, paid, said = start(*overrides)
+    assert (ran.status, paid) == (2, 0)
+    assert "replaying it raises TypeError" in said
+
+
+def test_a_grader_counts_with_what_it_imports(mine, start, tmp_path):
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(f'{{"q": "Which is {n}? Options: {n}, 9.", "a": "{n}"}}\n' for n in range(8)))
+    grader = "from mine_helper import equal\n\n\ndef same(answer, gold):\n    return equal(answer, gold)\n"
+    helper = "def equal(a, b):\n    return a == b\n"
+    asked = ("task=qa", f"task.data={data}", "task.question=q", "task.answer=a", "task.grader=python:mine_grader.same")
+    mine(helper, name="mine_helper")
+    mine(grader, name="mine_grader")
+    first = start(*asked)[0]
+    assert first.status == 0
+    mine(helper.replace("a == b", "a != b"), name="mine_helper")
+    ran, paid, said = start(*asked)
+    assert (ran.status, paid) == (2, 0)
+    assert "mine_helper changed" in said
+    mine(grader.replace("return equal", "return not equal"), name="mine_grader")
+    assert start(*asked)[0].folder.parent != first.folder.parent, "its file is part of the data"
+
+
+def rewritten(ran, change):
+    """Rewrite the code that a run recorded, as another version of ace-bench would have recorded it."""
+    path = ran.folder / "processes.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if "code" in line:
+            line["code"] = change(line["code"])
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.mark.parametrize("learns", [True, False])
+def test_a_new_version_of_ace_bench_keeps_a_run_where_it_gives_the_same_result(learns, start, monkeypatch):
+    asked = ("method=ace",)
+    first, paid, _ = start(*asked)
+    assert paid > 6
+    rewritten(first, _all_ours_changed)
+    if not learns:
+        whole = ace.Ace.update
+        monkeypatch.setattr(ace.Ace, "update", lambda self, *a: _without_changes(whole(self, *a), a[0]))
+    ran, paid, said = start(*asked)
+    assert paid == 0
+    assert ran.status == (0 if learns else 2)
+    assert "more modules changed, and " in said
+    assert ("a replay gave the same result" in said) is learns
+    assert ("come out otherwise" in said) is not learns
+
+
+def _all_ours_changed(code):
+    return {name: "0" * 12 if name.startswith("ace_bench.") else digest for name, digest in code.items()}
+
+
+def _without_changes(update, context):
+    return type(update)(context=context)
+
+
+def test_runs_of_versions_that_recorded_no_code_stay_as_they_are(mine, start):
+    overrides, old, new = PARTS["agent"]
+    first, _, _ = start(*overrides)
+    rewritten(first, lambda code: {})
+    mine(MINE.replace(old, new))
+    ran, paid, said = start(*overrides)
+    assert (ran.status, paid) == (0, 0)
+    assert "This run is finished" in said
+    (first.folder / "processes.jsonl").unlink()
+    assert start(*overrides)[0].status == 0
+
+
+def test_a_backbone_that_is_code_is_asked_again(tmp_path, capsys):
+    first = launch(tmp_path, *SMALL)
+    rewritten(first, lambda code: {**code, "ace_rehearsal.reader.lessons": "0" * 12})
+    assert launch(tmp_path, *SMALL).status == 0
+    assert "ace_rehearsal.reader.lessons changed, and a replay gave the same result" in " ".join(
+        capsys.readouterr().out.split()
+    )
+
+
+def test_a_backbone_that_is_code_beside_a_paid_one_cannot_be_checked(start):
+    first, _, _ = start()
+    rewritten(first, lambda code: {**code, "ace_rehearsal.reader.lessons": "0" * 12})
+    ran, paid, said = start()
+    assert (ran.status, paid) == (2, 0)
+    assert "ace_rehearsal.reader.lessons answers in place of a model, which a replay cannot check" in said
