@@ -54,11 +54,6 @@ class Reproduction:
         """By job that was tried: why it is not finished, "" where it is."""
         self._measured: Mapping[str, TableFiles] = {}
 
-    @property
-    def code_changed(self) -> bool:
-        """Whether code that decides the result of a finished run changed since."""
-        return any(self._states.of(job) is State.CHANGED for job in self._jobs)
-
     def show(self) -> None:
         """Print the state of each run and its command."""
         for job in self._jobs:
@@ -70,8 +65,8 @@ class Reproduction:
         self._console.print(f"{len(self._jobs)} runs, {finished} of them finished")
 
     def unfinished(self, *, continue_begun: bool) -> list[Job]:
-        """Return the jobs to do, without those that need nothing or, if asked, were begun."""
-        done = {State.FINISHED, State.NEEDLESS} | (set() if continue_begun else {State.BEGUN})
+        """Return the jobs to do, without those that need nothing or, if asked, have a folder."""
+        done = {State.FINISHED, State.NEEDLESS} | (set() if continue_begun else {State.BEGUN, State.CHANGED})
         return [job for job in self._jobs if self._states.of(job) not in done]
 
     def candidate(self, job: Job) -> Candidate:

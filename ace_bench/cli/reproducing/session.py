@@ -59,7 +59,7 @@ def reproduce(options: argparse.Namespace) -> int:
     reproduction = Reproduction(request, wanted, index, console, JobRunner(workers))
     if options.dry_run:
         reproduction.show()
-    elif Manifest(request).holds and not reproduction.code_changed:
+    elif Manifest(request).holds and not reproduction.unfinished(continue_begun=True):
         console.print(_nothing_to_do(wanted, request), markup=False)
         return 0
     check_packages(request)
