@@ -25,17 +25,19 @@ from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.build import build_experiment
 from ace_bench.runners.metrics import run_metrics
-from ace_bench.runners.preflight import parts_ready
+from ace_bench.runners.preflight import adopt_recorded, parts_ready
 from ace_bench.runners.stopping import Stop
 from ace_bench.runners.unanswered import FaultRule
 from ace_bench.store.call_log import FILE as CALLS
-from ace_bench.store.code import CLIENTS, changed_modules, modules_in_words
+from ace_bench.store.code import changed_modules, modules_in_words
 from ace_bench.store.environment import describe_environment
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.journal import Journal, RolloutRecord
 from ace_bench.store.processes import How, Process, last_code
 from ace_bench.store.results import METRICS, read_metrics
 
+_CLIENTS = "ace_bench."
+"""Where the classes of backbones are that ask a server."""
 _PLAIN: Any = {"markup": False, "highlight": False, "soft_wrap": True}
 _STANDS = {"replayed": "and a replay gave the same result", "accepted": "and accept_code=true accepted it"}
 _RESULTS = ("splits", "validation", "learning", "trials", "context", "rollouts", "steps", "operations", "counters")
@@ -84,12 +86,13 @@ def _is_finished(folder: Path) -> bool:
 
 def _difference(recorded: RunFolder, plan: RunSpec, changed: Sequence[str], stop: Stop) -> str | None:
     """Replay a run and return what comes out otherwise, ``None`` if nothing does."""
-    free = all(one.simulated and not type(one).__module__.startswith(CLIENTS) for one in plan.backbones.values())
+    free = all(one.simulated and not type(one).__module__.startswith(_CLIENTS) for one in plan.backbones.values())
     answering = [name for name in changed if name in plan.code.backbones]
     if answering and not free:
         return f"{modules_in_words(answering)} answers in place of a model, which a replay cannot check"
     with tempfile.TemporaryDirectory() as scratch:
         if not free:
+            adopt_recorded(plan, recorded)
             shutil.copyfile(recorded.path / CALLS, Path(scratch) / CALLS)
             plan = replace(plan, backbones={role: _Silent(one) for role, one in plan.backbones.items()})
         plan = replace(plan, budget=Budget(), faults=FaultRule(accept=True))
@@ -103,7 +106,7 @@ def _difference(recorded: RunFolder, plan: RunSpec, changed: Sequence[str], stop
 def _replay(folder: RunFolder, plan: RunSpec, stop: Stop) -> tuple[Record, str]:
     """Return the metrics, or why there are none."""
     try:
-        with parts_ready(plan, folder.journal, Console(quiet=True), stop):
+        with parts_ready(plan, folder, Console(quiet=True), stop):
             experiment = build_experiment(folder, plan, stop, ())
             return run_metrics(experiment, plan.mode.run(experiment), plan.about), ""
     except (Interrupted, FolderUnwritable):

@@ -28,8 +28,6 @@ from ace_bench.store.caching import cache_folder, write_cached
 _OURS = "ace_bench"
 _DECIDING = ("agents.", "contexts.", "core.", "methods.", "runners.", "tasks.")
 _METRICS = f"{_OURS}.runners.metrics"
-CLIENTS = f"{_OURS}.backbones."
-"""Backbones that send a request to a server; the reply is recorded, and is not the work of their code."""
 _NO_PROMPTS = (f"{_OURS}.", "ace_rehearsal.")
 """Packages whose docstrings are never sent to a model."""
 _GROUPS = ("task", "agent", "method", "mode")
@@ -44,7 +42,10 @@ _MOST_CACHED, _MOST_NAMED = 5000, 3
 
 @dataclass(frozen=True, kw_only=True)
 class Code:
-    """Digests by module; ``backbones`` names the modules that answer in a backbone's place."""
+    """Digests by module.
+
+    ``backbones`` names the modules of backbones that are not ours: ours ask a server, whose replies are recorded.
+    """
 
     modules: Mapping[str, str]
     backbones: frozenset[str] = frozenset()
@@ -117,8 +118,7 @@ class CodeReader:
         """Return the code that a resolved configuration runs; none of it is imported."""
         groups = {group: config.get(group) for group in _GROUPS}
         named = (_METRICS, *_targets(groups), *_named_by(config.get("task") or {}))
-        backbones = _targets([config.get(group) for group in _BACKBONES])
-        answering = tuple(target for target in backbones if not target.startswith(CLIENTS))
+        answering = tuple(_targets([config.get(group) for group in _BACKBONES]))
         if (named, answering) not in self._found:
             answers = self._modules(answering, ours=False)
             modules = {**self._modules(named, ours=True), **answers}
@@ -129,7 +129,8 @@ class CodeReader:
     def _modules(self, targets: Sequence[str], *, ours: bool) -> dict[str, str]:
         """Return the digests of the modules behind dotted names or files and of what they import."""
         found: dict[str, str] = {}
-        waiting = [root for target in targets if (root := _root(target)) is not None]
+        roots = [root for target in targets if (root := _root(target)) is not None]
+        waiting = [root for root in roots if _counts(*root, ours=ours)]
         seen = set(waiting)
         while waiting:
             folder, name, top = waiting.pop()

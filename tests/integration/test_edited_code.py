@@ -3,6 +3,7 @@
 import importlib
 import json
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +13,9 @@ from ace_bench.report.tables.pivot import pivot_tables
 from ace_bench.report.tables.pivot_text import pivot_csv, pivot_markdown
 from ace_bench.report.tables.pivot_values import Layout
 from ace_bench.store.processes import read_processes
+from tests.backbones.openai_compatible.scripted import answer
+from tests.backbones.openai_compatible.test_experiment import Limited, overrides
+from tests.backbones.serving import running
 from tests.launching import launch
 
 MINE = '''"""Parts of my own."""
@@ -103,63 +107,63 @@ def ends(ran):
 
 @pytest.mark.parametrize("part", PARTS)
 def test_an_edited_part_does_not_answer_with_the_old_score(part, mine, start):
-    overrides, old, new = PARTS[part]
-    first, paid, _ = start(*overrides)
+    chosen, old, new = PARTS[part]
+    first, paid, _ = start(*chosen)
     assert (first.status, paid) == (0, 3)
     mine(MINE.replace(old, new))
-    ran, paid, said = start(*overrides)
+    ran, paid, said = start(*chosen)
     assert (ran.status, paid, ran.folder) == (2, 0, first.folder)
     assert "was made by other code: mine changed, and " in said
     assert "resume=false makes a new run beside it, accept_code=true keeps this result" in said
     assert "This run is finished" not in said
     assert ends(ran) == ["finished"]
-    beside, paid, _ = start(*overrides, "resume=false")
+    beside, paid, _ = start(*chosen, "resume=false")
     assert (beside.status, paid) == (0, 3)
     assert beside.folder != first.folder
-    again, paid, said = start(*overrides)
+    again, paid, said = start(*chosen)
     assert (again.status, paid, again.folder) == (0, 0, beside.folder)
     assert "replayed" not in said
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_an_edit_that_changes_no_result_keeps_the_run_and_is_recorded(part, mine, start):
-    overrides = PARTS[part][0]
-    start(*overrides)
+    chosen = PARTS[part][0]
+    start(*chosen)
     mine(MINE.replace("SUFFIX", "ENDING"))
-    ran, paid, said = start(*overrides)
+    ran, paid, said = start(*chosen)
     assert (ran.status, paid) == (0, 0)
     assert "mine changed, and a replay gave the same result" in said
     assert "This run is finished" in said
     assert ends(ran) == ["finished", "replayed"]
-    assert "replayed" not in start(*overrides)[2]
+    assert "replayed" not in start(*chosen)[2]
 
 
 def test_comments_and_format_change_nothing_and_unrelated_modules_neither(mine, start):
-    overrides = PARTS["agent"][0]
+    chosen = PARTS["agent"][0]
     mine("ONE = 1\n", name="unrelated")
-    start(*overrides)
+    start(*chosen)
     mine(f"# mine\n{MINE}".replace('SUFFIX = ""', "SUFFIX    =   ''  # nothing"))
     mine("ONE = 2\n", name="unrelated")
-    ran, _, said = start(*overrides)
+    ran, _, said = start(*chosen)
     assert "replayed" not in said
     assert ends(ran) == ["finished"]
 
 
 def test_an_accepted_result_is_marked_wherever_it_is_shown(mine, start, tmp_path):
-    overrides, old, new = PARTS["agent"]
-    start(*overrides)
+    chosen, old, new = PARTS["agent"]
+    start(*chosen)
     mine(MINE.replace(old, new))
-    ran, paid, said = start(*overrides, "accept_code=true")
+    ran, paid, said = start(*chosen, "accept_code=true")
     assert (ran.status, paid) == (0, 0)
     words = "made by other code: mine changed, and accept_code=true accepted it"
     assert words.split(",", maxsplit=1)[0] in said
     assert ends(ran) == ["finished", "accepted"]
-    assert start(*overrides)[0].status == 0
-    start(*overrides, "seed=1")
+    assert start(*chosen)[0].status == 0
+    start(*chosen, "seed=1")
     tables = pivot_tables(find_runs(tmp_path / "results").runs, Layout(rows=("method",), columns=("task",)))
     assert f"seed 0 {words}" in pivot_markdown(tables)
     mine(MINE)
-    assert start(*overrides)[0].status == 0
+    assert start(*chosen)[0].status == 0
     assert ends(ran) == ["finished", "accepted", "replayed"]
     tables = pivot_tables(find_runs(tmp_path / "results").runs, Layout(rows=("method",), columns=("task",)))
     assert "Runs that were made by different code" in pivot_markdown(tables)
@@ -167,19 +171,19 @@ def test_an_accepted_result_is_marked_wherever_it_is_shown(mine, start, tmp_path
 
 
 def test_an_unfinished_run_is_not_continued_by_other_code(mine, start):
-    overrides, old, new = PARTS["agent"]
-    cut, paid, _ = start(*overrides, "budget.calls=2", "concurrency=1")
+    chosen, old, new = PARTS["agent"]
+    cut, paid, _ = start(*chosen, "budget.calls=2", "concurrency=1")
     assert (cut.status, paid) == (3, 2)
     mine(MINE.replace("SUFFIX", "ENDING"))
-    assert start(*overrides, "budget.calls=2")[0].status == 3
+    assert start(*chosen, "budget.calls=2")[0].status == 3
     assert ends(cut) == ["stopped", "replayed", "stopped"]
     mine(MINE.replace(old, new))
-    ran, paid, said = start(*overrides)
+    ran, paid, said = start(*chosen)
     assert (ran.status, paid) == (2, 0)
     assert "was begun by other code: mine changed, and 2 of its 2 recorded rollouts come out otherwise" in said
     assert "accept_code=true continues this one with the new code" in said
     assert json.loads((cut.folder / "status.json").read_text())["state"] == "stopped"
-    ran, paid, _ = start(*overrides, "accept_code=true")
+    ran, paid, _ = start(*chosen, "accept_code=true")
     assert (ran.status, paid) == (0, 1)
     assert "made by several versions of the code: mine changed" in " ".join(
         (ran.folder / "summary.txt").read_text().replace("│", "").split()
@@ -187,10 +191,10 @@ def test_an_unfinished_run_is_not_continued_by_other_code(mine, start):
 
 
 def test_code_that_fails_is_named(mine, start):
-    overrides, old, _ = PARTS["agent"]
-    start(*overrides)
+    chosen, old, _ = PARTS["agent"]
+    start(*chosen)
     mine(MINE.replace(old, "SUFFIX = 1"))
-    ran, paid, said = start(*overrides)
+    ran, paid, said = start(*chosen)
     assert (ran.status, paid) == (2, 0)
     assert "replaying it raises TypeError" in said
 
@@ -249,15 +253,15 @@ def _without_changes(update, context):
 
 
 def test_runs_of_versions_that_recorded_no_code_stay_as_they_are(mine, start):
-    overrides, old, new = PARTS["agent"]
-    first, _, _ = start(*overrides)
+    chosen, old, new = PARTS["agent"]
+    first, _, _ = start(*chosen)
     rewritten(first, lambda _: {})
     mine(MINE.replace(old, new))
-    ran, paid, said = start(*overrides)
+    ran, paid, said = start(*chosen)
     assert (ran.status, paid) == (0, 0)
     assert "This run is finished" in said
     (first.folder / "processes.jsonl").unlink()
-    assert start(*overrides)[0].status == 0
+    assert start(*chosen)[0].status == 0
 
 
 def test_a_backbone_that_is_code_is_asked_again(tmp_path, capsys):
@@ -275,3 +279,15 @@ def test_a_backbone_that_is_code_beside_a_paid_one_cannot_be_checked(start):
     ran, paid, said = start()
     assert (ran.status, paid) == (2, 0)
     assert "ace_rehearsal.reader.lessons answers in place of a model, which a replay cannot check" in said
+
+
+def test_a_replay_needs_no_server_and_asks_in_the_form_that_the_probe_found(tmp_path, capsys):
+    server = Limited([answer('{"reasoning": "r", "bullet_ids": [], "final_answer": "x"}')], ["embedded"])
+    run = ("method=base", "method.reasoning=true", "limit=2", "mode.epochs=1", "estimate=false")
+    with running(server):
+        asked = overrides(SimpleNamespace(address=server.url), "backbone.api_key_env=null", *run)
+        first = launch(tmp_path, *asked)
+    rewritten(first, _all_ours_changed)
+    again = launch(tmp_path, *asked)
+    assert (first.status, again.status) == (0, 0), capsys.readouterr()
+    assert ends(again) == ["finished", "replayed"]
