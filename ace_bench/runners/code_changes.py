@@ -25,7 +25,7 @@ from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.build import build_experiment
 from ace_bench.runners.metrics import run_metrics
-from ace_bench.runners.preflight import adopt_recorded, parts_ready
+from ace_bench.runners.preflight import parts_ready
 from ace_bench.runners.stopping import Stop
 from ace_bench.runners.unanswered import FaultRule
 from ace_bench.store.call_log import FILE as CALLS
@@ -92,10 +92,8 @@ def _difference(recorded: RunFolder, plan: RunSpec, changed: Sequence[str], stop
         return f"{modules_in_words(answering)} answers in place of a model, which a replay cannot check"
     with tempfile.TemporaryDirectory() as scratch:
         if not free:
-            adopt_recorded(plan, recorded)
             shutil.copyfile(recorded.path / CALLS, Path(scratch) / CALLS)
-            plan = replace(plan, backbones={role: _Silent(one) for role, one in plan.backbones.items()})
-        plan = replace(plan, budget=Budget(), faults=FaultRule(accept=True))
+        plan = replace(plan, budget=Budget(), faults=FaultRule(accept=True), replays=not free)
         with closing(RunFolder(Path(scratch))) as folder:
             metrics, problem = _replay(folder, plan, stop)
             difference = _first_difference(recorded, folder.journal, metrics)
@@ -107,6 +105,8 @@ def _replay(folder: RunFolder, plan: RunSpec, stop: Stop) -> tuple[Record, str]:
     """Return the metrics, or why there are none."""
     try:
         with parts_ready(plan, folder, Console(quiet=True), stop):
+            if plan.replays:
+                plan = replace(plan, backbones={role: _Silent(one) for role, one in plan.backbones.items()})
             experiment = build_experiment(folder, plan, stop, ())
             return run_metrics(experiment, plan.mode.run(experiment), plan.about), ""
     except (Interrupted, FolderUnwritable):

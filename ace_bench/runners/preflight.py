@@ -18,7 +18,7 @@ from ace_bench.core.lifecycle import Confining, Lifecycle
 from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.settings import settings_of
 from ace_bench.core.task import Judged
-from ace_bench.core.types import Stage
+from ace_bench.core.types import Record, Stage
 from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.build import build_experiment
 from ace_bench.runners.observers import compact
@@ -111,7 +111,6 @@ def parts_ready(plan: RunSpec, folder: RunFolder, console: Console, stop: Stop) 
         stop.check()  # lets a user interrupt the start of a server, which may take minutes
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    adopt_recorded(plan, folder)
     with ExitStack() as stack:
         for place, part in (("task", plan.task), ("agent", plan.agent)):
             if isinstance(part, Lifecycle):
@@ -207,11 +206,11 @@ def show_dry_run(plan: RunSpec, console: Console) -> None:
     console.print(describe(estimate), markup=False, highlight=False, soft_wrap=True)
 
 
-def adopt_recorded(plan: RunSpec, folder: RunFolder) -> None:
-    """Let each backbone speak as it did in its first call of an earlier process of the run."""
-    for role, backbone in plan.backbones.items():
-        if isinstance(backbone, Adaptive) and (settings := first_settings(folder.path, role)) is not None:
-            backbone.adopt(settings)
+def _recorded(plan: RunSpec, folder: RunFolder, backbone: Backbone) -> Record | None:
+    """Return the settings of the first call to a backbone by an earlier process of the run."""
+    roles = (role for role, own in plan.backbones.items() if own is backbone)
+    found = (first_settings(folder.path, role) for role in roles)
+    return next((settings for settings in found if settings is not None), None)
 
 
 def distinct_backbones(plan: RunSpec) -> dict[str, Backbone]:

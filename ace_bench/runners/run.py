@@ -171,7 +171,6 @@ def _finished(plan: RunSpec, caller: Caller) -> Record | None:
     """Show and return the metrics of a finished run; ``None`` if they are missing or damaged.
 
     What else is damaged is repaired, unless that needs new calls: a valid result is not paid for again.
-
     Raises ``ConfigError`` if the code that decides the result changed.
     """
     folder, console = plan.folder, caller.console
