@@ -14,6 +14,7 @@ from ace_bench.contexts.load import restore
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError, StoreError
+from ace_bench.core.extras import require
 from ace_bench.core.loading import read_env_file
 from ace_bench.report.choosing import with_settings
 from ace_bench.report.differences import differences
@@ -22,7 +23,8 @@ from ace_bench.report.histories import history
 from ace_bench.report.overrides import override_value
 from ace_bench.report.records import RunSummary, find_runs, read_run
 from ace_bench.report.statistics import Comparison, compare
-from ace_bench.store.results import read_object
+from ace_bench.store.call_log import FILE as CALLS
+from ace_bench.store.results import IDENTITY, read_object
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,6 +122,7 @@ class Runs(Sequence[Run]):
         ``simulated``, ``score`` with its 95% interval (``low``, ``high``), ``n`` samples, ``before`` adaptation, sums
         of cost (``usd.total``, ``tokens.total.in``, ...), and ``folder``. Unknown values are missing.
         """
+        require("Runs.frame", "pandas")
         import pandas as pd
 
         found = differences(self.items)
@@ -193,7 +196,14 @@ def run(  # noqa: PLR0913 - the settings that most calls name
 
 def load_run(folder: str | Path) -> Run:
     """Read one run folder, finished or not; raises ``StoreError``."""
-    return _as_run(read_run(Path(folder)))
+    path = Path(folder)
+    if not any((path / name).exists() for name in (IDENTITY, CALLS)):
+        what = "holds no run" if path.is_dir() else "is not a folder"
+        raise StoreError(
+            f"{path} {what}: name the folder that a run prints at its end, such as results/main/.../seed0, or use "
+            "load_runs for all below a folder"
+        )
+    return _as_run(read_run(path))
 
 
 def load_runs(results: str | Path = "results", *conditions: str) -> Runs:
@@ -208,11 +218,12 @@ def load_runs(results: str | Path = "results", *conditions: str) -> Runs:
     return Runs(runs.where(*conditions).items, runs.damaged)
 
 
-def compare_runs(ours: Run, base: Run) -> Comparison:
-    """Compare two finished runs by their main metric, paired by sample: difference, 95% interval, p.
+def compare_runs(ours: Run | str | Path, base: Run | str | Path) -> Comparison:
+    """Compare two finished runs, or their folders, by their main metric, paired by sample: difference, interval, p.
 
-    Raises ``DataError`` if they have not finished or tested other samples.
+    Raises ``DataError`` if they have not finished or tested other samples, ``StoreError`` if a folder holds no run.
     """
+    ours, base = (run if isinstance(run, Run) else load_run(run) for run in (ours, base))
     metric = "" if not ours.finished else ours.metrics["headline"]["metric"]
     points = [run.points(metric) if run.finished else None for run in (ours, base)]
     if points[0] is None or points[1] is None:

@@ -12,6 +12,7 @@ import pytest
 
 import ace_bench
 from ace_bench import Playbook, compare_runs, load_context, load_run, load_runs, run
+from ace_bench.api import Runs
 from ace_bench.core.errors import BudgetExhausted, ConfigError, DataError, Interrupted, StoreError
 from ace_rehearsal.reader.serve import ReaderServer
 from tests.backbones.serving import running
@@ -148,6 +149,20 @@ def test_a_budget_stops_and_runs_may_start_in_threads(tmp_path):
     for thread in threads:
         thread.join()
     assert sorted(one.seed for one in found) == [1, 2]
+
+
+def test_a_folder_without_a_run_is_named(tmp_path):
+    for read in (load_run, lambda folder: compare_runs(folder, folder)):
+        with pytest.raises(StoreError, match="nowhere is not a folder: name the folder that a run prints"):
+            read(str(tmp_path / "nowhere"))
+        with pytest.raises(StoreError, match=r"holds no run: .* or use load_runs"):
+            read(tmp_path)
+
+
+def test_a_frame_without_pandas_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ConfigError, match=r"Runs.frame needs pandas: pip install 'ace-bench\[analysis\]'"):
+        Runs(()).frame()
 
 
 def test_importing_the_package_is_cheap():

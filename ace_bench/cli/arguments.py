@@ -36,3 +36,10 @@ class Parser(argparse.ArgumentParser):
             hint = f"; did you mean {close[0]}?" if close else ""
         sys.stderr.write(f"error: {message}{hint or f'; `{self.prog} --help` lists the options'}\n")
         sys.exit(_MISTAKE)
+
+
+def count(text: str) -> int:
+    """Read an argument that is a whole number, 1 or more."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text} must be a whole number, 1 or more")
+    return int(text)

@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ace_bench.cli.arguments import Parser
+from ace_bench.cli.arguments import Parser, count
 from ace_bench.cli.benchmarks import cases
 from ace_bench.cli.benchmarks.fleet import fleet
 from ace_bench.cli.benchmarks.growth import growth
@@ -99,13 +99,13 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("case", nargs="*", help=f"any of {', '.join(known)}; default: all but fleet and growth")
     parser.add_argument("--data", type=Path, help="folder with finer/ and formula/; default: the sample sets")
     parser.add_argument("--out", type=Path, metavar="FILE.md", help="write the tables in Markdown, too")
-    parser.add_argument("--runs", type=_count, default=1000, help="runs in the case results (default: %(default)s)")
+    parser.add_argument("--runs", type=count, default=1000, help="runs in the case results (default: %(default)s)")
     table = parser.add_argument_group("the cases methods, fleet and growth")
     table.add_argument(
         "--results", type=Path, metavar="DIR", help="folder of the runs; methods: default is a temporary one"
     )
-    table.add_argument("--slots", type=_count, nargs="+", default=[1, 8, 64], help="calls in flight (fleet)")
-    table.add_argument("--bullets", type=_count, nargs="+", metavar="N", help="sizes of playbooks (growth)")
+    table.add_argument("--slots", type=count, nargs="+", default=[1, 8, 64], help="calls in flight (fleet)")
+    table.add_argument("--bullets", type=count, nargs="+", metavar="N", help="sizes of playbooks (growth)")
     table.add_argument("--call-seconds", type=_seconds, metavar="S", help="length of every call (fleet)")
     for split, size in SIZES.items():
         table.add_argument(
@@ -118,12 +118,6 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     if unknown:
         parser.error(f"there is no case {unknown[0]}; the cases are {', '.join(known)}")
     return options
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text} must be a whole number, 1 or more")
-    return int(text)
 
 
 def _seconds(text: str) -> float:

@@ -45,8 +45,8 @@ class Evaluate:
         refuse_retries(method)
         if self.context is None:
             raise ConfigError(
-                f"mode=evaluate needs a context for {type(method).__name__}: pass mode.context=<file>, for instance "
-                "contexts/final.json of a run folder; method=base in mode=offline evaluates without one"
+                "mode=evaluate needs a saved context: pass mode.context=<file>, for instance contexts/final.json of a "
+                "run folder of the same method; method=base in mode=offline evaluates without one"
             )
         if not Path(self.context).is_file():
             raise ConfigError(f"mode.context={self.context} is not a file: give a saved context")

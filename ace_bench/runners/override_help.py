@@ -32,6 +32,7 @@ _KEYED = ("task", "method", "mode", "agent")
 _FULL_ERROR = "HYDRA_FULL_ERROR"
 _LAUNCHERS = {"joblib": "joblib", "ray": "ray", "slurm": "submitit"}
 """The package that each launcher needs."""
+_NOT_IN_STRUCT = re.compile(r"Key '(.+?)' is not in struct")
 _RESULT = re.compile(r"\+?(?:experiment=)?(table|figure)[_=]0*(\w+)|\+?(experiment)=(seed_\w+)")
 
 
@@ -88,16 +89,27 @@ def explanation(error: Exception, folders: Sequence[Path], arguments: Sequence[s
     if found:
         return str(found[0])
     # Hydra raises a ValueError for task=null, and so may anybody else.
-    return None if isinstance(error, ValueError) else _short_message(error)
+    return None if isinstance(error, ValueError) else _explained_by_cause(error) or _short_message(error)
+
+
+def _explained_by_cause(error: Exception) -> str | None:
+    """Return what the cause of an error says, where that is one of ours, or names a key of a group."""
+    from ace_bench.core.errors import AceBenchError  # slow to import
+
+    if isinstance(error.__cause__, AceBenchError):
+        return str(error.__cause__)
+    unknown = _NOT_IN_STRUCT.search(str(error.__cause__))
+    if unknown is None:
+        return None
+    group = str(error).partition("'")[2].partition("'")[0]
+    return f"{group} has no setting {unknown[1]}; `{command_line('run')} --cfg job` shows it"
 
 
 def _short_message(error: Exception) -> str:
     """Shorten Hydra's message about an override of a known key."""
     message = " ".join(str(error).split())
     if isinstance(error, OverrideParseException):
-        return (
-            f"{error.override} cannot be read: write key=value, close brackets, and quote other characters than words"
-        )
+        return f"{error.override} cannot be read: {_readable(str(error.override))}"
     quoted = message.partition("'")[2].partition("'")[0]
     if message.startswith(_UNRESOLVED):
         possible = message.rpartition(": ")[2].split(", ")
@@ -114,6 +126,16 @@ def _short_message(error: Exception) -> str:
         return f"{quoted} exists already: write {quoted}=... without the +"
     shortened = message.partition(" To append")[0].partition(" Config search path")[0].rstrip(".")
     return f"{shortened}; `{command_line('run')} --help` lists the options"
+
+
+def _readable(override: str) -> str:
+    """Return how an override is written that Hydra cannot read."""
+    key, _, value = override.partition("=")
+    if value.startswith("~"):
+        return f'shells leave a ~ behind = as it is; write "{key}=$HOME{value[1:]}"'
+    advice = "write key=value, close brackets, and quote other characters than words"
+    quotable = value and not set(value) & set("'\"[]{}()\\")
+    return f"{advice}, with quotes that the shell leaves in place: '{key}=\"{value}\"'" if quotable else advice
 
 
 def suggestions(folders: Sequence[Path], arguments: Sequence[str]) -> list[str]:

@@ -19,6 +19,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.utils import JobReturn, filter_overrides
 from omegaconf import DictConfig
 
+from ace_bench.core.settings import Count, check
 from hydra_plugins.ace_bench_launchers.jobs import JobsLauncher, Shared, failed, run_in_worker
 
 _NODE = {"_target_": "hydra_plugins.ace_bench_launchers.joblib_launcher.JoblibLauncher", "n_jobs": -1}
@@ -36,6 +37,8 @@ class JoblibLauncher(JobsLauncher):
     """Runs ``n_jobs`` jobs at a time, -1 for one a core, in workers that joblib's loky starts."""
 
     def __init__(self, n_jobs: int) -> None:
+        if n_jobs != -1:
+            check(n_jobs, Count, "hydra.launcher.n_jobs")
         self._workers = n_jobs
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:

@@ -20,6 +20,8 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
+from ace_bench.core.settings import Count, check
+
 if TYPE_CHECKING:
     from optuna import Study, Trial
     from optuna.distributions import BaseDistribution
@@ -56,6 +58,8 @@ class OptunaSweeper(Sweeper):
         seed: int,
         params: Mapping[str, Any],
     ) -> None:
+        for name, value in (("n_trials", n_trials), ("n_jobs", n_jobs)):
+            check(value, Count, f"hydra.sweeper.{name}")
         self._direction = direction
         self._n_trials, self._n_jobs = n_trials, n_jobs
         self._seed = seed

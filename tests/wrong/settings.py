@@ -341,7 +341,7 @@ WRONG = {
     },
     "mode=online method=icl": {"": "Icl optimises on a training split; use mode=offline"},
     "mode=evaluate method=base": {
-        "": "mode=evaluate needs a context for Base",
+        "": "mode=evaluate needs a saved context: pass mode.context=<file>",
         "mode.context=nowhere": "mode.context=nowhere is not a file",
         "mode.context=configs": "mode.context=configs is not a file",
         "mode.context=''": "mode.context= must be a text",

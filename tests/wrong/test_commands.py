@@ -38,6 +38,7 @@ ARGUMENTS = {
     "reproduce table=2 limit=many": "limit=many must be a whole number",
 }
 USAGE = {
+    "reproduce table=2 --jobs -1": "argument --jobs: -1 must be a whole number, 1 or more",
     "check": "the following arguments are required: task",
     "check finer --source imagined": "invalid choice: 'imagined'",
     "tables --colour": "there is no option --colour",
@@ -89,6 +90,13 @@ COMMANDS = {
     "methd=ace": "methd: there is no such key; did you mean method?",
     "limit": "limit has no value: write limit=...",
     "limit={train:": "limit={train: cannot be read: write key=value, close brackets",
+    "task=qa task.delimiter=;": "leaves in place: 'task.delimiter=\";\"'",
+    "task=qa task.data=~/x.csv": 'shells leave a ~ behind = as it is; write "task.data=$HOME/x.csv"',
+    "budget={hours:1}": "budget has no setting hours; ",
+    "-m hparams_search=ace hydra.sweeper.n_trials=x": "hydra.sweeper.n_trials=x must be a whole number, 1 or more",
+    "-m hparams_search=ace hydra.sweeper.n_jobs=0": "hydra.sweeper.n_jobs=0 must be a whole number, 1 or more",
+    "-m launcher=joblib hydra.launcher.n_jobs=0": "hydra.launcher.n_jobs=0 must be a whole number, 1 or more",
+    "-m launcher=joblib hydra.launcher.n_jobs=x": "hydra.launcher.n_jobs=x must be a whole number, 1 or more",
     "mode.epochs=1,2": "mode.epochs=1,2 gives several values: add --multirun for a sweep",
     "backbone@roles.reflector=nowhere": "backbone@roles.reflector=nowhere: there are deepseek_v3_1, embedded",
     "--limit=3": "there is no option --limit; settings are written without dashes: limit=VALUE",
@@ -108,7 +116,7 @@ def test_a_wrong_command(wrong, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["run.py"])
     monkeypatch.setenv("ACE_BENCH_DATA", "")
     try:
-        status = main(["run", wrong, f"results={tmp_path / 'results'}"])
+        status = main(["run", *wrong.split(" "), f"results={tmp_path / 'results'}"])
     except SystemExit as stop:
         status = stop.code
     printed = capsys.readouterr()

@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from ace_bench.cli.arguments import Parser
+from ace_bench.cli.arguments import Parser, count
 from ace_bench.contexts.export import official_text
 from ace_bench.contexts.load import restore
 from ace_bench.core.context import Context
@@ -89,7 +89,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = Parser("playbook export", __doc__)
     parser.add_argument("run", type=Path, help="folder of a finished run")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
-    parser.add_argument("--every", type=_count, default=50, help="steps between intermediate playbooks (default: 50)")
+    parser.add_argument("--every", type=count, default=50, help="steps between intermediate playbooks (default: 50)")
     parser.add_argument("--history", action="store_true", help="also write bullet_history.csv")
     options = parser.parse_args(arguments)
     files = playbook_files(options.run, every=options.every)
@@ -97,10 +97,3 @@ def main(arguments: Sequence[str]) -> int:
     replace_files({options.out / name: text.encode() for name, text in {**files, **tables}.items()})
     Console().print(f"{options.out}: {len(files)} playbooks", markup=False, highlight=False, soft_wrap=True)
     return 0
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError("must be at least 1")
-    return number
