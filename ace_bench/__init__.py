@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ace_bench.api import Playbook as Playbook
     from ace_bench.api import Run as Run
     from ace_bench.api import Runs as Runs
+    from ace_bench.api import check_runs as check_runs
     from ace_bench.api import compare_runs as compare_runs
     from ace_bench.api import load_context as load_context
     from ace_bench.api import load_frames as load_frames
@@ -25,6 +26,7 @@ __all__ = [
     "Run",
     "Runs",
     "__version__",
+    "check_runs",
     "compare_runs",
     "load_context",
     "load_frames",

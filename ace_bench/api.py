@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from rich.console import Console
 
@@ -29,7 +29,18 @@ from ace_bench.store.results import IDENTITY, read_object
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Playbook", "Run", "Runs", "compare_runs", "load_context", "load_frames", "load_run", "load_runs", "run"]
+__all__ = [
+    "Playbook",
+    "Run",
+    "Runs",
+    "check_runs",
+    "compare_runs",
+    "load_context",
+    "load_frames",
+    "load_run",
+    "load_runs",
+    "run",
+]
 
 _TESTED = "tested"
 _COSTS = ("usd.total", "tokens.total.in", "tokens.total.out", "cache.total.share")
@@ -178,13 +189,12 @@ def run(  # noqa: PLR0913 - the settings that most calls name
         "labels": labels,
         "seed": seed,
     }
-    named |= {"limit": limit, "results": None if results is None else str(results)}
-    settings = [f"{name}={override_value(value)}" for name, value in named.items() if value is not None]
-    config, choices = compose_run([*settings, *overrides])
+    words = _words(named | {"limit": limit, "results": results}, overrides)
+    config, choices = compose_run(words)
     folders: list[Path] = []
     caller = Caller(
         console=Console(quiet=not progress, force_jupyter=False),
-        launch=Launch(command=command_of([*settings, *overrides])),
+        launch=Launch(command=command_of(words)),
         owns_process=False,
         on_folder=folders.append,
     )
@@ -192,6 +202,32 @@ def run(  # noqa: PLR0913 - the settings that most calls name
     if not folders:
         raise StoreError("dry_run=true makes no run; leave it out, or use the command line")
     return load_run(folders[0])
+
+
+def check_runs(runs: Iterable[Mapping[str, Any]]) -> None:
+    """Check several runs before the first is made, in seconds; each is a mapping of the arguments of ``run``.
+
+    Data, rules between settings, packages, keys and results folders are looked at, and each endpoint gets one tiny
+    call. Raises ``ConfigError`` that says each problem once, and how many runs have it.
+    """
+    from ace_bench.core.resources import config_folders
+    from ace_bench.runners.checking import Candidate, RunChecks
+    from ace_bench.runners.planning import Composer
+
+    read_env_file()
+    candidates = []
+    for given in runs:
+        named = {"task": "finer", "method": "ace", **given}
+        overrides = named.pop("overrides", ())
+        named.pop("progress", None)
+        candidates.append(Candidate(overrides=tuple(_words(named, overrides))))
+    RunChecks(Composer(config_folders())).check(candidates)
+
+
+def _words(named: Mapping[str, object], overrides: Sequence[str]) -> list[str]:
+    """Return settings as on the command line; ``None`` leaves one out."""
+    given = {name: str(value) if isinstance(value, Path) else value for name, value in named.items()}
+    return [*(f"{name}={override_value(value)}" for name, value in given.items() if value is not None), *overrides]
 
 
 def load_run(folder: str | Path) -> Run:

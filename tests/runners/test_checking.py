@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from ace_bench import check_runs
 from ace_bench.core.errors import ConfigError
 from ace_bench.runners.checking import Candidate, RunChecks
 from ace_rehearsal.reader.serve import ReaderServer
@@ -82,6 +83,13 @@ def test_every_problem_is_said_once_with_its_number_of_runs(tmp_path):
     assert said[1].endswith("(Not a directory); choose another folder with results=")
     assert "mode.epochs=2 must be 1 with mode=online" in said[2]
     assert "ddxplus" in said[3]
+
+
+def test_the_api_checks_the_runs_of_a_loop(tmp_path):
+    runs = [{"task": "formula", "method": "base", "seed": seed, "results": tmp_path} for seed in (0, 1)]
+    check_runs(runs)
+    with pytest.raises(ConfigError, match=r"no_such_key.* \(2 of 2 runs; none was started\)"):
+        check_runs([{**run, "overrides": ["no_such_key=1"]} for run in runs])
 
 
 def test_of_runs_on_other_machines_neither_keys_nor_endpoints_are_checked():
