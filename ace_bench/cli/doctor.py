@@ -22,14 +22,16 @@ from functools import partial
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from ace_bench.cli.arguments import Parser
-from ace_bench.core.errors import AceBenchError, ConfigError, Stopped
+from ace_bench.core.errors import AceBenchError, ConfigError, Interrupted
+from ace_bench.core.loading import INTERRUPTED
 from ace_bench.core.scratch import abandoned_folders, clear
 from ace_bench.core.types import NO_USAGE, Record, Usage
 from ace_bench.report.records import run_folders
 from ace_bench.runners.run import Launch, repair_run
+from ace_bench.runners.signals import EXIT_INTERRUPTED
 from ace_bench.store.damage import Damage, examine
 from ace_bench.store.files import DRAFT
 from ace_bench.store.folder import is_in_use
@@ -83,7 +85,11 @@ def main(arguments: Sequence[str]) -> int:
     if not options.results.is_dir():
         raise ConfigError(f"{options.results} is not a folder; name one that holds runs")
     launch = Launch(command=shlex.join(["ace-bench", "doctor", *arguments]))
-    checkup = _check(options.results, launch if options.repair else None)
+    try:
+        checkup = _check(options.results, launch if options.repair else None)
+    except Interrupted:
+        sys.stderr.write(INTERRUPTED)
+        return EXIT_INTERRUPTED
     if options.json:
         sys.stdout.write(json.dumps(_record(checkup), indent=2) + "\n")
     else:
@@ -142,7 +148,7 @@ def _repaired(folder: Path, damage: Damage, launch: Launch) -> tuple[str, bool]:
     try:
         repair_run(folder, damage, launch)
         left = examine(folder).problems
-    except Stopped:
+    except Interrupted:
         raise
     except AceBenchError as error:
         return f"not repaired: {error}", False
@@ -155,7 +161,10 @@ def _check_cache(path: Path, *, repairs: bool) -> list[Finding]:
         return []
     note = "--repair keeps the sound replies; the others are made again when a run asks for them"
     if repairs:
-        note = f"repaired: {salvage(path)} sound replies were kept"
+        try:
+            note = f"repaired: {salvage(path)} sound replies were kept"
+        except AceBenchError as error:
+            note, repairs = f"not repaired: {error}", False
     return [Finding(path=path, problems=(problem,), note=note, repaired=repairs, calls=None, usage=Usage())]
 
 
@@ -196,7 +205,7 @@ def _show(checkup: _Checkup) -> None:
         plain(f"  {one.note}", style="green" if one.repaired else "yellow")
     lost = [one for one in checkup.left if one.calls != 0]
     if lost:
-        table = Table("to make again", "calls", "tokens", "dollars")
+        table = Table(Column("to make again", overflow="fold"), "calls", "tokens", "dollars")
         for one in lost:
             table.add_row(str(one.path), _number(one.calls), _tokens(one.usage), _number(one.usage.usd, "$,.4f"))
         console.print(table)

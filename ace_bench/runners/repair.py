@@ -96,7 +96,10 @@ def recorded_settings(folder: Path) -> tuple[DictConfig, Mapping[str, Any]]:
 
 
 def _copy(folder: Path, copy: Path, *, journal: bool) -> None:
-    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(LOCK, f"*{DRAFT}"))
+    try:
+        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(LOCK, f"*{DRAFT}"))
+    except OSError as error:
+        raise StoreError(f"it cannot be copied to {copy.parent} ({error}); TMPDIR names another folder") from error
     with suppress(FileNotFoundError):
         if not journal:
             (copy / JOURNAL).rename(copy / f"{JOURNAL}{DAMAGED}")
