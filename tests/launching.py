@@ -77,6 +77,12 @@ def optimises(method: str) -> bool:
     return method_class(method).fit is not BaseMethod.fit
 
 
+def learns(method: str) -> bool:
+    """Whether a method changes its context."""
+    kind = method_class(method)
+    return kind.fit is not BaseMethod.fit or kind.update is not BaseMethod.update
+
+
 def needs_verdicts(method: str) -> bool:
     """Whether a method refuses ``labels=none``, at no cost."""
     return issubclass(method_class(method), StreamMemory)

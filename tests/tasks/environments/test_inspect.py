@@ -7,7 +7,7 @@ import pytest
 
 from ace_rehearsal.reader.serve import ReaderServer
 from tests.backbones.serving import running
-from tests.launching import Recording, launch, options, quick
+from tests.launching import Recording, launch, options, quick, retries
 from tests.wrong.refusing import refusal
 
 pytest.importorskip("inspect_ai", reason="needs the extra inspect: make test-environments")
@@ -68,7 +68,8 @@ def test_the_context_ends_the_system_message_and_the_rest_is_the_environments(tm
 def test_every_method_runs_over_it(method, tmp_path):
     if needed := {"gepa": "dspy", "mipro": "dspy", "heuristic": "agent_episodic_memory"}.get(method):
         pytest.importorskip(needed)
-    ran = launch(tmp_path, *CHOICES, f"method={method}", "mode.epochs=1", "mode.before=false", *quick(method))
+    mode = "mode=online" if retries(method) else "mode.epochs=1"
+    ran = launch(tmp_path, *CHOICES, f"method={method}", mode, "mode.before=false", *quick(method))
     assert ran.status == 0
     assert ran.metrics["headline"]["n"] == 4
     assert ran.metrics["faults"] == {"adapt": {}, "evaluate": {}}
