@@ -23,6 +23,7 @@ from rich.console import Console
 
 from ace_bench.cli.arguments import Parser
 from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.store.files import write_files
 from ace_bench.tasks.appworld.engine import FACTS, HERE, VERSION, engine_folder, find_engine, python_of
 from ace_bench.tasks.appworld.roots import check_path
 from ace_bench.tasks.appworld.task import AppWorld
@@ -49,7 +50,7 @@ def install(folder: Path, console: Console) -> None:
     _appworld(folder, "install")
     version, apps = json.loads(_run([str(python), "-c", _DESCRIBE], cwd=folder))
     shown = {name: what for name, what in sorted(apps.items()) if name not in _HIDDEN}
-    (folder / FACTS).write_text(json.dumps({"version": version, "apps": shown}, indent=1) + "\n")
+    write_files({folder / FACTS: json.dumps({"version": version, "apps": shown}, indent=1) + "\n"})
 
 
 def download(folder: Path, target: Path, console: Console) -> None:

@@ -36,6 +36,7 @@ from ace_bench.cli.benchmarks.results import results
 from ace_bench.cli.benchmarks.sql import sql
 from ace_bench.cli.columns import add_column
 from ace_bench.core.errors import AceBenchError
+from ace_bench.store.files import write_files
 
 _FILE_WIDTH = 150
 """Columns where the output is no terminal: the table of the methods must not be cut."""
@@ -81,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
                 made = _made(name, setting)
             except AceBenchError as error:
                 progress.print(f"{name}: {error}", style="red", markup=False, soft_wrap=True)
-                return 1
+                return 2
             except KeyboardInterrupt:
                 progress.print("Stopped; with --results the same command again continues.")
                 return 130
@@ -89,7 +90,7 @@ def main(arguments: Sequence[str]) -> int:
                 _show(grid, console)
             grids += made
     if options.out:
-        options.out.write_text(markdown(grids), encoding="utf-8")
+        write_files({options.out: markdown(grids)})
     return 0
 
 

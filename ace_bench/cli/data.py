@@ -16,6 +16,7 @@ import argparse
 import http.client
 import json
 import os
+import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -30,6 +31,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from ace_bench.cli.arguments import Parser
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.program import command_line
+from ace_bench.store.files import write_files, writing
 from ace_bench.tasks.catalog import task_class, task_names
 from ace_bench.tasks.data import RemoteFile, difference, download_folder
 from ace_bench.tasks.hub import HubDataset, hub_rows
@@ -70,10 +72,11 @@ def files_of(task: str) -> Sequence[RemoteFile]:
 def fetch(file: RemoteFile, folder: Path, url: str, report: Report) -> bool:
     """Download one file into ``folder``; return False if it was already there and complete.
 
-    Raises ``DataError`` with one sentence for every failure. A partial download stays in ``<name>.part``.
+    Raises ``DataError`` and ``FileUnwritable`` with one sentence for every failure. A partial download stays in
+    ``<name>.part``.
     """
     final, part = folder / file.name, folder / f"{file.name}.part"
-    try:
+    with writing(part):
         if final.is_file():
             if not difference(final, file):
                 return False
@@ -85,18 +88,22 @@ def fetch(file: RemoteFile, folder: Path, url: str, report: Report) -> bool:
             part.unlink()
             raise DataError(f"{url} is not the published file: {problem}; the download was dropped")
         part.replace(final)
-    except urllib.error.HTTPError as error:
-        raise DataError(f"{url}: the server answered {error.code} {error.reason}") from error
-    except urllib.error.URLError as error:
-        raise DataError(f"{url} cannot be reached: {error.reason}; check the network or use --base-url") from error
-    except (http.client.HTTPException, ConnectionError, TimeoutError) as error:
-        raise DataError(f"{url}: the connection was cut; the same command again continues from there") from error
-    except OSError as error:
-        raise DataError(f"{error.filename or folder} cannot be written: {error.strerror}") from error
     return True
 
 
 def _transfer(url: str, part: Path, report: Report) -> None:
+    """Download to ``part``, from where it ends; raises ``DataError`` for a failure of network or server."""
+    try:
+        _receive(url, part, report)
+    except urllib.error.HTTPError as error:
+        raise DataError(f"{url}: the server answered {error.code} {error.reason}") from error
+    except urllib.error.URLError as error:
+        raise DataError(f"{url} cannot be reached: {error.reason}; check the network or use --base-url") from error
+    except (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as error:
+        raise DataError(f"{url}: the connection was cut; the same command again continues from there") from error
+
+
+def _receive(url: str, part: Path, report: Report) -> None:
     have = part.stat().st_size if part.is_file() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
@@ -142,18 +149,13 @@ def write(made: Made, folder: Path, console: Console) -> None:
     """Write files of rows; an existing file with other contents is not touched and is an error."""
     # All rows are read before the first file is written, so that a bad one leaves nothing half done.
     for name, rows in list(made):
-        final, part = folder / name, folder / f"{name}.part"
+        final = folder / name
         content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-        try:
-            there = final.is_file()
-            if there and final.read_bytes() != content:
-                raise DataError(f"{final} exists and differs; move it away to make it again")
-            if not there:
-                folder.mkdir(parents=True, exist_ok=True)
-                part.write_bytes(content)
-                part.replace(final)
-        except OSError as error:
-            raise DataError(f"{error.filename or folder} cannot be written: {error.strerror}") from error
+        there = final.is_file()
+        if there and final.read_bytes() != content:
+            raise DataError(f"{final} exists and differs; move it away to make it again")
+        if not there:
+            write_files({final: content})
         state = "already there and the same" if there else "written"
         console.print(f"{final}: {len(rows)} rows, {state}", highlight=False, soft_wrap=True)
 
@@ -191,11 +193,9 @@ def add_archive(archive: Archive, folder: Path, base_url: str | None, console: C
         console.print(f"{archive.file.name}: all its files exist", highlight=False)
         return
     _fetch_with_progress(archive.file, folder, base_url, console)
-    try:
+    with writing(folder):
         archive.unpack(folder / archive.file.name, folder)
         (folder / archive.file.name).unlink()
-    except OSError as error:
-        raise DataError(f"{error.filename or folder} cannot be written: {error.strerror}") from error
     console.print(f"{archive.file.name}: unpacked into {folder} and removed", highlight=False, soft_wrap=True)
 
 

@@ -28,6 +28,7 @@ from rich.progress import track
 from ace_bench.cli.arguments import Parser
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.types import Grade, Sample, Turn
+from ace_bench.store.files import write_files
 from ace_bench.tasks.appworld.engine import Engine, find_engine
 from ace_bench.tasks.appworld.task import AppWorld
 from ace_bench.tasks.catalog import make_task
@@ -138,9 +139,8 @@ def pack(options: argparse.Namespace, console: Console) -> None:
     official(engine, into, "pack", experiment, split, options.method, "", options.llm, "", options.url)
     scores = task.score(grades)
     about = {"experiment": experiment, "source": task.source, "method": options.method, "llm": options.llm}
-    (into / f"{experiment}.row.json").write_text(
-        json.dumps({**about, "different_outputs": different, split: row(scores, grades)}, indent=1) + "\n"
-    )
+    figures = {**about, "different_outputs": different, split: row(scores, grades)}
+    write_files({into / f"{experiment}.row.json": json.dumps(figures, indent=1) + "\n"})
     console.print(
         f"TGC {scores['tgc']:.1f}, SGC {scores['sgc']:.1f} on {split}; {different} outputs differ from the record\n"
         f"{outputs / 'leaderboard.bundle'}",

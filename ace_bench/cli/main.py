@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ace_bench.core.loading import exit_on_signals, read_env_file
 
-_MISTAKE = 2
+_UNREAD, _MISTAKE = 1, 2
 _CONFIG_DIR = ("--config-dir", "-cd")
 
 
@@ -49,13 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     exit_on_signals()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help"):
-        sys.stdout.write(_usage())
-        return 0
+        return _say(_usage())
     if words[0] in ("--version", "-V"):
         from importlib.metadata import version
 
-        sys.stdout.write(f"ace-bench {version('ace-bench')}\n")
-        return 0
+        return _say(f"ace-bench {version('ace-bench')}
+")
     if words[0].partition("=")[0] in _CONFIG_DIR:  # before the command, as options of many programs are
         taken = 1 if "=" in words[0] else 2
         words = [*words[taken : taken + 1], *words[:taken], *words[taken + 1 :]]
@@ -70,26 +70,63 @@ def start(command: str, arguments: Sequence[str]) -> int:
 
     First loads ``.env`` of the current folder; ``--config-dir DIR`` adds a folder of configs.
     """
-    from ace_bench.core.errors import AceBenchError
 
-    try:
+    def work() -> int:
         read_env_file()
         rest = _without_config_dirs(arguments)
         status: int = importlib.import_module(COMMANDS[command].module).main(rest)
+        return status
+
+    return _reporting(work)
+
+
+def _reporting(work: Callable[[], int]) -> int:
+    """Do the work of a command and return its exit status; what stopped it is one sentence."""
+    from ace_bench.core.errors import AceBenchError
+
+    try:
+        try:
+            return work()
+        finally:
+            sys.stdout.flush()  # at the exit of the program nobody could say what is wrong
     except AceBenchError as error:
         _print_error(error)
-        return _MISTAKE
+    except BrokenPipeError:  # the program that reads the output has ended
+        _drop_output()
+        return _UNREAD
+    except OSError as error:
+        from ace_bench.store.files import disk_problem
+
+        if (problem := disk_problem(error, failed="read or written")) is None:
+            raise
+        _drop_output()
+        _print_error(problem)
     except ImportError as error:
         from ace_bench.core.extras import missing_extra
 
         if (needed := missing_extra(error)) is None:
             raise
         _print_error(needed)
-        return _MISTAKE
-    return status
+    return _MISTAKE
 
 
-def _print_error(error: Exception) -> None:
+def _say(text: str) -> int:
+    def work() -> int:
+        sys.stdout.write(text)
+        return 0
+
+    return _reporting(work)
+
+
+def _drop_output() -> None:
+    """Discard what the standard output could not take, so that it is not written again at the exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _print_error(error: Exception | str) -> None:
     from rich.console import Console
 
     Console(stderr=True).print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)

@@ -18,7 +18,6 @@ recognised by the placeholders in them; where several fit, name one. Their code 
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from ace_bench.cli.arguments import Parser
 from ace_bench.cli.official_prompts import appworld, dynamic_cheatsheet, finance, stream_bench
 from ace_bench.core.errors import DataError
 from ace_bench.core.resources import prompts_folder
+from ace_bench.store.files import new_folder, write_files
 
 _KINDS: Mapping[Path, Callable[[Path], Mapping[str, str]]] = {
     finance.FOLDER: finance.templates,
@@ -68,9 +68,9 @@ def main(arguments: Sequence[str]) -> int:
     if options.out.exists():
         raise DataError(f"{options.out} exists already; name a new folder")
     made = templates(options.checkout, given, console)
-    shutil.copytree(prompts_folder() / "default", options.out)
-    for name, text in made.items():
-        (options.out / name).parent.mkdir(exist_ok=True)
-        (options.out / name).write_text(text, encoding="utf-8")
+    default = prompts_folder() / "default"
+    copied = {options.out / file.relative_to(default): file.read_text("utf-8") for file in default.rglob("*.*")}
+    with new_folder(options.out):
+        write_files({**copied, **{options.out / name: text for name, text in made.items()}})
     console.print(f"{options.out}: pass prompts={options.out}", markup=False, highlight=False, soft_wrap=True)
     return 0

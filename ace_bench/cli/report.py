@@ -17,6 +17,7 @@ from rich.console import Console
 
 from ace_bench.cli.arguments import Parser
 from ace_bench.core.errors import ConfigError
+from ace_bench.store.files import write_files
 
 if TYPE_CHECKING:
     from ace_bench.report.records import Found
@@ -35,8 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     runs = [run for one in found for run in one.runs]
     out = options.out or (runs[0].folder if len(runs) == 1 else Path("results")) / "report.html"
     page = report_page(runs, [damaged for one in found for damaged in one.damaged])
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(page, encoding="utf-8")
+    write_files({out: page})
     Console().print(str(out), markup=False, highlight=False, soft_wrap=True)
     return 0
 

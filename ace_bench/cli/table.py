@@ -26,6 +26,7 @@ from rich.console import Console
 from ace_bench.cli.arguments import Parser
 from ace_bench.cli.chosen_runs import chosen_runs
 from ace_bench.core.errors import ConfigError
+from ace_bench.store.files import write_files
 
 if TYPE_CHECKING:
     from ace_bench.report.tables.pivot_values import PivotTable
@@ -63,8 +64,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.out is None:
         sys.stdout.write(text)
         return 0
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(text, encoding="utf-8")
+    write_files({options.out: text})
     Console().print(str(options.out), markup=False, highlight=False, soft_wrap=True)
     return 0
 

@@ -28,6 +28,10 @@ class DataError(AceBenchError):
     """A data file is missing, damaged or incomplete; the message names the file and, if known, the line."""
 
 
+class FileUnwritable(AceBenchError):
+    """A file that a command makes cannot be written; what was there before is as it was."""
+
+
 class StoreError(AceBenchError):
     """A run folder is in use, damaged or belongs to another configuration."""
 

@@ -12,7 +12,7 @@ from ace_bench.contexts.load import restore
 from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.report.evidence import read_steps, sharpest_fall
-from ace_bench.store.files import WriteGate, replace_files
+from ace_bench.store.files import write_files
 from ace_bench.store.results import read_object
 
 
@@ -34,7 +34,7 @@ def write_around_fall(folder: Path) -> bool:
     """Write the contexts before and after the step that removed most tokens (paper, figure 2).
 
     Returns false if no step removed any. The files are ``contexts/before_fall.json`` and ``after_fall.json``. Raises
-    ``StoreError`` and ``FolderUnwritable``.
+    ``StoreError`` and ``FileUnwritable``.
     """
     step = sharpest_fall([step.context_tokens for step in read_steps(folder)])
     if step is None:
@@ -42,6 +42,5 @@ def write_around_fall(folder: Path) -> bool:
     around = islice(history(folder), step, step + 2)
     names = (folder / "contexts" / f"{name}.json" for name in ("before_fall", "after_fall"))
     contents = {path: msgspec.json.encode(context.dump()) for path, context in zip(names, around, strict=True)}
-    with WriteGate().writing(folder):
-        replace_files(contents)
+    write_files(contents)
     return True

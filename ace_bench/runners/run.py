@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -44,6 +44,7 @@ from ace_bench.runners.stopping import Stop
 from ace_bench.runners.summary import summary_table, summary_text, title
 from ace_bench.store.damage import Damage, examine
 from ace_bench.store.environment import describe_environment
+from ace_bench.store.files import disk_problem
 from ace_bench.store.folder import RunFolder, pretty
 from ace_bench.store.processes import read_processes
 from ace_bench.store.responses import Responses
@@ -91,10 +92,17 @@ def run(
     except AceBenchError as error:
         Console(stderr=True).print(f"error: {error}", style="red", **_PLAIN)
         return EXIT_ERROR
+    except OSError as error:
+        problem = disk_problem(error, failed="read or written")
+        if problem is None or error.filename is None:
+            raise
+        _say_stopped(console, Stopped(problem))
+        return EXIT_STOPPED
     finally:
         for folder in filter(Path.exists, dict.fromkeys(folders)):
             on_folder(folder)
-            console.print(str(folder), **_PLAIN)
+            with suppress(OSError):  # the caller reports an output that cannot be written
+                console.print(str(folder), **_PLAIN)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ace_bench.core.errors import ConfigError
-from ace_bench.store.files import replace_files
+from ace_bench.store.files import replace_files, writing
 
 CACHE_VARIABLE = "ACE_BENCH_CACHE"
 
@@ -25,8 +24,6 @@ def cache_folder(name: str) -> Path:
 
 
 def write_cached(path: Path, content: bytes) -> None:
-    """Write a file of a cache atomically, since other runs may read it; raises ``ConfigError``."""
-    try:
+    """Write a file of a cache atomically, since other runs may read it; raises ``FileUnwritable``."""
+    with writing(path, elsewhere=f"set {CACHE_VARIABLE} to a folder"):
         replace_files({path: content})
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}; set {CACHE_VARIABLE} to a folder") from error

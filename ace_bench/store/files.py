@@ -6,26 +6,46 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
-from ace_bench.core.errors import FolderUnwritable
+from ace_bench.core.errors import FileUnwritable, FolderUnwritable
 
 DRAFT = ".part"
 """Suffix of a file that is not complete yet."""
 
 _SYNCS_AT_ONCE = 8
-_NO_ACCESS = "make it writable, or choose another folder with results="
-_NO_FOLDER = "choose another folder with results="
+_CHECK = "check its disk"
+_ELSEWHERE = "name another place"
+_RESULTS = "choose another folder with results="
 _FIXES = {
     errno.ENOSPC: "free some space",
     errno.EDQUOT: "free some space or raise the quota",
     errno.EFBIG: "raise the limit on the size of files (ulimit -f)",
-    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _NO_ACCESS),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "make it writable, or {elsewhere}"),
     errno.EISDIR: "move that folder away",
-    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR, errno.ENAMETOOLONG), _NO_FOLDER),
+    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR, errno.ENAMETOOLONG), "{elsewhere}"),
+    errno.EIO: _CHECK,
 }
+
+
+def disk_problem(
+    error: OSError, path: object = None, *, elsewhere: str = _ELSEWHERE, failed: str = "written"
+) -> str | None:
+    """Return one sentence with the cause and the fix, ``None`` if the error is not about a disk or a permission.
+
+    ``path`` replaces a missing or temporary file name; without either, it is about the standard output. ``elsewhere``
+    is how the user chooses another place, ``failed`` what could not be done to the file.
+    """
+    if error.errno not in _FIXES:
+        return None
+    named = error.filename2 or error.filename
+    file = path if named is None or str(named).endswith(DRAFT) else named
+    what = "the output cannot be written" if file is None else f"{file} cannot be {failed}"
+    return f"{what} ({error.strerror}); {_FIXES[error.errno].format(elsewhere=elsewhere)}"
 
 
 class WriteGate:
@@ -53,14 +73,51 @@ class WriteGate:
         try:
             yield
         except OSError as error:
-            named = error.filename2 or error.filename
-            file = path if named is None or str(named).endswith(DRAFT) else named
-            fix = _FIXES.get(error.errno or 0, "check its disk")
-            # If several threads fail at once, all report the first reason.
-            self._reason = self._reason or f"{file} cannot be written ({error.strerror or error}); {fix}"
+            problem = disk_problem(error, path, elsewhere=_RESULTS) or f"{path} cannot be written ({error}); {_CHECK}"
+            self._reason = self._reason or problem  # if several threads fail at once, all report the first reason
             failure = FolderUnwritable(self._reason)
             self.on_failure(failure)
             raise failure from error
+
+
+def write_files(contents: Mapping[Path, str | bytes]) -> list[Path]:
+    """Write the files of a command, all or none where the disk is full, and return their paths.
+
+    Raises ``FileUnwritable``; files that were there before then keep their content.
+    """
+    with writing(next(iter(contents), None)):
+        replace_files({path: text.encode() if isinstance(text, str) else text for path, text in contents.items()})
+    return list(contents)
+
+
+@contextlib.contextmanager
+def writing(path: Path | None = None, *, elsewhere: str = _ELSEWHERE) -> Iterator[None]:
+    """Turn an ``OSError`` of the disk into ``FileUnwritable``; for the arguments see ``disk_problem``."""
+    try:
+        yield
+    except OSError as error:
+        if (problem := disk_problem(error, path, elsewhere=elsewhere)) is None:
+            raise
+        raise FileUnwritable(problem) from error
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[None]:
+    """Make a folder, which may exist and be empty, and remove it with its content if the block fails.
+
+    Raises ``FileUnwritable``.
+    """
+    existed = path.exists()
+    with writing(path):
+        path.mkdir(parents=True, exist_ok=True)
+        try:
+            yield
+        except BaseException:
+            for entry in path.iterdir():
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+            if not existed:
+                path.rmdir()
+            raise
 
 
 def replace_files(contents: Mapping[Path, bytes]) -> None:
@@ -72,8 +129,7 @@ def replace_files(contents: Mapping[Path, bytes]) -> None:
     try:
         for path, content in contents.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Several processes may write a cache at once: each needs its own draft.
-            drafts[path] = path.with_name(f"{path.name}.{secrets.token_hex(4)}{DRAFT}")
+            drafts[path] = _draft(path)
             with drafts[path].open("xb") as file:
                 file.write(content)
         with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:  # file systems commit several files in one go
@@ -86,6 +142,26 @@ def replace_files(contents: Mapping[Path, bytes]) -> None:
                 draft.unlink()
         raise
     sync_folders(path.parent for path in contents)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Yield a file that takes the place of ``path`` once the block ends; if it fails, nothing remains of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = _draft(path)
+    try:
+        with draft.open("xb") as file:
+            yield file
+        sync(draft)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _draft(path: Path) -> Path:
+    """Return a name for a draft: several processes may write a cache at once, and each needs its own."""
+    return path.with_name(f"{path.name}.{secrets.token_hex(4)}{DRAFT}")
 
 
 def sync_folders(folders: Iterable[Path]) -> None:

@@ -70,7 +70,7 @@ def test_a_killed_benchmark_goes_on(benchmark, tmp_path):
 
 @pytest.mark.slow
 def test_a_run_that_fails_says_why(script, capsys, tmp_path):
-    assert start("benchmark", ["methods", "--only", "base", "--data", str(tmp_path)]) == 1
+    assert start("benchmark", ["methods", "--only", "base", "--data", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert "methods: run task=finer" in error
     assert "is not a folder" in error
@@ -83,5 +83,5 @@ def test_an_unknown_case_is_told(script, capsys):
 
 
 def test_prices_that_are_not_there_are_told(script, capsys):
-    assert start("benchmark", ["methods", "--prices", "embedded"]) == 1
+    assert start("benchmark", ["methods", "--prices", "embedded"]) == 2
     assert "--prices embedded: " in capsys.readouterr().err

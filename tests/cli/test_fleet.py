@@ -73,5 +73,5 @@ def run_of_steps(tmp_path):
 
 
 def test_a_folder_without_finished_runs_is_named(tmp_path, capsys):
-    assert main(["fleet", "--results", str(tmp_path)]) == 1
+    assert main(["fleet", "--results", str(tmp_path)]) == 2
     assert "holds no finished runs: give --results DIR" in capsys.readouterr().err

@@ -18,7 +18,7 @@ from ace_bench.cli.arguments import Parser
 from ace_bench.cli.playbook.reading import read_playbook
 from ace_bench.contexts.playbook.text_format import write_text
 from ace_bench.report.cards import card_markdown, playbook_card
-from ace_bench.store.files import replace_files
+from ace_bench.store.files import write_files
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
         "playbook.json": _json(book.dump()),
         "playbook.txt": write_text(book).encode(),
     }
-    replace_files({options.out / name: content for name, content in files.items()})
+    write_files({options.out / name: content for name, content in files.items()})
     Console().print(f"{options.out}: {', '.join(files)}", markup=False, highlight=False, soft_wrap=True)
     return 0
 

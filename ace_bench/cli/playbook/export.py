@@ -29,7 +29,7 @@ from ace_bench.core.errors import DataError
 from ace_bench.report.bullets import BulletHistory, bullet_history
 from ace_bench.report.evidence import read_steps
 from ace_bench.report.histories import history
-from ace_bench.store.files import replace_files
+from ace_bench.store.files import write_files
 from ace_bench.store.results import read_metrics, read_object, read_settings
 
 INTERMEDIATE = "intermediate_playbooks"
@@ -94,6 +94,6 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     files = playbook_files(options.run, every=options.every)
     tables = {"bullet_history.csv": _history(options.run)} if options.history else {}
-    replace_files({options.out / name: text.encode() for name, text in {**files, **tables}.items()})
+    write_files({options.out / name: text for name, text in {**files, **tables}.items()})
     Console().print(f"{options.out}: {len(files)} playbooks", markup=False, highlight=False, soft_wrap=True)
     return 0

@@ -22,7 +22,7 @@ from ace_bench.contexts.playbook.merge import NamedPlaybook, merge_playbooks
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.tokens import estimate_tokens
-from ace_bench.store.files import replace_files
+from ace_bench.store.files import write_files
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
         raise ConfigError(f"--similar {options.similar} must be above 0 and at most 1")
     named = [NamedPlaybook(name=str(path), playbook=read_playbook(path, name="final")) for path in options.playbooks]
     merged = merge_playbooks(named, count=estimate_tokens, refiner=_refiner(options.similar, options.embedder))
-    replace_files({options.out: msgspec.json.format(msgspec.json.encode(merged.dump())) + b"\n"})
+    write_files({options.out: msgspec.json.format(msgspec.json.encode(merged.dump())) + b"\n"})
     before = sum(one.playbook.size for one in named)
     said = f"{options.out}: {merged.size} bullets of {before} in {len(named)} playbooks"
     Console().print(said, markup=False, highlight=False, soft_wrap=True)

@@ -15,6 +15,7 @@ from ace_bench.cli.reproducing.request import ReproduceRequest
 from ace_bench.core.digest import digest_of
 from ace_bench.core.resources import config_folders, import_folder
 from ace_bench.report.records import run_folders
+from ace_bench.store.files import write_files
 
 FILE = "reproduced.json"
 """In the results folder: by request, a digest of the inputs, and those of the files made."""
@@ -44,9 +45,7 @@ class Manifest:
         """Record that ``files`` were made from ``inputs``, with all runs finished."""
         made = {str(file.relative_to(self._request.results)): _digest(file) for file in files}
         kept = {**self._known(), self._key: {"inputs": inputs, "files": made}}
-        partial = self._file.with_name(self._file.name + ".part")
-        partial.write_bytes(msgspec.json.format(msgspec.json.encode(kept)))
-        partial.replace(self._file)
+        write_files({self._file: msgspec.json.format(msgspec.json.encode(kept))})
 
     def inputs(self) -> str:
         """Digest of the program, its configuration, and all runs in the results folder."""

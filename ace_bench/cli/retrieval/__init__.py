@@ -38,7 +38,7 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.rerank import CrossEncoderReranker
 from ace_bench.core.errors import ConfigError
 from ace_bench.store.caching import cache_folder
-from ace_bench.store.files import replace_files
+from ace_bench.store.files import write_files
 from ace_bench.store.ledger import Account
 from ace_bench.store.prices import PriceCard
 
@@ -58,10 +58,7 @@ def main(arguments: Sequence[str]) -> int:
         files[options.out] = markdown(tables)
     if options.json is not None:
         files[options.json] = json.dumps([one._asdict() for table in tables.values() for one in table], indent=2) + "\n"
-    try:
-        replace_files({path: text.encode() for path, text in files.items()})
-    except OSError as error:
-        raise ConfigError(f"{error.filename} cannot be written: {error.strerror}") from error
+    write_files(files)
     console = Console()
     for wording, results in tables.items():
         title = (

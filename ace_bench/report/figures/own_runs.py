@@ -82,9 +82,6 @@ def write_sweep_figures(
     drawn = [(table, panels) for table in tables if (panels := panels_of(table, path))]
     if not drawn:
         raise ConfigError(_nothing(path, settings))
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"{out} is a file; name a folder for the figures by --out")
-    out.mkdir(parents=True, exist_ok=True)
     files = []
     with styled():
         for table, panels in drawn:

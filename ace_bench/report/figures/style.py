@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from math import ceil
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ace_bench.core.extras import require
+from ace_bench.store.files import write_files
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -205,10 +207,12 @@ def legend_below(figure: Figure, axes: Sequence[Axes]) -> None:
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write a figure as PDF and PNG."""
-    files = [stem.with_name(f"{stem.name}.{suffix}") for suffix in ("pdf", "png")]
-    for file in files:
-        # Without a date the same runs give the same bytes.
-        figure.savefig(file, metadata={"CreationDate": None} if file.suffix == ".pdf" else None)
+    """Write a figure as PDF and PNG; raises ``FileUnwritable``."""
+    files: dict[Path, str | bytes] = {}
+    # Without a date the same runs give the same bytes.
+    for suffix, metadata in (("pdf", {"CreationDate": None}), ("png", None)):
+        drawn = BytesIO()
+        figure.savefig(drawn, format=suffix, metadata=metadata)
         figure.set_layout_engine("none")  # the layout was computed for the first file
-    return files
+        files[stem.with_name(f"{stem.name}.{suffix}")] = drawn.getvalue()
+    return write_files(files)

@@ -49,7 +49,6 @@ def write_figures(index: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[
     for kind in wanted.names:
         if kind not in KINDS:
             raise DataError(f"there is no figure {kind}; there are {', '.join(KINDS)}")
-    out.mkdir(parents=True, exist_ok=True)
     files = []
     with styled():
         for selection in index.selections:

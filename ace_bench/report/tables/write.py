@@ -17,6 +17,7 @@ from ace_bench.report.tables.measured import TableFiles
 from ace_bench.report.tables.render import Page, costs_csv, costs_page, csv, csv_of, latex, markdown, page_of
 from ace_bench.report.tables.results_index import ALL, ResultsIndex, Wanted
 from ace_bench.report.tables.variants import Selection
+from ace_bench.store.files import write_files
 
 CLAIMS = "claims"
 """Name of the table of the paper's claims."""
@@ -37,21 +38,20 @@ def write_tables(
 
     Names are those of tables (``2``, ``4a``; ``4`` is both; ``claims``); without names, all tables with a finished run
     are written, except those of experiments that list methods. Each shows runs of one set of conditions. ``measured``
-    are tables of measurements by name, which are written, too. Raises ``ConfigError`` and ``DataError``.
+    are tables of measurements by name, which are written, too. Raises ``ConfigError``, ``DataError`` and
+    ``FileUnwritable``.
     """
     names = [name for name in wanted.names if name != CLAIMS and name not in measured]
     names = table_names(index.experiments, names) if names or not wanted.names else []
-    out.mkdir(parents=True, exist_ok=True)
-    files = []
+    files: dict[Path, str] = {}
     for stem, page, records in chain(_pages(names, index, wanted), measured.values()):
         for suffix, text in (("md", markdown(page)), ("tex", latex(page)), ("csv", records)):
-            files.append(out / f"{stem}.{suffix}")
-            files[-1].write_text(text)
-    written = [file for file in files if file.suffix == ".md"]
-    texts = [file.read_text() for file in (sorted({*written, *out.glob("table_*.md")}) if wanted.names else written)]
-    files.append(out / TABLES)
-    files[-1].write_text("\n".join(["# Tables\n", *texts, *_damages(index)]))
-    return files
+            files[out / f"{stem}.{suffix}"] = text
+    shown = [file for file in files if file.suffix == ".md"]
+    if wanted.names:
+        shown = sorted({*shown, *out.glob("table_*.md")})
+    texts = [files[file] if file in files else file.read_text(encoding="utf-8") for file in shown]
+    return write_files({**files, out / TABLES: "\n".join(["# Tables\n", *texts, *_damages(index)])})
 
 
 def _pages(names: Sequence[str], index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from ace_bench.core.errors import DataError
+from ace_bench.store.files import replacing
 from ace_bench.tasks.bird_sql.databases import FOLDERS
 from ace_bench.tasks.data import RemoteFile, read_records, text_of
 
@@ -72,9 +73,5 @@ def _innermost(archive: Path, folder: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _place(source: IO[bytes], path: Path) -> None:
-    """Write a file that gets its name only when it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part")
-    with part.open("wb") as target:
+    with replacing(path) as target:
         shutil.copyfileobj(source, target, 1 << 20)
-    part.replace(path)

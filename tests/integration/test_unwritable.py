@@ -1,0 +1,229 @@
+"""Every command that writes, where it cannot: one sentence, exit 2 or 3, no traceback, no cut file."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import multiprocessing
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from ace_bench.cli.data import files_of
+from ace_bench.cli.main import COMMANDS, main
+from ace_bench.cli.playbook import COMMANDS as OF_PLAYBOOKS
+from tests.cli import stand_ins
+from tests.cli.serving import FileServer
+from tests.launching import launch
+
+SMALL = ("task=formula", "task.source=sample", "limit={train: 4, test: 4}", "mode.before=false")
+_TINY = ("task=formula", "task.source=sample", "limit=2", "mode.epochs=1", "mode.before=false")
+_SECUREBITS, _NO_ROOT = 28, 1
+_FILLER = "filler"
+APPENDING = ("run", "run, as a sweep", "run, with a response cache", "reproduce", "data", "appworld")
+"""Commands whose files grow line by line, or that continue or remake what was cut."""
+
+WRITING: dict[str, Sequence[str]] = {
+    "run": ("run", *_TINY, "results={to}"),
+    "run, as a sweep": ("run", "-m", *_TINY, "seed=0,1", "results={to}"),
+    "run, with a response cache": ("run", *_TINY, "results={at}/results", "response_cache={to}"),
+    "reproduce": ("reproduce", "experiment=field", "methods=base", "tasks=formula", "backbone=embedded", "limit=2",
+                  "results={to}"),
+    "reproduce, a measurement": ("reproduce", "experiment=seed_004", "results={to}"),
+    "view": ("view", "{runs}", "--bundle", "{to}/site"),
+    "report": ("report", "{runs}", "--out", "{to}/page.html"),
+    "table": ("table", "{runs}", "--out", "{to}/table.csv"),
+    "table, for LaTeX": ("table", "{runs}", "--out", "{to}/below/table.tex"),
+    "figure": ("figure", "{runs}", "--x", "epochs", "--out", "{to}"),
+    "tables": ("tables", "backbone=embedded", "--results", "{runs}", "--out", "{to}"),
+    "figures": ("figures", "backbone=embedded", "--results", "{runs}", "--out", "{to}"),
+    "data": ("data", "formula", "--dir", "{to}", "--base-url", "{server}"),
+    "appworld": ("appworld",),
+    "prompts": ("prompts", "{checkout}", "{to}/set"),
+    "playbook merge": ("playbook", "merge", "{run}", "{run}", "--out", "{to}/merged.json"),
+    "playbook card": ("playbook", "card", "{run}", "--out", "{to}"),
+    "playbook export": ("playbook", "export", "{run}", "--history", "--out", "{to}"),
+    "leaderboard": ("leaderboard", "{appworld}", "--name", "a", "--method", "b", "--llm", "c", "--into", "{to}"),
+    "benchmark": ("benchmark", "embedded", "--out", "{to}/figures.md"),
+    "retrieval": ("retrieval", "--out", "{to}/ab.md", "--json", "{to}/ab.json"),
+}  # fmt: skip
+NOT_WRITING = ("check", "serve", "playbook show", "playbook diff", "playbook lint")
+
+
+def test_each_command_that_writes_is_listed():
+    known = {*COMMANDS, *(f"playbook {name}" for name in OF_PLAYBOOKS)} - {"playbook"}
+    assert known == {name.partition(",")[0] for name in WRITING} | set(NOT_WRITING)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a command is to write, and what must hold in its process meanwhile."""
+
+    to: Path
+    limits: Callable[[], object] = dict
+    watched: Path | None = None
+    """The folder in which no cut file may remain."""
+
+
+def _full(at: Path) -> Iterator[Place]:
+    disk = at / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        with contextlib.suppress(OSError), (disk / _FILLER).open("wb", buffering=0) as file:
+            while file.write(b"x" * 4096):
+                pass
+        yield Place(to=disk / "to", watched=disk)
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+def _read_only(at: Path) -> Iterator[Place]:
+    folder = at / "closed"
+    folder.mkdir(mode=0o555)
+    yield Place(to=folder / "to", limits=_let_permissions_count, watched=folder)
+
+
+def _somebody_elses(at: Path) -> Iterator[Place]:
+    folder = at / "theirs"
+    folder.mkdir(mode=0o755)
+    try:
+        os.chown(folder, 12345, 12345)
+    except OSError:
+        pytest.skip("only root can give a folder away")
+    yield Place(to=folder, limits=_let_permissions_count, watched=folder)
+
+
+def _file(at: Path) -> Iterator[Place]:
+    (at / "file").write_text("kept")
+    yield Place(to=at / "file")
+    assert (at / "file").read_text() == "kept"
+
+
+def _small_files(at: Path) -> Iterator[Place]:
+    yield Place(to=at / "to", limits=_limit_file_sizes, watched=at / "to")
+
+
+PLACES = {
+    "a full disk": _full,
+    "a read-only folder": _read_only,
+    "somebody else's folder": _somebody_elses,
+    "a file in the place of a folder": _file,
+    "a limit on the size of files": _small_files,
+}
+
+
+class _Header(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+def _let_permissions_count() -> None:
+    """Give up the rights of root to pass over permissions, also in programs that this process starts."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_SECUREBITS, _NO_ROOT, 0, 0, 0)
+    libc.capset(ctypes.byref(_Header(version=0x20080522, pid=0)), ctypes.byref((ctypes.c_uint32 * 6)()))
+
+
+def _limit_file_sizes() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+
+def _child(arguments: Sequence[str], folder: Path, place: Place, output: Connection) -> None:
+    """Run a command; its output goes to a pipe, which no limit on files concerns."""
+    os.dup2(output.fileno(), 1)
+    os.dup2(output.fileno(), 2)
+    sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1, closefd=False) for number in (1, 2))
+    os.chdir(folder)
+    os.environ.update(ACE_BENCH_DATA="", ACE_BENCH_APPWORLD=str(place.to / "engine"))
+    sys.argv = ["run.py"]
+    place.limits()
+    sys.exit(main(arguments))
+
+
+def _run(arguments: Sequence[str], folder: Path, place: Place) -> tuple[int, str]:
+    """Run a command in a process that does not import all modules again; return its status and output."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, "ace_bench.runners.run", "ace_bench.cli.experiment"])
+    reader, writer = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(arguments, folder, place, writer))
+    process.start()
+    writer.close()
+    with os.fdopen(os.dup(reader.fileno()), encoding="utf-8") as output:
+        text = output.read()
+    process.join()
+    return process.exitcode or 0, text
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory):
+    """What the commands read: finished runs, a checkout, an address."""
+    folder = tmp_path_factory.mktemp("given")
+    runs = folder / "runs"
+    ran = [launch(runs, *SMALL, "method=ace", f"mode.epochs={epochs}") for epochs in (1, 2)]
+    assert [run.status for run in ran] == [0, 0]
+    launch(runs, *SMALL, "method=base")
+    appworld = folder / "appworld"
+    appworld.mkdir()
+    (appworld / "metrics.json").write_text(json.dumps({"task": "appworld", "mode": "online"}))
+    (appworld / "config.yaml").write_text("task: {test_split: test_normal}\n")
+    (appworld / "journal.jsonl").touch()
+    stand_ins.finance(folder / "checkout")
+    server = FileServer()
+    server.files |= {f"/{split}.jsonl": b"x" * 5000 for split in ("train", "val", "test")}
+    server.files |= {f"/{Path(file.url).name}": b"x" * 5000 for file in files_of("formula")}
+    yield {
+        "runs": runs,
+        "run": ran[0].folder,
+        "appworld": appworld,
+        "checkout": folder / "checkout",
+        "server": server.url,
+    }
+    server.stop()
+
+
+@pytest.mark.parametrize("name", ["table", "report", "playbook show"])
+def test_a_full_disk_behind_the_standard_output_is_one_sentence(name, given, tmp_path):
+    words = {"table": ["table", given["runs"]], "report": ["report", given["runs"], "--out", tmp_path / "r.html"]}
+    command = words.get(name) or ["playbook", "show", given["run"]]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "ace_bench", *map(str, command)],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: the output cannot be written (No space left on device); free some space\n",
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", PLACES)
+@pytest.mark.parametrize("name", WRITING)
+def test_a_place_that_cannot_be_written_is_one_sentence(name, kind, given, tmp_path):
+    with contextlib.contextmanager(PLACES[kind])(tmp_path) as place:
+        before = _content(place)
+        words = [word.format(to=place.to, at=tmp_path, **given) for word in WRITING[name]]
+        status, output = _run(words, tmp_path, place)
+        left = _content(place)
+    said = [line for line in output.splitlines() if "cannot be" in line or "error:" in line]
+    assert "Traceback" not in output
+    assert status in {2, 3}, output
+    assert len(said) == 1 or name == "reproduce", output
+    assert {path: left.get(path) for path in before} == before
+    assert name in APPENDING or not [path for path in left if path not in before], output
+
+
+def _content(place: Place) -> dict[Path, bytes]:
+    """Return the files of a place."""
+    folder = place.watched
+    return {} if folder is None else {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
