@@ -8,6 +8,7 @@ from typing import Any
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import DataError
 from ace_bench.core.types import Record
+from ace_bench.report.escaping import markdown_table
 from ace_bench.report.records import read_run
 from ace_bench.store.processes import read_processes
 
@@ -90,8 +91,7 @@ def card_markdown(card: Record) -> str:
         "Licence": card["licence"] or "not given",
     }
     mark = "\nSimulated: the scores say nothing about a language model.\n" if card["simulated"] else ""
-    table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
-    return f"# Playbook {book['digest'][:12]}\n{mark}\n| | |\n|---|---|\n{table}\n"
+    return f"# Playbook {book['digest'][:12]}\n{mark}\n{markdown_table(('', ''), rows.items())}\n"
 
 
 def _number(value: float | None) -> str:

@@ -14,6 +14,7 @@ from omegaconf import OmegaConf
 
 from ace_bench.core.errors import AceBenchError, ConfigError
 from ace_bench.core.resources import configs_folder
+from ace_bench.report import escaping
 from ace_bench.store.prices import PriceCard
 
 _SHOWN_LINES = 6
@@ -53,10 +54,9 @@ def markdown(grids: Sequence[Grid]) -> str:
     """Write tables in Markdown, one after the other."""
     parts: list[str] = []
     for grid in grids:
-        lines = [grid.headings, ("---",) * len(grid.headings), *grid.rows]
-        parts.append(f"## {grid.title}")
-        parts.append("\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines))
-        parts += grid.notes
+        parts.append(f"## {escaping.markdown(grid.title)}")
+        parts.append(escaping.markdown_table(grid.headings, grid.rows))
+        parts += map(escaping.markdown, grid.notes)
     return "\n\n".join(parts) + "\n"
 
 

@@ -11,8 +11,6 @@ changed and last used.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import groupby
@@ -27,6 +25,7 @@ from ace_bench.contexts.load import restore
 from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError
 from ace_bench.report.bullets import BulletHistory, bullet_history
+from ace_bench.report.escaping import csv_of
 from ace_bench.report.evidence import read_steps
 from ace_bench.report.histories import history
 from ace_bench.store.files import write_files
@@ -77,11 +76,7 @@ def _text(context: Context, run: Path) -> str:
 
 def _history(run: Path) -> str:
     """Return the history of the bullets as CSV; what is unknown or never happened is an empty cell."""
-    text = io.StringIO()
-    table = csv.DictWriter(text, [field.name for field in fields(BulletHistory)], lineterminator="\n")
-    table.writeheader()
-    table.writerows(msgspec.to_builtins(bullet_history(run)))
-    return text.getvalue()
+    return csv_of(msgspec.to_builtins(bullet_history(run)), [field.name for field in fields(BulletHistory)])
 
 
 def main(arguments: Sequence[str]) -> int:

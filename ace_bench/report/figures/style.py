@@ -62,6 +62,7 @@ _SETTINGS: Mapping[Any, Any] = MappingProxyType(
         "legend.fontsize": 7,
         "pdf.fonttype": 42,
         "savefig.dpi": 200,
+        "text.parse_math": False,  # names of models and settings are not formulas
     }
 )
 

@@ -6,9 +6,10 @@ import re
 from typing import NamedTuple
 
 from ace_bench.core.measurement import Measurement, Value
+from ace_bench.report.escaping import csv_of
 from ace_bench.report.experiment_files import Experiment
 from ace_bench.report.tables.grids import NOT_KNOWN, Grid, number
-from ace_bench.report.tables.render import Page, csv_of
+from ace_bench.report.tables.render import Page
 
 _OTHER = re.compile(r"[^\w.-]+")
 """Characters that are replaced in file names."""

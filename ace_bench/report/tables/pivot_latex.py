@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ace_bench.report.escaping import latex, one_line
 from ace_bench.report.tables.cells import Measured
 from ace_bench.report.tables.grids import NOT_KNOWN, number
 from ace_bench.report.tables.pivot_names import MISSING
 from ace_bench.report.tables.pivot_text import bounds_text, column_title, notes_of, row_names, significant
 from ace_bench.report.tables.pivot_values import PivotTable
-from ace_bench.report.tables.render import escaped
 
 _HIGHER_IS_BETTER = "percent"
 """The unit of scores; of everything else, less is better."""
@@ -39,7 +39,7 @@ def _table(table: PivotTable) -> Iterator[str]:
     yield f"\\begin{{{kind}}}[t]"
     yield "\\centering\\footnotesize\\setlength{\\tabcolsep}{3pt}"
     yield "\\sisetup{detect-weight=true, mode=text, table-align-text-after=false}"
-    yield f"\\caption{{{escaped(table.title)}. {escaped(_legend(table))}}}"
+    yield f"\\caption{{{latex(table.title)}. {latex(_legend(table))}}}"
     if scaled:
         yield "\\resizebox{\\linewidth}{!}{%"
     yield f"\\begin{{tabular}}{{@{{}}{'l' * len(names)}{''.join(map(_column, by_column.values()))}@{{}}}}"
@@ -48,14 +48,14 @@ def _table(table: PivotTable) -> Iterator[str]:
     yield "\\midrule"
     for row, line in table.cells.items():
         values = [_value(cell, best[column]) for column, cell in line.items()]
-        yield " & ".join([*map(escaped, table.rows[row].texts()), *values]) + r" \\"
+        yield " & ".join([*map(latex, table.rows[row].texts()), *values]) + r" \\"
         intervals = [_interval(cell) for cell in line.values()]
         if any(intervals):
             yield " & ".join([""] * len(names) + intervals) + r" \\[2pt]"
     yield "\\bottomrule"
     yield "\\end{tabular}" + "}" * scaled
     yield f"\\end{{{kind}}}"
-    yield from (f"% {note}" for note in notes_of(table))
+    yield from (f"% {one_line(note)}" for note in notes_of(table))
 
 
 def _legend(table: PivotTable) -> str:
@@ -94,7 +94,7 @@ def _column(cells: Sequence[Measured]) -> str:
 
 def _value(cell: Measured, best: str) -> str:
     if cell.value is None:
-        return "{" + escaped({MISSING: "--"}.get(cell.state, cell.state) or NOT_KNOWN) + "}"
+        return "{" + latex({MISSING: "--"}.get(cell.state, cell.state) or NOT_KNOWN) + "}"
     bold = "\\bfseries " if _text(cell) == best else ""
     return bold + _text(cell) + "{*}" * significant(cell)
 
@@ -109,5 +109,5 @@ def _interval(cell: Measured) -> str:
 
 def _header(text: str, place: str = "") -> str:
     """Stack the words of a header, so that columns stay narrow."""
-    words = escaped(text).split()
+    words = [*map(latex, one_line(text).split())]
     return "{" + (words[0] if len(words) < 2 else rf"\shortstack{place}{{" + r" \\ ".join(words) + "}") + "}"

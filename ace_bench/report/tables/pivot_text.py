@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ace_bench.report.differences import short_names
+from ace_bench.report.escaping import csv_of
 from ace_bench.report.tables.cells import Measured, code_warnings, csv_fields
 from ace_bench.report.tables.grids import (
     INTERVALS_NOTE,
@@ -19,7 +20,7 @@ from ace_bench.report.tables.grids import (
 from ace_bench.report.tables.pivot import change_of
 from ace_bench.report.tables.pivot_names import METRIC, MISSING, SCORE, metric_title
 from ace_bench.report.tables.pivot_values import PivotTable
-from ace_bench.report.tables.render import Page, csv_of, markdown
+from ace_bench.report.tables.render import Page, markdown
 
 _NO_PAPER = PaperShown(numbers=False)
 

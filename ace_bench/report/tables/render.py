@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from csv import DictWriter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 
+from ace_bench.report import escaping
+from ace_bench.report.escaping import csv_of
 from ace_bench.report.tables.build import ResultTable
 from ace_bench.report.tables.cells import Measured, csv_fields
 from ace_bench.report.tables.cost_grids import cost_grid, costs_of
 from ace_bench.report.tables.grids import Grid, PaperShown, footnotes, remarks, result_grid, statistics_grid
 
-_SPECIAL = str.maketrans(
-    {mark: f"\\{mark}" for mark in "&%$#_{}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    | {"<": "$<$", ">": "$>$", "†": r"\dag{}"}
-)
-"""Characters with a meaning in LaTeX."""
 _WIDE, _LONG = 7, 60
 """Numbers of columns and of rows that fit on a page."""
 
@@ -74,11 +68,15 @@ def costs_csv(table: ResultTable) -> str:
 
 def markdown(page: Page) -> str:
     """Format a table as Markdown."""
-    parts = [f"## {page.title}", *map(_markdown_grid, page.grids)]
-    parts.append("\n".join(f"- {note}" for note in page.notes))
+    parts = [f"## {escaping.markdown(page.title)}"]
+    parts += [
+        f"### {escaping.markdown(grid.title)}\n\n{escaping.markdown_table(grid.header, grid.rows)}"
+        for grid in page.grids
+    ]
+    parts.append("\n".join(f"- {escaping.markdown(note)}" for note in page.notes))
     if page.commands:
         parts.append(f"{len(page.commands)} runs are missing; run these commands in this order:")
-        parts.append("```\n" + "\n".join(page.commands) + "\n```")
+        parts.append("```\n" + "\n".join(map(escaping.one_line, page.commands)) + "\n```")
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -96,7 +94,7 @@ def latex(page: Page) -> str:
         blocks += [
             r"\begin{table}[t]",
             r"\centering\footnotesize",
-            rf"\caption{{{escaped(caption)}}}",
+            rf"\caption{{{escaping.latex(caption)}}}",
             rf"\label{{{label}}}",
             *([r"\resizebox{\linewidth}{!}{%"] if wide else []),
             rf"\begin{{tabular}}{{{'l' * len(grid.header)}}}",
@@ -108,7 +106,7 @@ def latex(page: Page) -> str:
             r"\end{tabular}" + "}" * wide,
             "\\end{table}\n",
         ]
-    return "\n".join([*blocks, *(f"% {note}" for note in page.notes)]) + "\n"
+    return "\n".join([*blocks, *(f"% {escaping.one_line(note)}" for note in page.notes)]) + "\n"
 
 
 def csv(table: ResultTable, paper: PaperShown) -> str:
@@ -116,28 +114,8 @@ def csv(table: ResultTable, paper: PaperShown) -> str:
     return csv_of([_record(table, cell, paper) for cell in table.measured])
 
 
-def csv_of(lines: Sequence[Mapping[str, object]]) -> str:
-    """Format lines with the same keys."""
-    text = StringIO()
-    writer = DictWriter(text, list(lines[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
-    return text.getvalue()
-
-
-def _markdown_grid(grid: Grid) -> str:
-    lines = [grid.header, ("---",) * len(grid.header), *grid.rows]
-    cells = ("| " + " | ".join(word.replace("|", "\\|").replace("\n", " ") for word in line) + " |" for line in lines)
-    return f"### {grid.title}\n\n" + "\n".join(cells)
-
-
 def _latex_row(words: Sequence[str]) -> str:
-    return " & ".join(map(escaped, words)) + r" \\"
-
-
-def escaped(text: str) -> str:
-    """Escape the characters that have a meaning in LaTeX."""
-    return text.translate(_SPECIAL)
+    return " & ".join(map(escaping.latex, words)) + r" \\"
 
 
 def _conditions(table: ResultTable) -> dict[str, object]:

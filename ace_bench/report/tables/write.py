@@ -8,13 +8,14 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ace_bench.core.errors import DataError
+from ace_bench.report.escaping import csv_of
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.tables.build import ResultTable, build_table
 from ace_bench.report.tables.claims import claim_results
 from ace_bench.report.tables.claims_text import claims_grid, claims_notes, claims_records
 from ace_bench.report.tables.grids import PaperShown
 from ace_bench.report.tables.measured import TableFiles
-from ace_bench.report.tables.render import Page, costs_csv, costs_page, csv, csv_of, latex, markdown, page_of
+from ace_bench.report.tables.render import Page, costs_csv, costs_page, csv, latex, markdown, page_of
 from ace_bench.report.tables.results_index import ALL, ResultsIndex, Wanted
 from ace_bench.report.tables.variants import Selection
 from ace_bench.store.files import write_files
