@@ -54,8 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[0] in ("--version", "-V"):
         from importlib.metadata import version
 
-        return _say(f"ace-bench {version('ace-bench')}
-")
+        return _say(f"ace-bench {version('ace-bench')}\n")
     if words[0].partition("=")[0] in _CONFIG_DIR:  # before the command, as options of many programs are
         taken = 1 if "=" in words[0] else 2
         words = [*words[taken : taken + 1], *words[:taken], *words[taken + 1 :]]

@@ -100,6 +100,7 @@ def _copy(folder: Path, copy: Path, *, journal: bool) -> None:
         shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(LOCK, f"*{DRAFT}"))
     except OSError as error:
         raise StoreError(f"it cannot be copied to {copy.parent} ({error}); TMPDIR names another folder") from error
+    copy.chmod(0o700)  # the run may be read-only
     with suppress(FileNotFoundError):
         if not journal:
             (copy / JOURNAL).rename(copy / f"{JOURNAL}{DAMAGED}")

@@ -56,11 +56,12 @@ WRITING: dict[str, Sequence[str]] = {
     "retrieval": ("retrieval", "--out", "{to}/ab.md", "--json", "{to}/ab.json"),
 }  # fmt: skip
 NOT_WRITING = ("check", "serve", "playbook show", "playbook diff", "playbook lint")
+REPAIRING = ("doctor",)
 
 
 def test_each_command_that_writes_is_listed():
     known = {*COMMANDS, *(f"playbook {name}" for name in OF_PLAYBOOKS)} - {"playbook"}
-    assert known == {name.partition(",")[0] for name in WRITING} | set(NOT_WRITING)
+    assert known == {name.partition(",")[0] for name in WRITING} | {*NOT_WRITING, *REPAIRING}
 
 
 @dataclass(frozen=True)
@@ -227,3 +228,18 @@ def _content(place: Place) -> dict[Path, bytes]:
     """Return the files of a place."""
     folder = place.watched
     return {} if folder is None else {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.slow
+def test_a_run_that_cannot_be_repaired_is_left_as_it_is(tmp_path):
+    assert _run(["run", *_TINY, f"results={tmp_path / 'results'}"], tmp_path, Place(to=tmp_path))[0] == 0
+    (run,) = (tmp_path / "results").rglob("seed0")
+    (run / "metrics.json").unlink()
+    run.chmod(0o555)
+    place = Place(to=tmp_path, limits=_let_permissions_count, watched=run)
+    before = _content(place)
+    status, output = _run(["doctor", str(tmp_path / "results"), "--repair"], tmp_path, place)
+    assert "Traceback" not in output
+    assert "cannot be written (Permission denied)" in output, output
+    assert status == 2
+    assert _content(place) == before
