@@ -192,12 +192,12 @@ def _finished(plan: RunSpec, caller: Caller) -> Record | None:
         return None
     for problem in damage.problems:
         console.print(f"{problem}.", style="yellow", **_PLAIN)
-    if damage.problems:
-        _repair_finished(plan, damage, caller)
     caller.on_folder(folder)
     if changes_of_code(plan, read_processes(folder)):
         with closing(RunFolder(folder)) as opened:
             _settle_code(opened, plan, caller)
+    if damage.problems:  # only now: the repair records the code that it was made with
+        _repair_finished(plan, damage, caller)
     console.print("This run is finished; resume=false starts a new one.", highlight=False)
     console.print(summary_table(metrics, read_processes(folder)))
     return metrics
@@ -222,9 +222,11 @@ def repair_run(folder: Path, damage: Damage, launch: Launch) -> None:
     plan = assemble(*recorded_settings(folder))
     if not folder.resolve().parent.name.startswith(plan.about["digest"][:12]):
         raise CannotRepair(
-            f"settings, data or code have changed since it was made (digest {plan.about['digest'][:12]}, not "
+            f"settings or data have changed since it was made (digest {plan.about['digest'][:12]}, not "
             f"{folder.resolve().parent.name})"
         )
+    if changes_of_code(plan, read_processes(folder)):
+        raise CannotRepair("code that decides its result has changed; its command checks whether the result stands")
     caller = Caller(console=Console(quiet=True), launch=launch, owns_process=False)
     repair(folder, damage, partial(_replay, plan, caller))
 

@@ -23,6 +23,7 @@ from ace_bench.store.responses import FILE, Responses
 from ace_bench.store.results import read_metrics
 from tests.integration.test_damage import LOGS, Counting
 from tests.launching import Ran, launch
+from tests.report.page.runs import changed
 
 SMALL = ("task.source=sample", "limit={train: 3, val: 2, test: 3}")
 RUNS = {
@@ -263,7 +264,13 @@ def test_what_nothing_vouches_for_is_not_made_up(runs, doctor, tmp_path):
     (folder / "metrics.json").unlink()
     shutil.move(folder.parent, folder.parent.with_name("0123456789ab"))
     status, said = doctor(tmp_path / "moved", "--repair")
-    assert (status, "settings, data or code have changed" in said["damaged"][0]["note"]) == (1, True)
+    assert (status, "settings or data have changed" in said["damaged"][0]["note"]) == (1, True)
+    folder, _ = runs("ace", True, tmp_path / "edited")
+    (folder / "metrics.json").unlink()
+    changed(folder, "processes.jsonl", lambda line: line.get("code", {}).update({"ace_bench.methods.ace.method": "0"}))
+    status, said = doctor(tmp_path / "edited", "--repair")
+    assert (status, "code that decides its result has changed" in said["damaged"][0]["note"]) == (1, True)
+    assert not (folder / "metrics.json").exists()
 
 
 def test_of_a_damaged_cache_the_sound_replies_are_kept(doctor, tmp_path):
