@@ -24,6 +24,8 @@ _log = logging.getLogger(__name__)
 _TABLE = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, model TEXT NOT NULL, text TEXT NOT NULL)"
 _ADD_CHECKSUM = "ALTER TABLE replies ADD COLUMN checksum INTEGER"  # caches of earlier versions have none
 _ALL = "SELECT * FROM replies"
+_VERSION = 1
+"""``user_version`` of a file whose checksums cover the keys."""
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _LOCKED_S = 5.0
@@ -85,7 +87,7 @@ class Responses:
         if row is None:
             return None
         model, text, checksum = row
-        if checksum not in (None, _checksum(model, text)):
+        if checksum != _checksum(key, model, text):
             _log.warning("%s: a damaged reply is left out and paid for again", self._path)
             self._execute("DELETE FROM replies WHERE key = ?", (key,))
             return None
@@ -93,8 +95,8 @@ class Responses:
 
     def add(self, key: str, completion: Completion) -> None:
         """Store a reply, unless the key has one."""
-        values = (key, completion.model, completion.text, _checksum(completion.model, completion.text))
-        self._execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values)
+        values = (key, completion.model, completion.text)
+        self._execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", (*values, _checksum(*values)))
 
     def close(self) -> None:
         """Close the file."""
@@ -135,6 +137,8 @@ class Responses:
             connection.execute(_TABLE)
             if len(connection.execute("PRAGMA table_info(replies)").fetchall()) == 3:
                 connection.execute(_ADD_CHECKSUM)
+            if not _covers_keys(connection):
+                _cover_keys(connection)
         except BaseException:
             connection.close()
             raise
@@ -174,7 +178,8 @@ def damage_of(path: Path) -> str:
     try:
         with closing(_read_only(path)) as connection:
             (state,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-            damaged = sum(not _is_sound(row) for row in connection.execute(_ALL))
+            covers_keys = _covers_keys(connection)
+            damaged = sum(not _is_sound(row, covers_keys) for row in connection.execute(_ALL))
     except sqlite3.Error as error:
         return f"{path} is damaged ({error})"
     if state != "ok":
@@ -188,9 +193,11 @@ def salvage(path: Path) -> int:
     The damaged file stays beside it. Raises ``StoreError``.
     """
     rows: list[tuple[Any, ...]] = []
+    covers_keys = True
     with suppress(sqlite3.Error), closing(_read_only(path)) as connection:
+        covers_keys = _covers_keys(connection)
         rows.extend(connection.execute(_ALL))  # keeps what comes before an error
-    sound = [row for row in rows if _is_sound(row)]
+    sound = [row for row in rows if _is_sound(row, covers_keys)]
     try:
         _rename(path)
         cache = Responses(path.parent)
@@ -211,9 +218,31 @@ def _rename(path: Path) -> Path:
     return aside
 
 
-def _is_sound(row: tuple[Any, ...]) -> bool:
-    _, model, text, *checksum = row
-    return checksum in ([], [None], [_checksum(model, text)])
+def _covers_keys(connection: sqlite3.Connection) -> bool:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return bool(version >= _VERSION)
+
+
+def _cover_keys(connection: sqlite3.Connection) -> None:
+    """Renew the checksums of an earlier version's file, and drop the replies that do not match theirs."""
+    connection.execute("BEGIN IMMEDIATE")
+    if not _covers_keys(connection):  # another run may just have done it
+        # From the rows themselves: a damaged index may lead from a key to another key's row.
+        rows = connection.execute("SELECT rowid, key, model, text, checksum FROM replies NOT INDEXED").fetchall()
+        for number, *row in rows:
+            if _is_sound(tuple(row), covers_keys=False):
+                connection.execute("UPDATE replies SET checksum = ? WHERE rowid = ?", (_checksum(*row[:3]), number))
+            else:
+                connection.execute("DELETE FROM replies WHERE rowid = ?", (number,))
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+    connection.execute("COMMIT")
+
+
+def _is_sound(row: tuple[Any, ...], covers_keys: bool) -> bool:
+    key, model, text, *checksum = row
+    if covers_keys:
+        return checksum == [_checksum(key, model, text)]
+    return checksum in ([], [None], [zlib.crc32(f"{model}\n{text}".encode())])
 
 
 def _decoded(raw: bytes) -> str:
@@ -237,8 +266,8 @@ def _is(error: Exception, codes: Sequence[int]) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in codes
 
 
-def _checksum(model: str, text: str) -> int:
-    return zlib.crc32(f"{model}\n{text}".encode())
+def _checksum(key: str, model: str, text: str) -> int:
+    return zlib.crc32(f"{key}\n{model}\n{text}".encode())
 
 
 def response_key(
