@@ -141,7 +141,7 @@ def carry_out(config: DictConfig, choices: Mapping[str, str], caller: Caller) ->
     plan = with_leakage(plan)
     with _open_resources(plan) as resources:
         caller.on_folder(plan.folder)
-        with closing(RunFolder(plan.folder)) as opened:
+        with closing(RunFolder(plan.folder, plan.folder_mode)) as opened:
             _settle_code(opened, plan, caller)
             return _run_in(opened, plan, resources, caller)
 
@@ -162,7 +162,7 @@ class _Resources:
 @contextmanager
 def _open_resources(plan: RunSpec) -> Iterator[_Resources]:
     with ExitStack() as stack:
-        responses = None if plan.response_cache is None else Responses(plan.response_cache)
+        responses = None if plan.response_cache is None else Responses(plan.response_cache, plan.folder_mode)
         if responses is not None:
             stack.callback(responses.close)
         exporter = None if plan.metrics_port is None else Exporter(plan.metrics_port)

@@ -14,15 +14,21 @@ from ace_bench.core.settings import Count, Parallel, Port, Seed, Text, make_part
 from ace_bench.core.types import Labels
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.unanswered import FaultRule
+from ace_bench.store.files import PRIVATE
 
 _Word = Annotated[
     str, Meta(pattern=r"[\w.-]*[\w-][\w.-]*", description="one word of letters, digits, - and _: it names a folder")
 ]
 
+_FOLDER_MODES = {"private": PRIVATE, "group": 0o770, "all": 0o777}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The validated values; ``limits`` are samples by split, ``None`` for all."""
+    """The validated values; ``limits`` are samples by split, ``None`` for all.
+
+    ``folder_mode`` is that of new folders, before the umask takes its part.
+    """
 
     labels: Labels
     limits: Mapping[str, int | None]
@@ -30,6 +36,7 @@ class Settings:
     faults: FaultRule
     concurrency: int
     max_calls_in_flight: int | None
+    folder_mode: int
     seed: int
     resume: bool
     accept_code: bool
@@ -54,6 +61,8 @@ class _Top:
 
     name: _Word
     results: Text
+    results_mode: Literal["private", "group", "all"] = "private"
+    """Who may enter the folders that are made for runs and for the response cache."""
     seed: Seed
     labels: Literal["gold", "correctness", "none"]
     limit: Count | _BySplit | None
@@ -90,6 +99,7 @@ def read_settings(top: Mapping[str, Any]) -> Settings:
         ),
         concurrency=given.concurrency,
         max_calls_in_flight=given.max_calls_in_flight,
+        folder_mode=_FOLDER_MODES[given.results_mode],
         seed=given.seed,
         resume=given.resume,
         accept_code=given.accept_code,

@@ -20,6 +20,8 @@ DRAFT = ".part"
 _SYNCS_AT_ONCE = 8
 _CHECK = "check its disk"
 _ELSEWHERE = "name another place"
+PRIVATE = 0o700
+"""The mode of folders that only their owner may enter."""
 _RESULTS = "choose another folder with results="
 _FIXES = {
     errno.ENOSPC: "free some space",
@@ -162,6 +164,17 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 def _draft(path: Path) -> Path:
     """Return a name for a draft: several processes may write a cache at once, and each needs its own."""
     return path.with_name(f"{path.name}.{secrets.token_hex(4)}{DRAFT}")
+
+
+def make_folders(path: Path, mode: int) -> list[Path]:
+    """Make a folder and those above it that are missing; return these, the innermost first. Raises ``OSError``.
+
+    ``mode`` is theirs, less what the umask takes; folders that exist keep their own.
+    """
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode, exist_ok=True)
+    return missing
 
 
 def sync_folders(folders: Iterable[Path]) -> None:

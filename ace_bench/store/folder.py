@@ -20,7 +20,7 @@ from ace_bench.core.types import Record
 from ace_bench.store.call_log import FILE as CALLS
 from ace_bench.store.call_log import CallLog
 from ace_bench.store.checksums import Checksums
-from ace_bench.store.files import DRAFT, WriteGate, replace_files, sync, sync_folders
+from ace_bench.store.files import DRAFT, PRIVATE, WriteGate, make_folders, replace_files, sync, sync_folders
 from ace_bench.store.journal import Journal
 from ace_bench.store.processes import FILE as PROCESSES
 from ace_bench.store.processes import ProcessLog
@@ -59,13 +59,17 @@ class RunFolder:
     is written.
     """
 
-    def __init__(self, path: Path):
-        """Open or create the folder and lock it; raises ``StoreError`` if another process holds the lock."""
+    def __init__(self, path: Path, mode: int = PRIVATE):
+        """Open or create the folder and lock it; raises ``StoreError`` if another process holds the lock.
+
+        ``mode`` is that of the folders that are made, less what the umask takes.
+        """
         self.path = path
         self.gate = WriteGate()
         self._lock = FileLock(path / LOCK)
         with contextlib.ExitStack() as opened, self.gate.writing(path):
-            self._made = _make_folder(path)
+            self._made = make_folders(path, mode)
+            sync_folders(folder.parent for folder in self._made)
             try:
                 self._lock.acquire(timeout=0)
             except Timeout as error:
@@ -170,11 +174,3 @@ def pretty(value: Record) -> str:
 
 def _status(state: str, reason: str) -> str:
     return pretty({"state": state, "reason": reason})
-
-
-def _make_folder(path: Path) -> list[Path]:
-    """Make a folder and sync its name to disk; return the folders that were missing, the innermost first."""
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-    path.mkdir(parents=True, exist_ok=True)
-    sync_folders(folder.parent for folder in missing)
-    return missing

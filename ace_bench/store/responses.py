@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import NO_USAGE, Completion, Message, Record
+from ace_bench.store.files import PRIVATE, make_folders
 
 FILE = "responses.sqlite"
 _log = logging.getLogger(__name__)
@@ -42,14 +43,17 @@ class Responses:
     warning says so.
     """
 
-    def __init__(self, folder: Path):
-        """Open or create the cache; raises ``StoreError`` if the folder cannot be used."""
+    def __init__(self, folder: Path, mode: int = PRIVATE):
+        """Open or create the cache; raises ``StoreError`` if the folder cannot be used.
+
+        ``mode`` is that of the folders that are made, less what the umask takes.
+        """
         self._path = folder / FILE
         self._claims = folder / "under_way"
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         try:
-            self._claims.mkdir(parents=True, exist_ok=True)
+            make_folders(self._claims, mode)
             self._open()
         except (OSError, sqlite3.Error) as error:
             if not _is(error, _BUSY):

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -11,7 +12,9 @@ from ace_bench.store.calls import read_calls
 from ace_bench.store.folder import RunFolder, choose_folder
 from ace_bench.store.journal import RolloutRecord, StepRecord
 from ace_bench.store.results import read_metrics
+from tests.launching import launch
 
+SMALL = ("task=formula", "task.source=sample", "method=base", "limit=2", "mode.before=false")
 RECORD = RolloutRecord(
     key="adapt/epoch0/s1/abc/0",
     stage=Stage.ADAPT,
@@ -125,3 +128,27 @@ def test_frames_hold_a_row_a_rollout_step_and_call(tmp_path):
     assert with_prompts.loc[0, "settings"] == {"model": "m"}
     with pytest.raises(StoreError, match="there is no run folder"):
         load_frames(tmp_path / "contexts")
+
+
+@pytest.mark.parametrize(
+    ("mode", "umask", "expected"),
+    [("private", 0o002, 0o700), ("group", 0o022, 0o750), ("group", 0o002, 0o770), ("all", 0o022, 0o755)],
+)
+def test_new_folders_are_for_those_that_the_setting_names(mode, umask, expected, tmp_path):
+    (tmp_path / "results").mkdir(mode=0o755)
+    before = os.umask(umask)
+    try:
+        cache = f"response_cache={tmp_path / 'cache'}"
+        ran = launch(tmp_path / "results" / "new", *SMALL, f"results_mode={mode}", cache)
+    finally:
+        os.umask(before)
+    made = [tmp_path / "cache", *(path for path in (tmp_path / "results").glob("*/**") if path in ran.folder.parents)]
+    assert {folder.stat().st_mode & 0o777 for folder in (*made, ran.folder)} == {expected}
+    assert (tmp_path / "results").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_folder_that_exists_keeps_its_mode(tmp_path):
+    first = launch(tmp_path, *SMALL, "results_mode=all", "budget.calls=2")
+    again = launch(tmp_path, *SMALL)
+    assert (again.folder, again.status) == (first.folder, 0)
+    assert again.folder.stat().st_mode & 0o077

@@ -20,6 +20,7 @@ from ace_bench.contexts.playbook.embed import Matrix
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault, StoreError
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import Stage
+from ace_bench.store.files import PRIVATE, make_folders
 from ace_bench.store.ledger import Ledger
 from ace_bench.store.prices import PriceCard
 
@@ -57,7 +58,7 @@ class EmbeddingsEndpoint:
         self._model = address.model
         self._cache = cache
         try:
-            cache.parent.mkdir(parents=True, exist_ok=True)
+            make_folders(cache.parent, PRIVATE)
             with closing(self._connect()) as connection:
                 connection.execute(_TABLE)
         except (OSError, sqlite3.Error) as error:
