@@ -128,7 +128,7 @@ def test_a_table_is_made_through_a_server(reader, reproduce, tmp_path):
         ("dc", "openai_compatible", True),
     ]
     calls = sum(len((run.folder / "calls.jsonl").read_text().splitlines()) for run in runs)
-    probes = len(runs)
+    probes = len(runs) + 1  # one before the first run, and one by each
     assert reader.stats()["completions"] == calls + probes
     (table,) = tmp_path.glob("tables/table_04b_*.md")
     assert table.stem.removeprefix("table_04b_") == (
