@@ -27,7 +27,6 @@ from ace_bench.runners.build import build_experiment
 from ace_bench.runners.metrics import run_metrics
 from ace_bench.runners.preflight import parts_ready
 from ace_bench.runners.stopping import Stop
-from ace_bench.runners.unanswered import FaultRule
 from ace_bench.store.call_log import FILE as CALLS
 from ace_bench.store.code import changed_modules, modules_in_words
 from ace_bench.store.environment import describe_environment
@@ -93,7 +92,7 @@ def _difference(recorded: RunFolder, plan: RunSpec, changed: Sequence[str], stop
     with tempfile.TemporaryDirectory() as scratch:
         if not free:
             shutil.copyfile(recorded.path / CALLS, Path(scratch) / CALLS)
-        plan = replace(plan, budget=Budget(), faults=FaultRule(accept=True), replays=not free)
+        plan = replace(plan, budget=Budget(), faults=replace(plan.faults, accept=True), replays=not free)
         with closing(RunFolder(Path(scratch))) as folder:
             metrics, problem = _replay(folder, plan, stop)
             difference = _first_difference(recorded, folder.journal, metrics)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ _BACKBONES = ("backbone", "roles", "default_roles")
 _NAMING = ("name", "environment")
 """Settings of a task that name a package or a Python file."""
 _FUNCTION = "python:"
+_FILE = re.compile(r"(.+\.py)(@\w+)?")
 _INSTALLED = ("site-packages", "dist-packages")
 _DIGITS = 12
 _MOST_CACHED, _MOST_NAMED = 5000, 3
@@ -87,7 +89,7 @@ def _named_by(task: Mapping[str, Any]) -> Iterator[str]:
         if isinstance(name := task.get(setting), str):
             package, slash, _ = name.partition("/")
             # Inspect AI imports this module of a package to find its tasks.
-            yield name if ".py" in name else package.replace("-", "_") + "._registry" * bool(slash)
+            yield name if _FILE.fullmatch(name) else package.replace("-", "_") + "._registry" * bool(slash)
 
 
 class _Source(msgspec.Struct, array_like=True):
@@ -177,9 +179,8 @@ def _counts(folder: str, name: str, top: str, *, ours: bool) -> bool:
 
 def _root(target: str) -> tuple[str, str, str] | None:
     """Return folder, module and top-level package of a dotted name or a file; ``None`` where there is no source."""
-    file, is_file, _ = target.partition(".py")
-    if is_file:
-        path = Path(f"{file}.py").resolve()
+    if found := _FILE.fullmatch(target):
+        path = Path(found[1]).resolve()
         return str(path.parent), path.stem, path.stem
     top = target.partition(".")[0]
     folder = _folder(top)

@@ -26,7 +26,7 @@ def pack(tmp_path, monkeypatch):
     folder = tmp_path / "site" / "my_pack"
     folder.mkdir(parents=True)
     files = {"__init__": "", "method": METHOD, "helpers": "import my_beside\n\ndef one():\n    return 1\n"}
-    for name, text in {**files, "prompts": "WORDS = 'a'\n", "unrelated": "X = 1\n"}.items():
+    for name, text in {**files, "prompts": "WORDS = 'a'\n", "unrelated": "X = 1\n", "pyfuncs": ""}.items():
         (folder / f"{name}.py").write_text(text)
     (folder.parent / "my_beside.py").write_text("Y = 1\n")
     monkeypatch.syspath_prepend(str(folder.parent))
@@ -80,6 +80,7 @@ def test_functions_files_and_packages_that_settings_name_count(pack):
     for named in (f"{pack}/unrelated.py@task", f"{pack}/unrelated.py"):
         assert "unrelated" in modules(task={"name": named})
     assert "my_pack" in modules(task={"environment": "my-pack"})
+    assert "my_pack.pyfuncs" in modules(task={"_target_": "my_pack.pyfuncs.Task"})
     assert modules(task={"name": "no_such_package/task"}) == modules()
 
 
