@@ -17,7 +17,7 @@ from ace_bench.store.processes import read_processes
 from tests.backbones.openai_compatible.scripted import answer
 from tests.backbones.openai_compatible.test_experiment import Limited, overrides
 from tests.backbones.serving import running
-from tests.launching import launch
+from tests.launching import launch, options, quick, retries
 
 MINE = '''"""Parts of my own."""
 from dataclasses import replace
@@ -303,4 +303,17 @@ def test_a_replay_needs_no_server_and_asks_in_the_form_that_the_probe_found(tmp_
     rewritten(first, _all_ours_changed)
     again = launch(tmp_path, *asked)
     assert (first.status, again.status) == (0, 0), capsys.readouterr()
+    assert ends(again) == ["finished", "replayed"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", options("method"))
+def test_every_method_comes_to_the_same_in_a_replay(method, start):
+    mode = () if not retries(method) else ("mode=online", "~mode.epochs", "+mode.epochs=1")
+    asked = (f"method={method}", *quick(method), *mode, *(("labels=correctness",) if method == "reflexion" else ()))
+    first, _, said = start(*asked)
+    assert first.status == 0, said
+    rewritten(first, _all_ours_changed)
+    again, paid, said = start(*asked)
+    assert (again.status, paid) == (0, 0), said
     assert ends(again) == ["finished", "replayed"]
