@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -177,7 +177,7 @@ class RunSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class Damaged:
-    """A run folder that cannot be read, and why."""
+    """A run folder that cannot be read, or a folder that may not be entered, and why."""
 
     folder: Path
     reason: str
@@ -194,12 +194,15 @@ class Found:
 def find_runs(results: Path) -> Found:
     """Read all runs under ``results``, at any depth; damaged folders are listed with the reason."""
     runs, damaged = [], []
+    closed: list[str] = []
     with collector_paused():
-        for folder in run_folders(results):
+        for folder in (results / name for name in run_names(results, closed.append)):
             try:
                 runs.append(read_run(folder))
             except StoreError as error:
                 damaged.append(Damaged(folder=folder, reason=str(error)))
+    denied = "cannot be read (Permission denied); ask its owner to open it"
+    damaged += [Damaged(folder=Path(folder), reason=f"{folder} {denied}") for folder in closed]
     return Found(runs=tuple(runs), damaged=tuple(damaged))
 
 
@@ -228,8 +231,11 @@ def run_folders(results: Path) -> Iterator[Path]:
     return (results / name for name in run_names(results))
 
 
-def run_names(results: Path) -> Iterator[str]:
-    """Yield the paths of all run folders, relative to ``results``, in their order; works on texts, which is quicker."""
+def run_names(results: Path, on_closed: Callable[[str], object] = str) -> Iterator[str]:
+    """Yield the paths of all run folders, relative to ``results``, in their order; works on texts, which is quicker.
+
+    ``on_closed`` gets each folder that may not be entered.
+    """
     waiting = [""]
     while waiting:
         name = waiting.pop()
@@ -237,12 +243,15 @@ def run_names(results: Path) -> Iterator[str]:
         if any(os.path.isfile(os.path.join(folder, mark)) for mark in _RUN_FILES):
             yield name or "."
         else:
-            waiting += [os.path.join(name, inner) for inner in sorted(_folders_in(folder), reverse=True)]
+            waiting += [os.path.join(name, inner) for inner in sorted(_folders_in(folder, on_closed), reverse=True)]
 
 
-def _folders_in(folder: str) -> list[str]:
+def _folders_in(folder: str, on_closed: Callable[[str], object]) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except PermissionError:
+        on_closed(folder)
     except OSError:
-        return []
+        pass
+    return []

@@ -12,6 +12,7 @@ from ace_bench.report.evidence import GradeScores, points_of, sharpest_fall
 from ace_bench.report.histories import history
 from ace_bench.report.records import find_runs, read_run
 from ace_bench.report.statistics import compare, mean_score, score_interval
+from tests.integration.test_full_disk import permissions_count
 from tests.launching import launch
 from tests.report.page.runs import changed
 from tests.report.synthetic import make_runs
@@ -224,3 +225,13 @@ def test_a_damaged_journal_matters_only_where_it_is_read_and_a_torn_end_never(tm
 
 def test_no_results_folder_is_no_runs(tmp_path):
     assert find_runs(tmp_path / "nothing").runs == ()
+
+
+def test_a_folder_that_may_not_be_entered_is_named(tmp_path):
+    (tmp_path / "theirs").mkdir(mode=0)
+    with permissions_count():
+        found = find_runs(tmp_path)
+    (tmp_path / "theirs").chmod(0o700)
+    assert [damaged.reason for damaged in found.damaged] == [
+        f"{tmp_path / 'theirs'} cannot be read (Permission denied); ask its owner to open it"
+    ]
