@@ -136,9 +136,11 @@ def test_kill_9_in_a_real_process(serve, tmp_path):
 
 def test_budgets_count_embeddings_and_more_budget_continues(serve, tmp_path):
     address = serve().address
-    overrides = (*SMALL, of(address, usd_per_million=2.0))
+    more = "limit={train: 16, val: 2, test: 8}"  # the first call reserves more than a smaller run costs
+    overrides = (*SMALL, of(address, usd_per_million=2.0), more)
     whole = launch(tmp_path / "whole", *overrides)
-    stopped = launch(tmp_path / "cut", *overrides, "budget.usd=0.0002")
+    stopped = launch(tmp_path / "cut", *overrides, f"budget.usd={0.6 * whole.metrics['usd']['total']}")
+
     assert stopped.status == 3
     assert 0 < len(embedded(stopped)) < len(embedded(whole))
     assert launch(tmp_path / "cut", *overrides).lasting() == whole.lasting()
