@@ -33,7 +33,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from ace_bench.core.digest import digest_of
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.errors import ConfigError, FileUnwritable
 from ace_bench.core.identity import default_embedder
 from ace_bench.store.caching import cache_folder, write_cached
 
@@ -118,7 +118,7 @@ class Composer:
         content = sealed[_SEAL:]
         if not content or sealed[:_SEAL] != sha256(content).digest():
             content = msgspec.msgpack.encode(self._merged(choices))
-            with suppress(ConfigError):  # without a cache, planning only takes longer
+            with suppress(FileUnwritable, OSError):  # without a cache, planning only takes longer
                 write_cached(cached, sha256(content).digest() + content)
         plain, chosen = msgspec.msgpack.decode(content)
         config = OmegaConf.create(plain)

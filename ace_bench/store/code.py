@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.errors import FileUnwritable
 from ace_bench.core.resources import import_folder
 from ace_bench.store.caching import cache_folder, write_cached
 
@@ -152,7 +152,7 @@ class CodeReader:
         """Add what was parsed to the cache."""
         if self._new:
             kept = {} if len(self._known) > _MOST_CACHED else self._known
-            with suppress(ConfigError):  # without a cache, the next start takes longer
+            with suppress(FileUnwritable, OSError):  # without a cache, the next start takes longer
                 write_cached(self._path, msgspec.msgpack.encode({**kept, **self._new}))
             self._known, self._new = {**self._known, **self._new}, {}
 
