@@ -29,6 +29,9 @@ OTHERS = (
 )
 """Of these each setting but how to get a server (``url`` or ``launch``) takes one."""
 
+AZURE = {"api_version": "2024-10-21", "deployment": "mine", "entra": False}
+"""These fit together only, so no setting takes another value alone."""
+
 
 def node(option: str) -> dict[str, Any]:
     found = OmegaConf.to_container(composed(f"backbone={option}")[0].backbone, resolve=True)
@@ -72,4 +75,12 @@ def test_a_setting_tells_runs_apart_in_tables_where_it_does_in_their_folders(opt
             break
         else:
             not_tried.add(path[-1])
-    assert not_tried <= {"url"}
+    assert not_tried <= {"url", "client", *AZURE}
+
+
+def test_the_client_tells_no_runs_apart_and_folders_from_before_it_stay_valid():
+    settings = node("gpt_5_1")
+    stock = {**settings, "base_url": "https://name.openai.azure.com", "client": "openai", "azure": AZURE}
+    before = {name: value for name, value in settings.items() if name not in ("client", "azure")}
+    assert backbone_settings(stock) == backbone_settings(settings) == backbone_settings(before)
+    assert identity(stock) == identity(settings) == identity(before)

@@ -19,7 +19,10 @@ from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.schemas import bounded, response_format
 from ace_bench.backbones.openai_compatible.settings import (
+    NOT_AZURE,
+    Azure,
     CacheHints,
+    Client,
     Rate,
     Retry,
     Sampling,
@@ -54,6 +57,7 @@ class OpenAICompatible:
     false. ``extra_body`` is merged into every request, for instance to switch reasoning off. ``timeout`` is in seconds
     per attempt, ``context_length`` in tokens,
     ``None`` if unknown. ``simulated`` marks an endpoint that is not a language model.
+    ``client`` sends the requests: ``built_in``, or ``openai`` for the stock package, which reaches ``azure``, too.
 
     The ``identity`` is the model, the sampling without its seed, ``structured`` and ``extra_body``. The address is not
     part of it: a run can continue with the same model at another address.
@@ -82,11 +86,14 @@ class OpenAICompatible:
         context_length: Count | None = None,
         timeout: Seconds = 600.0,
         connections: Parallel = 8,
+        client: Client = "built_in",
+        azure: Azure = NOT_AZURE,
         simulated: bool = False,
     ):
         if not model:
             raise SettingError("model is not set: name the model as the server does")
         refuse_secrets({"base_url": base_url, "extra_headers": extra_headers, "extra_body": extra_body})
+        azure.check(client, base_url=checked_url(base_url), api_key_env=api_key_env)
         self.name = model
         self.simulated = simulated
         self.context_length = context_length
@@ -105,13 +112,15 @@ class OpenAICompatible:
         self._pacer = Pacer(rate, now=self._clock.now)
         self._endpoint = Endpoint(
             Address(
-                base_url=checked_url(base_url),
+                base_url=base_url,
                 model=model,
                 api_key_env=api_key_env,
                 headers=extra_headers or {},
                 headers_from_env=headers_from_env or {},
                 timeout=timeout,
                 connections=connections,
+                client=client,
+                azure=azure,
             )
         )
         self._fields = self._fixed_fields(sampling)

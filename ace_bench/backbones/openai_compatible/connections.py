@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -26,14 +26,17 @@ _CUT_OFF = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError)
 class Connection:
     """A client for one call at a time, which keeps at most one connection open."""
 
-    def __init__(self, client: httpx2.Client):
+    def __init__(self, client: Any):
         self._client = client
         self._stream: Any = None
         self.was_cut = False
 
     def send(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> httpx2.Response:
         """Send a request and read the whole reply; raises ``httpx2.HTTPError``."""
-        return self._client.request(method, url, content=body, headers=headers, extensions={"trace": self._trace})
+        response: httpx2.Response = self._client.request(
+            method, url, content=body, headers=headers, extensions={"trace": self.trace}
+        )
+        return response
 
     def cut(self) -> None:
         """End the request under way, from another thread: it raises a read error."""
@@ -47,7 +50,8 @@ class Connection:
         """Close the connection."""
         self._client.close()
 
-    def _trace(self, event: str, info: Mapping[str, Any]) -> None:
+    def trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """Note the connection that the library opens, so that ``cut`` can end it."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._stream = info["return_value"]
 
@@ -100,20 +104,27 @@ class Watchdog:
                 connection.cut()
 
 
+def http_settings(library: Any, *, timeout: float, connect: float, encrypted: bool) -> dict[str, Any]:
+    """Return the settings of clients of ``library``: httpx2, or httpx, which openai 2.x uses.
+
+    ``timeout`` is in seconds a read, ``connect`` for the connection alone. Redirects are not followed: the key must
+    not travel to another address. Proxies and certificates come from the environment.
+    """
+    return {
+        "timeout": library.Timeout(timeout, connect=min(connect, timeout)),
+        "limits": library.Limits(max_connections=1, keepalive_expiry=KEEPALIVE_S),
+        "verify": library.create_ssl_context() if encrypted else False,  # made once: reading certificates is slow
+    }
+
+
 class Connections:
     """A pool of connections for many threads; ``keep`` of them stay open when no call needs them.
 
-    ``timeout`` is in seconds a call, ``connect`` for the connection alone. Redirects are not followed: the key must
-    not travel to another address. Proxies and certificates come from the environment.
+    ``make`` creates a connection, which opens at its first call; ``timeout`` is in seconds a call.
     """
 
-    def __init__(self, *, headers: Mapping[str, str], timeout: float, connect: float, keep: int, encrypted: bool):
-        self._settings: dict[str, Any] = {
-            "headers": headers,
-            "timeout": httpx2.Timeout(timeout, connect=min(connect, timeout)),
-            "limits": httpx2.Limits(max_connections=1, keepalive_expiry=KEEPALIVE_S),
-            "verify": httpx2.create_ssl_context() if encrypted else False,  # made once: reading certificates is slow
-        }
+    def __init__(self, make: Callable[[], Connection], *, timeout: float, keep: int):
+        self._make = make
         self._keep = keep
         self._watchdog = Watchdog(timeout)
         # Reuse the most recent connection first, so that the others can time out and be closed.
@@ -157,7 +168,7 @@ class Connections:
         try:
             return self._idle.pop()
         except IndexError:
-            return Connection(httpx2.Client(**self._settings))
+            return self._make()
 
     def _put_back(self, connection: Connection) -> None:
         if self._closed or connection.was_cut:

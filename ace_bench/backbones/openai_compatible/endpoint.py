@@ -18,11 +18,12 @@ import orjson
 from ace_bench.backbones.openai_compatible.problems import Problem, from_status
 from ace_bench.backbones.openai_compatible.replies import Answer, read_answer, read_embeddings_answer
 from ace_bench.backbones.openai_compatible.secret import Secrets, read_secrets
+from ace_bench.backbones.openai_compatible.settings import NOT_AZURE, Azure, Client
 from ace_bench.core.typed import decoder_of
 from ace_bench.core.types import Record
 
 if TYPE_CHECKING:
-    from ace_bench.backbones.openai_compatible.connections import Connections
+    from ace_bench.backbones.openai_compatible.connections import Connection, Connections
 
 _CONNECT_S = 10.0
 
@@ -41,6 +42,8 @@ class Address:
     headers_from_env: Mapping[str, str]
     timeout: float
     connections: int
+    client: Client = "built_in"
+    azure: Azure = NOT_AZURE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +61,7 @@ class Endpoint:
         self.base_url = address.base_url
         self.model = address.model
         self.api_key_env = address.api_key_env
+        self.azure = address.azure
         self._address = address
         self._lock = threading.Lock()
         self._opened: _Opened | None = None
@@ -133,23 +137,43 @@ class Endpoint:
         return opened
 
     def _opened_now(self) -> _Opened:
-        secrets = read_secrets(self.api_key_env, self._address.headers_from_env)
         from ace_bench.backbones.openai_compatible.connections import Connections
 
-        # It logs every request at INFO, which would fill the console of a run with thousands of lines.
-        logging.getLogger("httpx2").setLevel(logging.WARNING)
-        own = {"authorization": f"Bearer {secrets.key}", "content-type": "application/json", "user-agent": "ace-bench"}
-        chosen = {name.lower(): value for name, value in {**self._address.headers, **secrets.headers}.items()}
-        connections = Connections(
-            headers={**own, **chosen},
-            timeout=self._address.timeout,
-            connect=_CONNECT_S,
-            keep=self._address.connections,
-            encrypted=self.base_url.startswith("https:"),
-        )
+        address = self._address
+        secrets, make = self._stock() if address.client == "openai" else self._built_in()
+        connections = Connections(make, timeout=address.timeout, keep=address.connections)
         # Closes the connections even if nobody calls ``close``.
         self._close = weakref.finalize(self, connections.close)
         return _Opened(connections=connections, secrets=secrets)
+
+    def _built_in(self) -> tuple[Secrets, Callable[[], Connection]]:
+        secrets = read_secrets(self.api_key_env, self._address.headers_from_env)
+        import httpx2
+
+        from ace_bench.backbones.openai_compatible.connections import Connection
+
+        own = {"authorization": f"Bearer {secrets.key}", "content-type": "application/json", "user-agent": "ace-bench"}
+        settings = {**self._http_settings(httpx2), "headers": {**own, **self._headers(secrets)}}
+        return secrets, lambda: Connection(httpx2.Client(**settings))
+
+    def _stock(self) -> tuple[Secrets, Callable[[], Connection]]:
+        from ace_bench.backbones.openai_compatible import stock_client as stock
+
+        secrets = read_secrets(self.api_key_env, self._address.headers_from_env, stock.secrets_of_environment())
+        make = stock.maker(self.base_url, secrets.key, self.azure)
+        settings, headers = self._http_settings(stock.library()), self._headers(secrets)
+        return secrets, lambda: stock.StockConnection(make, settings, headers)
+
+    def _headers(self, secrets: Secrets) -> Mapping[str, str]:
+        return {name.lower(): value for name, value in {**self._address.headers, **secrets.headers}.items()}
+
+    def _http_settings(self, library: Any) -> dict[str, Any]:
+        from ace_bench.backbones.openai_compatible.connections import http_settings
+
+        # It logs every request at INFO, which would fill the console of a run with thousands of lines.
+        logging.getLogger(library.__name__).setLevel(logging.WARNING)
+        encrypted = self.base_url.startswith("https:")
+        return http_settings(library, timeout=self._address.timeout, connect=_CONNECT_S, encrypted=encrypted)
 
 
 class _Model(msgspec.Struct):

@@ -16,11 +16,16 @@ def explain(problem: Problem, endpoint: Endpoint) -> str:
     text = endpoint.ready().hide_in_error(problem.message)
     if problem.kind == "unreachable":
         return f"{endpoint.base_url} cannot be reached ({text}); start the server or correct backbone.base_url"
+    if problem.kind == "unknown_model" and endpoint.azure.api_version:
+        deployment = endpoint.azure.deployment or endpoint.model
+        return f"{text}; check backbone.azure.deployment={deployment}, azure.api_version and {endpoint.base_url}"
     if problem.kind == "unknown_model":
         return f"{text}; {_models(endpoint.model, endpoint.models(), endpoint.base_url)}"
     variable = endpoint.api_key_env
     fix = {
-        "authentication": f"check the key in the environment variable {variable}"
+        "authentication": "give the identity a role on the resource, such as Cognitive Services OpenAI User"
+        if endpoint.azure.entra
+        else f"check the key in the environment variable {variable}"
         if variable
         else "name the environment variable that holds the key: backbone.api_key_env=NAME",
         "quota_exhausted": f"top up the account at {endpoint.base_url}, or raise its limit",

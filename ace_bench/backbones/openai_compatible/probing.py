@@ -68,7 +68,9 @@ def probe(
     usage = priced(outcome, prices)
     facts = {
         "endpoint": endpoint.base_url,
-        "key": f"from {endpoint.api_key_env}" if endpoint.api_key_env else "none",
+        "key": f"from {endpoint.api_key_env or 'Microsoft Entra ID'}"
+        if endpoint.api_key_env or endpoint.azure.entra
+        else "none",
         "model": secrets.hide(result.model) or endpoint.model,
         "structured replies": f"{dialect.words()}, {_schema_followed(result)}"
         if dialect.structured != "none"

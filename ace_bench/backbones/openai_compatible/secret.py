@@ -41,8 +41,11 @@ class Secrets:
         return redacted(_without(text, (*self.texts, *self.logins)))
 
 
-def read_secrets(api_key_env: str | None, headers_from_env: Mapping[str, str]) -> Secrets:
-    """Read the environment; raises ``ConfigError`` naming the variable that is missing."""
+def read_secrets(api_key_env: str | None, headers_from_env: Mapping[str, str], others: Iterable[str] = ()) -> Secrets:
+    """Read the environment; raises ``ConfigError`` naming the variable that is missing.
+
+    ``others`` are further texts to hide.
+    """
     key = (
         _PLACEHOLDER
         if api_key_env is None
@@ -51,7 +54,7 @@ def read_secrets(api_key_env: str | None, headers_from_env: Mapping[str, str]) -
     headers = {
         header: _read(f"headers_from_env.{header}", name, "or drop it") for header, name in headers_from_env.items()
     }
-    sent = {*headers.values(), *(() if api_key_env is None else (key,))}
+    sent = {*headers.values(), *others, *(() if api_key_env is None else (key,))}
     return Secrets(key=key, headers=headers, texts=_variants(sent), logins=_variants(_logins_of_proxies()))
 
 

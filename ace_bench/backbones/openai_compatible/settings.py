@@ -13,6 +13,7 @@ from ace_bench.core.role_sampling import RoleSampling
 from ace_bench.core.settings import Count, NotNegative, Positive, Seed, Text, Whole, make_part
 
 Pause = Annotated[float, Meta(ge=0, le=10_000_000)]
+Client = Literal["built_in", "openai"]
 TokenLimitField = Literal["max_tokens", "max_completion_tokens"]
 Structured = Literal["auto", "json_schema", "json_object_schema", "json_object", "none"]
 """``json_object_schema`` is the form of llama.cpp: ``json_object`` with the schema beside it."""
@@ -60,6 +61,38 @@ class Sampling:
                     f"sampling.roles.{role}.max_tokens={longest} leaves no room for a prompt in a context of "
                     f"{context_length} tokens: lower sampling.{role}.max_tokens, or take a model with a longer context"
                 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Azure:
+    """Azure OpenAI, if ``api_version`` (such as 2024-10-21) is set; ``base_url`` is then the resource's address.
+
+    ``deployment`` is ``None`` where it has the model's name. ``entra``: tokens of azure-identity's default credential
+    take the place of a key.
+    """
+
+    api_version: Text | None = None
+    deployment: Text | None = None
+    entra: bool = False
+
+    def check(self, client: Client, *, base_url: str, api_key_env: str | None) -> None:
+        """Raise ``SettingError`` for settings that do not fit together."""
+        if self.api_version is None:
+            if self.deployment or self.entra:
+                raise SettingError("azure.api_version is not set: set it, as in azure.api_version=2024-10-21")
+            return
+        if client != "openai":
+            raise SettingError(f"client={client} cannot reach Azure: set client=openai, or azure.api_version=null")
+        if "/openai" in base_url or base_url.rstrip("/").endswith("/v1"):
+            raise SettingError(f"base_url={base_url} must be the resource's address, without /openai or /v1")
+        if self.entra == (api_key_env is not None):
+            raise SettingError(
+                f"azure.entra={str(self.entra).lower()} does not fit api_key_env={api_key_env or 'null'}: name the "
+                "key's variable in api_key_env, or set azure.entra=true and api_key_env=null"
+            )
+
+
+NOT_AZURE = Azure()
 
 
 @dataclass(frozen=True, kw_only=True)

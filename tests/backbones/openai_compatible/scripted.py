@@ -116,18 +116,20 @@ def serving(*replies: Reply, models: Sequence[str] = ("tiny", "large")) -> Itera
         yield server
 
 
+SETTINGS: dict[str, Any] = {
+    "model": "tiny",
+    "sampling": Sampling(),
+    "retry": Retry(times=3, first_pause=0.001, longest_pause=0.002),
+    "rate": Rate(),
+    "cache": CacheHints(),
+    "prices": PriceCard(),
+    "timeout": 10.0,
+}
+
+
 def client(url: str, **settings: Any) -> OpenAICompatible:
     """A client that needs no key and waits hardly at all between attempts."""
-    defaults: dict[str, Any] = {
-        "model": "tiny",
-        "sampling": Sampling(),
-        "retry": Retry(times=3, first_pause=0.001, longest_pause=0.002),
-        "rate": Rate(),
-        "cache": CacheHints(),
-        "prices": PriceCard(),
-        "timeout": 10.0,
-    }
-    return OpenAICompatible(base_url=url, **{**defaults, **settings})
+    return OpenAICompatible(base_url=url, **{**SETTINGS, **settings})
 
 
 def complete(url: str, *, schema: Any = None, session: str = "s", **settings: Any) -> Completion:

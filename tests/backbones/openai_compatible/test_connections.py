@@ -15,6 +15,8 @@ from ace_bench.backbones.openai_compatible.settings import Retry
 from ace_bench.core.errors import BackboneUnavailable, Interrupted, RolloutFault
 from tests.backbones.openai_compatible.scripted import PROMPT, Reply, answer, client, complete, serving
 
+pytestmark = pytest.mark.usefixtures("each_client")
+
 BODY = b'{"model": "m", "choices": [{"message": {"content": "fine"}, "finish_reason": "stop"}]}'
 
 

@@ -10,6 +10,8 @@ from ace_bench.core.lifecycle import Lifecycle
 from ace_bench.store.prices import PriceCard
 from tests.backbones.openai_compatible.scripted import DROP, PROMPT, Reply, answer, client, error, serving
 
+pytestmark = pytest.mark.usefixtures("each_client")
+
 READY = answer('{"ready": true}')
 
 

@@ -6,6 +6,8 @@ from ace_bench.backbones.openai_compatible.problems import Disposition, from_sta
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault
 from tests.backbones.openai_compatible.scripted import Reply, complete, error, serving
 
+pytestmark = pytest.mark.usefixtures("each_client")
+
 TOO_LONG = [
     # OpenAI
     (

@@ -9,6 +9,8 @@ from ace_bench.core.types import Fault
 from ace_bench.store.prices import PriceCard
 from tests.backbones.openai_compatible.scripted import USAGE, Reply, answer, complete, serving
 
+pytestmark = pytest.mark.usefixtures("each_client")
+
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 
 

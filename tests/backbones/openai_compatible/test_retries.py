@@ -13,6 +13,8 @@ from ace_bench.backbones.openai_compatible.settings import Rate, Retry
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault
 from tests.backbones.openai_compatible.scripted import CUT, DROP, Reply, answer, complete, error, serving
 
+pytestmark = pytest.mark.usefixtures("each_client")
+
 
 class FakeTime:
     """A clock that only sleeping moves; chance is always the middle."""

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from ace_bench.backbones.openai_compatible.settings import CacheHints, Rate, Retry, Sampling
+from ace_bench.backbones.openai_compatible.settings import Azure, CacheHints, Rate, Retry, Sampling
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Usage
 from ace_bench.store.prices import PriceCard
@@ -14,6 +14,7 @@ from tests.launching import built, composed
 
 PRESETS = ("deepseek_v3_1", "gpt_4o_mini", "gpt_5_1", "gpt_oss_120b", "llama_3_3_70b")
 URL = "http://127.0.0.1:9/v1"
+AZURE_URL = "https://name.openai.azure.com"
 
 
 @pytest.mark.parametrize(
@@ -24,11 +25,22 @@ URL = "http://127.0.0.1:9/v1"
         ({"extra_headers": {"X-API-Key": "sk-1"}}, "headers_from_env"),
         ({"extra_body": {"model": "other"}}, "extra_body.model"),
         ({"extra_body": {"thing": object()}}, "not JSON"),
+        ({"azure": Azure(api_version="v")}, "set client=openai"),
+        ({"client": "openai", "azure": Azure(deployment="d")}, "api_version is not set"),
+        ({"client": "openai", "azure": Azure(api_version="v"), "api_key_env": "K"}, "without /openai or /v1"),
     ],
 )
 def test_a_client_refuses(settings, said):
     with pytest.raises(ConfigError, match=said):
         client(URL, **settings)
+
+
+@pytest.mark.parametrize(
+    ("entra", "key", "said"), [(False, None, "name the key's variable"), (True, "K", "api_key_env=null")]
+)
+def test_azure_takes_either_a_key_or_tokens(entra, key, said):
+    with pytest.raises(ConfigError, match=said):
+        client(AZURE_URL, client="openai", azure=Azure(api_version="v", entra=entra), api_key_env=key)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +61,7 @@ def test_identity_is_what_decides_an_answer_and_nothing_else():
         {"prices": PriceCard(input=1)},
         {"timeout": 1.0},
         {"connections": 2},
+        {"client": "openai"},
         {"sampling": Sampling(max_tokens_field="max_completion_tokens")},
         {"extra_headers": {"X-Team": "ace"}},
         {"api_key_env": "MY_KEY"},
@@ -56,6 +69,8 @@ def test_identity_is_what_decides_an_answer_and_nothing_else():
     ):
         assert client(URL, **settings).identity == same
     assert client("http://127.0.0.1:10/v1").identity == same
+    azure = Azure(api_version="v", deployment="d")
+    assert client(AZURE_URL, client="openai", azure=azure, api_key_env="K").identity == same
     for settings in (
         {"model": "large"},
         {"sampling": Sampling(temperature=1.0)},
@@ -107,6 +122,6 @@ def test_openais_prices_give_the_papers_saving():
 def test_nothing_of_the_client_is_loaded_before_the_first_call():
     code = (
         "import sys; from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible; "
-        "sys.exit('httpx2' in sys.modules)"
+        "sys.exit(bool({'httpx2', 'openai'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -8,6 +8,8 @@ from ace_bench.core.errors import RolloutFault
 from ace_bench.core.tools import offer
 from tests.backbones.openai_compatible.scripted import answer, complete, serving
 
+pytestmark = pytest.mark.usefixtures("each_client")
+
 ADD = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {}}}}
 CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
 
