@@ -6,18 +6,23 @@ is planned; tables and ``reproduce`` compare that file with the identity setting
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ace_bench.core.digest import digest_of, digest_of_text
+from ace_bench.core.errors import ConfigError
 from ace_bench.core.role_sampling import given_by_role
 from ace_bench.core.types import Record
 
 HASHING = "hashing"
 """The name of hashed words as an embedder."""
+STATIC = "static:"
+"""What the name of a static model begins with."""
 GROUPS = ("task", "method", "mode", "agent")
 TOP = ("labels", "limit", "prompts", "embedder")
 CONTEXT_FILES = (("method", "initial"), ("method", "context"), ("mode", "context"), ("agent", "demonstrations"))
@@ -37,6 +42,8 @@ _ACCESS = (
 )
 """How a backbone is reached, paced, priced and cached."""
 _NOT_SENT = (_TARGET, "seed", "max_tokens_field")
+_MODEL_FILES = frozenset({".json", ".txt", ".model", ".safetensors", ".bin"})
+"""Files of a model's folder that decide its vectors: configuration, vocabulary and weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +78,16 @@ def default_embedder(*, simulated: bool) -> str:
     return "sentence-transformers/all-mpnet-base-v2" if installed and not simulated else HASHING
 
 
+def model_folder(embedder: str) -> Path | None:
+    """Return the folder that an embedder's name means, ``None`` for a model's name. A folder need not exist.
+
+    A name is a path if it begins with ``/``, ``.`` or ``~``, or if there is something at that path.
+    """
+    name = embedder.removeprefix(STATIC)
+    path = Path(name).expanduser()
+    return path if name.startswith(("/", ".", "~")) or (name != HASHING and path.exists()) else None
+
+
 def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a resolved configuration that can change an answer, under their own keys.
 
@@ -96,17 +113,42 @@ def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _named_embedder(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Put the model's name in place of an endpoint of embeddings: its address, key and price change no vector."""
-    endpoint = config.get("embedder")
-    if not isinstance(endpoint, Mapping):
+    """Put what decides the vectors in place of where an embedder is: the model of an endpoint, a folder's content."""
+    given = config.get("embedder")
+    if isinstance(given, Mapping):
+        name = f"endpoint: {given.get('model')}"
+    elif isinstance(given, str) and (folder := model_folder(given)) is not None and folder.is_dir():
+        kind = STATIC if given.startswith(STATIC) else ""
+        name = f"{kind}folder: sha256 {_digest_of_model(folder)}"
+    else:
         return config
 
     def named(value: Any) -> Any:
-        if value == endpoint:
-            return f"endpoint: {endpoint.get('model')}"
+        if value == given:
+            return name
         return {key: named(one) for key, one in value.items()} if isinstance(value, Mapping) else value
 
-    return {**config, "method": named(config["method"]), "embedder": named(endpoint)}
+    return {**config, "method": named(config["method"]), "embedder": name}
+
+
+def _digest_of_model(folder: Path) -> str:
+    files = (path for path in folder.rglob("*") if path.suffix in _MODEL_FILES and path.is_file())
+    found = sorted((path.relative_to(folder).as_posix(), path) for path in files)
+    stats = ((name, str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for name, path in found)
+    return _digest_of_files(tuple(stats))
+
+
+@lru_cache(maxsize=8)
+def _digest_of_files(files: tuple[tuple[str, str, int, int], ...]) -> str:
+    """Name files by their relative paths and contents; unchanged files are read once, as plans are compared often."""
+    found = []
+    for name, path, *_ in files:
+        try:
+            with Path(path).open("rb") as file:
+                found.append((name, hashlib.file_digest(file, "sha256").hexdigest()))
+        except OSError as error:
+            raise ConfigError(f"the embedding model's file {path} cannot be read: {error.strerror}") from error
+    return digest_of(found)
 
 
 def backbone_settings(backbone: Mapping[str, Any]) -> dict[str, Any]:

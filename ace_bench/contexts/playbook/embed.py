@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from ace_bench.contexts.base import Texts
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.extras import require
-from ace_bench.core.identity import HASHING
+from ace_bench.core.identity import HASHING, STATIC, model_folder
 from ace_bench.core.settings import Count, NotNegative, Text
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 Matrix = npt.NDArray[np.float32]
-STATIC = "static:"
-"""What the name of a static model begins with."""
 
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 _TOKEN = re.compile(rb"[0-9a-z_\x80-\xff]+|[^\s]")
@@ -132,8 +131,13 @@ class SentenceTransformerEmbedder:
 
             try:
                 self._model = SentenceTransformer(self._name, device=self._device)
-            except (OSError, ValueError) as error:
-                raise ConfigError(f"the embedding model {self._name!r} cannot be loaded: {error}") from error
+            except Exception as error:  # the library and what it loads with raise many kinds
+                cause = " ".join(str(error).split())
+                raise ConfigError(
+                    f"the embedding model {self._name!r} cannot be loaded ({cause}): name a complete folder that "
+                    "SentenceTransformer.save_pretrained wrote or a model of the hub that can be downloaded, or take "
+                    "embedder=hashing"
+                ) from error
         return self._model
 
 
@@ -209,13 +213,28 @@ def make_embedder(name: Text | EmbedderSettings) -> Embedder:
     """Return the embedder of a name or an endpoint.
 
     Names: ``hashing``, ``static:MODEL`` with a model of model2vec, or a sentence-transformers model; models are named
-    by the hub's name or a folder.
+    by the hub's name or a folder. Raises ``ConfigError`` for a path that is not a model's folder.
     """
     if isinstance(name, EmbedderSettings):
         return EndpointEmbedder(name)
-    if name.startswith(STATIC):
-        return StaticEmbedder(name.removeprefix(STATIC))
-    return HashingEmbedder() if name == HASHING else SentenceTransformerEmbedder(name)
+    if name == HASHING:
+        return HashingEmbedder()
+    model = name.removeprefix(STATIC)
+    folder = model_folder(name)
+    if folder is not None:
+        _check_folder(folder)
+        model = str(folder)
+    return StaticEmbedder(model) if name.startswith(STATIC) else SentenceTransformerEmbedder(model)
+
+
+def _check_folder(folder: Path) -> None:
+    if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
+        problem = "has no modules.json or config.json" if folder.is_dir() else "is not a folder"
+        raise ConfigError(
+            f"the embedding model {folder} {problem}: name the folder that save_pretrained of sentence-transformers "
+            "(or, after static:, of model2vec) wrote, a model of the hub such as "
+            "sentence-transformers/all-MiniLM-L6-v2, or embedder=hashing"
+        )
 
 
 class EmbeddingMemo:
