@@ -119,7 +119,7 @@ def _named_embedder(config: Mapping[str, Any]) -> Mapping[str, Any]:
         name = f"endpoint: {given.get('model')}"
     elif isinstance(given, str) and (folder := model_folder(given)) is not None and folder.is_dir():
         kind = STATIC if given.startswith(STATIC) else ""
-        name = f"{kind}folder: sha256 {_digest_of_model(folder)}"
+        name = f"{kind}folder: sha256 {_digest_of_model(folder)[:16]}"
     else:
         return config
 

@@ -42,7 +42,7 @@ _NAMED = ("task", "method", "backbone", "mode")
 _PROTOCOL, _PAPER = "protocol", "paper"
 _HASHED = (
     "embedder=auto: sentence-transformers is not installed, so hashed words find bullets that say the same in much the "
-    "same words; embedder=static:MODEL, a sentence model or an endpoint also finds synonyms."
+    "same words; embedder=static:MODEL, a sentence model (its name or folder) or an endpoint also finds synonyms."
 )
 
 

@@ -130,14 +130,14 @@ def test_a_missing_extra_is_named_before_anything_is_spent(monkeypatch: pytest.M
 @pytest.mark.parametrize("prefix", ["", "static:"])
 @pytest.mark.parametrize(
     ("name", "problem"),
-    [("nowhere", "is not a folder"), ("model.gguf", "is not a folder"), ("empty", "has no modules.json")],
+    [("nowhere", "cannot be opened"), ("model.gguf", "cannot be opened"), ("empty", "has no modules.json")],
 )
 def test_a_path_that_is_not_a_models_folder_is_an_error_with_the_fix(
     prefix: str, name: str, problem: str, tmp_path: Path
 ) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "model.gguf").touch()
-    with pytest.raises(ConfigError, match=rf"{name} {problem}.*: name the folder that save_pretrained.*hashing$"):
+    with pytest.raises(ConfigError, match=rf"{name}, {problem}.*: name one that save_pretrained.*hashing$"):
         make_embedder(f"{prefix}{tmp_path / name}")
 
 

@@ -17,7 +17,8 @@ from shutil import copytree
 import numpy as np
 import pytest
 
-from ace_bench.cli.retrieval import main as measure_retrieval
+from ace_bench.cli import retrieval
+from ace_bench.cli.retrieval.measuring import Way
 from ace_bench.contexts.playbook.embed import make_embedder
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.core.errors import ConfigError
@@ -87,11 +88,15 @@ def test_a_folder_without_its_weights_is_an_error_with_the_fix(tmp_path: Path) -
         make_embedder(str(broken)).embed([])
 
 
-def test_served_it_finds_what_it_finds_from_its_folder(url: str, tmp_path: Path) -> None:
+def test_served_it_finds_what_it_finds_from_its_folder(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = [Way(name="bm25", mode="bm25"), Way(name="embeddings", mode="embeddings")]
+    monkeypatch.setattr(retrieval, "ways", lambda **_: two)
     found = []
     for given in ([str(MODEL)], ["m", "--embeddings-url", url, "--embeddings-cache", str(tmp_path / "vectors")]):
         out = tmp_path / "figures.json"
-        assert measure_retrieval(["--embedder", *given, "--json", str(out)]) == 0
+        assert retrieval.main(["--embedder", *given, "--json", str(out)]) == 0
         rows = [(one["wording"], one["way"], one["recall_1"], one["recall_5"]) for one in json.loads(out.read_text())]
         found.append(rows)
     assert found[0] == found[1]

@@ -153,7 +153,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--judge", help="cross-encoder that judges relevance instead of labels")
     parser.add_argument("--threshold", type=float, default=-10.0, help="score above which the judge finds it relevant")
     parser.add_argument("--queries", type=Path, help="queries for the judge, one a line")
-    parser.add_argument("--embedder", default="hashing", help="hashing, or a sentence-transformers model")
+    parser.add_argument(
+        "--embedder", default="hashing", help="hashing, static:MODEL, or a sentence model (name or folder)"
+    )
     parser.add_argument(
         "--embeddings-url", help="endpoint that embeds with --embedder, such as http://localhost:8000/v1"
     )

@@ -228,11 +228,16 @@ def make_embedder(name: Text | EmbedderSettings) -> Embedder:
 
 
 def _check_folder(folder: Path) -> None:
-    if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
-        problem = "has no modules.json or config.json" if folder.is_dir() else "is not a folder"
+    try:
+        found = {path.name for path in folder.iterdir()}
+    except OSError as error:
+        problem = f"cannot be opened ({error.strerror})"
+    else:
+        problem = "" if found & {"config.json", "modules.json"} else "has no modules.json or config.json"
+    if problem:
         raise ConfigError(
-            f"the embedding model {folder} {problem}: name the folder that save_pretrained of sentence-transformers "
-            "(or, after static:, of model2vec) wrote, a model of the hub such as "
+            f"the folder of the embedding model, {folder}, {problem}: name one that save_pretrained of "
+            "sentence-transformers (or, after static:, of model2vec) wrote, a model of the hub such as "
             "sentence-transformers/all-MiniLM-L6-v2, or embedder=hashing"
         )
 
