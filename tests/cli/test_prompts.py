@@ -164,6 +164,18 @@ def test_files_are_recognised_by_what_they_fill(script, apps, tmp_path, capsys):
         assert f"{role}: {apps / 'experiments' / 'prompts' / file}\n" in printed
 
 
+def test_of_several_that_fit_the_file_of_the_roles_name_is_taken_and_one_can_be_named_within_the_folder(
+    script, apps, tmp_path, capsys
+):
+    folder = apps / "experiments" / "prompts"
+    for name in ("plan.txt", "react.txt"):
+        (folder / name).write_text((folder / "without_playbook.txt").read_text())
+    assert start("prompts", [str(apps), str(tmp_path / "out")]) == 0
+    assert start("prompts", [str(apps), str(tmp_path / "other"), "--react", "plan.txt"]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"Agent without a playbook: {folder / name}\n" in printed for name in ("react.txt", "plan.txt"))
+
+
 def test_an_agents_dialogue_is_filled_everywhere_and_split_where_a_role_ends_a_line(acting):
     shown = acting.render("generator", FIELDS)
     assert [message.role for message in shown] == ["user", "assistant"] * 3 + ["user"] * 2

@@ -23,7 +23,7 @@ Case = dict[str, Any]
 _REPLACED = {
     "ace": ("openai", "tiktoken", "dotenv", "numpy"),
     "dynamic-cheatsheet": ("litellm", "tiktoken", "sklearn", "sklearn.metrics", "sklearn.metrics.pairwise"),
-    "stream-bench": ("evaluate", "datasets", "stream_bench.benchmarks.utils"),
+    "stream-bench": ("evaluate", "datasets", "colorama", "stream_bench.benchmarks.utils"),
 }
 
 

@@ -92,15 +92,20 @@ ROLES = (
 
 
 def find(checkout: Path, given: Mapping[str, Path | None]) -> Mapping[str, Path]:
-    """Return the file of each role: the given one, else the only one that fits; raises ``DataError``."""
+    """Return the file of each role: the given one, else the only one that fits, else of these the one of its name.
+
+    A given file is looked for here, in the checkout and in its folder of prompts. Raises ``DataError``.
+    """
     texts = dict(_texts(checkout / FOLDER))
     found: dict[str, Path] = {}
     for role in ROLES:
         own = given.get(role.option)
         if own is not None:
-            found[role.option] = own if own.is_file() else checkout / own
+            places = (own, checkout / own, checkout / FOLDER / own)
+            found[role.option] = next((path for path in places if path.is_file()), places[1])
             continue
         fitting = [path for path, text in texts.items() if role.fits(text)]
+        fitting = [path for path in fitting if path.stem == role.option] or fitting
         if len(fitting) != 1:
             names = ", ".join(str(path.relative_to(checkout)) for path in fitting)
             count = f"{len(fitting)} files could be" if fitting else "no file looks like"
