@@ -71,10 +71,10 @@ class AuthorsRun:
         return {"before": before, "after": after, "validation": [look["val_result"]["accuracy"] for look in looks]}
 
 
-def run_finance(code: Path, folder: Path, url: str, *options: str) -> AuthorsRun:
+def run_finance(code: Path, folder: Path, url: str, *options: str, timeout: float = _TIMEOUT) -> AuthorsRun:
     """Run ``finance/run.py`` of a checkout in a folder made by ``Finance.write``, one test worker, in order."""
     command = [sys.executable, str(_HERE / "authors_finance.py"), str(code), str(folder), url]
-    return AuthorsRun(**_record(folder, [*command, "--test_workers", "1", *options], {**os.environ}))
+    return AuthorsRun(**_record(folder, [*command, "--test_workers", "1", *options], {**os.environ}, timeout))
 
 
 def run_appworld(code: Path, root: Path, url: str, tasks: Sequence[str], *, labels: bool, max_steps: int) -> Side:
@@ -88,8 +88,18 @@ def run_appworld(code: Path, root: Path, url: str, tasks: Sequence[str], *, labe
     return Side(calls, [Step(step["after"], step["next"]) for step in record["steps"]])
 
 
-def _record(folder: Path, command: Sequence[str], environment: Mapping[str, str]) -> dict[str, Any]:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, env=environment)
+def run_cheatsheet(code: Path, folder: Path, url: str, *, max_tokens: int, timeout: float = _TIMEOUT) -> Side:
+    """Run Dynamic Cheatsheet (cumulative) of a checkout on ``folder/questions.json``."""
+    command = [sys.executable, str(_HERE / "authors_dc.py"), str(code), str(folder), url, str(max_tokens)]
+    record = _record(folder, command, {**os.environ}, timeout)
+    calls = [Call(call["role"], call["prompt"], call["reply"], call.get("answer")) for call in record["calls"]]
+    return Side(calls, [Step(step["after"]) for step in record["steps"]])
+
+
+def _record(
+    folder: Path, command: Sequence[str], environment: Mapping[str, str], timeout: float = _TIMEOUT
+) -> dict[str, Any]:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, env=environment)
     if done.returncode:
         raise AssertionError(f"the authors' code failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
     record: dict[str, Any] = json.loads((folder / "record.json").read_text(encoding="utf-8"))

@@ -20,14 +20,16 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+_SECONDS = 600  # of a call: a real model on a small machine is slow
 _KEPT = ("final_results.json", "train_results.json", "test_results.json", "pre_train_post_train_results.json")
 
 
-def _completion(url: str, parameters: dict[str, Any]) -> Any:
+def completion(url: str, parameters: dict[str, Any]) -> Any:
+    """Ask a server; the answer's fields are attributes."""
     request = urllib.request.Request(
         f"{url}/chat/completions", json.dumps(parameters).encode(), {"Content-Type": "application/json"}
     )
-    with urllib.request.urlopen(request, timeout=60) as response:
+    with urllib.request.urlopen(request, timeout=_SECONDS) as response:
         return json.load(response, object_hook=lambda fields: types.SimpleNamespace(**fields))
 
 
@@ -36,7 +38,7 @@ def _stand_ins(url: str) -> dict[str, types.ModuleType]:
 
     class Client:
         def __init__(self, **_: Any):
-            create = types.SimpleNamespace(create=lambda **parameters: _completion(url, parameters))
+            create = types.SimpleNamespace(create=lambda **parameters: completion(url, parameters))
             self.chat = types.SimpleNamespace(completions=create)
 
     words = types.SimpleNamespace(encode=str.split)

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
+from ace_bench.contexts.cheatsheet import EMPTY, Cheatsheet
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.context import Context
 from ace_bench.core.types import Stage
@@ -35,7 +36,7 @@ NO_ANSWER = "No final answer found"
 """What the authors' code reads where ours reads no answer."""
 
 
-def command(*arguments: str, folder: Path) -> str:
+def command(*arguments: str, folder: Path, timeout: float = _TIMEOUT) -> str:
     """Run an ``ace-bench`` command in a folder; return what it printed."""
     done = subprocess.run(
         [sys.executable, "-m", "ace_bench", *arguments],
@@ -43,7 +44,7 @@ def command(*arguments: str, folder: Path) -> str:
         env={FOLDER_VARIABLE: str(ROOT / ".appworld"), **os.environ},
         capture_output=True,
         text=True,
-        timeout=_TIMEOUT,
+        timeout=timeout,
         check=False,
     )
     if done.returncode:
@@ -51,13 +52,16 @@ def command(*arguments: str, folder: Path) -> str:
     return done.stdout
 
 
-def run(code: Path, folder: Path, url: str, *overrides: str) -> Path:
+def run(
+    code: Path, folder: Path, url: str, *overrides: str, method: str = "ace", protocol: str = "official",
+    timeout: float = _TIMEOUT,
+) -> Path:  # fmt: skip
     """Run one experiment with the prompts of a checkout, one rollout at a time; return its run folder."""
     command("prompts", str(code), str(folder / "prompts"), folder=folder)
     command(
         "run",
-        "method=ace",
-        "protocol=official",
+        f"method={method}",
+        f"protocol={protocol}",
         f"prompts={folder / 'prompts'}",
         "backbone=openai_compatible",
         f"backbone.base_url={url}",
@@ -69,6 +73,7 @@ def run(code: Path, folder: Path, url: str, *overrides: str) -> Path:
         f"results={folder / 'results'}",
         *overrides,
         folder=folder,
+        timeout=timeout,
     )
     (metrics,) = (folder / "results").rglob("metrics.json")
     return metrics.parent
@@ -94,6 +99,15 @@ def adaptation(run_folder: Path) -> Side:
     """Read the calls and steps of a run's adaptation; the authors' AppWorld code evaluates in a run of its own."""
     calls = [_spoken(record) for record in read_calls(run_folder) if record.stage is Stage.ADAPT]
     return Side(calls, [_step(context) for context in history(run_folder)][1:])
+
+
+def cheatsheets(run_folder: Path) -> Side:
+    """Read the calls, answers and cheatsheets of an online run of Dynamic Cheatsheet."""
+    rollouts = {record.key: record for record in _journal(run_folder, RolloutRecord)}
+    records = [record for record in read_calls(run_folder) if record.stage is Stage.ADAPT]
+    calls = [replace(_call(record, rollouts), correct=None) for record in records]
+    texts = [context.text or EMPTY for context in history(run_folder) if isinstance(context, Cheatsheet)]
+    return Side(calls, [Step(text) for text in texts[1:]])
 
 
 def _journal(folder: Path, kind: type[T]) -> list[T]:

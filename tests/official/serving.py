@@ -42,11 +42,20 @@ class Server(ThreadingHTTPServer):
     def __init__(self, script: Script):
         self.script = script
         self.failures: list[Exception] = []
+        self._settings: set[str] = set()
         super().__init__(("127.0.0.1", 0), _Handler)
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+    def note(self, body: Mapping[str, Any]) -> None:
+        self._settings.add(json.dumps({**body, "messages": None, "model": None}, sort_keys=True))
+
+    def take_settings(self) -> set[str]:
+        """Return what the requests since the last time held beside messages and model, without our check's."""
+        taken, self._settings = self._settings, set()
+        return taken
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -63,7 +72,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         try:
-            probed = '"ready"' in body["messages"][0]["content"]  # our check before the first call
+            probed = '"ready"' in body["messages"][-1]["content"]  # our check before the first call
+            if not probed:
+                self.server.note(body)
             reply = Reply('{"ready": true}') if probed else self.server.script(body["messages"])
         except Exception as error:  # the test shows it; both sides would only see a server that fails
             self.server.failures.append(error)

@@ -1,0 +1,66 @@
+"""Runs the authors' Dynamic Cheatsheet (cumulative) in a process of its own and writes down what it did.
+
+    python tests/official/authors_dc.py CHECKOUT FOLDER URL MAX_TOKENS
+
+CHECKOUT is a checkout of suzgunmirac/dynamic-cheatsheet, ``FOLDER/questions.json`` a list of questions in their order.
+``FOLDER/record.json`` then holds ``calls`` (role, prompt and reply in order; of a generator's the answer) and
+``steps`` (the cheatsheet after each). The loop around their class is that of their ``run_benchmark.py``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import types
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+from authors_finance import completion
+
+_APPROACH = "DynamicCheatsheet_Cumulative"
+_UNUSED = ("tiktoken", "sklearn", "sklearn.metrics", "sklearn.metrics.pairwise")
+
+
+def _litellm(url: str, calls: list[dict[str, Any]]) -> types.ModuleType:
+    """Return a module whose ``completion`` asks the server and notes the call; their class reads ``message`` by key."""
+
+    def ask(**parameters: Any) -> Any:
+        reply = completion(url, parameters).choices[0].message.content
+        role = ("generator", "curator")[len(calls) % 2]  # one of each a step: their replies ask for no code
+        calls.append({"role": role, "prompt": parameters["messages"][0]["content"], "reply": reply})
+        return types.SimpleNamespace(choices=[types.SimpleNamespace(message={"content": reply})])
+
+    module = types.ModuleType("litellm")
+    module.completion = ask  # type: ignore[attr-defined]
+    return module
+
+
+def main() -> None:
+    checkout, folder, url, most = sys.argv[1:]
+    sys.dont_write_bytecode = True
+    sys.path[0] = checkout  # in place of this file's folder
+    calls: list[dict[str, Any]] = []
+    sys.modules.update({name: MagicMock() for name in _UNUSED}, litellm=_litellm(url, calls))
+    model = importlib.import_module("dynamic_cheatsheet.language_model").LanguageModel("openai/gpt-4o")
+    prompts = Path(checkout) / "prompts"
+    steps, cheatsheet = [], "(empty)"
+    for question in json.loads(Path(folder, "questions.json").read_text(encoding="utf-8")):
+        done = model.advanced_generate(
+            _APPROACH,
+            question,
+            cheatsheet=cheatsheet,
+            generator_template=(prompts / "generator_prompt.txt").read_text(encoding="utf-8"),
+            cheatsheet_template=(prompts / "curator_prompt_for_dc_cumulative.txt").read_text(encoding="utf-8"),
+            max_tokens=int(most),
+        )
+        cheatsheet = done["final_cheatsheet"]
+        calls[-2]["answer"] = done["final_answer"]
+        steps.append({"after": cheatsheet})
+    record = {"calls": calls, "steps": steps}
+    Path(folder, "record.json").write_text(json.dumps(record), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""The authors' Dynamic Cheatsheet (cumulative) and ours: prompts, answers and cheatsheets are equal, step for step."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from ace_bench.tasks.formula import INSTRUCTION, question_of
+from tests.official import ours
+from tests.official.authors import checkout, run_cheatsheet
+from tests.official.comparing import compare
+from tests.official.conftest import EQUAL
+from tests.official.data import Finance, finance
+from tests.official.real_model import CHEATSHEET_FORMS, MAX_TOKENS, RealReplies, real_rows, recorded, servers
+from tests.official.serving import Reply, Script, serving, spoken
+
+pytestmark = pytest.mark.official
+
+_HOURS = 6 * 3600
+_FILES = {"generator": "generator_prompt.txt", "curator": "curator_prompt_for_dc_cumulative.txt"}
+_SAID = {
+    "generator": (
+        "I divide.\n<answer>\n{}\n</answer>", "First <answer>1</answer>, no: <answer>{}</answer>.",
+        "I do not know: {}.", "<answer>{}", "```python\nprint({})\n```\n<answer>2</answer>",
+    ),
+    "curator": (
+        "<cheatsheet>\n- {} {{braces}}\n</cheatsheet>", "Here: <cheatsheet>- {}</cheatsheet> Done.", "Nothing: {}",
+    ),
+}  # fmt: skip
+
+
+def _openings(code: Path) -> dict[str, str]:
+    return {role: (code / "prompts" / name).read_text(encoding="utf-8")[:40] for role, name in _FILES.items()}
+
+
+def _scripted(openings: dict[str, str]) -> Script:
+    def reply(messages: Sequence[dict[str, str]]) -> Reply:
+        prompt = spoken(messages)
+        rng = random.Random(hashlib.sha256(prompt.encode()).digest())
+        (role,) = (role for role, start in openings.items() if prompt.startswith(start))
+        return Reply(rng.choice(_SAID[role]).format(rng.randint(0, 10**6)))
+
+    return reply
+
+
+def _compare(folder: Path, code: Path, questions: Finance, script: Script) -> tuple[int, int, int]:
+    """Run both sides on the test questions; return how many steps and calls were equal."""
+    data = questions.write(folder)
+    asked = [INSTRUCTION + question_of(row["context"], "") for row in questions.rows["test"]]
+    (folder / "questions.json").write_text(json.dumps(asked))
+    with serving(script) as server:
+        expected = run_cheatsheet(code, folder, server.url, max_tokens=MAX_TOKENS, timeout=_HOURS)
+        settings = server.take_settings()
+        done = ours.run(
+            code, folder, server.url, "task=formula", f"task.data_dir={data}", "mode=online", "mode.shuffle=false",
+            "labels=none", "backbone.sampling.seed=null", f"backbone.sampling.max_tokens={MAX_TOKENS}",
+            "backbone.sampling.max_tokens_field=max_completion_tokens", f"sampling.curator.max_tokens={2 * MAX_TOKENS}",
+            method="dc", protocol="paper", timeout=_HOURS,
+        )  # fmt: skip
+    result = compare(expected, ours.cheatsheets(done))
+    assert server.take_settings() == settings
+    return result.steps, result.calls, result.saved
+
+
+def test_each_step_equals_the_authors(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    code = checkout("dynamic-cheatsheet")
+    questions = finance("formula", train=1, val=1, test=30)
+    record_property(EQUAL, _compare(tmp_path, code, questions, _scripted(_openings(code))))
+
+
+def test_each_step_equals_the_authors_before_a_real_model(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    code = checkout("dynamic-cheatsheet")
+    questions = real_rows("formula", {"train": 1, "val": 1, "test": 8})
+    replies = RealReplies(_openings(code), CHEATSHEET_FORMS, servers(), recorded(tmp_path, "cheatsheet"))
+    record_property(EQUAL, _compare(tmp_path, code, questions, replies))
