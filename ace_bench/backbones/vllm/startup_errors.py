@@ -7,7 +7,24 @@ from pathlib import Path
 
 _TAIL_LINES = 25
 _TAIL_BYTES = 64 * 1024
+_PHASE_LINES = 400
+_PHASES = (
+    (r"Resolved architecture|Initializing a V1 LLM engine", "reading the model's configuration"),
+    (r"Starting to load model|Loading safetensors|Downloading", "loading the weights"),
+    (
+        r"Loading weights took|Warming up model|[Cc]ompil\w+|Dynamo|[Mm]emory profiling",
+        "compiling and measuring memory",
+    ),
+    (r"KV cache size|Available KV cache memory|Maximum concurrency", "laying out the cache"),
+    (r"Started server process|Application startup complete", "opening its port"),
+)
 _FIXES = (
+    (
+        r"[Ff]ree memory on device cpu|less than desired CPU memory|CPU memory utilization",
+        "vLLM wants a larger share of this machine's memory than is free: lower "
+        "backbone.server.gpu_memory_utilization (it counts on CPUs, too), and set the room of the cache in GB by "
+        "+backbone.server.env.VLLM_CPU_KVCACHE_SPACE",
+    ),
     (
         r"out of memory|OutOfMemoryError|No available memory for the cache blocks|Cannot allocate memory"
         r"|larger than the available KV cache memory|number of tokens that can be stored in KV cache"
@@ -47,7 +64,7 @@ def likely_fix(log: str) -> str:
     return next((advice for pattern, advice in _FIXES if re.search(pattern, log, re.IGNORECASE)), "")
 
 
-def tail(log: Path) -> str:
+def tail(log: Path, lines: int = _TAIL_LINES) -> str:
     """Return the last lines of a log."""
     try:
         with log.open("rb") as file:
@@ -55,11 +72,11 @@ def tail(log: Path) -> str:
             text = file.read().decode(errors="replace")
     except OSError as error:
         return f"(the log cannot be read: {error})"
-    return "\n".join(text.splitlines()[-_TAIL_LINES:])
+    return "\n".join(text.splitlines()[-lines:])
 
 
-def last_line(log: Path, longest: int = 100) -> str:
-    """Return the last line of a log without its prefixes, shortened, for a progress line."""
-    lines = [line.strip() for line in tail(log).splitlines() if line.strip()]
-    words = re.sub(r"^(\(\w+ pid=\d+\) )?\S* ?\d\d-\d\d \d\d:\d\d:\d\d (\[\S+\] )?", "", lines[-1]) if lines else ""
-    return words if len(words) <= longest else f"{words[:longest]}..."
+def phase(log: Path) -> str:
+    """Return what a starting server is doing, by the latest line of its log that tells."""
+    text = tail(log, lines=_PHASE_LINES)
+    found = [(text.rfind(match), words) for pattern, words in _PHASES for match in re.findall(pattern, text)[-1:]]
+    return max(found, default=(0, "importing its code"))[1]

@@ -14,7 +14,6 @@ from ace_bench.tasks.qa.files import TextForm, read_file
 from ace_bench.tasks.qa.splitting import NAMES, Draw, Questions, by_column, by_shares
 
 HUB = "hub://"
-_SAMPLE_FILE = "tickets.csv"
 _SAMPLE = Columns(question="message", answer="team", id="id", group="customer", split="split")
 _SAMPLE_INSTRUCTION = (
     "Which team answers this message to a furniture shop? Answer with one of these teams: "
@@ -41,15 +40,19 @@ class Loaded:
 
 
 def sample_set(columns: Columns, *, source: str, sample_data: str | None, allowed: bool) -> Loaded:
-    """Read the sample set, whose columns are known; raises ``SettingError`` where data of one's own is meant."""
-    named = [setting for setting, names in columns.named.items() if any(names)]
-    if named or source == "real" or not (allowed or source == "sample"):
+    """Read a sample set: with ``source=sample`` by the columns that are named, else that of the project's own tickets.
+
+    Raises ``SettingError`` where data of one's own is meant.
+    """
+    named = any(any(names) for names in columns.named.values())
+    if (named and source != "sample") or source == "real" or not (allowed or source == "sample"):
         raise SettingError("data=null leaves nothing to read: name your file, such as task.data=questions.csv")
     settings = DataSettings(data_dir=None, source="sample", sample_data=sample_data, sample_allowed=allowed)
     folder, _ = find_folder("qa", settings)
-    path = folder / _SAMPLE_FILE
-    questions = by_column(read_questions(read_file(path, _UTF_8), _SAMPLE), "split")
-    return Loaded(questions=questions, checksums={path.name: sha256_of(path)}, instruction=_SAMPLE_INSTRUCTION)
+    path = next(iter(sorted(folder.glob("*.csv"))), folder / "questions.csv")
+    questions = by_column(read_questions(read_file(path, _UTF_8), columns if named else _SAMPLE), "split")
+    instruction = None if named else _SAMPLE_INSTRUCTION
+    return Loaded(questions=questions, checksums={path.name: sha256_of(path)}, instruction=instruction)
 
 
 def load(data: str | Mapping[str, str], columns: Columns, *, form: TextForm, hub: Hub, draw: Draw) -> Loaded:

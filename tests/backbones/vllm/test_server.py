@@ -13,7 +13,7 @@ import pytest
 
 from ace_bench.backbones.vllm.command import free_port
 from ace_bench.backbones.vllm.server import Server
-from ace_bench.backbones.vllm.startup_errors import likely_fix
+from ace_bench.backbones.vllm.startup_errors import likely_fix, phase
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from tests.launching import ROOT
 
@@ -67,7 +67,7 @@ def test_an_interruption_while_waiting_leaves_nothing(fake, launch):
     server = launch("slow")
 
     def interrupt(line):
-        if "starting" not in line:
+        if (fake.folder / "pids.json").exists():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -78,6 +78,9 @@ def test_an_interruption_while_waiting_leaves_nothing(fake, launch):
 SAYS = {
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB": "not enough memory",
     "ValueError: No available memory for the cache blocks. Try increasing gpu_memory_utilization": "not enough memory",
+    "ValueError: Available memory on node 0 (12.4/16 GiB) is less than desired CPU memory utilization (0.92)": (
+        "backbone.server.gpu_memory_utilization"
+    ),
     "OSError: no/such is not a local folder and is not a valid model identifier listed on": "model is not found",
     "huggingface_hub.errors.GatedRepoError: 401 Client Error.": "HF_TOKEN",
     "vllm: error: unrecognized arguments: --colour red": "backbone.server.flags",
@@ -89,6 +92,16 @@ SAYS = {
 @pytest.mark.parametrize("says", SAYS)
 def test_what_a_log_says_is_recognised(says):
     assert SAYS[says] in likely_fix(f"INFO starting\n{says}\nERROR ended\n")
+
+
+def test_the_phase_of_a_start_is_read_from_the_latest_line_that_tells(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("")
+    assert phase(log) == "importing its code"
+    log.write_text("INFO Starting to load model tiny...\nINFO reserved_cpus=[1]\n")
+    assert phase(log) == "loading the weights"
+    log.write_text(log.read_text() + "INFO Warming up model for the compilation...\nINFO no matter\n")
+    assert phase(log) == "compiling and measuring memory"
 
 
 def test_a_failure_that_is_known_names_its_mend_and_shows_the_log(launch):
