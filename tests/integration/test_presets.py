@@ -26,10 +26,17 @@ def command(*arguments, cwd):
     )
 
 
-@pytest.mark.parametrize("preset", options("experiment"))
+@pytest.mark.parametrize("preset", [preset for preset in options("experiment") if preset.endswith("_paper")])
 def test_a_preset_is_the_run_behind_a_number_of_the_paper(preset):
     planned = load_experiments(load_paper()).run(*PAPER[preset].split("/"))
     assert compose([f"experiment={preset}"]) == compose([*planned.overrides, "backbone=deepseek_v3_1"])
+
+
+def test_the_first_real_model_learns_from_the_sample_set_of_its_preset(tmp_path):
+    ran = launch(tmp_path, "experiment=first_contact", "backbone=embedded", "limit=8")
+    assert ran.status == 0
+    assert ran.metrics["source"] == "sample"
+    assert ran.metrics["headline"]["n"] == 8
 
 
 def test_what_a_user_chooses_wins_over_a_preset_and_debug_wins_over_both_presets():
