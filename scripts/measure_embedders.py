@@ -23,6 +23,7 @@ from ace_bench.cli.retrieval.labels import SHIPPED, read_playbook
 from ace_bench.contexts.playbook.embed import Embedder, make_embedder
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.contexts.selection import NearestTexts
+from ace_bench.core.errors import ConfigError
 from ace_bench.core.tokens import estimate_tokens
 
 THRESHOLDS = (0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5)
@@ -84,8 +85,13 @@ def main() -> None:
     headings = ["memory", "queries", "nearest", "one of four"] if options.memory else ["threshold", *KINDS, "mistakes"]
     console = Console(soft_wrap=True, highlight=False)
     for name in options.embedders:
-        embedder = make_embedder(name)
-        rows = neighbours(embedder, options) if options.memory else merging(embedder)
+        try:
+            embedder = make_embedder(name)
+            rows = neighbours(embedder, options) if options.memory else merging(embedder)
+        except (ConfigError, OSError) as error:
+            parser.error(str(error))
+        except KeyError as error:
+            parser.error(f"a line has no field {error}: name the fields with --text and --label")
         lines = [headings, ["---:"] * len(headings), *rows]
         console.print(f"{name}:\n", *(f"| {' | '.join(line)} |" for line in lines), sep="\n", end="\n\n", markup=False)
 
