@@ -215,7 +215,7 @@ def _show(checkup: _Checkup) -> None:
         plain(f"{path} was left by a killed process{'' if path.exists() else ' and is removed'}")
     repaired = len(checkup.damaged) - len(checkup.left)
     plain(
-        f"{checkup.runs} runs and {checkup.caches} response caches: {len(checkup.damaged)} damaged, {repaired} repaired"
+        f"runs: {checkup.runs}, response caches: {checkup.caches}; {len(checkup.damaged)} damaged, {repaired} repaired"
     )
 
 

@@ -334,4 +334,4 @@ def test_a_mistake_is_one_sentence(tmp_path, capsys):
     assert start("doctor", [str(tmp_path / "nowhere")]) == 2
     assert "is not a folder" in capsys.readouterr().err
     assert start("doctor", [str(tmp_path)]) == 0
-    assert "0 runs and 0 response caches: 0 damaged" in capsys.readouterr().out
+    assert "runs: 0, response caches: 0; 0 damaged" in capsys.readouterr().out
