@@ -57,8 +57,9 @@ def _compare(folder: Path, code: Path, questions: Finance, script: Script) -> tu
         expected = run_cheatsheet(code, folder, server.url, max_tokens=MAX_TOKENS, timeout=_HOURS)
         settings = server.take_settings()
         done = ours.run(
-            code, folder, server.url, "task=formula", f"task.data_dir={data}", "mode=online", "mode.shuffle=false",
-            "labels=none", "backbone.sampling.seed=null", f"backbone.sampling.max_tokens={MAX_TOKENS}",
+            code, folder, server.url, "task=formula", f"task.data_dir={data}", "labels=none",
+            "mode=online", "mode.shuffle=false", "mode.before=false",
+            "backbone.sampling.seed=null", f"backbone.sampling.max_tokens={MAX_TOKENS}",
             "backbone.sampling.max_tokens_field=max_completion_tokens", f"sampling.curator.max_tokens={2 * MAX_TOKENS}",
             method="dc", protocol="paper", timeout=_HOURS,
         )  # fmt: skip
@@ -77,6 +78,6 @@ def test_each_step_equals_the_authors_before_a_real_model(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     code = checkout("dynamic-cheatsheet")
-    questions = real_rows("formula", {"train": 1, "val": 1, "test": 8})
+    questions = real_rows("formula", {"train": 1, "val": 1, "test": 20})
     replies = RealReplies(_openings(code), CHEATSHEET_FORMS, servers(), recorded(tmp_path, "cheatsheet"))
     record_property(EQUAL, _compare(tmp_path, code, questions, replies))
