@@ -133,6 +133,7 @@ class _RoleView:
     labels: Labels
     prompts: Prompts
     sections: tuple[str, ...]
+    learns_unreadable: bool = False
 
     def lm(self, role: str, session: str) -> Lm:
         return self.models.lm(role, session)

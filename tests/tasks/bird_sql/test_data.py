@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.core.errors import ConfigError, DataError, FileUnwritable
 from tests.tasks.bird_sql.conftest import SCRIPT, build
 
 QUESTIONS = [{"question": f"Question {n}?", "SQL": f"SELECT {n}"} for n in range(40)]
@@ -172,7 +172,7 @@ def test_a_cache_that_cannot_be_written(make, cache):
 
 def test_a_cache_that_is_a_file(make, cache):
     cache.write_text("")
-    with pytest.raises(ConfigError, match="ACE_BENCH_CACHE"):
+    with pytest.raises(FileUnwritable, match="ACE_BENCH_CACHE"):
         make()
 
 
