@@ -12,7 +12,7 @@ _PHASES = (
     (r"Resolved architecture|Initializing a V1 LLM engine", "reading the model's configuration"),
     (r"Starting to load model|Loading safetensors|Downloading", "loading the weights"),
     (
-        r"Loading weights took|Warming up model|[Cc]ompil\w+|Dynamo|[Mm]emory profiling",
+        r"Loading weights took|Warming up model|Compiling a graph|torch.compile takes|[Mm]emory profiling",
         "compiling and measuring memory",
     ),
     (r"KV cache size|Available KV cache memory|Maximum concurrency", "laying out the cache"),
