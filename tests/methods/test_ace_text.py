@@ -29,7 +29,7 @@ def test_exact_duplicates_stay_and_ids_are_numbered_by_one_counter(tmp_path):
 @pytest.fixture
 def initial(tmp_path):
     path = tmp_path / "playbook.txt"
-    path.write_text("## STRATEGIES\n[str-00007] helpful=2 harmful=0 :: keep calm\n\n## OTHERS")
+    path.write_text("## STRATEGIES\n[str-00007] helpful=2 harmful=0 :: keep calm\n\n## OTHERS\n")
     return f"method.initial={path}"
 
 
@@ -46,11 +46,12 @@ def test_the_last_tag_of_a_round_counts_in_exact_words_on_any_bullet(initial, tm
 
 
 @pytest.mark.parametrize("said", [delta("good"), "no JSON", {"reasoning": "", "operations": [{"type": "ADD"}]}])
-def test_a_curators_reply_counts_as_a_whole_or_not_at_all_and_is_asked_for_once(said, tmp_path):
+def test_a_curators_reply_counts_as_a_whole_or_not_at_all_and_is_asked_for_once(said, initial, tmp_path):
     script = Scripted(curator=lambda _: said)
-    ran = play(tmp_path, *TEXT, script=script, **ONE)
+    ran = play(tmp_path, *TEXT, initial, script=script, **ONE)
     assert len(script.of("curator")) == 1
     assert text_of(ran) == text_of(ran, "initial")
+    assert text_of(ran).endswith("## OTHERS\n")  # as it was, to the last blank
     assert ran.metrics["unreadable_replies"]["adapt"] == {"curator": 1}
 
 

@@ -47,10 +47,13 @@ _ENTRY = re.compile(r"^\s*(?:\[[^\]]*\]\s*)?\((?P<section>[^)]*)\)\s*(?P<content
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """The Curator's operations, and as the reply holds them (``listed``); ``events`` hold those that cannot be read."""
+    """The Curator's operations, and as the reply holds them: ``listed``, ``None`` without a reply that can be read.
+
+    ``events`` hold the operations that cannot be read.
+    """
 
     operations: tuple[Operation, ...] = ()
-    listed: tuple[Any, ...] = ()
+    listed: tuple[Any, ...] | None = None
     events: tuple[Record, ...] = ()
 
 

@@ -65,7 +65,13 @@ class Draft:
         self.curate(reflected, proposal, limits)
 
     def _add_to_text(self, before: TextPlaybook, reflected: SampleReflection, proposal: Proposal) -> None:
-        """Add bullets as the authors' code does; operations that it cannot apply are dropped together."""
+        """Add bullets as the authors' code does; operations that it cannot apply are dropped together.
+
+        Without operations their code drops the blanks around the text, without a reply it leaves the text as it is.
+        """
+        if proposal.listed is None:
+            self._note(reflected, proposal.events)
+            return
         try:
             self.playbook = before.with_bullets_added(proposal.listed, count=self._count)
         except DroppedOperations as error:
