@@ -142,7 +142,8 @@ def test_a_proposer_that_fails_costs_proposals_and_never_the_run(method, reply, 
     assert ran.status == 0
     assert ran.metrics["headline"]["after"] == 0.0
     assert knows(f"<instruction>{context_of(ran)['text']}</instruction>") == 0
-    assert sum(ran.metrics["faults"]["adapt"].values()) > 0
+    failed = {**ran.metrics["faults"]["adapt"], **ran.metrics["unreadable_replies"]["adapt"]}
+    assert sum(failed.values()) > 0
     assert len(script.of("proposer")) < 200
 
 

@@ -69,7 +69,7 @@ def main():
         with open(part, "w") as file:
             json.dump([os.getpid(), *(child.pid for child in children)], file)
         os.replace(part, os.environ["FAKE_VLLM_PIDS"])
-    sys.stderr.write("INFO loading the model\n")
+    sys.stderr.write("INFO Starting to load model\n")
     if "slow" in BEHAVIOUR:
         time.sleep(1)
     server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), Handler)

@@ -99,7 +99,7 @@ def test_a_server_that_has_ended_stops_the_run_with_its_last_words(make):
         urllib.request.urlopen(f"{backbone._root}/crash", timeout=5)
     with pytest.raises(BackboneUnavailable, match="vLLM has ended with status 1") as stopped:
         backbone.complete(ASKED, role="generator", session="s")
-    assert "INFO loading the model" in stopped.value.reason
+    assert "INFO Starting to load model" in stopped.value.reason
     assert backbone.cache_counters() is None
     backbone.start(quiet)
     assert backbone.complete(ASKED, role="generator", session="s").usage.prompt == 10

@@ -45,7 +45,7 @@ def test_a_server_is_waited_for_with_progress_and_stopped_with_all_its_children(
     assert urllib.request.urlopen(f"{server.root}/health", timeout=5).status == 200
     assert "starting some/model" in lines[0]
     assert str(server.log) in lines[0]
-    assert any("INFO loading the model" in line for line in lines[1:-1])
+    assert any("loading the weights" in line for line in lines[1:-1])
     assert lines[-1].startswith("vLLM: ready after")
     assert len(fake.pids()) == 3
     server.stop()
