@@ -95,7 +95,7 @@ class Peer:
         self._end.close()
 
 
-@pytest.mark.parametrize("cases", [400, pytest.param(20_000, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("cases", [100, pytest.param(20_000, marks=pytest.mark.thorough)])
 def test_a_hostile_server_gets_a_reply_or_a_failure_and_no_more_memory_than_a_reply(cases):
     ends = set()
     for seed in range(cases):
@@ -134,7 +134,9 @@ finally:
 """
 
 
-@pytest.mark.parametrize("cases", [4, pytest.param(400, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "cases", [pytest.param(4, marks=pytest.mark.slow), pytest.param(400, marks=pytest.mark.thorough)]
+)
 def test_a_hostile_interpreter_fails_its_own_attempt_and_no_other(task, cases, monkeypatch):
     monkeypatch.setattr("ace_bench.tasks.appworld.session.GRACE_S", 1.0)
     monkeypatch.setattr("ace_bench.tasks.appworld.session._SETTLE_S", 1.0)
