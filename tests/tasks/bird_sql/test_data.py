@@ -166,7 +166,7 @@ def test_a_draw_that_leaves_nothing(make, mini_dev):
 def test_a_cache_that_cannot_be_written(make, cache):
     cache.mkdir()
     cache.chmod(0o500)
-    with pytest.raises(ConfigError, match="ACE_BENCH_CACHE"):
+    with pytest.raises(FileUnwritable, match="ACE_BENCH_CACHE"):
         make()
 
 
