@@ -39,7 +39,7 @@ def similarities(embedder: Embedder) -> dict[str, np.ndarray[Any, Any]]:
     return {kind: (bullets * embedder.embed([pair[kind] for pair in pairs])).sum(axis=1) for kind in KINDS}
 
 
-def merging(embedder: Embedder) -> list[list[str]]:
+def measure_merging(embedder: Embedder) -> list[list[str]]:
     """Return the median of each kind, and a row for each threshold."""
     found = similarities(embedder)
     playbook = read_playbook(SHIPPED.playbook)
@@ -52,7 +52,7 @@ def merging(embedder: Embedder) -> list[list[str]]:
     return rows
 
 
-def neighbours(embedder: Embedder, options: argparse.Namespace) -> list[list[str]]:
+def measure_neighbours(embedder: Embedder, options: argparse.Namespace) -> list[list[str]]:
     """Return the shares of queries that find their label in the nearest question, and in one of the nearest four."""
     memory, queries = read_lines(options.memory), read_lines(options.queries)
     texts = [one[options.text] for one in memory]
@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("--memory", type=Path, help="JSON Lines file of the questions that are searched")
     parser.add_argument("--queries", type=Path, help="JSON Lines file of the questions that are asked")
     parser.add_argument("--text", default="question", help="field of the question")
-    parser.add_argument("--label", help="field that a good neighbour shares")
+    parser.add_argument("--label", help="field in which the nearest sample should agree")
     options = parser.parse_args()
     given = [options.memory, options.queries, options.label]
     if any(given) and not all(given):
@@ -87,7 +87,7 @@ def main() -> None:
     for name in options.embedders:
         try:
             embedder = make_embedder(name)
-            rows = neighbours(embedder, options) if options.memory else merging(embedder)
+            rows = measure_neighbours(embedder, options) if options.memory else measure_merging(embedder)
         except (ConfigError, OSError) as error:
             parser.error(str(error))
         except KeyError as error:

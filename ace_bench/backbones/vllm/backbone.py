@@ -67,7 +67,12 @@ class Vllm:
     @property
     def identity(self) -> Record:
         """The client's, with the model that is loaded and the bounds of replies."""
-        return self._identity()
+        own: dict[str, Any] = {}
+        if self._launch:
+            own |= {"loads": self._model, **self._serve.identity}
+        if self._bounds is not None:
+            own["bound_schema"] = self._bounds.record()
+        return {**self._client.identity, **own}
 
     def adopt(self, recorded: Record) -> None:
         """See ``OpenAICompatible.adopt``."""
@@ -159,14 +164,6 @@ class Vllm:
     def _check_alive(self, patience: float = 0.0) -> None:
         if self._server is not None and self._server.ends_within(patience):
             raise BackboneUnavailable(self._server.ended_message())
-
-    def _identity(self) -> Record:
-        own: dict[str, Any] = {}
-        if self._launch:
-            own |= {"loads": self._model, **self._serve.identity}
-        if self._bounds is not None:
-            own["bound_schema"] = self._bounds.record()
-        return {**self._client.identity, **own}
 
 
 def _root(url: str) -> str:
