@@ -24,7 +24,7 @@ from tests.launching import PARSER, ROOT, composed
 from tests.pages.reading import PAGES, commands, settings, unmarked
 from tests.pages.world import World
 
-QUICK = ("README.md", "docs/reproducing.md", "docs/costs.md", "docs/reports.md")
+QUICK = ("README.md", "docs/running.md", "docs/reproducing.md", "docs/costs.md", "docs/reports.md")
 PACKAGES = "installs packages from an index"
 HUB = "downloads data"
 SUITE = "runs tests or linters, this one too"
@@ -107,7 +107,6 @@ PREPARED = {
     "python run.py task=finer method=ace backbone=vllm backbone.url=http://localhost:8000 backbone.model=NAME",
     "python run.py task=finer method=ace backbone=vllm backbone.launch=true "
     "backbone.model=meta-llama/Llama-3.3-70B-Instruct backbone.server.tensor_parallel=4",
-    "python scripts/reproduce.py table=2",
     "python run.py task=finer method=ace backbone=gpt_5_1",
     "python run.py task=finer method=ace backbone=openai_compatible backbone.base_url=http://localhost:8000/v1 "
     "backbone.model=Qwen/Qwen3-8B backbone.api_key_env=null",
@@ -139,7 +138,6 @@ LONG = {
     "python run.py task=appworld task.test_split=test_challenge mode=evaluate mode.context=FILE": "--cfg job",
     "python scripts/pack_leaderboard.py results/main/appworld-ace-deepseek_v3_1-offline/.../seed0 "
     "--name ace_myrun --method ACE --llm DeepSeek-V3.1": "--help",
-    "python scripts/reproduce.py table=2": "--dry-run",
     "python scripts/reproduce.py table=2 seed=0,1,2": "--dry-run",
     "python scripts/reproduce.py table=2 backbone=embedded limit=10": "--dry-run",
     "python scripts/reproduce.py table=1 backbone=vllm backbone.url=http://localhost:8000 "

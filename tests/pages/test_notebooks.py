@@ -19,7 +19,7 @@ def folder(tmp_path_factory):
     return launch(tmp_path_factory.mktemp("run"), "task=finer", "task.source=sample", "limit=2", "mode.epochs=1").folder
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/reports.md"])
+@pytest.mark.parametrize("page", ["docs/python-api.md", "docs/reports.md"])
 def test_what_a_page_prints_for_notebooks_runs(page, folder):
     pytest.importorskip("matplotlib").use("Agg")
     blocks = [block for block in PRINTED.findall((ROOT / page).read_text()) if FOLDER.search(block)]
