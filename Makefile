@@ -7,7 +7,7 @@ FULL := $(VENV)/.full
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow test-thorough test-printed test-official test-slurm test-openai2 lint docs coverage format data appworld tables figures rehearsal report bench vllm-cpu real-model test-vllm clean
+.PHONY: help setup run test test-slow test-thorough test-printed test-official test-slurm test-openai2 lint docs coverage format data appworld tables figures rehearsal report bench house vllm-cpu real-model test-vllm clean
 
 APPWORLD_READY := .appworld/.ready
 
@@ -101,6 +101,9 @@ report: $(FULL)  ## one page about the runs in results/; ARGS="results/... --out
 
 bench: $(FULL)  ## measure the harness's own speed
 	$(BIN)/python scripts/benchmark.py $(ARGS)
+
+house: $(FULL)  ## count lines and files of the package, and the files and frames that a step of ACE passes; ARGS=--list lists them
+	$(BIN)/python scripts/measure_house.py $(ARGS)
 
 VLLM_READY := .vllm/.ready
 
