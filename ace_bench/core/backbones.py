@@ -10,7 +10,7 @@ from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Reco
 TokenCounter = Callable[[str], int]
 """Returns the length of a text in tokens, by the backbone's tokenizer or an estimate."""
 
-_ANY_MODEL = frozenset({"openai_compatible", "vllm"})
+_ANY_MODEL = frozenset({"llama_cpp", "openai_compatible", "vllm"})
 """Options that serve any model; the others are named after theirs."""
 
 

@@ -27,7 +27,7 @@ GROUPS = ("task", "method", "mode", "agent")
 TOP = ("labels", "limit", "prompts", "embedder")
 CONTEXT_FILES = (("method", "initial"), ("method", "context"), ("mode", "context"), ("agent", "demonstrations"))
 """Settings that may name a file; its content identifies a run, not its path."""
-LOADING = ("quantization", "max_model_len", "dtype", "flags")
+LOADING = ("arguments", "quantization", "max_model_len", "dtype", "flags")
 """Settings of a started server that affect how its model is loaded."""
 
 _TARGET = "_target_"

@@ -14,7 +14,8 @@ from ace_bench.core.identity import backbone_settings
 from ace_bench.core.settings import build
 from tests.launching import composed
 
-SERVED = {"openai_compatible": {"model": "m"}, "vllm": {"model": "m", "url": "http://localhost:1"}}
+_URL = {"model": "m", "url": "http://localhost:1"}
+SERVED = {"openai_compatible": {"model": "m"}, "vllm": _URL, "llama_cpp": _URL}
 OTHERS = (
     {"max_string": 9, "max_items": 9},
     {"x": "y"},
@@ -60,7 +61,7 @@ def identity(settings: Mapping[str, Any]) -> Any:
     return build(settings, "backbone").identity
 
 
-@pytest.mark.parametrize("option", ["embedded", "gpt_5_1", "vllm", "vllm_qwen3_0_6b"])
+@pytest.mark.parametrize("option", ["embedded", "gpt_5_1", "vllm", "vllm_qwen3_0_6b", "llama_cpp", "smollm2_llama_cpp"])
 def test_a_setting_tells_runs_apart_in_tables_where_it_does_in_their_folders(option):
     settings = node(option)
     usual, not_tried = identity(settings), set()

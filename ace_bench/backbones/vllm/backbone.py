@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
 from ace_bench.backbones.vllm import server_api
 from ace_bench.backbones.vllm.bounds import Bounds
-from ace_bench.backbones.vllm.command import LOCAL, Serve, free_port
+from ace_bench.backbones.vllm.command import LOCAL, Launch, free_port
 from ace_bench.backbones.vllm.server import Server
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault, SettingError
 from ace_bench.core.settings import Text, settings_of
@@ -26,8 +26,9 @@ class Vllm:
     """Uses the server at ``url``, or with ``launch`` starts its own, which runs from ``start`` to ``close``.
 
     ``model`` is the name that requests use (with ``url``) or the model to load (with ``launch``: a name on the model
-    hub or a folder). ``bound_schema`` bounds the schemas of replies. All other settings are passed to
-    ``OpenAICompatible``, which rejects unknown ones.
+    hub, a folder or a file). ``server`` says how to start it: ``Serve`` for vLLM, ``ServeByCommand`` for any other
+    server; only vLLM reports cache counters. ``bound_schema`` bounds the schemas of replies. All other settings are
+    passed to ``OpenAICompatible``, which rejects unknown ones.
 
     Raises ``ConfigError`` for settings that cannot work.
     """
@@ -41,7 +42,7 @@ class Vllm:
         url: Text | None,
         launch: bool,
         model: Text | None,
-        server: Serve,
+        server: Launch,
         bound_schema: Bounds | None = None,
         **client: Annotated[Any, OpenAICompatible],
     ):

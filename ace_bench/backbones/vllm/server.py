@@ -1,4 +1,4 @@
-"""A vLLM server that a run launches: start, wait until it is ready, stop."""
+"""A server that a run launches: start, wait until it is ready, stop."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ace_bench.backbones.vllm.command import LOCAL, Serve, in_use
-from ace_bench.backbones.vllm.server_api import is_healthy
+from ace_bench.backbones.vllm.command import LOCAL, Launch, in_use
+from ace_bench.backbones.vllm.server_api import answers
 from ace_bench.backbones.vllm.startup_errors import likely_fix, phase, tail
 from ace_bench.backbones.vllm.supervised import SupervisedProcess
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, SettingError
@@ -25,7 +25,7 @@ class Server:
     when it changes, and every ``report_every`` seconds.
     """
 
-    def __init__(self, serve: Serve, *, model: str, port: int, report_every: float = 30.0):
+    def __init__(self, serve: Launch, *, model: str, port: int, report_every: float = 30.0):
         self.root = f"http://{LOCAL}:{port}"
         plain = re.sub(r"[^\w.-]+", "-", serve.served_name or model).strip("-.")
         self.log = Path(serve.log_dir) / f"{plain}-{time.strftime('%Y%m%d-%H%M%S')}-{port}.log"
@@ -51,7 +51,7 @@ class Server:
                 f"server.port={self._port} is in use: choose another, null for a free one, or set url if it is the "
                 "server you want"
             )
-        say(f"vLLM: starting {self._model} on port {self._port}; log: {self.log}")
+        say(f"{self._serve.product}: starting {self._model} on port {self._port}; log: {self.log}")
         self._launch(command)
         try:
             self._wait(say)
@@ -73,7 +73,7 @@ class Server:
 
     def ended_message(self) -> str:
         """Return a message that the server has ended, with the end of its log."""
-        return f"vLLM has ended{self._status()}; {self._end_of_log()}"
+        return f"{self._serve.product} has ended{self._status()}; {self._end_of_log()}"
 
     def _launch(self, command: tuple[str, ...]) -> None:
         self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -82,19 +82,20 @@ class Server:
         )
 
     def _wait(self, say: Say) -> None:
+        name, timeout = self._serve.product, self._serve.start_timeout
         started = reported = time.monotonic()
         doing = ""
-        while not is_healthy(self.root):
+        while not answers(self.root + self._serve.ready_path):
             now = time.monotonic()
             if not self.running:
-                raise self._failure(f"vLLM ended after {now - started:.0f} s{self._status()}")
-            if now - started > self._serve.start_timeout:
-                raise self._failure(f"vLLM was not ready within server.start_timeout={self._serve.start_timeout:g} s")
+                raise self._failure(f"{name} ended after {now - started:.0f} s{self._status()}")
+            if now - started > timeout:
+                raise self._failure(f"{name} was not ready within server.start_timeout={timeout:g} s")
             if (latest := phase(self.log)) != doing or now - reported >= self._report_every:
                 reported, doing = now, latest
-                say(f"vLLM: {now - started:.0f} s: {doing}")
+                say(f"{name}: {now - started:.0f} s: {doing}")
             time.sleep(_POLL_S)
-        say(f"vLLM: ready after {time.monotonic() - started:.0f} s")
+        say(f"{name}: ready after {time.monotonic() - started:.0f} s")
 
     def _failure(self, what: str) -> ConfigError | BackboneUnavailable:
         advice = likely_fix(self.log.read_text(errors="replace"))

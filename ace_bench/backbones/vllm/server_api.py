@@ -25,9 +25,9 @@ class _Models(msgspec.Struct):
     data: list[_Model] = []
 
 
-def is_healthy(root: str) -> bool:
-    """Whether the server at ``root`` (its URL without ``/v1``) accepts requests."""
-    return _get(f"{root}/health") is not None
+def answers(url: str) -> bool:
+    """Whether a page of a server can be read."""
+    return _get(url) is not None
 
 
 def context_length(root: str, model: str, api_key_env: str | None) -> int | None:

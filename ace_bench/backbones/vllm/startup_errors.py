@@ -39,13 +39,13 @@ _FIXES = (
     (
         r"is not a local folder and is not a valid model identifier|RepositoryNotFoundError|Repository Not Found"
         r"|Invalid repository ID or local directory|LocalEntryNotFoundError|couldn't connect to"
-        r"|offline mode is enabled|HFValidationError|Repo id must",
+        r"|Model path does not exist|offline mode is enabled|HFValidationError|Repo id must",
         "the model is not found: check backbone.model (a name on the model hub, or a folder) and the network",
     ),
     (r"address already in use", "the port is taken: choose another backbone.server.port, or null for a free one"),
     (
         r"unrecognized arguments|error: argument|invalid choice|error: ambiguous option",
-        "this version of vLLM does not know an option: see backbone.server.flags",
+        "this version of the server does not know an option: see backbone.server.flags",
     ),
     (
         r"Failed to infer device type|No CUDA GPUs are available|Found no NVIDIA driver",

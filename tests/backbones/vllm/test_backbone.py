@@ -77,6 +77,25 @@ def test_a_launched_server_from_open_to_close(fake, make):
     assert fake.all_gone(within=1)
 
 
+def test_another_server_is_launched_by_its_command(fake, monkeypatch):
+    monkeypatch.setenv("FAKE_VLLM_PIDS", str(fake.folder / "pids.json"))
+    config, _ = composed(
+        "backbone=smollm2_llama_cpp",
+        f"backbone.server.executable={fake.executable}",
+        "backbone.server.arguments=[--served-model-name,'{name}',--port,'{port}']",
+        "backbone.server.stop_timeout=0.5",
+        f"results={fake.folder}",
+    )
+    backbone, lines = built(config, "backbone"), []
+    backbone.start(lines.append)
+    assert backbone.name == "SmolLM2-135M-Instruct"
+    assert backbone.complete(ASKED, role="generator", session="s", schema=SCHEMA).text
+    assert lines[-1].startswith("the server: ready after")
+    assert not any("vLLM" in line for line in lines)
+    backbone.close()
+    assert fake.all_gone(within=1)
+
+
 @pytest.mark.slow
 def test_a_running_server_is_used_and_left_alone(fake, make):
     owner = make(*LAUNCH)

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from ace_bench.backbones.vllm.command import LOCAL, free_port, in_use
+from ace_bench.backbones.vllm.command import LOCAL, ServeByCommand, free_port, in_use
 from ace_bench.core.errors import ConfigError
 
 
@@ -94,6 +94,30 @@ def test_identity_holds_what_may_change_an_answer_and_nothing_else(fake):
         "max_model_len": 10,
         "flags": ["--enforce-eager"],
     }
+
+
+def by_command(fake, **settings):
+    arguments = ["--model", "{model}", "--alias", "{name}", "--port", "{port}", "--n_ctx", "{max_model_len}"]
+    places = {"executable": str(fake.executable), "log_dir": str(fake.folder)}
+    return ServeByCommand(**{"arguments": arguments, "max_model_len": 4096, **places, **settings})
+
+
+def test_any_server_is_started_by_a_command_with_its_places_filled_in(fake):
+    serve = by_command(fake, served_name="short", flags=["--n_threads", 2])
+    assert serve.command("dir/x.gguf", 8123) == (
+        *(str(fake.executable), "--model", "dir/x.gguf", "--alias", "short", "--port", "8123", "--n_ctx", "4096"),
+        *("--n_threads", "2"),
+    )
+    assert serve.identity["max_model_len"] == 4096
+    assert serve.identity["arguments"][-1] == "{max_model_len}"
+    assert serve.identity == by_command(fake, flags=["--n_threads", 2], port=9, executable="/elsewhere").identity
+
+
+def test_a_place_that_is_not_known_is_refused(fake):
+    with pytest.raises(ConfigError, match=r"server.arguments.*\{port\}"):
+        by_command(fake, arguments=["--port", "{number}"])
+    with pytest.raises(ConfigError, match=r"make llama-cpp"):
+        by_command(fake, executable="/nowhere/python").command("m", 1)
 
 
 def test_ports():

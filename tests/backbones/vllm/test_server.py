@@ -84,6 +84,7 @@ SAYS = {
     "OSError: no/such is not a local folder and is not a valid model identifier listed on": "model is not found",
     "huggingface_hub.errors.GatedRepoError: 401 Client Error.": "HF_TOKEN",
     "vllm: error: unrecognized arguments: --colour red": "backbone.server.flags",
+    "ValueError: Model path does not exist: .smollm2/SmolLM2.gguf": "model is not found",
     "OSError: [Errno 98] error while attempting to bind: address already in use": "backbone.server.port",
     "RuntimeError: Failed to infer device type": "no device",
 }
