@@ -15,7 +15,7 @@ C = TypeVar("C", bound=Context)
 C_co = TypeVar("C_co", bound=Context, covariant=True)
 
 Adaptation = Literal["none", "steps", "fit"]
-"""How a method adapts its context: not at all, step by step from rollouts, or offline in one go."""
+"""How a method adapts its context: not at all, step by step from rollouts, or offline in one step without rollouts."""
 
 AFTER_CURATION = "after_curation"
 """Kind of an event with the keys of a sample's rollouts before (``first``) and after (``again``) learning from it."""
@@ -44,7 +44,7 @@ class Method(Protocol[C]):
 
     @property
     def adaptation(self) -> Adaptation:
-        """Which of ``update`` and ``fit`` the runner calls; with ``none`` the start context is evaluated."""
+        """How it adapts its context; with ``none`` the start context is evaluated."""
         ...
 
     @property
@@ -94,11 +94,10 @@ class Method(Protocol[C]):
         ...
 
     def update(self, context: C, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate[C]:
-        """Learn from one batch. Pure apart from calls through the arena: replaying a step gives the same update."""
-        ...
+        """Learn from one batch. Pure apart from calls through the arena: replaying a step gives the same update.
 
-    def fit(self, context: C, arena: Arena) -> ContextUpdate[C]:
-        """Return the optimised context. A continued run repeats this and replays the recorded calls and rollouts."""
+        An optimiser (``fit``) gets no rollouts and makes its own; a continued run replays the recorded ones.
+        """
         ...
 
     def workload(self, arena: Arena, learning: Learning) -> Workload | None:

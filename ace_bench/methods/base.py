@@ -70,8 +70,8 @@ class BaseMethod(ABC, Generic[C]):
         return ContextUpdate(context=context)
 
     def update(self, context: C, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate[C]:
-        """Learn from one batch of rollouts."""
-        raise NotImplementedError
+        """Learn from one batch of rollouts; an optimiser fits in its only step."""
+        return self.fit(context, arena)
 
     def fit(self, context: C, arena: Arena) -> ContextUpdate[C]:
         """Optimise in one piece."""

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ace_bench.contexts.playbook.embed import EndpointEmbedder
+from ace_bench.core.backbones import CacheReporting
 from ace_bench.core.method import Method
 from ace_bench.core.types import Stage
 from ace_bench.runners.arena import EMBEDDER, RunArena
 from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.call_slots import CallSlots, Unlimited
 from ace_bench.runners.embedding_calls import EmbeddingCalls
-from ace_bench.runners.experiment import Experiment
+from ace_bench.runners.experiment import Experiment, StageClock
 from ace_bench.runners.gateway import CallGateway
 from ace_bench.runners.progress import Observer, ProgressCounter
 from ace_bench.runners.stopping import Stop
@@ -73,7 +74,15 @@ def build_experiment(
         select=plan.method.select,
     )
     _connect_embedders(plan.method, arena, folder)
-    return Experiment(method=plan.method, arena=arena, folder=folder, progress=progress, seed=plan.seed)
+    reporting = {one.name: one for one in plan.backbones.values() if isinstance(one, CacheReporting)}
+    return Experiment(
+        method=plan.method,
+        arena=arena,
+        folder=folder,
+        progress=progress,
+        clock=StageClock(journal, reporting),
+        seed=plan.seed,
+    )
 
 
 def _connect_embedders(method: Method[Any], arena: RunArena, folder: RunFolder) -> None:

@@ -24,6 +24,7 @@ from ace_bench.runners.arena import EMBEDDER
 from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.build import build_experiment
+from ace_bench.runners.loop import run_loop
 from ace_bench.runners.metrics import run_metrics
 from ace_bench.runners.preflight import parts_ready
 from ace_bench.runners.stopping import Stop
@@ -107,7 +108,7 @@ def _replay(folder: RunFolder, plan: RunSpec, stop: Stop) -> tuple[Record, str]:
             if plan.replays:
                 plan = replace(plan, backbones={role: _Silent(one) for role, one in plan.backbones.items()})
             experiment = build_experiment(folder, plan, stop, ())
-            return run_metrics(experiment, plan.mode.run(experiment), plan.about), ""
+            return run_metrics(experiment, run_loop(experiment, plan.mode), plan.about), ""
     except (Interrupted, FolderUnwritable):
         raise
     except Exception as error:  # the new code may raise anything

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +13,16 @@ from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import Method
 from ace_bench.core.settings import Text
-from ace_bench.core.types import Stage
 from ace_bench.core.workload import Span
-from ace_bench.runners.experiment import Experiment, ModeWorkload, RunOutcome, evaluate, refuse_retries
+from ace_bench.runners.experiment import Experiment, Mode, ModeWorkload, Validation, refuse_retries
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluate:
+class Evaluate(Mode):
     """Evaluate the context in file ``context`` on ``split``; ``before`` also evaluates without it."""
 
     context: Text | None
-    split: Text
-    before: bool
-
-    def reads(self, method: Method[Any]) -> tuple[str, ...]:  # noqa: ARG002 - nothing is learnt
-        """All splits a run may read."""
-        return (self.split,)
-
-    @property
-    def splits(self) -> Mapping[Stage, str]:
-        """The split that each stage works on."""
-        return {Stage.ADAPT: self.split, Stage.EVALUATE: self.split}
+    split: Text = field()
 
     def workload(self, experiment: Experiment) -> ModeWorkload:
         """Return one or two evaluations."""
@@ -55,20 +44,24 @@ class Evaluate:
                 f"mode.context={self.context} and method.context={method.context_file} differ: give mode.context alone"
             )
 
-    def begin(self, experiment: Experiment) -> Context:
+    def start(self, experiment: Experiment) -> Context:
         """Check the file and return the context to compare with."""
         start: Context = experiment.method.baseline(experiment.arena)
         self._load(experiment, start)
         return start
 
-    def run(self, experiment: Experiment) -> RunOutcome:
-        """Evaluate only."""
-        start = self.begin(experiment)
-        context = self._load(experiment, start)
-        samples = experiment.arena.samples(self.split)
-        before = evaluate(experiment, samples, start, f"evaluate {self.split}, before") if self.before else None
-        after = evaluate(experiment, samples, context, f"evaluate {self.split}")
-        return RunOutcome(split=self.split, context=context, after=after, before=before)
+    def tests_start(self, method: Method[Any]) -> bool:  # noqa: ARG002 - the same for every method
+        """With ``before``."""
+        return self.before
+
+    def choose(
+        self,
+        experiment: Experiment,
+        final: Context,
+        validations: Sequence[Validation],  # noqa: ARG002 - there are none
+    ) -> tuple[str, Context]:
+        """Return the saved context."""
+        return "saved", self._load(experiment, final)
 
     def _load(self, experiment: Experiment, start: Context) -> Context:
         assert self.context is not None  # guaranteed by check()

@@ -18,7 +18,7 @@ from ace_bench.core.lifecycle import Confining, Lifecycle
 from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.settings import settings_of
 from ace_bench.core.task import Judged
-from ace_bench.core.types import Record, Stage
+from ace_bench.core.types import Record
 from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.build import build_experiment
 from ace_bench.runners.observers import compact
@@ -44,8 +44,8 @@ def check_beginning(plan: RunSpec) -> None:
         try:
             experiment = build_experiment(folder, plan, Stop(), ())
             with settings_of("method"):
-                context = plan.mode.begin(experiment)
-            samples = experiment.arena.samples(plan.mode.splits[Stage.EVALUATE])
+                context = plan.mode.start(experiment)
+            samples = experiment.arena.samples(plan.mode.split)
         finally:
             folder.close()
     for sample in samples[:1]:
@@ -143,7 +143,7 @@ def with_confinement(plan: RunSpec) -> RunSpec:
 
 def with_leakage(plan: RunSpec) -> RunSpec:
     """Record how many prompts of the evaluation hold their reference answer, and note it for the console."""
-    split = plan.mode.splits[Stage.EVALUATE]
+    split = plan.mode.split
     found = find_leakage(plan.task, split, plan.limits.get(split))
     about = {**plan.about, "answers_in_prompts": asdict(found)}
     return replace(plan, about=about, notes=(*plan.notes, f"{found}."))

@@ -58,6 +58,11 @@ class ProgressCounter:
             self._points, self._graded, self._faults = 0.0, 0, 0
             self._started, self._worked = time.monotonic(), 0
 
+    def enter(self, phase: str, total: int, done: int = 0) -> None:
+        """Start a phase, unless it is the current one."""
+        if phase != self._phase:
+            self.begin(phase, total, done)
+
     def count_rollout(self, record: RolloutRecord) -> None:
         """Count a rollout; the running score uses first rollouts only."""
         with self._lock:

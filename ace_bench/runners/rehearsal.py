@@ -15,6 +15,7 @@ from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.build import build_experiment
 from ace_bench.runners.experiment import Experiment, ModeWorkload
+from ace_bench.runners.loop import run_loop
 from ace_bench.runners.stopping import Stop
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.journal import Journal
@@ -52,12 +53,12 @@ def rehearse(plan: RunSpec, stop: Stop | None = None) -> Estimate:
             experiment = build_experiment(folder, small, stop or Stop(), ())
             whole = replace(experiment, arena=replace(experiment.arena, limits=plan.limits))
             work = plan.mode.workload(whole)
-            learning = Learning(samples=work.learnt, steps=work.steps, split=plan.mode.splits[Stage.ADAPT])
+            learning = Learning(samples=work.learnt, steps=work.steps, split=plan.mode.learnt_split)
             needed = plan.method.workload(whole.arena, learning)
             if needed is not None and needed.rollouts.high == 0:
                 # Fitting costs nothing, so the whole context is made, and tested with its real size.
                 experiment = replace(experiment, arena=replace(experiment.arena, limits=_all_train(plan, limits)))
-            plan.mode.run(experiment)
+            run_loop(experiment, plan.mode)
             rollouts = folder.journal.rollouts.values()
             acts = any(record.attempt.ended is not None for record in rollouts)
             needed = plan.method.workload(whole.arena, replace(learning, acts=acts))

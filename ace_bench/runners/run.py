@@ -23,6 +23,7 @@ from ace_bench.runners.call_slots import slots_of_run
 from ace_bench.runners.code_changes import changes_of_code, settle_code
 from ace_bench.runners.config_tree import show_config
 from ace_bench.runners.exporter import Exporter
+from ace_bench.runners.loop import run_loop
 from ace_bench.runners.metrics import run_metrics
 from ace_bench.runners.observers import Watching
 from ace_bench.runners.preflight import (
@@ -317,7 +318,7 @@ def _ending(folder: RunFolder, plan: RunSpec, caller: Caller) -> Ending:
 def _work(folder: RunFolder, plan: RunSpec, resources: _Resources, console: Console, stop: Stop) -> Record:
     with _observers(plan, resources.exporter, console) as observers:
         experiment = build_experiment(folder, plan, stop, observers, resources.shared)
-        outcome = plan.mode.run(experiment)
+        outcome = run_loop(experiment, plan.mode)
         metrics = run_metrics(experiment, outcome, plan.about)
         folder.processes.end("finished")
         folder.write({**files_of_contexts(outcome), SUMMARY: summary_text(metrics, folder.processes.processes)})

@@ -1,19 +1,15 @@
-"""Handles unanswered calls: they are repeated, and too many in a row stop the run."""
+"""Counts unanswered calls: too many in a row stop the run."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
 from ace_bench.core.backbones import Backbone
-from ace_bench.core.errors import BackboneUnavailable, CallLost
+from ace_bench.core.errors import BackboneUnavailable
 from ace_bench.core.types import Fault
 from ace_bench.runners.stopping import Stop
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,16 +56,3 @@ class Outage:
                     "them, and with accept_faults=true they count as wrong"
                 )
             )
-
-
-def until_answered(work: Callable[[], T], start_over: Callable[[], None]) -> T:
-    """Do work whose calls are recorded; after a lost call, ``start_over`` and repeat it.
-
-    Answered calls are replayed, so only lost calls are made again: either one more of them is answered, or the count
-    of unanswered calls grows until the run stops.
-    """
-    while True:
-        try:
-            return work()
-        except CallLost:
-            start_over()
