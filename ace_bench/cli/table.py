@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.store.files import write_files
 
 if TYPE_CHECKING:
-    from ace_bench.report.tables.pivot_values import PivotTable
+    from ace_bench.report.tables.table import Table
 
 _SUFFIXES = {".md": "markdown", ".tex": "latex", ".csv": "csv"}
 
@@ -49,8 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--out", type=Path, help="file to write")
     options = parser.parse_intermixed_args(arguments)
     from ace_bench.report.choosing import words
-    from ace_bench.report.tables.pivot import pivot_tables  # slow to import, and --help does not need it
-    from ace_bench.report.tables.pivot_values import Layout
+    from ace_bench.report.tables.own_tables import Layout, own_tables  # slow to import, and --help does not need it
 
     kind = options.format or _kind_of(options.out)
     layout = Layout(
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str]) -> int:
         over_seeds=options.over == "seed",
         base=options.base,
     )
-    text = _text(kind, pivot_tables(chosen_runs(options.runs, Console(stderr=True)), layout))
+    text = _text(kind, own_tables(chosen_runs(options.runs, Console(stderr=True)), layout))
     if options.out is None:
         sys.stdout.write(text)
         return 0
@@ -79,8 +79,13 @@ def _kind_of(out: Path | None) -> str:
     return _SUFFIXES[out.suffix]
 
 
-def _text(kind: str, tables: Sequence[PivotTable]) -> str:
-    from ace_bench.report.tables.pivot_latex import pivot_latex
-    from ace_bench.report.tables.pivot_text import pivot_csv, pivot_markdown
+def _text(kind: str, tables: Sequence[Table]) -> str:
+    from ace_bench.report.tables.formats import csv, latex, markdown, page_of
 
-    return {"markdown": pivot_markdown, "latex": pivot_latex, "csv": pivot_csv}[kind](tables)
+    if kind == "csv":
+        return csv(tables)
+    pages = [page_of(table) for table in tables]
+    if kind == "markdown":
+        return "\n".join(map(markdown, pages))
+    # A paper takes the results; the statistics behind them would be a table of their own.
+    return "".join(latex(replace(page, grids=page.grids[:1])) for page in pages)

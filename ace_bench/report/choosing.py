@@ -1,16 +1,23 @@
-"""Chooses runs by their settings, as command lines and notebooks name them."""
+"""The names that command lines and notebooks give: of runs by their settings, of settings, and of metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar
 
 from ace_bench.core.errors import ConfigError
-from ace_bench.report.differences import all_settings, value_text
+from ace_bench.report.differences import Settings, all_settings, value_text
 from ace_bench.report.records import RunSummary
-from ace_bench.report.tables.pivot_names import setting_path
 
 R = TypeVar("R", bound=RunSummary)
+
+SCORE = "score"
+"""The name of the headline metric of each task."""
+_SUGGESTED = 12
+"""Number of names in an error."""
+_NO_METRICS = ("schema", "seed")
+"""Numbers in ``metrics.json`` that measure nothing."""
 
 
 def with_settings(runs: Iterable[R], conditions: Iterable[str]) -> list[R]:
@@ -38,3 +45,59 @@ def words(text: str, option: str) -> tuple[str, ...]:
     if twice := next((word for word in found if found.count(word) > 1), None):
         raise ConfigError(f"{option} names {twice} twice; name it once")
     return found
+
+
+def setting_path(name: str, settings: Iterable[Settings]) -> str:
+    """Return the path of a setting given by its path or last part; raises ``ConfigError``."""
+    paths = dict.fromkeys(path for one in settings for path in one)
+    if name in paths:
+        return name
+    found = [path for path in paths if path.endswith(f".{name}")]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ConfigError(f"{name} may be {' or '.join(found)}; write one of them")
+    last = {path.rpartition(".")[2]: path for path in paths}
+    close = [last.get(word, word) for word in get_close_matches(name, [*paths, *last], n=3)]
+    hint = f"did you mean {' or '.join(dict.fromkeys(close))}?" if close else "config.yaml of a run lists its settings"
+    raise ConfigError(f"no run has the setting {name}; {hint}")
+
+
+def check_metric(metric: str, runs: Iterable[RunSummary]) -> None:
+    """Raise ``ConfigError`` if no finished run has the metric."""
+    done = [run for run in runs if run.finished]
+    if metric == SCORE or any(run.value(metric) is not None for run in done):
+        return
+    known = _metric_names(done)
+    close = get_close_matches(metric, known, n=3)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known[:_SUGGESTED])} and more"
+    raise ConfigError(f"no finished run has the metric {metric}; {hint}")
+
+
+def unit_of(metric: str) -> str:
+    """Return the unit of a metric: percent for scores, else by its path into ``metrics.json``; "" is a count."""
+    group, _, rest = metric.partition(".")
+    if group == "usd":
+        return "dollars"
+    if rest:
+        return "seconds" if metric.endswith("_s") else "percent" if group in ("headline", "splits") else ""
+    return "" if metric in ("n", "faults", "steps") else "percent"
+
+
+def _metric_names(runs: Iterable[RunSummary]) -> list[str]:
+    """Return the names of all numbers in the metrics of runs, those of the tasks first."""
+    found: dict[str, None] = {SCORE: None}
+    for run in runs:
+        headline = run.metrics["headline"]
+        found |= dict.fromkeys(run.metrics["splits"][headline["split"]]["after"])
+    for run in runs:
+        found |= dict.fromkeys(_numbers("", run.metrics))
+    return [name for name in found if name not in _NO_METRICS]
+
+
+def _numbers(prefix: str, value: Any) -> Iterable[str]:
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _numbers(f"{prefix}.{key}" if prefix else str(key), part)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield prefix

@@ -10,9 +10,8 @@ import pytest
 
 from ace_bench.methods.ace import method as ace
 from ace_bench.report.records import find_runs
-from ace_bench.report.tables.pivot import pivot_tables
-from ace_bench.report.tables.pivot_text import pivot_csv, pivot_markdown
-from ace_bench.report.tables.pivot_values import Layout
+from ace_bench.report.tables.formats import csv, markdown, page_of
+from ace_bench.report.tables.own_tables import Layout, own_tables
 from ace_bench.store.processes import read_processes
 from tests.backbones.openai_compatible.scripted import answer
 from tests.backbones.openai_compatible.test_experiment import Limited, overrides
@@ -161,14 +160,14 @@ def test_an_accepted_result_is_marked_wherever_it_is_shown(mine, start, tmp_path
     assert ends(ran) == ["finished", "accepted"]
     assert start(*chosen)[0].status == 0
     start(*chosen, "seed=1")
-    tables = pivot_tables(find_runs(tmp_path / "results").runs, Layout(rows=("method",), columns=("task",)))
-    assert f"seed 0 {words}" in pivot_markdown(tables)
+    tables = own_tables(find_runs(tmp_path / "results").runs, Layout(rows=("method",), columns=("task",)))
+    assert f"seed 0 {words}" in markdown(page_of(*tables))
     mine(MINE)
     assert start(*chosen)[0].status == 0
     assert ends(ran) == ["finished", "accepted", "replayed"]
-    tables = pivot_tables(find_runs(tmp_path / "results").runs, Layout(rows=("method",), columns=("task",)))
-    assert "Runs that were made by different code" in pivot_markdown(tables)
-    assert "seeds by different code: mine" in pivot_csv(tables)
+    tables = own_tables(find_runs(tmp_path / "results").runs, Layout(rows=("method",), columns=("task",)))
+    assert "Runs that were made by different code" in markdown(page_of(*tables))
+    assert "seeds by different code: mine" in csv(tables)
 
 
 def test_an_unfinished_run_is_not_continued_by_other_code(mine, start):

@@ -18,12 +18,11 @@ from ace_bench.cli.benchmarks.measuring import markdown as benchmark_markdown
 from ace_bench.report.escaping import csv_of
 from ace_bench.report.figures.style import canvas, save, styled
 from ace_bench.report.records import find_runs
+from ace_bench.report.tables.formats import Page, latex, markdown, page_of
+from ace_bench.report.tables.formats import csv as table_csv
 from ace_bench.report.tables.grids import Grid
-from ace_bench.report.tables.pivot import pivot_tables
-from ace_bench.report.tables.pivot_latex import pivot_latex
-from ace_bench.report.tables.pivot_text import pivot_csv, pivot_markdown
-from ace_bench.report.tables.pivot_values import Heading, Layout
-from ace_bench.report.tables.render import Page, latex, markdown
+from ace_bench.report.tables.own_tables import Layout, own_tables
+from ace_bench.report.tables.table import Heading
 from tests.report.test_pivot import ACE, BASE, make
 
 EVIL = (
@@ -48,16 +47,14 @@ def table(tmp_path_factory):
     results = tmp_path_factory.mktemp("results")
     make(results, "base", BASE)
     make(results, "ace", ACE)
-    return pivot_tables(find_runs(results).runs, Layout())[0]
+    return own_tables(find_runs(results).runs, Layout())[0]
 
 
 def named(table, name):
     """The table with one name in all places that a model, a setting or a user fills."""
-    rows = {key: Heading(values={**row.values, "method": name}) for key, row in table.rows.items()}
-    columns = {key: Heading(values=dict.fromkeys(column.values, name)) for key, column in table.columns.items()}
-    return replace(
-        table, title=name, rows=rows, columns=columns, names={**table.names, "added": name}, added=("added",)
-    )
+    rows = {key: Heading(texts=(name,), fields={**row.fields, "method": name}) for key, row in table.rows.items()}
+    columns = {key: Heading(texts=(name,), fields={**one.fields, "task": name}) for key, one in table.columns.items()}
+    return replace(table, title=name, rows=rows, columns=columns, names=(name,), base_title=name, notes=(name,))
 
 
 def page(name):
@@ -68,7 +65,7 @@ def page(name):
 @settings(max_examples=40, deadline=None)
 @given(name=NAMES)
 def test_latex_holds_no_control_sequence_but_the_tables_own(name, table):
-    for text in (latex(page(name)), pivot_latex([named(table, name)])):
+    for text in (latex(page(name)), latex(page_of(named(table, name)))):
         body, notes = [], []
         for line in re.split(r"[\n\r]", text):
             (notes if line.startswith("%") else body).append(line)
@@ -82,7 +79,7 @@ def test_latex_holds_no_control_sequence_but_the_tables_own(name, table):
 @settings(max_examples=40, deadline=None)
 @given(name=NAMES)
 def test_csv_holds_no_formula_and_the_same_numbers(name, table):
-    for text, delimiters in ((csv_of([{name: name, "b": name}]), ",;\t"), (pivot_csv([named(table, name)]), ",")):
+    for text, delimiters in ((csv_of([{name: name, "b": name}]), ",;\t"), (table_csv([named(table, name)]), ",")):
         for delimiter in delimiters:
             for cell in chain.from_iterable(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)):
                 word = cell.strip().strip('"')
@@ -103,7 +100,7 @@ def number(word):
 def test_markdown_holds_no_html_link_image_or_further_cell(name, table):
     pages = (
         markdown(page(name)),
-        pivot_markdown([named(table, name)]),
+        markdown(page_of(named(table, name))),
         benchmark_markdown([Measurements(title=name, headings=(name, "b"), rows=((name, name),), notes=(name,))]),
     )
     for text in pages:
@@ -116,7 +113,7 @@ def test_markdown_holds_no_html_link_image_or_further_cell(name, table):
 
 
 def test_numbers_of_a_table_stay_numbers(table):
-    rows = list(csv.DictReader(io.StringIO(pivot_csv([table]))))
+    rows = list(csv.DictReader(io.StringIO(table_csv([table]))))
     assert {float(row["value"]) for row in rows} == {25.0, 70.0}
     assert csv_of([{"a": "-3.5", "b": "-", "c": "=1"}]) == "a,b,c\n-3.5,-,'=1\n"
 
@@ -132,7 +129,7 @@ def test_a_name_that_looks_like_a_formula_of_matplotlib_is_drawn_as_it_is(tmp_pa
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 def test_latex_compiles(table, tmp_path):
-    tables = [pivot_latex([named(table, name)]) + latex(page(name)) for name in EVIL if name.isascii() and name]
+    tables = [latex(page_of(named(table, name))) + latex(page(name)) for name in EVIL if name.isascii() and name]
     head = "\\documentclass{article}\\usepackage{booktabs,graphicx,siunitx}\\begin{document}\n"
     (tmp_path / "t.tex").write_text(head + "\\clearpage ".join(tables) + "\\end{document}\n")
     command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "t.tex"]

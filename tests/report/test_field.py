@@ -12,10 +12,10 @@ from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.report.figures.field import Point, panels_of, pareto_front, score_by_cost
 from ace_bench.report.figures.point_labels import PointLabel, place_labels
 from ace_bench.report.figures.style import canvas
-from ace_bench.report.tables.build import build_table
 from ace_bench.report.tables.cells import Measured, Place
+from ace_bench.report.tables.formats import Page, latex
 from ace_bench.report.tables.grids import Grid
-from ace_bench.report.tables.render import Page, latex
+from ace_bench.report.tables.paper_tables import paper_table
 from ace_bench.report.tables.results_index import ResultsIndex, Wanted
 from ace_bench.report.tables.write import write_tables
 from ace_bench.runners.checking import RunChecks
@@ -62,7 +62,7 @@ def results(tmp_path_factory):
 def table(results):
     index = results_index(results, refusal=refusal)
     (selection,) = index.selections
-    return build_table("field", index.experiments, selection, refusal)
+    return paper_table("field", index.experiments, selection, refusal)
 
 
 def test_the_program_itself_says_what_is_left_out(tmp_path):

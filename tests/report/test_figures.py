@@ -14,7 +14,6 @@ from ace_bench.report.figures.scores import overall_bars, sensitivity
 from ace_bench.report.figures.series import all_series, cache_curve, score_curve, size_curve, task_series
 from ace_bench.report.figures.style import MAX_SERIES, looks, save
 from ace_bench.report.figures.write import write_figures
-from ace_bench.report.tables.build import build_table
 from ace_bench.report.tables.results_index import Wanted
 from tests.report.planned import Planner
 from tests.report.test_tables import ACE, BASE, REAL, SHARED, planned, results_index
@@ -106,11 +105,10 @@ def test_bars_of_another_setting_than_the_papers_say_so_and_stand_alone_unless_a
 def test_sensitivity_goes_by_the_setting_that_a_table_varies(planner):
     planner.make(planned("17/base/finer"), BASE, extra=REAL)
     planner.make(planned("17/every_5/finer"), ACE, extra=REAL, sizes=[1])
-    table = build_table("17", SHARED.experiments, selection(planner.results))
-    assert sensitivity(table, "One", with_paper=False) is None, "one point is no curve"
+    one = sensitivity("17", SHARED.experiments, selection(planner.results), "One", with_paper=False)
+    assert one is None, "one point is no curve"
     planner.make(planned("17/never/finer"), [1.0] * 40, extra=REAL, sizes=[1])
-    table = build_table("17", SHARED.experiments, selection(planner.results))
-    figure = sensitivity(table, "Two", with_paper=False)
+    figure = sensitivity("17", SHARED.experiments, selection(planner.results), "Two", with_paper=False)
     (axis,) = figure.axes
     labels = [label.get_text() for label in axis.get_xticklabels()]
     drawn = axis.containers[0].lines[0]

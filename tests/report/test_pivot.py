@@ -14,10 +14,9 @@ from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.figures.own_runs import panels_of
 from ace_bench.report.records import find_runs
 from ace_bench.report.statistics import Point, compare
-from ace_bench.report.tables.pivot import pivot_tables
-from ace_bench.report.tables.pivot_latex import pivot_latex
-from ace_bench.report.tables.pivot_text import pivot_csv, pivot_markdown
-from ace_bench.report.tables.pivot_values import Layout
+from ace_bench.report.tables.formats import csv as table_csv
+from ace_bench.report.tables.formats import latex, markdown, page_of
+from ace_bench.report.tables.own_tables import Layout, own_tables
 from ace_bench.runners.planning import Composer
 from tests.report.planned import Planner
 
@@ -42,7 +41,7 @@ def make(results, method, scores, *overrides, task="finer", seed=0, **kind):
 
 
 def tables(results, **layout):
-    return pivot_tables(find_runs(results).runs, Layout(**layout))
+    return own_tables(find_runs(results).runs, Layout(**layout))
 
 
 def test_a_cell_is_the_mean_over_seeds_with_the_papers_tests(results):
@@ -55,7 +54,7 @@ def test_a_cell_is_the_mean_over_seeds_with_the_papers_tests(results):
     assert (base.value, ace.value, len(ace.runs), table.base) == (25.0, 70.0, 2, "base")
     assert ace.comparison == compare(*points)
     assert ace.p_holm == pytest.approx(ace.comparison.p), "one comparison in the table"
-    text = pivot_markdown([table])
+    text = markdown(page_of(table))
     assert "simulated" in text.splitlines()[0]
     assert "| base | 25.0 [" in text
     assert "]* |" in text
@@ -66,7 +65,7 @@ def test_runs_that_differ_in_more_than_the_seed_never_share_a_cell(results):
     (table,) = tables(results)
     assert list(table.rows) == ["base · -", "ace · 0.5", "ace · 0.9"]
     assert table.cells["ace · 0.9"]["finer"].value == 70.0
-    assert "differ in threshold" in pivot_markdown([table])
+    assert "differ in threshold" in markdown(page_of(table))
 
 
 def test_two_runs_of_one_seed_are_never_averaged(results):
@@ -76,25 +75,25 @@ def test_two_runs_of_one_seed_are_never_averaged(results):
     (other / "metrics.json").write_text(json.dumps(about))
     (table,) = tables(results)
     assert sorted(len(cell.runs) for cell in table.measured) == [1, 2, 2]
-    assert "differ in digest" in pivot_markdown([table])
+    assert "differ in digest" in markdown(page_of(table))
 
 
 def test_runs_over_other_samples_have_columns_of_their_own(results):
     make(results, "ace", ACE[:10], "limit=10")
     (table,) = tables(results)
-    assert [heading.title(table.names) for heading in table.columns.values()] == [
-        "FiNER (limit=10)",
-        "FiNER (limit=null)",
+    assert [heading.title for heading in table.columns.values()] == [
+        "FiNER (limit=10) accuracy",
+        "FiNER (limit=null) accuracy",
     ]
     assert [cell.value for cell in table.cells["ace"].values()] == [80.0, 70.0]
-    assert "different samples" in pivot_markdown([table])
+    assert "different samples" in markdown(page_of(table))
 
 
 def test_real_and_simulated_runs_are_in_tables_of_their_own(results):
     make(results, "ace", ACE, simulated=False, source="real")
     found = tables(results)
-    assert sorted((table.simulated, len(table.cells)) for table in found) == [(False, 1), (True, 2)]
-    rows = list(csv.DictReader(io.StringIO(pivot_csv(found))))
+    assert sorted((table.about["simulated"], len(table.cells)) for table in found) == [(False, 1), (True, 2)]
+    rows = list(csv.DictReader(io.StringIO(table_csv(found))))
     assert {(row["simulated"], row["method"]) for row in rows} == {("True", "base"), ("True", "ace"), ("False", "ace")}
 
 
@@ -130,7 +129,7 @@ def test_mistakes_name_the_right_spelling(results, layout, message):
 
 
 def test_latex_prints_the_best_value_of_a_column_bold(results):
-    text = pivot_latex(tables(results))
+    text = latex(page_of(*tables(results)))
     assert "S[table-format=2.1, table-space-text-post={*}]" in text
     assert "\\bfseries 70.0{*}" in text
     assert "\\bfseries 25.0" not in text
@@ -146,7 +145,7 @@ def test_the_command_writes_files_and_chooses_runs(results, capsys):
 
 
 def sweep_panels(results, x):
-    (table,) = pivot_tables(find_runs(results).runs, Layout(columns=("task", x)))
+    (table,) = own_tables(find_runs(results).runs, Layout(columns=("task", x)))
     return panels_of(table, x)
 
 

@@ -10,7 +10,7 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.measurement import Measure, MeasurementRequest
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.overrides import Compose, read_setting
-from ace_bench.report.tables.measured import TableFiles, measured_table
+from ace_bench.report.tables.write import TableFiles, measured_table
 from ace_bench.runners.assemble import check_backbones
 
 _MODEL = "backbone.model="

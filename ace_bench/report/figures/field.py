@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from ace_bench.report.figures.point_labels import PointLabel, place_labels
 from ace_bench.report.figures.style import GREY, Look, canvas, legend_below, log_axis, looks, percent_axis
 from ace_bench.report.records import RunSummary
-from ace_bench.report.tables.build import ResultTable
 from ace_bench.report.tables.cells import Measured, error_bars, mean_of
-from ace_bench.report.tables.grids import header_of
+from ace_bench.report.tables.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,7 +59,7 @@ class Panels:
     unknown: Sequence[str]
 
 
-def panels_of(table: ResultTable) -> Panels:
+def panels_of(table: Table) -> Panels:
     """Gather the finished cells of a table, by task and mode."""
     finished = [cell for cell in table.measured if cell.value is not None]
     in_dollars = all(_dollars(cell.runs) for cell in finished)
@@ -68,17 +67,18 @@ def panels_of(table: ResultTable) -> Panels:
     panels, unknown = [], dict[str, None]()
     for column in table.columns:
         found: dict[str, list[Point]] = {mode: [] for mode in _MODES}
-        for row, line in table.lines.items():
-            cell = table.cells[row][column]
+        for row, heading in table.rows.items():
+            cell, labels = table.cells[row][column], heading.fields["labels"]
+            name, stage = heading.texts[0], heading.fields["adaptation"]
             if cell.value is None:
                 continue
             spent = cost(cell.runs)
             if not spent:
-                unknown[line.label] = None
+                unknown[name] = None
                 continue
-            kind = f"labels {line.labels}" if line.labels else line.label
-            for mode in [line.stage] if line.stage else _MODES:
-                found[mode].append(Point(name=line.label, kind=kind, cost=spent, cell=cell))
+            kind = f"labels {labels}" if labels else name
+            for mode in [stage] if stage else _MODES:
+                found[mode].append(Point(name=name, kind=kind, cost=spent, cell=cell))
         if any(found.values()):
             panels += [Panel(column=column, mode=mode, points=points) for mode, points in found.items()]
     return Panels(in_dollars=in_dollars, panels=panels, unknown=list(unknown))
@@ -93,7 +93,7 @@ def pareto_front(points: Sequence[Point]) -> list[Point]:
     return sorted(front, key=lambda point: point.cost)
 
 
-def score_by_cost(table: ResultTable, title: str) -> Figure | None:
+def score_by_cost(table: Table, title: str) -> Figure | None:
     """Draw a line of panels for each task, offline beside online; ``None`` without finished runs."""
     found = panels_of(table)
     if not found.panels:
@@ -104,7 +104,7 @@ def score_by_cost(table: ResultTable, title: str) -> Figure | None:
     cost = "dollars" if found.in_dollars else "tokens, prompts and replies"
     for axis, panel in zip(axes, found.panels, strict=True):
         _draw(axis, panel, kinds)
-        axis.set_title(f"{header_of(table, panel.column)}, {panel.mode}")
+        axis.set_title(f"{table.columns[panel.column].title}, {panel.mode}")
     for axis in axes[-len(_MODES) :]:
         axis.set_xlabel(f"cost of a run ({cost})")
     for axis in axes[:: len(_MODES)]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ace_bench.core.errors import ConfigError
+from ace_bench.report.choosing import SCORE, setting_path
 from ace_bench.report.differences import (
     CHOICES,
     Settings,
@@ -33,17 +34,9 @@ from ace_bench.report.figures.style import (
 from ace_bench.report.records import RunSummary
 from ace_bench.report.samples import sample_keys
 from ace_bench.report.tables.cells import Measured, error_bars
-from ace_bench.report.tables.pivot import pivot_tables
-from ace_bench.report.tables.pivot_names import (
-    MISSING,
-    SAMPLES,
-    SCORE,
-    SEED,
-    marks_of,
-    metric_title,
-    setting_path,
-)
-from ace_bench.report.tables.pivot_values import Heading, Layout, PivotTable
+from ace_bench.report.tables.grids import marks_of
+from ace_bench.report.tables.own_tables import SAMPLES, SEED, Layout, metric_title, own_tables, title_of
+from ace_bench.report.tables.table import MISSING, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,39 +71,40 @@ def write_sweep_figures(
     named = tuple(setting_path(name, settings) for name in lines)
     rows = tuple(dict.fromkeys((*named, *_others(settings, path))))
     columns = (path,) if _TASK in (path, *rows) else (_TASK, path)
-    tables = pivot_tables(chosen, Layout(rows=tuple(row for row in rows if row != path), columns=columns, metrics=(y,)))
+    tables = own_tables(chosen, Layout(rows=tuple(row for row in rows if row != path), columns=columns, metrics=(y,)))
     drawn = [(table, panels) for table in tables if (panels := panels_of(table, path))]
     if not drawn:
         raise ConfigError(_nothing(path, settings))
     files = []
     with styled():
         for table, panels in drawn:
-            kind = "_simulated" * table.simulated + "_sample_data" * (table.source == "sample")
+            kind = "_simulated" * bool(table.about["simulated"]) + "_sample_data" * (table.about["source"] == "sample")
             stem = f"{y.replace('.', '_')}_by_{path.rpartition('.')[2]}{kind}"
             files += save(_figure(table, panels, path), out / stem)
     return files
 
 
-def panels_of(table: PivotTable, path: str) -> list[Panel]:
+def panels_of(table: Table, path: str) -> list[Panel]:
     """Return the panels in which some line has two points, by task and tested samples."""
     keys = sample_keys(list({run.folder: run for cell in table.measured for run in cell.runs}.values()))
+    names = _short_names(table)
     groups: dict[tuple[str, str], list[str]] = {}
     for column, heading in table.columns.items():
-        others = {name: value for name, value in heading.values.items() if name not in (path, SAMPLES)}
+        others = {name: value for name, value in heading.fields.items() if name not in (path, SAMPLES)}
         tested = [keys[run.folder] for line in table.cells.values() for run in line[column].runs]
         if tested:
-            groups.setdefault((Heading(values=others).title(table.names), tested[0]), []).append(column)
+            groups.setdefault((title_of(others, names), tested[0]), []).append(column)
     found = []
     for (title, _), columns in groups.items():
         lines: dict[str, list[tuple[Any, Measured]]] = {}
         levels: dict[str, Measured] = {}
         for row in table.rows:
-            cells = [(table.columns[column].values[path], table.cells[row][column]) for column in columns]
+            cells = [(table.columns[column].fields[path], table.cells[row][column]) for column in columns]
             known = [(value, cell) for value, cell in cells if cell.value is not None]
             points = [(value, cell) for value, cell in known if value != MISSING]
             lines |= {row: points} if points else {}
             levels |= {row: known[-1][1]} if known and not points else {}
-        samples = {str(table.columns[column].values.get(SAMPLES, MISSING)) for column in columns} - {MISSING}
+        samples = {str(table.columns[column].fields.get(SAMPLES, MISSING)) for column in columns} - {MISSING}
         if any(len(points) > 1 for points in lines.values()):
             where = f"{title} ({', '.join(sorted(samples))})" if samples else title
             found.append((title, Panel(title=where, lines=lines, levels=levels)))
@@ -144,7 +138,7 @@ def _nothing(path: str, settings: Sequence[Settings]) -> str:
     return f"no two finished runs differ in {path} alone and tested the same samples, so there is no line to draw"
 
 
-def _figure(table: PivotTable, panels: Sequence[Panel], path: str) -> Figure:
+def _figure(table: Table, panels: Sequence[Panel], path: str) -> Figure:
     rows = list(dict.fromkeys(row for panel in panels for row in (*panel.lines, *panel.levels)))
     cells = [cell for panel in panels for points in panel.lines.values() for _, cell in points]
     names, shared = _line_names(table, rows)
@@ -163,7 +157,7 @@ def _figure(table: PivotTable, panels: Sequence[Panel], path: str) -> Figure:
     axes[0].set_ylabel(f"{metric} (%)" if cells[0].place.unit == "percent" else metric)
     common = differences([run for cell in cells for run in cell.runs]).common
     title = f"{metric} by {_words(path)}: {' · '.join(filter(None, (common, shared)))}"
-    mark = marks_of(simulated=table.simulated, source=table.source)
+    mark = marks_of(simulated=bool(table.about["simulated"]), source=str(table.about["source"]))
     left = len(rows) - MAX_SERIES
     note = f"{left} more lines are not shown: choose fewer runs" if left > 0 else ""
     bars = "bars: 95% intervals" if cells[0].points else "bars: smallest and largest value over seeds"
@@ -172,21 +166,27 @@ def _figure(table: PivotTable, panels: Sequence[Panel], path: str) -> Figure:
     return figure
 
 
-def _line_names(table: PivotTable, rows: Sequence[str]) -> tuple[dict[str, str], str]:
+def _line_names(table: Table, rows: Sequence[str]) -> tuple[dict[str, str], str]:
     """Name the lines by the settings in which they differ; return the others as one text for the title."""
+    short = _short_names(table)
     found: dict[str, dict[str, Any]] = {}
     for row in rows:
-        for path, value in table.rows[row].values.items():
+        for path, value in table.rows[row].fields.items():
             if value != MISSING:
                 found.setdefault(path, {})[value_text(value)] = value
     varied = [path for path, values in found.items() if len(values) > 1] or list(found)[:1]
     names = {}
     for row in rows:
-        values = table.rows[row].values
-        names[row] = Heading(values={path: values[path] for path in varied}).title(table.names)
+        values = table.rows[row].fields
+        names[row] = title_of({path: values[path] for path in varied}, short)
     rest = {path: next(iter(values.values())) for path, values in found.items()}
     shared = {path: value for path, value in rest.items() if path not in (*varied, *CHOICES, "labels")}
-    return names, Heading(values=shared).title(table.names)
+    return names, title_of(shared, short)
+
+
+def _short_names(table: Table) -> dict[str, str]:
+    headings = [*table.rows.values(), *table.columns.values()]
+    return short_names(dict.fromkeys(path for one in headings for path in one.fields))
 
 
 def _words(path: str) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from math import nan
 from typing import TYPE_CHECKING, Any
 
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.figures.style import GREY, canvas, legend_below, looks, percent_axis
-from ace_bench.report.tables.build import ResultTable, build_table
 from ace_bench.report.tables.cells import Measured, error_bars, setting_warning
 from ace_bench.report.tables.grids import column_name
+from ace_bench.report.tables.paper_tables import paper_table
 from ace_bench.report.tables.variants import Selection
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def overall_bars(experiments: Experiments, selection: Selection, title: str, *, 
 
 def bar_cells(experiments: Experiments, selection: Selection) -> dict[str, dict[str, Measured]]:
     """Return the cells behind the bars by task and method; tasks without a score are left out."""
-    table = cache(lambda name: build_table(name, experiments, selection))
+    table = cache(lambda name: paper_table(name, experiments, selection))
     cells: dict[str, dict[str, Measured]] = {}
     for task, methods in experiments.by_name[_BARS].bars.items():
         for method, ref in methods.items():
@@ -60,40 +60,42 @@ def bar_cells(experiments: Experiments, selection: Selection) -> dict[str, dict[
     return {task: line for task, line in cells.items() if any(cell.value is not None for cell in line.values())}
 
 
-def sensitivity(table: ResultTable, title: str, *, with_paper: bool) -> Figure | None:
+def sensitivity(
+    name: str, experiments: Experiments, selection: Selection, title: str, *, with_paper: bool
+) -> Figure | None:
     """Scores by the setting that a table varies, the base as a line; ``None`` if fewer than two rows have runs."""
-    base = table.paper.against
+    table = paper_table(name, experiments, selection)
+    base, settings = table.base, {row: one.settings for row, one in experiments.paper.table(name).rows.items()}
     rows = {row: line for row, line in table.cells.items() if row != base}
-    columns = [column for column in table.experiment.columns if any(line[column].runs for line in rows.values())]
+    columns = [column for column in table.columns if any(line[column].runs for line in rows.values())]
     if not columns or sum(any(line[column].runs for column in columns) for line in rows.values()) < 2:
         return None
     figure, axes = canvas(1, len(columns), 2.6, sharey=True)
-    names = [setting_name(table, row) for row in rows]
+    names = [setting_name(row, settings) for row in rows]
     drawn = looks(["ours", _PAPER])
     for axis, column in zip(axes, columns, strict=True):
         found = [(place, line[column]) for place, line in enumerate(rows.values()) if line[column].value is not None]
         _points(axis, found, drawn["ours"].colour)
-        published = [_published(line[column], table.selection, with_paper=with_paper) for line in rows.values()]
+        published = [_published(line[column], selection, with_paper=with_paper) for line in rows.values()]
         if any(value is not None for value in published):
             values = [nan if value is None else value for value in published]
             axis.plot(range(len(rows)), values, label=_PAPER, color="black", linestyle=":", marker="s", mfc="white")
         level = table.cells[base][column].value
         if level is not None:
-            axis.axhline(level, color=GREY, linestyle="--", label=table.lines[base].label)
+            axis.axhline(level, color=GREY, linestyle="--", label=table.rows[base].texts[0])
         axis.set_xticks(range(len(names)), names)
-        axis.set(ylabel=f"{column_name(column)} (%)", xlabel=_varied(table))
+        axis.set(ylabel=f"{column_name(column)} (%)", xlabel=_varied(settings) or experiments.by_name[name].title)
         axis.set_xlim(-0.4, len(rows) - 0.6)
         axis.margins(y=0.15)
         percent_axis(axis)
-    figure.suptitle(title + _warning(table.measured, table.selection), wrap=True)
+    figure.suptitle(title + _warning(table.measured, selection), wrap=True)
     legend_below(figure, axes)
     return figure
 
 
-def setting_name(table: ResultTable, row: str) -> str:
+def setting_name(row: str, settings: Mapping[str, Mapping[str, object]]) -> str:
     """Return the value of the setting that a row varies, or the row's name if the paper prints none."""
-    settings = table.paper.rows[row].settings if row in table.paper.rows else {}
-    return ", ".join(str(value) for value in settings.values()) or row.replace("_", " ")
+    return ", ".join(str(value) for value in settings.get(row, {}).values()) or row.replace("_", " ")
 
 
 def _published(cell: Measured, selection: Selection, *, with_paper: bool) -> float | None:
@@ -106,10 +108,10 @@ def _warning(cells: Iterable[Measured], selection: Selection) -> str:
     return setting_warning(cells).replace(" ", "\n", 1) if selection.variant.comparable else ""
 
 
-def _varied(table: ResultTable) -> str:
-    """Return the paper's name of the setting that a table varies, or the table's title if the paper names none."""
-    names = {name for row in table.paper.rows.values() for name in row.settings}
-    return names.pop().replace("_", " ") if len(names) == 1 else table.experiment.title
+def _varied(settings: Mapping[str, Mapping[str, object]]) -> str:
+    """Return the paper's name of the setting that a table varies, "" if the paper names none."""
+    names = {name for row in settings.values() for name in row}
+    return names.pop().replace("_", " ") if len(names) == 1 else ""
 
 
 def _bar(axis: Axes, x: float, width: float, cell: Measured, **look: Any) -> None:

@@ -14,7 +14,7 @@ from ace_bench.report.figures.field import score_by_cost
 from ace_bench.report.figures.scores import overall_bars, sensitivity
 from ace_bench.report.figures.series import TaskSeries, all_series, task_series
 from ace_bench.report.figures.style import save, styled
-from ace_bench.report.tables.build import build_table
+from ace_bench.report.tables.paper_tables import paper_table
 from ace_bench.report.tables.results_index import ALL, ResultsIndex, Wanted
 from ace_bench.report.tables.variants import Selection
 
@@ -73,12 +73,15 @@ def _drawn(kind: str, index: ResultsIndex, selection: Selection, *, with_paper: 
         yield "figure_02_collapse", context_collapse(experiments, selection, title("Context collapse on AppWorld"))
     elif kind == "field":
         for name in experiments.combined:
-            table = build_table(name, experiments, selection)
-            yield f"{name}_score_by_cost", score_by_cost(table, title(f"{table.experiment.title}: score against cost"))
+            table = paper_table(name, experiments, selection)
+            yield (
+                f"{name}_score_by_cost",
+                score_by_cost(table, title(f"{experiments.by_name[name].title}: score against cost")),
+            )
     elif kind == "sensitivity":
         for name in _VARYING:
-            table = build_table(name, experiments, selection)
-            figure = sensitivity(table, title(table.experiment.title), with_paper=with_paper)
+            what = title(experiments.by_name[name].title)
+            figure = sensitivity(name, experiments, selection, what, with_paper=with_paper)
             yield f"sensitivity_table_{name}", figure
     else:
         yield from _by_task(kind, index, selection, title)

@@ -39,11 +39,12 @@ class Measured:
 
     ``interval`` holds the 95% bounds of a score; of anything else, the smallest and largest value over seeds.
     ``spread`` is the standard deviation of a score over seeds. ``points`` are the scores by seed, if the value is a
-    mean of scores. ``change`` is against the base row, in percentage points or percent; ``p_holm`` is the p-value of
-    ``comparison``, corrected for all comparisons of the table. ``state`` is that of the runs if none has finished;
-    ``refused`` is the reason why the program makes no such run. ``unfinished`` are runs that began.
-    ``code`` says where its runs were made by different code. ``deviations`` are settings of its runs that are not the
-    paper's.
+    mean of scores. ``change`` is against the base row, in ``change_unit``; ``p_holm`` is the p-value of
+    ``comparison``, corrected for all comparisons of the table. ``derived`` cells are computed from others.
+
+    ``state`` is that of the runs if none has finished; ``refused`` is the reason why the program makes no such run.
+    ``unfinished`` are runs that began. ``code`` says where its runs were made by different code. ``deviations`` are
+    settings of its runs that are not the paper's.
     """
 
     place: Place
@@ -57,12 +58,18 @@ class Measured:
     interval: Interval | None = None
     spread: float | None = None
     change: float | None = None
+    derived: bool = False
     comparison: Comparison | None = None
     p_holm: float | None = None
     notes: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
     points: Seeds = field(default_factory=dict, repr=False)
+
+    @property
+    def change_unit(self) -> Change:
+        """Whether its change is in percentage points, as that of scores, or in percent."""
+        return "points" if self.place.unit == "percent" else "percent"
 
     @property
     def difference(self) -> float | None:
@@ -81,6 +88,11 @@ class Measured:
     def within_noise(self) -> bool:
         """Whether its difference to the base row is not significant at the 5% level, after the correction."""
         return self.p_holm is not None and self.p_holm >= 0.05
+
+    @property
+    def significant(self) -> bool:
+        """Whether it differs from the base row at the 5% level, after the correction."""
+        return self.comparison is not None and not self.within_noise
 
     @property
     def scope(self) -> str:
@@ -163,17 +175,17 @@ class Measures:
             self._cells[key] = measure(place, planned, metric, self._find(planned))
         return replace(self._cells[key], place=place)
 
-    def compared(self, ours: Measured, base: Measured, kind: Change) -> Measured:
+    def compared(self, ours: Measured, base: Measured) -> Measured:
         """Compare a cell with the base row's, by a paired test if both are means of scores."""
         key = (ours.planned, base.planned, ours.metric)
         if key not in self._compared:
             self._compared[key] = _tested(ours, base)
-        return _with_change(ours, base, kind, *self._compared[key])
+        return _with_change(ours, base, *self._compared[key])
 
 
-def compared_to(ours: Measured, base: Measured, kind: Change) -> Measured:
+def compared_to(ours: Measured, base: Measured) -> Measured:
     """Compare a cell with the base row's, by a paired test if both are means of scores."""
-    return _with_change(ours, base, kind, *_tested(ours, base))
+    return _with_change(ours, base, *_tested(ours, base))
 
 
 def _tested(ours: Measured, base: Measured) -> tuple[Comparison | None, str]:
@@ -183,9 +195,9 @@ def _tested(ours: Measured, base: Measured) -> tuple[Comparison | None, str]:
     return found, "; ".join(collect.errors)
 
 
-def _with_change(ours: Measured, base: Measured, kind: Change, comparison: Comparison | None, note: str) -> Measured:
+def _with_change(ours: Measured, base: Measured, comparison: Comparison | None, note: str) -> Measured:
     notes_of_both = tuple(dict.fromkeys(filter(None, (*ours.notes, *base.notes, note))))
-    change = _change(ours.value, base.value, kind)
+    change = _change(ours.value, base.value, ours.change_unit)
     return replace(ours, change=change, comparison=comparison, notes=notes_of_both)
 
 
@@ -206,7 +218,7 @@ def derive(place: Place, parts: Sequence[Measured], formula: Callable[[list[floa
     state = next((part.state for part in parts if part.state), "")
     value = formula(known) if known and len(known) == len(parts) else None
     deviations = tuple(dict.fromkeys(deviation for part in parts for deviation in part.deviations))
-    return Measured(place=place, state=state, value=value, deviations=deviations)
+    return Measured(place=place, state=state, value=value, deviations=deviations, derived=True)
 
 
 def setting_warning(cells: Iterable[Measured]) -> str:
@@ -228,37 +240,6 @@ def error_bars(cell: Measured) -> tuple[float, float]:
     if cell.value is None or cell.interval is None:
         return (0.0, 0.0)
     return (max(0.0, cell.value - cell.interval.low), max(0.0, cell.interval.high - cell.value))
-
-
-def csv_fields(cell: Measured, *, against: str, change_unit: Change) -> dict[str, object]:
-    """Return the numbers of a cell and of its comparison with the base row ``against``, for a line of a CSV file."""
-    tested = cell.comparison
-    bounds = tested.interval if tested else None
-    return {
-        "unit": cell.place.unit,
-        "state": cell.state,
-        "value": cell.value,
-        "low": cell.interval.low if cell.interval else None,
-        "high": cell.interval.high if cell.interval else None,
-        "sd_over_seeds": cell.spread,
-        "n": cell.samples,
-        "seeds": " ".join(str(run.seed) for run in cell.runs),
-        "faults": cell.faults,
-        "against": against,
-        "change": cell.change,
-        "change_unit": change_unit,
-        "change_low": bounds.low if bounds else None,
-        "change_high": bounds.high if bounds else None,
-        "change_sd_over_seeds": tested.spread if tested else None,
-        "detectable": tested.detectable if tested else None,
-        "p_holm": cell.p_holm,
-        "p": tested.p if tested else None,
-        "p_over_seeds": tested.seeds_p if tested else None,
-        "test": tested.test if tested else None,
-        "discordant": tested.discordant if tested else None,
-        "better": tested.better if tested else None,
-        "worse": tested.worse if tested else None,
-    }
 
 
 def _change(value: float | None, base: float | None, kind: Change) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ace_bench.report.tables.claims import ClaimResult
-from ace_bench.report.tables.grids import NOT_KNOWN, Grid, number, p_value
+from ace_bench.report.tables.grids import NOT_KNOWN, Grid, number, p_value, seeds_text
 from ace_bench.report.tables.variants import Variant
 
 _HEADER = (
@@ -64,7 +64,7 @@ def _words(result: ClaimResult) -> Mapping[str, str]:
         "interval": "-" if bounds is None else f"[{bounds.low:+.1f}, {bounds.high:+.1f}]",
         "p": "-" if result.p_holm is None else p_value(result.p_holm),
         "detectable": "-" if detectable is None else number(detectable, "points"),
-        "seeds": _seeds(result.seeds),
+        "seeds": seeds_text(result.seeds),
         "verdict": result.verdict,
         "notes": "; ".join(_remarks(result)) or "-",
     }
@@ -115,8 +115,3 @@ def _record(result: ClaimResult, variant: Variant, *, numbers: bool) -> dict[str
 
 def _signed(value: float | None, unit: str) -> str:
     return NOT_KNOWN if value is None else f"{value:+.1f}" + "%" * (unit == "percent")
-
-
-def _seeds(seeds: Sequence[int]) -> str:
-    which = ", ".join(map(str, seeds))
-    return f"{len(seeds)} (seed{'s' * (len(seeds) != 1)} {which})" if seeds else "-"

@@ -1,158 +1,110 @@
-"""A table as text in rows and columns: results and the statistics behind them."""
+"""A table as text in rows and columns: results, the statistics behind them, and notes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ace_bench.report.paper.consistency import known_contradictions
 from ace_bench.report.records import RunSummary
-from ace_bench.report.tables.build import Line, ResultTable
 from ace_bench.report.tables.cells import Measured, code_warnings
+from ace_bench.report.tables.table import MISSING, PaperShown, Table
 
 NOT_KNOWN = "n/a"
 SIGNIFICANT, _OTHER_SETTING = "*", "†"
 _SPELLING = {"tgc": "TGC", "sgc": "SGC", "finer": "FiNER", "formula": "Formula"}
-STATISTICS = (
+_HIGHER_IS_BETTER = "percent"
+"""The unit of scores; of everything else, less is better."""
+_STATISTICS = (
     *("n", "seeds", "faults", "sd over seeds"),
     *("detectable", "p (Holm)", "p", "p over seeds", "discordant", "notes"),
 )
 """Columns of the statistics: four before the change against the base row, the others after it."""
-
-
-INTERVALS_NOTE = (
+_INTERVALS = (
     "In brackets: 95% interval of a score (Wilson's, with the variance between samples or groups of samples and, where "
     "there are several, between seeds; with one seed it is about this run's context only); for all other numbers, "
     "minimum and maximum over seeds."
 )
 
 
-def tests_note(base: str, cells: Sequence[Measured]) -> str:
-    """Explain the tests of a table's cells against the base row."""
-    family = sum(cell.comparison is not None for cell in cells)
-    return (
-        f"{SIGNIFICANT} differs from {base} with p < 0.05 by a test paired by sample, and by seed where both have the "
-        "same seeds (McNemar's exact test for right or wrong answers of one seed, otherwise the t test of the "
-        f"interval), corrected by Holm's method for the {family} comparisons of this table. Detectable: the smallest "
-        "change that the test finds with a power of 80% at the 5% level. P over seeds: for these samples, a t test "
-        "with seeds as units."
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
-class PaperShown:
-    """Which numbers of the paper to show.
+class Number:
+    """A measured number as shown; ``best`` if it is the best of its column."""
 
-    Differences to the paper are shown for cells in its setting, and with ``differences`` for all.
-    """
+    text: str
+    bounds: str = ""
+    marks: str = ""
+    best: bool = False
 
-    numbers: bool
-    differences: bool = False
-
-    def compares(self, cell: Measured) -> bool:
-        """Whether a cell is compared with the paper's."""
-        return self.numbers and (self.differences or not cell.deviations)
-
-    def difference(self, cell: Measured) -> float | None:
-        """Our number minus the paper's, ``None`` if it is unknown or should not be shown."""
-        return cell.difference if self.compares(cell) else None
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.text, self.bounds))) + self.marks
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """Text in rows and columns."""
+    """Text in rows and columns; ``legend`` explains its marks."""
 
     title: str
     header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[str | Number, ...], ...]
+    legend: str = ""
 
 
-def result_grid(table: ResultTable, paper: PaperShown) -> Grid:
-    """Lay the table out like the paper's, each number with its interval."""
-    columns = list(next(iter(table.cells.values())))
-    differences = table.empty or any(paper.difference(cell) is not None for cell in table.measured)
-    header: list[str] = ["method", "adaptation", "labels"]
-    for column in columns:
-        header.append(header_of(table, column))
-        header += ["paper"] * paper.numbers + ["ours - paper"] * (paper.numbers and differences)
+def result_grid(table: Table) -> Grid:
+    """Lay out the results, each number with its interval and, if wanted, the paper's number."""
+    columns = [_result_column(table, column) for column in table.columns]
     rows = [
-        tuple(named(table.lines[row]) + [word for cell in line.values() for word in _result(cell, paper, differences)])
-        for row, line in table.cells.items()
+        (*table.rows[row].texts, *(word for _, found in columns for word in found[place]))
+        for place, (row, line) in enumerate(table.cells.items())
         if not all(cell.refused for cell in line.values())
     ]
-    return Grid(title="Results", header=tuple(header), rows=tuple(rows))
+    header = (*table.names, *(name for names, _ in columns for name in names))
+    return Grid(title="Results", header=header, rows=tuple(rows), legend=_legend(table))
 
 
-def statistics_grid(table: ResultTable, paper: PaperShown) -> Grid:
+def statistics_grid(table: Table) -> Grid:
     """Give samples, seeds and faults of each number, its spread over seeds, and the tests against the base row."""
-    base = table.lines[table.paper.against].label if table.paper.against else "base"
-    change = f"change against {base} ({'%' if table.change == 'percent' else 'points'})"
-    header = (
-        "method",
-        "adaptation",
-        "labels",
-        "column",
-        *STATISTICS[:4],
-        change,
-        *STATISTICS[4:],
-    )
+    units = {cell.change_unit for cell in table.measured if cell.runs}
+    unit = f" ({'%' if units == {'percent'} else 'points'})" * (len(units) == 1)
+    change = f"change against {table.base_title or 'base'}{unit}"
     rows = [
-        (*named(table.lines[row]), header_of(table, column), *statistics_words(cell, paper))
+        (*table.rows[row].texts, table.columns[column].title, *_statistics(cell, table.paper))
         for row, line in table.cells.items()
         for column, cell in line.items()
         if cell.runs
     ]
+    header = (*table.names, "column", *_STATISTICS[:4], change, *_STATISTICS[4:])
     return Grid(title="Statistics behind the results", header=header, rows=tuple(rows))
 
 
-def footnotes(table: ResultTable, paper: PaperShown) -> list[str]:
-    """Notes below a table."""
-    notes = [table.experiment.notes] if table.experiment.notes else []
+def notes_of(table: Table) -> list[str]:
+    """Return the notes below a table."""
+    notes = [*table.intro]
     if not table.empty:
-        notes.append(INTERVALS_NOTE)
-        if table.paper.against and table.change == "points":
+        notes.append(_INTERVALS)
+        family = sum(cell.comparison is not None for cell in table.measured)
+        if family:
             notes.append(
-                tests_note(table.lines[table.paper.against].label, table.measured) + " Averages are not tested."
+                f"{SIGNIFICANT} differs from {table.base_title} with p < 0.05 by a test paired by sample, and by seed "
+                "where both have the same seeds (McNemar's exact test for right or wrong answers of one seed, "
+                "otherwise the t test of the interval), corrected by Holm's method for the "
+                f"{family} comparisons of this table. Detectable: the smallest change that the test finds with a power "
+                "of 80% at the 5% level. P over seeds: for these samples, a t test with seeds as units."
+                + " Averages are not tested."
+                * any(cell.derived for cell in table.measured)
             )
-    notes += [*_settings(table, paper), *code_warnings(table.measured)]
-    if paper.numbers:
-        notes += _paper_notes(table)
-    if table.experiment.combined:
-        notes += [*_left_out(table), *_unfinished(table)]
-    reasons = table.experiment.not_reproducible
-    return notes + [f"{row} is not reproduced: {reason}." for row, reason in reasons.items()]
-
-
-def _left_out(table: ResultTable) -> list[str]:
-    """Say which rows or cells the program refuses, and why."""
-    refused: dict[str, dict[str, list[str]]] = {}
-    for row, line in table.cells.items():
-        for column, cell in line.items():
-            if cell.refused:
-                refused.setdefault(cell.refused, {}).setdefault(row, []).append(column)
-    notes = []
-    for reason, rows in refused.items():
-        names = [
-            " ".join(named(table.lines[row]))
-            + (f" ({', '.join(header_of(table, column) for column in columns)})" * (len(columns) < len(table.columns)))
-            for row, columns in rows.items()
-        ]
-        notes.append(f"Left out: {'; '.join(names)}: {reason}.")
-    return notes
-
-
-def _unfinished(table: ResultTable) -> Iterator[str]:
-    """Name the runs that began and have not finished."""
-    for cell in table.measured:
-        for run in cell.unfinished:
-            name = f"{' '.join(named(table.lines[cell.place.row]))} ({header_of(table, cell.place.column)})"
-            yield f"Not finished: {name}, seed {run.seed}, {run.state}{f': {run.reason}' if run.reason else ''}."
+    return [*notes, *_other_settings(table), *code_warnings(table.measured), *table.notes]
 
 
 def column_name(column: str, unit: str = "") -> str:
     """Return a column's name in words, with seconds or dollars as unit."""
     words = " ".join(_SPELLING.get(word, word) for word in column.split("_"))
     return f"{words} ({unit})" if unit in ("seconds", "dollars") else words
+
+
+def marks_of(*, simulated: bool, source: str) -> str:
+    """Return the words that mark runs that cannot be compared with published numbers; "" for others."""
+    words = ["simulated"] * simulated + ["sample data"] * (source == "sample")
+    return f"[{', '.join(words)}: not comparable with published numbers]" if words else ""
 
 
 def number(value: float | None, unit: str = "") -> str:
@@ -164,54 +116,14 @@ def number(value: float | None, unit: str = "") -> str:
     return f"{value:,.0f}" if value == round(value) or abs(value) >= 100 else f"{value:.3g}"
 
 
-def header_of(table: ResultTable, column: str) -> str:
-    """Return a column's header."""
-    spec = table.columns[column]
-    return spec.label or column_name(column, spec.unit)
+def p_value(p: float) -> str:
+    """Format a p-value; it is never 0."""
+    return f"{p:.3f}" if p >= 0.001 else "<0.001"
 
 
-def _seeds(runs: Sequence[RunSummary]) -> str:
+def seeds_text(seeds: Sequence[int]) -> str:
     """Say how many seeds and which: ``1 (seed 0)``, ``3 (seeds 0, 1, 2)``."""
-    which = ", ".join(str(run.seed) for run in runs)
-    return f"{len(runs)} (seed{'s' * (len(runs) != 1)} {which})"
-
-
-def named(line: Line) -> list[str]:
-    """Return method, adaptation and labels of a row."""
-    return [line.label, line.stage or "-", line.labels or "-"]
-
-
-def _result(cell: Measured, paper: PaperShown, differences: bool) -> Iterator[str]:
-    unit = cell.place.unit
-    if cell.state:
-        yield cell.state
-    else:
-        bounds = cell.interval
-        spread = f" [{number(bounds.low, unit)}, {number(bounds.high, unit)}]" if bounds else ""
-        significant = SIGNIFICANT * (cell.comparison is not None and not cell.within_noise)
-        yield number(cell.value, unit) + spread + significant + _OTHER_SETTING * bool(cell.deviations)
-    if paper.numbers:
-        published = cell.place.paper
-        yield number(published.value, unit) if published and published.value is not None else "-"
-        if differences:
-            difference = paper.difference(cell)
-            yield "-" if difference is None else _signed(difference, unit)
-
-
-def statistics_words(cell: Measured, paper: PaperShown) -> Iterator[str]:
-    """Yield samples, seeds, faults and tests of a cell, in the order of ``STATISTICS``."""
-    tested = cell.comparison
-    yield number(cell.samples)
-    yield _seeds(cell.runs)
-    yield number(cell.faults)
-    yield "-" if cell.spread is None else number(cell.spread, "points")
-    bounds = f" [{tested.interval.low:+.1f}, {tested.interval.high:+.1f}]" if tested and tested.interval else ""
-    yield "-" if cell.change is None else f"{cell.change:+.1f}{bounds}"
-    yield "-" if tested is None or tested.detectable is None else number(tested.detectable, "points")
-    p_values = (None, None) if tested is None else (tested.p, tested.seeds_p)
-    yield from ("-" if p is None else p_value(p) for p in (cell.p_holm, *p_values))
-    yield "-" if tested is None else f"{tested.discordant} (+{tested.better}, -{tested.worse})"
-    yield "; ".join(remarks(cell, paper)) or "-"
+    return f"{len(seeds)} (seed{'s' * (len(seeds) != 1)} {', '.join(map(str, seeds))})" if seeds else MISSING
 
 
 def remarks(cell: Measured, paper: PaperShown) -> list[str]:
@@ -230,36 +142,93 @@ def remarks(cell: Measured, paper: PaperShown) -> list[str]:
     return found
 
 
-def p_value(p: float) -> str:
-    """Format a p-value; it is never 0."""
-    return f"{p:.3f}" if p >= 0.001 else "<0.001"
+def _result_column(table: Table, column: str) -> tuple[list[str], list[list[str | Number]]]:
+    """Return the headers of a column, and its words by row."""
+    cells = [line[column] for line in table.cells.values()]
+    found: list[list[str | Number]] = [[word] for word in _with_best(cells)]
+    header, paper = [table.columns[column].title], table.paper
+    if paper.numbers:
+        header.append("paper")
+        for words, cell in zip(found, cells, strict=True):
+            printed = cell.place.paper
+            words.append(number(printed.value, cell.place.unit) if printed and printed.value is not None else "-")
+        if table.empty or any(paper.difference(cell) is not None for cell in table.measured):
+            header.append("ours - paper")
+            for words, cell in zip(found, cells, strict=True):
+                words.append(_signed(paper.difference(cell), cell.place.unit))
+    return header, found
 
 
-def _settings(table: ResultTable, paper: PaperShown) -> list[str]:
+def _with_best(cells: Sequence[Measured]) -> list[str | Number]:
+    """Show the cells of a column; the best value is marked where there are others."""
+    shown = [_shown(cell) for cell in cells]
+    known = {word.text: cell for word, cell in zip(shown, cells, strict=True) if isinstance(word, Number)}
+    known = {text: cell for text, cell in known.items() if cell.value is not None}
+    if len(known) < 2:
+        return shown
+    higher = {cell.place.unit for cell in known.values()} == {_HIGHER_IS_BETTER}
+    best = (max if higher else min)(known, key=lambda text: known[text].value or 0.0)
+    return [replace(word, best=True) if isinstance(word, Number) and word.text == best else word for word in shown]
+
+
+def _shown(cell: Measured) -> str | Number:
+    if cell.state:
+        return cell.state
+    bounds, unit = cell.interval, cell.place.unit
+    same = bounds is not None and not cell.points and bounds.low == bounds.high
+    return Number(
+        text=number(cell.value, unit),
+        bounds="" if bounds is None or same else f"[{number(bounds.low, unit)}, {number(bounds.high, unit)}]",
+        marks=SIGNIFICANT * cell.significant + _OTHER_SETTING * bool(cell.deviations),
+    )
+
+
+def _statistics(cell: Measured, paper: PaperShown) -> Iterator[str]:
+    """Yield samples, seeds, faults and tests of a cell, in the order of ``_STATISTICS``."""
+    tested = cell.comparison
+    yield number(cell.samples)
+    yield _seeds(cell.runs)
+    yield number(cell.faults)
+    yield "-" if cell.spread is None else number(cell.spread, "points")
+    bounds = f" [{tested.interval.low:+.1f}, {tested.interval.high:+.1f}]" if tested and tested.interval else ""
+    yield "-" if cell.change is None else f"{cell.change:+.1f}{bounds}"
+    yield "-" if tested is None or tested.detectable is None else number(tested.detectable, "points")
+    p_values = (None, None) if tested is None else (tested.p, tested.seeds_p)
+    yield from ("-" if p is None else p_value(p) for p in (cell.p_holm, *p_values))
+    yield "-" if tested is None else f"{tested.discordant} (+{tested.better}, -{tested.worse})"
+    yield "; ".join(remarks(cell, paper)) or "-"
+
+
+def _legend(table: Table) -> str:
+    """Explain the marks of the results."""
+    parts = ["In brackets: 95% interval of a score; for other numbers, smallest and largest over seeds."]
+    parts += ["Bold: best of a column."] if len(table.rows) > 1 else []
+    tested = sum(cell.comparison is not None for cell in table.measured)
+    if tested:
+        parts.append(
+            f"{SIGNIFICANT}: differs from {table.base_title} (p < 0.05, paired, Holm over {tested} comparisons)."
+        )
+    if any(cell.runs and cell.deviations for cell in table.measured):
+        parts.append(f"{_OTHER_SETTING}: not the paper's setting.")
+    return " ".join(parts)
+
+
+def _other_settings(table: Table) -> list[str]:
     """Say which settings differ from the paper's."""
     depart = [cell.deviations for cell in table.measured if cell.runs and cell.deviations]
     if not depart:
         return []
     common = [deviation for deviation in depart[0] if all(deviation in other for other in depart)]
-    shown = "are shown, as requested" if paper.differences else "are left out (--differences shows them)"
+    shown = "are shown, as requested" if table.paper.differences else "are left out (--differences shows them)"
     return [
         f"{_OTHER_SETTING} not the paper's setting{': ' if common else ''}{', '.join(common)}. The notes of each "
-        "row name all settings that differ." + f" Differences of these to the paper {shown}." * paper.numbers
+        "row name all settings that differ." + f" Differences of these to the paper {shown}." * table.paper.numbers
     ]
 
 
-def _paper_notes(table: ResultTable) -> list[str]:
-    variant = table.selection.variant
-    notes = [f"The paper's numbers are those of {table.paper.model or 'its own runs'}, section {table.paper.section}."]
-    if not variant.comparable:
-        notes.append(
-            f"They are shown on request: runs that are {' and on '.join(variant.marks)} measure something else."
-        )
-    cells = {cell.place.paper.ref for line in table.cells.values() for cell in line.values() if cell.place.paper}
-    return notes + [
-        f"The paper contradicts itself at {place}." for place in known_contradictions() if place.cell in cells
-    ]
+def _seeds(runs: Sequence[RunSummary]) -> str:
+    return seeds_text([run.seed for run in runs])
 
 
-def _signed(value: float, unit: str) -> str:
-    return ("+" if value > 0 else "") + number(value, unit)
+def _signed(value: float | None, unit: str) -> str:
+    return "-" if value is None else ("+" if value > 0 else "") + number(value, unit)

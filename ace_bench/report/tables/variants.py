@@ -19,6 +19,7 @@ from ace_bench.report.matching import Runs, settings_with_defaults
 from ace_bench.report.overrides import Compose, run_overrides
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import Measures
+from ace_bench.report.tables.grids import marks_of
 
 _PATH, _OTHER = re.compile(r"(?:\w+\.)+(?=\w+=)"), re.compile(r"[^\w.-]+")
 _LONGEST = 180
@@ -54,8 +55,8 @@ class Variant:
     @property
     def label(self) -> str:
         """The text for titles, such as ``embedded, limit=40 [simulated, sample data: ...]``."""
-        warning = f" [{', '.join(self.marks)}: not comparable with published numbers]" if self.marks else ""
-        return ", ".join((self.name, *self.changes)) + warning
+        settings = ", ".join((self.name, *self.changes))
+        return f"{settings} {marks_of(simulated=self.simulated, source=self.source)}".rstrip()
 
     @property
     def slug(self) -> str:

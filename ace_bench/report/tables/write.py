@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from ace_bench.core.errors import DataError
+from ace_bench.core.measurement import Measurement, Value
 from ace_bench.report.escaping import csv_of
+from ace_bench.report.experiment_files import Experiment
 from ace_bench.report.experiments import Experiments
-from ace_bench.report.tables.build import ResultTable, build_table
 from ace_bench.report.tables.claims import claim_results
 from ace_bench.report.tables.claims_text import claims_grid, claims_notes, claims_records
-from ace_bench.report.tables.grids import PaperShown
-from ace_bench.report.tables.measured import TableFiles
-from ace_bench.report.tables.render import Page, costs_csv, costs_page, csv, latex, markdown, page_of
+from ace_bench.report.tables.costs import cost_grid, costs_csv, costs_page
+from ace_bench.report.tables.formats import Page, csv, latex, markdown, page_of
+from ace_bench.report.tables.grids import NOT_KNOWN, Grid, marks_of, number
+from ace_bench.report.tables.paper_tables import paper_table
 from ace_bench.report.tables.results_index import ALL, ResultsIndex, Wanted
+from ace_bench.report.tables.table import PaperShown, Table
 from ace_bench.report.tables.variants import Selection
 from ace_bench.store.files import write_files
 
@@ -24,6 +30,16 @@ CLAIMS = "claims"
 """Name of the table of the paper's claims."""
 TABLES = "tables.md"
 """Name of the file that holds all tables."""
+_OTHER = re.compile(r"[^\w.-]+")
+"""Characters that are replaced in file names."""
+
+
+class TableFiles(NamedTuple):
+    """A table: the name of its files without the ending, its text, and its CSV."""
+
+    stem: str
+    page: Page
+    csv: str
 
 
 def write_tables(
@@ -55,46 +71,21 @@ def write_tables(
     return write_files({**files, out / TABLES: "\n".join(["# Tables\n", *texts, *_damages(index)])})
 
 
-def _pages(names: Sequence[str], index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:
-    for name in names:
-        for table in _tables(name, index, even_empty=bool(wanted.names)):
-            variant = table.selection.variant
-            numbers = wanted.with_paper or wanted.differences or variant.comparable
-            paper = PaperShown(numbers=numbers and bool(table.experiment.paper), differences=wanted.differences)
-            stem = f"table_{name.rjust(3 if name[-1].isalpha() else 2, '0')}_{variant.slug}"
-            yield TableFiles(stem, page_of(table, _commands(table, index), paper), csv(table, paper))
-            if table.experiment.combined and not table.empty:
-                yield TableFiles(f"table_{name}_costs_{variant.slug}", costs_page(table), costs_csv(table))
-    if CLAIMS in wanted.names or not wanted.names:
-        yield from _claims(index, wanted)
-
-
-def _claims(index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:
-    """Yield the claims table of each variant with runs for at least one claim; all are about one model."""
-    model = index.experiments.paper.table("1").model
-    for selection in _of_model(index, model):
-        variant = selection.variant
-        results = claim_results(index.experiments, selection)
-        if all(result.value is None for result in results):
-            continue
-        numbers = wanted.with_paper or wanted.differences or variant.comparable
-        page = Page(
-            title=f"The paper's claims: runs with {variant.label}",
-            label=f"{CLAIMS}-{variant.slug}",
-            grids=(claims_grid(results, numbers=numbers),),
-            notes=tuple(claims_notes(results, simulated=variant.simulated)),
-            commands=(),
-        )
-        records = csv_of(claims_records(results, variant, numbers=numbers))
-        yield TableFiles(f"table_{CLAIMS}_{variant.slug}", page, records)
-
-
-def _of_model(index: ResultsIndex, model: str) -> Iterator[Selection]:
-    """Yield the conditions of a model, or of one that no table of the paper is about."""
-    models = {table.model for table in index.experiments.paper.tables.values()}
-    for selection in index.selections:
-        if not model or selection.variant.backbone == model or selection.variant.backbone not in models:
-            yield selection
+def measured_table(name: str, experiment: Experiment, found: Measurement, backbone: tuple[str, ...]) -> TableFiles:
+    """Lay out a measurement; ``backbone`` is the option's name, and the model's if the user named one."""
+    slug = _OTHER.sub("_", "-".join((*backbone, *["simulated"] * found.simulated)))
+    rows = tuple(tuple(map(_word, row)) for row in found.rows)
+    notes = [*([experiment.notes] if experiment.notes else []), *found.notes]
+    title = f"{experiment.title} ({name}): measured with {', '.join(backbone)}"
+    page = Page(
+        title=" ".join(filter(None, (title, marks_of(simulated=found.simulated, source="")))),
+        label=f"{name}-{slug}",
+        grids=(Grid(title="Results", header=found.columns, rows=rows),),
+        notes=tuple(" ".join(note.split()) for note in notes),
+    )
+    marks = {"table": name, "backbone": " ".join(backbone), "simulated": found.simulated}
+    records = [{**marks, **dict(zip(found.columns, row, strict=True))} for row in found.rows]
+    return TableFiles(f"table_{name}_{slug}", page, csv_of(records))
 
 
 def table_names(experiments: Experiments, which: Sequence[str]) -> list[str]:
@@ -113,26 +104,87 @@ def table_names(experiments: Experiments, which: Sequence[str]) -> list[str]:
     return chosen
 
 
-def _tables(name: str, index: ResultsIndex, *, even_empty: bool) -> Iterator[ResultTable]:
-    model = index.experiments.paper.table(index.experiments.by_name[name].paper).model  # "": all models
+def _pages(names: Sequence[str], index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:
+    for name in names:
+        plan = index.experiments.by_name[name]
+        for selection, table in _tables(name, index, wanted):
+            slug = selection.variant.slug
+            stem = f"table_{name.rjust(3 if name[-1].isalpha() else 2, '0')}_{slug}"
+            commands = tuple(_commands(name, table, selection, index))
+            costs = [] if plan.combined else [cost_grid(table)]  # otherwise a page of their own
+            yield TableFiles(stem, page_of(replace(table, commands=commands), costs), csv([table]))
+            if plan.combined and not table.empty:
+                yield TableFiles(f"table_{name}_costs_{slug}", costs_page(table), costs_csv(table))
+    if CLAIMS in wanted.names or not wanted.names:
+        yield from _claims(index, wanted)
+
+
+def _tables(name: str, index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[Selection, Table]]:
+    """Yield a table for each set of conditions that has runs, an empty one if none has and it is asked for."""
+    paper = index.experiments.by_name[name].paper
+    model = index.experiments.paper.table(paper).model  # "": all models
+
+    def build(selection: Selection) -> Table:
+        shown = PaperShown(numbers=_shows_paper(selection, wanted) and bool(paper), differences=wanted.differences)
+        return paper_table(name, index.experiments, selection, index.refusal, paper=shown)
+
     any_runs = False
     for selection in _of_model(index, model):
-        table = build_table(name, index.experiments, selection, index.refusal)
+        table = build(selection)
         if not table.empty:
             any_runs = True
-            yield table
-    if even_empty and not any_runs:
+            yield selection, table
+    if wanted.names and not any_runs:
         empty = index.empty_selection(index.experiments.model(name))
-        yield build_table(name, index.experiments, empty, index.refusal)
+        yield empty, build(empty)
 
 
-def _commands(table: ResultTable, index: ResultsIndex) -> list[str]:
+def _claims(index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:
+    """Yield the claims table of each variant with runs for at least one claim; all are about one model."""
+    model = index.experiments.paper.table("1").model
+    for selection in _of_model(index, model):
+        variant = selection.variant
+        results = claim_results(index.experiments, selection)
+        if all(result.value is None for result in results):
+            continue
+        numbers = _shows_paper(selection, wanted)
+        page = Page(
+            title=f"The paper's claims: runs with {variant.label}",
+            label=f"{CLAIMS}-{variant.slug}",
+            grids=(claims_grid(results, numbers=numbers),),
+            notes=tuple(claims_notes(results, simulated=variant.simulated)),
+        )
+        records = csv_of(claims_records(results, variant, numbers=numbers))
+        yield TableFiles(f"table_{CLAIMS}_{variant.slug}", page, records)
+
+
+def _shows_paper(selection: Selection, wanted: Wanted) -> bool:
+    return wanted.with_paper or wanted.differences or selection.variant.comparable
+
+
+def _of_model(index: ResultsIndex, model: str) -> Iterator[Selection]:
+    """Yield the conditions of a model, or of one that no table of the paper is about."""
+    models = {table.model for table in index.experiments.paper.tables.values()}
+    for selection in index.selections:
+        if not model or selection.variant.backbone == model or selection.variant.backbone not in models:
+            yield selection
+
+
+def _commands(name: str, table: Table, selection: Selection, index: ResultsIndex) -> Iterator[str]:
+    """Yield the commands of the runs that are missing and that the program does not refuse."""
     refused = {cell.planned for cell in table.measured if cell.refused}
-    planned = [run for run in index.experiments.runs(table.name) if run not in refused]
-    return [command for run in planned for command in table.selection.missing(run, index.results)]
+    for run in index.experiments.runs(name):
+        if run not in refused:
+            yield from selection.missing(run, index.results)
 
 
 def _damages(index: ResultsIndex) -> list[str]:
     if not index.found.damaged:
         return []
     return ["## Run folders that cannot be read\n", *(f"- {damaged.reason}" for damaged in index.found.damaged), ""]
+
+
+def _word(value: Value) -> str:
+    if value is None:
+        return NOT_KNOWN
+    return value if isinstance(value, str) else number(value)

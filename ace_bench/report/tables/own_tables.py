@@ -1,7 +1,4 @@
-"""Tables of a user's own runs: any settings or metrics as rows and columns, averaged over seeds alone.
-
-Cells, intervals and tests are those of the paper's tables.
-"""
+"""Tables of a user's own runs: any settings or metrics as rows and columns, averaged over seeds alone."""
 
 from __future__ import annotations
 
@@ -14,35 +11,45 @@ from typing import Any
 
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import ConfigError
+from ace_bench.report.choosing import SCORE, check_metric, setting_path, unit_of
 from ace_bench.report.differences import (
+    CHOICES,
     Settings,
     all_settings,
     differences,
     differing,
+    setting_text,
     short_names,
     value_text,
 )
 from ace_bench.report.records import RunSummary
 from ace_bench.report.samples import SAMPLE_SETTINGS, sample_keys, sample_names
-from ace_bench.report.tables.cells import Change, Measured, Place, compared_to, corrected, measure
-from ace_bench.report.tables.pivot_names import (
-    METRIC,
-    MISSING,
-    SAMPLES,
-    SCORE,
-    SEED,
-    check_metric,
-    marks_of,
-    metric_title,
-    setting_path,
-    unit_of,
-)
-from ace_bench.report.tables.pivot_values import Heading, Layout, PivotTable
+from ace_bench.report.tables.cells import Measured, Place, measure
+from ace_bench.report.tables.grids import column_name, marks_of
+from ace_bench.report.tables.table import MISSING, Heading, Table, compared_with
 
+METRIC, SEED, SAMPLES = "metric", "seed", "samples"
+"""The names that layouts have for the metric, the seed and the set of tested samples."""
 _BASE, _DIGEST = "base", "digest"
 
 
-def pivot_tables(runs: Iterable[RunSummary], layout: Layout) -> list[PivotTable]:
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """What a table shows: ``rows`` and ``columns`` are settings by path or last part, or ``metric``.
+
+    ``metrics`` are ``score``, the headline metric of each task, or what ``RunSummary.value`` takes. With ``over_seeds``
+    runs that differ in the seed alone share a cell. ``base`` names the base row by values (``base``,
+    ``method=ace,threshold=0.5``); "" is the row of ``method=base``, if there is one.
+    """
+
+    rows: tuple[str, ...] = ("method",)
+    columns: tuple[str, ...] = ("task",)
+    metrics: tuple[str, ...] = (SCORE,)
+    over_seeds: bool = True
+    base: str = ""
+
+
+def own_tables(runs: Iterable[RunSummary], layout: Layout) -> list[Table]:
     """Return a table for each kind of run; raises ``ConfigError`` if a setting, metric or base row does not exist."""
     kinds: dict[tuple[bool, str], list[RunSummary]] = {}
     latest = _latest(runs)
@@ -50,6 +57,16 @@ def pivot_tables(runs: Iterable[RunSummary], layout: Layout) -> list[PivotTable]
     for run in latest:
         kinds.setdefault((run.simulated, run.source), []).append(run)
     return [_Builder(some, layout).table() for some in kinds.values()]
+
+
+def title_of(values: Settings, names: Mapping[str, str]) -> str:
+    """Return the values of settings in one line; ``names`` are short names of their paths."""
+    return " ".join(_part(path, value, names) for path, value in values.items() if value != MISSING)
+
+
+def metric_title(metric: str) -> str:
+    """Return a metric in words, with its unit unless the words name it: ``usd total``, ``timing adapt wall s``."""
+    return column_name(metric.replace(".", " "))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,36 +92,35 @@ class _Builder:
         self._columns = (*layout.columns, *([SAMPLES] if self._split else []))
         self._added = self._ambiguous()
         self._rows = (*layout.rows, *self._added)
+        self._names = short_names(dict.fromkeys((*self._rows, *self._columns)))
         self._by_cell: dict[tuple[str, str], list[_Entry]] = {}
         for entry in self._entries:
             place = _name(_key(entry, self._rows)), _name(_key(entry, self._columns))
             self._by_cell.setdefault(place, []).append(entry)
 
-    def table(self) -> PivotTable:
-        rows, columns = self._headings(self._rows), self._headings(self._columns)
-        cells = {row: {column: self._cell(row, column) for column in columns} for row in rows}
+    def table(self) -> Table:
+        rows, columns = self._values(self._rows), self._values(self._columns)
+        measured = {row: {column: self._cell(row, column) for column in columns} for row in rows}
         base = self._base(rows)
-        if base:
-            line = cells[base]
-            compared = {
-                row: {column: compared_to(cell, line[column], change_of(cell)) for column, cell in cells[row].items()}
-                for row in rows
-                if row != base
-            }
-            cells = corrected({base: line, **compared})
-        first = self._runs[0]
-        return PivotTable(
-            title=" ".join(filter(None, (self._title(), marks_of(simulated=first.simulated, source=first.source)))),
-            names=short_names(dict.fromkeys((*self._rows, *self._columns))),
-            rows={row: rows[row] for row in cells},
-            columns=columns,
+        first = {base: measured[base]} if base else {}  # the base row stands first
+        cells = compared_with({**first, **measured}, base)
+        run = self._runs[0]
+        return Table(
+            title=" ".join(filter(None, (self._title(), marks_of(simulated=run.simulated, source=run.source)))),
+            label="",
+            about={"simulated": run.simulated, "source": run.source},
+            names=tuple(self._names[path] for path in self._rows),
+            rows={row: Heading(texts=tuple(map(value_text, rows[row].values())), fields=rows[row]) for row in cells},
+            columns={
+                column: Heading(
+                    texts=(self._title_of(values, [line[column] for line in cells.values()]),), fields=values
+                )
+                for column, values in columns.items()
+            },
             cells=cells,
             base=base,
-            added=self._added,
-            between=self._between(),
-            split=self._split,
-            simulated=first.simulated,
-            source=first.source,
+            base_title=title_of(rows[base], self._names) if base else "",
+            notes=tuple(self._notes(has_base=bool(base), several=len(rows) > 1)),
         )
 
     def _title(self) -> str:
@@ -112,6 +128,29 @@ class _Builder:
         names = short_names(dict.fromkeys((*self._layout.rows, *self._layout.columns)))
         by = " and ".join(name for path, name in names.items() if path != METRIC)
         return f"{what[:1].upper()}{what[1:]} by {by}: {differences(self._runs).common}".removesuffix(": ")
+
+    def _title_of(self, values: Settings, cells: Sequence[Measured]) -> str:
+        """Return the header of a column; the score has the name that its task gives it, if there is one."""
+        title = title_of(values, self._names)
+        if METRIC in values:
+            return title
+        found = {cell.metric for cell in cells if cell.metric}
+        return " ".join(filter(None, (title, metric_title(found.pop()) if len(found) == 1 else SCORE)))
+
+    def _notes(self, *, has_base: bool, several: bool) -> list[str]:
+        notes = []
+        if several and not has_base:
+            notes.append("No row is the base, so no difference is tested: name one by --base.")
+        if self._added:
+            names = ", ".join(self._names[path] for path in self._added)
+            notes.append(f"Runs also differ in {names}: they have rows of their own, since only seeds are averaged.")
+        if between := self._between():
+            notes.append(f"Runs of different columns also differ in {', '.join(short_names(between).values())}.")
+        if self._split:
+            notes.append(
+                "Scores of runs that tested different samples cannot be compared: they have columns of their own."
+            )
+        return notes
 
     def _split_by_samples(self, entries: list[_Entry]) -> list[_Entry]:
         """Name the tested samples in those columns whose runs of one task tested different ones."""
@@ -151,16 +190,14 @@ class _Builder:
         found = differing(all_settings(self._runs))
         return tuple(path for path in found if path not in shown and not path.startswith(SAMPLE_SETTINGS))
 
-    def _headings(self, paths: Sequence[str]) -> dict[str, Heading]:
-        found: dict[tuple[str, ...], Heading] = {}
+    def _values(self, paths: Sequence[str]) -> dict[str, Settings]:
+        """Return the values of these settings by the names of rows or columns, sorted."""
+        found: dict[tuple[str, ...], Settings] = {}
         for entry in self._entries:
-            values = {path: entry.settings.get(path, MISSING) for path in paths}
-            found.setdefault(_key(entry, paths), Heading(values=values))
+            found.setdefault(_key(entry, paths), {path: entry.settings.get(path, MISSING) for path in paths})
         order = {metric: place for place, metric in enumerate(self._layout.metrics)}
-        ordered = sorted(
-            found.values(), key=lambda one: [_order(path, value, order) for path, value in one.values.items()]
-        )
-        return {_name(one.texts()): one for one in ordered}
+        ordered = sorted(found.items(), key=lambda one: [_order(path, value, order) for path, value in one[1].items()])
+        return {_name(texts): values for texts, values in ordered}
 
     def _cell(self, row: str, column: str) -> Measured:
         entries = self._by_cell.get((row, column))
@@ -174,11 +211,11 @@ class _Builder:
             found = replace(found, notes=(*found.notes, f"{waiting} of {len(runs)} runs not finished"))
         return found
 
-    def _base(self, rows: Mapping[str, Heading]) -> str:
+    def _base(self, rows: Mapping[str, Settings]) -> str:
         """Return the name of the base row; raises ``ConfigError`` if ``Layout.base`` does not name one row."""
         conditions = [text.strip() for text in (self._layout.base or f"method={_BASE}").split(",")]
         names = short_names(self._rows)
-        found = [row for row, heading in rows.items() if all(_holds(one, heading, names) for one in conditions)]
+        found = [row for row, values in rows.items() if all(_holds(one, values, names) for one in conditions)]
         if len(found) == 1 and len(rows) > 1:
             return found[0]
         if not self._layout.base or len(rows) == 1:
@@ -186,11 +223,6 @@ class _Builder:
         rows_text = "; ".join(found or rows)
         problem = "fits several rows" if found else "fits no row"
         raise ConfigError(f"--base {self._layout.base} {problem}: {rows_text}; give values that only one row has")
-
-
-def change_of(cell: Measured) -> Change:
-    """Return how changes of a cell against the base row are given."""
-    return "points" if cell.place.unit == "percent" else "percent"
 
 
 def _checked(layout: Layout, runs: Sequence[RunSummary]) -> Layout:
@@ -241,9 +273,16 @@ def _actual(metric: str, runs: Sequence[RunSummary]) -> str:
     return str(done[0].metrics["headline"]["metric"]) if metric == SCORE and done else metric
 
 
-def _holds(condition: str, heading: Heading, names: Mapping[str, str]) -> bool:
+def _holds(condition: str, values: Settings, names: Mapping[str, str]) -> bool:
     name, equals, text = condition.rpartition("=")
     return any(
-        value_text(value) == text and (not equals or name in (path, names.get(path)))
-        for path, value in heading.values.items()
+        value_text(value) == text and (not equals or name in (path, names.get(path))) for path, value in values.items()
     )
+
+
+def _part(path: str, value: Any, names: Mapping[str, str]) -> str:
+    if path == METRIC:
+        return metric_title(str(value))
+    if path == SAMPLES:
+        return f"({value})"
+    return column_name(str(value)) if path in CHOICES else setting_text(path, value, names.get(path, path))

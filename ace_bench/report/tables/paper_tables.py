@@ -1,0 +1,213 @@
+"""The paper's tables, and those of other experiments, from the runs of one set of conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from statistics import fmean
+
+from ace_bench.report.experiment_files import Experiment
+from ace_bench.report.experiments import Experiments, Refusal, refuses_nothing
+from ace_bench.report.paper.consistency import known_contradictions
+from ace_bench.report.paper.tables import Column, PaperTable
+from ace_bench.report.records import RunSummary
+from ace_bench.report.tables.cells import Measured, Place, derive, setting_warning
+from ace_bench.report.tables.grids import column_name
+from ace_bench.report.tables.table import NO_PAPER, Heading, PaperShown, Table, compared_with
+from ace_bench.report.tables.variants import Selection
+
+MOST_CUT = 0.1
+"""The share of a role's replies in a stage that may be cut at the limit of their length; with more, the row is void."""
+
+
+def paper_table(
+    name: str,
+    experiments: Experiments,
+    selection: Selection,
+    refusal: Refusal = refuses_nothing,
+    *,
+    paper: PaperShown = NO_PAPER,
+) -> Table:
+    """Measure all cells of an experiment laid out as a table.
+
+    In an experiment that lists methods, ``refusal`` says which cells without runs the program refuses.
+    """
+    combined = experiments.by_name[name].combined
+    builder = _Builder(name, experiments, selection, refusal if combined else refuses_nothing, paper)
+    return builder.table()
+
+
+def void_note(runs: Iterable[RunSummary]) -> str:
+    """Return why a row is void, such as ``void: 34% of the curator's replies were cut``; "" where it is not.
+
+    Runs with many replies cut at the limit of their length show the limit, not the method.
+    """
+    shares = {
+        (paid and cut / paid, role)
+        for run in runs
+        for stage, roles in run.metrics.get("cut_replies", {}).items()
+        for role, cut in roles.items()
+        for paid in (run.metrics["calls"][stage].get(role, 0),)
+    }
+    share, role = max(shares, default=(0.0, ""))
+    return f"void: {share:.0%} of the {role}'s replies were cut" if share > MOST_CUT else ""
+
+
+@dataclass(frozen=True)
+class _Builder:
+    name: str
+    experiments: Experiments
+    selection: Selection
+    refusal: Refusal
+    shown: PaperShown
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        return self.experiments.by_name[self.name]
+
+    @cached_property
+    def paper(self) -> PaperTable:
+        return self.experiments.paper.table(self.experiment.paper)
+
+    @cached_property
+    def columns(self) -> Mapping[str, Column]:
+        return self.experiments.columns(self.name)
+
+    def table(self) -> Table:
+        variant = self.selection.variant
+        base = self.experiment.against or self.paper.against
+        measured = {row: self._row(row) for row in self.experiment.rows}
+        cells = compared_with(measured, base, self.selection.measures.compared)
+        rows = {row: self._heading(row, line) for row, line in cells.items()}
+        columns = {
+            column: Heading(texts=(spec.label or column_name(column, spec.unit),), fields={"column": column})
+            for column, spec in self.columns.items()
+            if column in next(iter(cells.values()))
+        }
+        table = Table(
+            title=self._title([cell for line in cells.values() for cell in line.values()]),
+            label=f"{self.name}-{variant.slug}",
+            about={
+                "table": self.name,
+                "conditions": " ".join(variant.overrides),
+                "simulated": variant.simulated,
+                "source": variant.source,
+            },
+            names=("method", "adaptation", "labels"),
+            rows=rows,
+            columns=columns,
+            cells=cells,
+            base=base if base in cells else "",
+            base_title=rows[base].texts[0] if base in cells else "",
+            paper=self.shown,
+            intro=(self.experiment.notes,) if self.experiment.notes else (),
+        )
+        return replace(table, notes=tuple(self._notes(table)))
+
+    def _title(self, cells: Iterable[Measured]) -> str:
+        variant = self.selection.variant
+        warning = setting_warning(cells) if variant.comparable else ""
+        place = f"table {self.name} of the paper" if self.experiment.paper else self.name
+        return f"{self.experiment.title} ({place}): runs with {variant.label}{warning}"
+
+    def _row(self, row: str) -> dict[str, Measured]:
+        """Return the cells of a row in the paper's order; derived columns are computed from measured ones."""
+        found = {column: self._measured(self._place(row, column), self.name) for column in self.experiment.columns}
+        for column, spec in self.columns.items():
+            if spec.derived:
+                found[column] = self._derived(self._place(row, column), spec, found)
+        return {column: found[column] for column in self.columns if column in found}
+
+    def _place(self, row: str, column: str) -> Place:
+        ours = self.experiment.rows[row].ours or column not in self.paper.columns
+        paper = None if ours else self.paper.cell(row, column)
+        return Place(row=row, column=column, unit=self.columns[column].unit, paper=paper)
+
+    def _measured(self, place: Place, name: str, row: str = "", column: str = "") -> Measured:
+        """Measure a cell of this experiment, or ``row`` and ``column`` of another one that a ratio is computed from."""
+        at = (name, row or place.row, column or place.column)
+        planned = self.experiments.run(*at)
+        cell = self.selection.measures.cell(place, planned, self.experiments.metric(*at))
+        if not cell.runs and (reason := self.refusal(self.selection.overrides(planned))):
+            return replace(cell, state="left out", refused=reason)
+        model = self.paper.model
+        return replace(cell, deviations=self.selection.deviations(planned, model)) if model else cell
+
+    def _derived(self, place: Place, spec: Column, found: Mapping[str, Measured]) -> Measured:
+        if spec.per is None:
+            weights = spec.weights or (1.0,) * len(spec.mean_of)
+            return derive(place, [found[part] for part in spec.mean_of], lambda values: fmean(values, weights))
+        name, _, row = self.paper.rows[place.row].same_as.partition("/")
+        parts = [self._measured(place, name, row, part) for part in spec.per]
+        return derive(place, parts, lambda values: values[0] / values[1] if values[1] else None)
+
+    def _heading(self, row: str, cells: Mapping[str, Measured]) -> Heading:
+        """Describe a row; the settings distinguish rows with the same name in the paper."""
+        plan = self.experiment.rows[row]
+        if plan.ours:
+            label = plan.label
+        else:
+            printed = self.paper.rows[row]
+            settings = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in printed.settings.items())
+            counted = f", in {printed.counts}" if printed.counts else ""
+            label = (f"{printed.label} ({settings})" if settings else printed.label) + counted
+        runs = [run for cell in cells.values() for run in cell.runs]
+        void = void_note(runs)
+        label += self._answered_by(plan.overrides, runs) + (f" ({void})" if void else "")
+        overrides = dict(override.split("=", 1) for override in (*self.experiment.common, *plan.overrides))
+        # Labels only matter for adaptation.
+        stage, labels = plan.adapts or "", overrides.get("labels", "gold") if plan.adapts else ""
+        fields = {"row": row, "method": label, "adaptation": stage, "labels": labels}
+        return Heading(texts=(label, stage or "-", labels or "-"), fields=fields)
+
+    def _answered_by(self, overrides: Iterable[str], runs: list[RunSummary]) -> str:
+        """Name the stand-in of a role that the row gives a model of its own; "" for runs of real models."""
+        chosen = (override.partition("=")[0] for override in overrides if override.startswith("backbone@roles."))
+        roles = [key.removeprefix("backbone@roles.") for key in chosen]
+        if self.selection.variant.comparable or not roles or not runs:
+            return ""
+        names = {runs[0].metrics["roles"].get(role, runs[0].backbone) for role in roles}
+        return f", answered by {' and '.join(sorted(names))}"
+
+    def _notes(self, table: Table) -> Iterator[str]:
+        if self.shown.numbers:
+            yield from self._paper_notes(table)
+        if self.experiment.combined:
+            yield from _left_out(table)
+            yield from _unfinished(table)
+        for row, reason in self.experiment.not_reproducible.items():
+            yield f"{row} is not reproduced: {reason}."
+
+    def _paper_notes(self, table: Table) -> Iterator[str]:
+        variant = self.selection.variant
+        yield f"The paper's numbers are those of {self.paper.model or 'its own runs'}, section {self.paper.section}."
+        if not variant.comparable:
+            yield f"They are shown on request: runs that are {' and on '.join(variant.marks)} measure something else."
+        cells = {cell.place.paper.ref for cell in table.measured if cell.place.paper}
+        for contradiction in known_contradictions():
+            if contradiction.cell in cells:
+                yield f"The paper contradicts itself at {contradiction}."
+
+
+def _left_out(table: Table) -> Iterator[str]:
+    """Say which rows or cells the program refuses, and why."""
+    refused: dict[str, dict[str, list[str]]] = {}
+    for row, line in table.cells.items():
+        for column, cell in line.items():
+            if cell.refused:
+                refused.setdefault(cell.refused, {}).setdefault(row, []).append(table.columns[column].title)
+    for reason, rows in refused.items():
+        names = [
+            table.rows[row].title + f" ({', '.join(columns)})" * (len(columns) < len(table.columns))
+            for row, columns in rows.items()
+        ]
+        yield f"Left out: {'; '.join(names)}: {reason}."
+
+
+def _unfinished(table: Table) -> Iterator[str]:
+    """Name the runs that began and have not finished."""
+    for cell in table.measured:
+        name = f"{table.rows[cell.place.row].title} ({table.columns[cell.place.column].title})"
+        for run in cell.unfinished:
+            yield f"Not finished: {name}, seed {run.seed}, {run.state}{f': {run.reason}' if run.reason else ''}."
