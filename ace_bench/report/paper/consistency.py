@@ -109,7 +109,7 @@ def _of_table(paper: Paper, table: PaperTable) -> Iterator[_Check]:
                 rule="change",
                 printed=cell.change,
                 parts=[table.cell(row, column), table.cell(table.against, column)],
-                formula=_percent_change if table.change == "percent" else _difference,
+                formula=_difference if cell.unit == "percent" else _percent_change,
                 digits=1,
             )
 

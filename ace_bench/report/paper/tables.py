@@ -78,7 +78,7 @@ class Cell(YamlModel, frozen=True, kw_only=True):
 
 
 class PaperTable(YamlModel, frozen=True, kw_only=True):
-    """A table, or the numbers of a figure. ``change`` is the unit of changes: points or percent."""
+    """A table, or the numbers of a figure; changes of scores are in points, all others in percent."""
 
     id: str
     title: str
@@ -87,7 +87,6 @@ class PaperTable(YamlModel, frozen=True, kw_only=True):
     rows: Mapping[str, Row]
     model: str = ""
     against: str = ""
-    change: Literal["points", "percent"] = "points"
 
     def cell(self, row: str, column: str) -> Cell:
         """Return one cell; raises ``DataError`` if it does not exist."""
