@@ -1,4 +1,4 @@
-"""Hooks of the documentation site (``make docs``): pages that are kept outside ``docs/``, and the API reference.
+"""Hooks of the documentation site (``make docs``): pages kept outside ``docs/``, the settings, and the API reference.
 
 README.md and other pages at the top of the repository link to ``docs/...``, so that they work in a checkout; on
 the site the links are rewritten. A link to a file that is no page of the site, such as a module, becomes its name.
@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File
+
+from ace_bench.core.resources import configs_folder, options
+from ace_bench.core.setting_docs import OptionDoc, read_option
 
 _PAGES = {
     "README.md": "index.md",
@@ -32,6 +35,9 @@ _REFERENCE = {
         ),
     ),
 }
+_SETTINGS = "reference/settings.md"
+_GROUPS = ("task", "method", "mode", "backbone", "agent", "tracker", "launcher")
+"""The groups of the page of settings. Those of the presets hold settings of these."""
 _LINK = re.compile(r"(?<!`)\[(?P<text>[^]\[]+)\]\((?P<target>[^)\s:#]+)(?P<anchor>#[^)\s]*)?\)")
 
 
@@ -43,7 +49,37 @@ def on_files(files: Any, config: Any) -> Any:
     for page, (title, modules) in _REFERENCE.items():
         content = "\n\n".join([f"# {title}", *(f"::: {module}" for module in modules)]) + "\n"
         files.append(File.generated(config, page, content=content))
+    files.append(File.generated(config, _SETTINGS, content=settings_page()))
     return files
+
+
+def settings_page() -> str:
+    """Return the page of all settings, from the comments in ``configs/``."""
+    parts = ["# Settings", "Each setting with its default. `python run.py --help method=ace` prints the same."]
+    parts += ["## For every run", _settings_table(read_option(configs_folder() / "config.yaml"))]
+    for group in _GROUPS:
+        parts.append(f"## {group}")
+        for name, path in options(group, [configs_folder()]).items():
+            option = read_option(path, group)
+            inherited = [f"As `{group}={parent}`, and:" for parent in option.parents]
+            parts += [f"### {group}={name}", option.title, *inherited, _settings_table(option)]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _settings_table(option: OptionDoc) -> str:
+    if not option.settings:
+        return ""
+    rows = [f"| `{one.key}` | {_code(one.default)} | {_escape(one.text)} |" for one in option.settings]
+    return "\n".join(["| setting | default | meaning |", "|---|---|---|", *rows])
+
+
+def _code(text: str) -> str:
+    """Return a default as code; a group has none."""
+    return f"<code>{_escape(text)}</code>" if text else ""
+
+
+def _escape(text: str) -> str:
+    return text.replace("<", "&lt;").replace("|", "&#124;")
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:

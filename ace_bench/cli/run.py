@@ -16,7 +16,7 @@ def main(arguments: Sequence[str]) -> int:
     if {"-h", "--help"} & set(arguments):
         from ace_bench.cli.run_help import help_text
 
-        sys.stdout.write(help_text())
+        sys.stdout.write(help_text(arguments))
         return 0
     from ace_bench.cli.experiment import experiment, sweep
     from ace_bench.cli.run_options import settings_first

@@ -1,0 +1,75 @@
+"""Each setting is documented beside its field; `run --help` and the page of settings are made from there."""
+
+import pytest
+
+from ace_bench.core.setting_docs import read_option
+from tests.launching import CONFIGS
+
+GROUPS = ("task", "method", "mode", "agent", "backbone", "tracker", "launcher")
+FILES = {
+    "config.yaml": read_option(CONFIGS / "config.yaml"),
+    **{
+        f"{group}/{path.name}": read_option(path, group)
+        for group in GROUPS
+        for path in sorted((CONFIGS / group).glob("*.yaml"))
+    },
+}
+
+
+@pytest.mark.parametrize("name", [name for name, option in FILES.items() if not option.parents])
+def test_each_setting_has_a_comment_of_its_own_or_of_its_group(name):
+    settings = FILES[name].settings
+    texts = {setting.key: setting.text for setting in settings}
+    groups = {key[:place] for key in texts for place, letter in enumerate(key) if letter == "."}
+    bare = [
+        setting.key
+        for setting in settings
+        if setting.key not in groups
+        and not any(text for key, text in texts.items() if f"{setting.key}.".startswith(f"{key}."))
+    ]
+    assert bare == []
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name != "config.yaml"])
+def test_each_option_says_what_it_is(name):
+    assert FILES[name].title
+
+
+def test_a_setting_is_read_with_its_default_and_all_lines_of_its_comment(tmp_path):
+    file = tmp_path / "option.yaml"
+    file.write_text(
+        "# What it is,\n# in two lines.\ndefaults: [other, _self_]\n_target_: a.B\n"
+        'rounds: 5  # how many\n           # there are\ntext: "a # b"\nlimits:  # of a query\n  rows: 10\nlast: null\n'
+    )
+    option = read_option(file, "task")
+    assert (option.title, option.parents) == ("What it is, in two lines.", ("other",))
+    assert [(one.key, one.default, one.text) for one in option.settings] == [
+        ("task.rounds", "5", "how many there are"),
+        ("task.text", '"a # b"', ""),
+        ("task.limits", "", "of a query"),
+        ("task.limits.rows", "10", ""),
+        ("task.last", "null", ""),
+    ]
+    file.write_text("# @package _global_\n# What it is.\nseed: 1\n")
+    assert read_option(file, "experiment").settings[0].key == "seed"
+
+
+def test_help_prints_the_settings_of_every_run_and_of_chosen_options(capsys):
+    from ace_bench.cli.run import main
+
+    main(["--help"])
+    assert "seed=0 " in (overview := capsys.readouterr().out)
+    assert overview.endswith("\n")
+    main(["method=ace_rich", "--help", "mode=offline", "seed=3"])
+    printed = capsys.readouterr().out
+    assert "as method=ace, and:" in printed
+    assert "mode.batch_size=1 " in printed
+    assert "Presets" not in printed
+
+
+def test_help_on_an_unknown_option_lists_the_known_ones():
+    from ace_bench.cli.run_help import help_text
+    from ace_bench.core.errors import ConfigError
+
+    with pytest.raises(ConfigError, match="method has ace, "):
+        help_text(["method=acee"])
