@@ -16,7 +16,7 @@ _GLOBAL = "# @package _global_"
 
 @dataclass(frozen=True)
 class SettingDoc:
-    """A setting: its path as it is overridden, its default as written (empty for a group), and the comment beside it."""
+    """A setting: its path as it is overridden, its default as written (empty for a group), the comment beside it."""
 
     key: str
     default: str

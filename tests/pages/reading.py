@@ -23,8 +23,8 @@ PAGES = (
 KINDS = {"bash", "text", "python", "dockerfile", "yaml", "json", "jinja", "toml"}
 """What a block may be marked as; only ``bash`` holds commands."""
 
-_EXAMPLES = re.compile(r"^## Add a \w+$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-"""The examples of CONTRIBUTING.md have a test of their own: tests/integration/test_contributing.py."""
+_EXAMPLES = re.compile(r"^## Add a [\w ,]+$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+"""The example of CONTRIBUTING.md has a test of its own: tests/integration/test_contributing.py."""
 _SETTING = re.compile(r"'?\+?[a-z_@]+(\.\w+)*=[^\s=]")
 _PLACEHOLDER = re.compile(r"\.\.\.|<|\s[a-z]+\s|,\w+=")  # the last: values of an option such as --base
 _SPAN = re.compile(r"`([^`]+)`")

@@ -1,13 +1,14 @@
-"""Last notes: the last right answers, shown as examples."""
+"""Last notes: the last questions with the answers known to be right, shown as worked examples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ace_bench.contexts.base import ContextValue
 from ace_bench.core.arena import Arena
 from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Count
-from ace_bench.core.types import GeneratorSpec, Rollout, Sample, Step
+from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
 from ace_bench.methods.base import BaseMethod
 
 
@@ -17,16 +18,16 @@ class LastNotes(ContextValue):
 
     notes: tuple[tuple[str, str], ...] = ()
 
-    kind = "last_notes"
+    kind: ClassVar[str] = "last_notes"
 
     def render(self, sample: Sample) -> Mapping[str, str]:
-        """Return the field ``demonstrations``."""
+        """Return the field ``demonstrations``, the same for every sample."""
         shown = [f"Question: {question}\nAnswer: {answer}" for question, answer in self.notes]
         return {"demonstrations": "\n\n".join(shown) or "(none)"}
 
 
 class Notes(BaseMethod[LastNotes]):
-    """Keeps the last ``keep`` answers that labels reveal."""
+    """Keeps the last ``keep`` questions whose right answer ``labels`` reveal."""
 
     generator = GeneratorSpec(template="notes", reply="text")
 
@@ -40,6 +41,20 @@ class Notes(BaseMethod[LastNotes]):
     def update(
         self, context: LastNotes, rollouts: Sequence[Rollout], step: Step, arena: Arena
     ) -> ContextUpdate[LastNotes]:
-        """Add the answers of a batch."""
-        new = [(one.sample.inputs["question"], one.feedback.gold) for one in rollouts if one.feedback.gold]
-        return ContextUpdate(context=LastNotes(notes=(*context.notes, *new)[-self._keep :]))
+        """Add the answers of a batch in the order of its samples."""
+        notes, events = context.notes, list[Record]()
+        for rollout in rollouts:
+            answer = right_answer(rollout)
+            if answer is not None:
+                notes = (*notes, (rollout.sample.inputs["question"], answer))[-self._keep :]
+            events.append({"event": "skipped" if answer is None else "kept", "sample": rollout.sample.id})
+        return ContextUpdate(context=LastNotes(notes=notes), events=tuple(events))
+
+
+def right_answer(rollout: Rollout) -> str | None:
+    """Return the answer known to be right, ``None`` if none is."""
+    if rollout.fault is not None:
+        return None
+    if rollout.feedback.gold is not None:
+        return rollout.feedback.gold
+    return rollout.attempt.answer if rollout.feedback.correct else None
