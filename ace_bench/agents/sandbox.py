@@ -1,4 +1,4 @@
-"""Runs Python that a model wrote, in a confined process of its own (Dynamic Cheatsheet; docs/methods.md).
+"""Runs Python that a model wrote, in a confined process of its own (Dynamic Cheatsheet; docs/sandbox.md).
 
 The code runs only where it is kept from files and network: on a machine that cannot do that it is refused, and the
 model is shown so. Only the standard library is there, so that an outcome does not depend on what is installed.
@@ -27,7 +27,7 @@ from ace_bench.core.scratch import clear_abandoned, scratch_folder
 from ace_bench.core.settings import Count, Seconds
 
 _SCRATCH = "code"
-_HELP = "See docs/methods.md"
+_HELP = "See docs/methods/dynamic_cheatsheet.md"
 _REPORT_BYTES = 1000
 REFUSED = "Code cannot be run here: this machine has no means to confine it."
 _STOPPED = "(stopped after {seconds:g} seconds)"

@@ -148,7 +148,7 @@ print(box.run("print('r' + 'an')"), box.layers)
 def test_where_code_cannot_be_confined_the_cheatsheet_does_not_run_it(lacking):
     done = ran_on(playable({"without": [lacking]}), [sys.executable, "-c", CHEATSHEET])
     assert done.stdout.splitlines() == [
-        "Code of the generator is not run: this machine cannot confine it. See docs/methods.md",
+        "Code of the generator is not run: this machine cannot confine it. See docs/methods/dynamic_cheatsheet.md",
         f"{REFUSED} None",
     ]
 
