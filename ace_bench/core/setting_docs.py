@@ -65,6 +65,8 @@ def _read_settings(lines: list[str]) -> Iterator[SettingDoc]:
             more = _MORE.match(line)
             if more and latest is not None:
                 latest = replace(latest, text=f"{latest.text} {more['text']}".strip())
+            elif latest is not None and not latest.default:
+                latest = replace(latest, default=line.strip())
             continue
         if latest is not None:
             yield latest

@@ -39,7 +39,8 @@ def test_a_setting_is_read_with_its_default_and_all_lines_of_its_comment(tmp_pat
     file = tmp_path / "option.yaml"
     file.write_text(
         "# What it is,\n# in two lines.\ndefaults: [other, _self_]\n_target_: a.B\n"
-        'rounds: 5  # how many\n           # there are\ntext: "a # b"\nlimits:  # of a query\n  rows: 10\nlast: null\n'
+        'rounds: 5  # how many\n           # there are\ntext: "a # b"\nlimits:  # of a query\n  rows: 10\n'
+        "words:\n  [a, b]\nlast: null\n"
     )
     option = read_option(file, "task")
     assert (option.title, option.parents) == ("What it is, in two lines.", ("other",))
@@ -48,6 +49,7 @@ def test_a_setting_is_read_with_its_default_and_all_lines_of_its_comment(tmp_pat
         ("task.text", '"a # b"', ""),
         ("task.limits", "", "of a query"),
         ("task.limits.rows", "10", ""),
+        ("task.words", "[a, b]", ""),
         ("task.last", "null", ""),
     ]
     file.write_text("# @package _global_\n# What it is.\nseed: 1\n")
