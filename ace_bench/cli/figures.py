@@ -1,30 +1,63 @@
-"""Make the figures that the runs in a results folder allow, as PDF and PNG.
+"""Make figures from finished runs, as PDF and PNG: the paper's, or with --x a metric of your own against a setting.
 
     ace-bench figures                                  every figure that has a finished run
     ace-bench figures figure=overall,sensitivity --with-paper
     ace-bench figures figure=learning backbone=embedded limit=40
+    ace-bench figures results/ --x threshold           the score of your own runs against a setting
+    ace-bench figures results/ task=finer --x epochs --y usd.total --out figures
 
 Kinds: overall (bars of figure 1), collapse (figure 2), learning, cost, breakdown, cache, sensitivity, and, only where
 it is named, field (score against cost of all methods, with the Pareto front). Settings choose runs that were made with
 them; METHOD:SETTING and TASK:SETTING apply to the runs of one method or task. A figure never mixes models, limits,
 prompt sets, or real and sample data.
+
+With --x, points are means over seeds, with 95% intervals of scores. Each line is one combination of the other settings
+in which the runs differ; --lines names those that come first in its name. Runs without the setting are dotted levels.
+Simulated and real runs are in figures of their own, and tasks in panels of their own. KEY=VALUE[,VALUE] chooses runs.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ace_bench.cli.results import make
+from rich.console import Console
+
+from ace_bench.cli.results import chosen_runs, parser_of, write_paper_results
+from ace_bench.core.errors import ConfigError
 
 
 def main(arguments: Sequence[str]) -> int:
     """Make figures and return the exit status."""
-    return make("figure", _write, __doc__, arguments)
+    parser = parser_of("figure", __doc__)
+    own = parser.add_argument_group("figures of your own runs")
+    own.add_argument("--x", help="the setting along x, by path or last part")
+    own.add_argument("--y", help="score, or a metric (default: score)")
+    own.add_argument("--lines", help="settings, separated by commas (default: method)")
+    options = parser.parse_intermixed_args(arguments)
+    if all(value is None for value in (options.x, options.y, options.lines)):
+        return write_paper_results("figure", _write, options)
+    return _write_own(options)
 
 
-def _write(*arguments: Any, **options: Any) -> Sequence[Path]:
+def _write(*arguments: Any) -> Sequence[Path]:
     from ace_bench.report.figures.write import write_figures  # slow to import, and --help does not need it
 
-    return write_figures(*arguments, **options)
+    return write_figures(*arguments)
+
+
+def _write_own(options: argparse.Namespace) -> int:
+    """Write the figures and print their paths."""
+    from ace_bench.report.choosing import words
+    from ace_bench.report.figures.own_runs import write_sweep_figures
+
+    if options.x is None:
+        raise ConfigError("a figure of your own runs needs the setting along x; add --x SETTING")
+    runs = chosen_runs(options, Console(stderr=True))
+    out, lines = options.out or Path("results/figures"), words(options.lines or "method", "--lines")
+    console = Console(highlight=False, soft_wrap=True)
+    for file in write_sweep_figures(runs, out, x=options.x, y=options.y or "score", lines=lines):
+        console.print(str(file), markup=False)
+    return 0

@@ -27,10 +27,8 @@ COMMANDS: Mapping[str, Command] = {
     "reproduce": Command("ace_bench.cli.reproduce", "make the runs behind a table or figure of the paper"),
     "view": Command("ace_bench.cli.view", "look at runs in the browser: list, compare, follow"),
     "report": Command("ace_bench.cli.report", "write runs as one HTML page"),
-    "table": Command("ace_bench.cli.table", "make a table of your own runs"),
-    "figure": Command("ace_bench.cli.figure", "draw a metric of your own runs against a setting"),
-    "tables": Command("ace_bench.cli.tables", "fill the paper's tables from finished runs"),
-    "figures": Command("ace_bench.cli.figures", "draw the paper's figures from finished runs"),
+    "tables": Command("ace_bench.cli.tables", "make tables: the paper's, or of your own runs"),
+    "figures": Command("ace_bench.cli.figures", "draw figures: the paper's, or of your own runs"),
     "data": Command("ace_bench.cli.data", "download a task's official data"),
     "appworld": Command("ace_bench.cli.appworld", "set up AppWorld's engine and data"),
     "doctor": Command("ace_bench.cli.doctor", "find damaged runs and caches, and repair what costs nothing"),
@@ -43,6 +41,11 @@ COMMANDS: Mapping[str, Command] = {
     # A name instead of an import: this package does not depend on ``ace_rehearsal``.
     "serve": Command("ace_rehearsal.reader.serve", "serve the embedded backbone over HTTP"),
 }
+_OLD_WORDS: Mapping[str, tuple[str, ...]] = {
+    "table": ("tables", "--rows", "method"),
+    "figure": ("figures", "--y", "score"),
+}
+"""Commands of version 0.1 by what they are now; they go with version 0.3."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[0].partition("=")[0] in _CONFIG_DIR:  # before the command, as options of many programs are
         taken = 1 if "=" in words[0] else 2
         words = [*words[taken : taken + 1], *words[:taken], *words[taken + 1 :]]
+    if words[0] in _OLD_WORDS:
+        words = [*_OLD_WORDS[words[0]], *words[1:]]
     if words[0] not in COMMANDS:
         sys.stderr.write(f"error: {_unknown(words[0])}\n")
         return _MISTAKE

@@ -1,7 +1,8 @@
-"""The command line that `tables` and `figures` share."""
+"""What `tables` and `figures` share: the runs that a command line names, and the paper's results from them."""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,9 +17,10 @@ from ace_bench.core.resources import config_folders
 from ace_bench.report.overrides import read_setting
 
 if TYPE_CHECKING:
+    from ace_bench.report.records import RunSummary
     from ace_bench.report.tables.results_index import ResultsIndex, Wanted
 
-
+_RESULTS = Path("results")
 _CHOOSING = (*GROUPS, *TOP, "backbone", "roles", "sampling", "protocol")
 _OPTIONS = ("results", "out")
 """Options of these commands that a user may take for settings."""
@@ -32,37 +34,81 @@ class Write(Protocol):
         ...
 
 
-def make(what: str, write: Write, description: str, arguments: Sequence[str]) -> int:
-    """Write the requested tables or figures (``what``: "table" or "figure"); return the exit status."""
+def parser_of(what: str, description: str | None) -> Parser:
+    """Return a parser with the options for the paper's results (``what``: "table" or "figure")."""
     parser = Parser(f"{what}s", description)
-    parser.add_argument("overrides", nargs="*", help=f"{what}=NAME, and what the runs were made with (backbone=...)")
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of runs (default: results)")
+    parser.add_argument(
+        "words", nargs="*", metavar="FOLDER|KEY=VALUE", help=f"{what}=NAME, folders of runs, and settings of the runs"
+    )
+    parser.add_argument("--results", type=Path, help="folder of runs (default: results)")
     parser.add_argument("--out", type=Path, help=f"where to write (default: RESULTS/{what}s)")
     parser.add_argument("--with-paper", action="store_true", help="the paper's numbers beside simulated runs, too")
     parser.add_argument("--differences", action="store_true", help=DIFFERENCES)
-    options = parser.parse_intermixed_args(arguments)
+    return parser
+
+
+def write_paper_results(what: str, write: Write, options: argparse.Namespace) -> int:
+    """Write the requested tables or figures of the paper; return the exit status."""
     from ace_bench.report.tables.results_index import ResultsIndex, Wanted
     from ace_bench.report.tables.write import TABLES
     from ace_bench.runners.checking import RunChecks
     from ace_bench.runners.planning import Composer
 
     console = Console(highlight=False, soft_wrap=True)
-    which, extra = _sorted(what, options.overrides)
+    folders = _folders(options)
+    if len(folders) > 1:
+        raise ConfigError(f"{what}s of the paper are made from one folder of runs, and {len(folders)} are named")
+    results = next(iter(folders), _RESULTS)
+    which, extra = _sorted(what, [word for word in options.words if Path(word) not in folders])
     compose = Composer(config_folders())
-    index = ResultsIndex(results=options.results, compose=compose, refusal=RunChecks(compose).refusal, extra=extra)
+    index = ResultsIndex(results=results, compose=compose, refusal=RunChecks(compose).refusal, extra=extra)
     if not index.found.runs:
-        raise ConfigError(f"there are no runs in {options.results}; make some, or name their folder by --results")
+        raise ConfigError(f"there are no runs in {results}; make some, or name their folder by --results")
     wanted = Wanted(names=tuple(which), with_paper=options.with_paper, differences=options.differences)
-    files = write(index, options.out or options.results / f"{what}s", wanted)
+    files = write(index, options.out or results / f"{what}s", wanted)
     for damaged in index.found.damaged:
         console.print(f"left out: {damaged.reason}", style="yellow", markup=False)
     if not any(file.name != TABLES for file in files):
+        own = {"table": "--rows method", "figure": "--x SETTING"}[what]
         console.print(
-            f"no finished run fills a {what} of the paper; `ace-bench {what}` shows your own runs", style="yellow"
+            f"no finished run fills a {what} of the paper; `ace-bench {what}s {own}` shows your own runs",
+            style="yellow",
         )
     for file in files:
         console.print(str(file), markup=False)
     return 0
+
+
+def chosen_runs(options: argparse.Namespace, console: Console) -> list[RunSummary]:
+    """Return the runs in the folders that have the settings (``KEY=VALUE[,VALUE]``); damaged ones are reported.
+
+    Raises ``ConfigError`` if there are none.
+    """
+    from ace_bench.report.choosing import with_settings
+    from ace_bench.report.records import find_runs
+
+    if options.with_paper or options.differences:
+        raise ConfigError("--with-paper and --differences are for the paper's results; leave them out")
+    folders = _folders(options) or [_RESULTS]
+    conditions = [word for word in options.words if "=" in word and Path(word) not in folders]
+    others = [Path(word) for word in options.words if "=" not in word]
+    if missing := [str(folder) for folder in (*others, *folders) if not folder.is_dir()]:
+        raise ConfigError(f"{', '.join(missing)} is not a folder; name folders of runs, or settings as KEY=VALUE")
+    found: dict[Path, RunSummary] = {}
+    for folder in folders:
+        index = find_runs(folder)
+        for damaged in index.damaged:
+            console.print(f"left out: {damaged.reason}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+        found |= {run.folder.resolve(): run for run in index.runs}
+    if not found:
+        raise ConfigError(f"there are no runs in {', '.join(map(str, folders))}; make some, or name their folder")
+    return with_settings(found.values(), conditions)
+
+
+def _folders(options: argparse.Namespace) -> list[Path]:
+    """Return the folders of runs that a command line names."""
+    given = [Path(word) for word in options.words if Path(word).is_dir()]
+    return [*given, *([options.results] if options.results else [])]
 
 
 def _sorted(what: str, overrides: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:

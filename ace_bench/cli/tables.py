@@ -1,30 +1,108 @@
-"""Make the paper's tables from the runs in a results folder, as Markdown, LaTeX (booktabs) and CSV.
+"""Make tables from finished runs: the paper's, or with --rows or --columns any of your own.
 
-    ace-bench tables                                  every table that has a finished run
+    ace-bench tables                                  every table of the paper that has a finished run
     ace-bench tables table=2,4 --with-paper           some, with the paper's numbers in any case
     ace-bench tables table=2 backbone=embedded limit=40
     ace-bench tables experiment=seed_000              a founding document's, from its runs
     ace-bench tables table=claims                     the paper's claims, each with interval, p-value and verdict
+    ace-bench tables results/ --rows method           methods by tasks
+    ace-bench tables results/ --rows method,threshold --columns task --base base
+    ace-bench tables results/ task=finer --metric score,usd.total --out costs.csv
+    ace-bench tables results/ --rows method --over nothing --format latex --out table.tex
 
-Settings choose runs that were made with them; METHOD:SETTING and TASK:SETTING apply to the runs of one
-method or task. A table never mixes models, limits, prompt sets, or real and sample data.
+The paper's are written as Markdown, LaTeX (booktabs) and CSV. Settings choose runs that were made with them;
+METHOD:SETTING and TASK:SETTING apply to the runs of one method or task. Such a table never mixes models, limits,
+prompt sets, or real and sample data.
+
+In your own, rows and columns are settings by path (method.refiner.threshold) or last part, and metric. Cells are means
+over seeds with 95% intervals; differences to the base row have paired tests, corrected over the table. Only seeds are
+averaged: runs of one cell that differ in anything else get rows of their own, and runs that tested different samples
+get columns of their own. Simulated and real runs are in tables of their own. KEY=VALUE[,VALUE] chooses runs.
 """
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ace_bench.cli.results import make
+from rich.console import Console
+
+from ace_bench.cli.results import chosen_runs, parser_of, write_paper_results
+from ace_bench.core.errors import ConfigError
+from ace_bench.store.files import write_files
+
+if TYPE_CHECKING:
+    from ace_bench.report.tables.table import Table
+
+_SUFFIXES = {".md": "markdown", ".tex": "latex", ".csv": "csv"}
 
 
 def main(arguments: Sequence[str]) -> int:
     """Make tables and return the exit status."""
-    return make("table", _write, __doc__, arguments)
+    parser = parser_of("table", __doc__)
+    own = parser.add_argument_group("tables of your own runs; --out is then a file, instead of the standard output")
+    own.add_argument("--rows", help="settings, separated by commas (default: method)")
+    own.add_argument("--columns", help="settings, separated by commas (default: task)")
+    own.add_argument("--metric", help="score, or metrics separated by commas (default: score)")
+    own.add_argument("--over", choices=["seed", "nothing"], help="what is averaged (default: seed)")
+    own.add_argument("--base", help="values that only the base row has (default: method=base)")
+    own.add_argument("--format", choices=list(_SUFFIXES.values()), help="default: by the suffix of --out, or markdown")
+    options = parser.parse_intermixed_args(arguments)
+    given = (options.rows, options.columns, options.metric, options.over, options.base, options.format)
+    if all(value is None for value in given):
+        return write_paper_results("table", _write, options)
+    return _write_own(options)
 
 
-def _write(*arguments: Any, **options: Any) -> Sequence[Path]:
+def _write(*arguments: Any) -> Sequence[Path]:
     from ace_bench.report.tables.write import write_tables  # slow to import, and --help does not need it
 
-    return write_tables(*arguments, **options)
+    return write_tables(*arguments)
+
+
+def _write_own(options: argparse.Namespace) -> int:
+    """Write the table to --out or to the standard output."""
+    from ace_bench.report.choosing import words
+    from ace_bench.report.tables.own_tables import Layout, own_tables
+
+    kind = options.format or _kind_of(options.out)
+    layout = Layout(
+        rows=words(options.rows or "method", "--rows"),
+        columns=words(options.columns or "task", "--columns"),
+        metrics=words(options.metric or "score", "--metric"),
+        over_seeds=options.over != "nothing",
+        base=options.base or "",
+    )
+    text = _text(kind, own_tables(chosen_runs(options, Console(stderr=True)), layout))
+    if options.out is None:
+        sys.stdout.write(text)
+        return 0
+    write_files({options.out: text})
+    Console().print(str(options.out), markup=False, highlight=False, soft_wrap=True)
+    return 0
+
+
+def _kind_of(out: Path | None) -> str:
+    if out is None:
+        return "markdown"
+    if out.suffix not in _SUFFIXES:
+        raise ConfigError(
+            f"the format of {out} is unknown; give --format, or a name that ends in {', '.join(_SUFFIXES)}"
+        )
+    return _SUFFIXES[out.suffix]
+
+
+def _text(kind: str, tables: Sequence[Table]) -> str:
+    from ace_bench.report.tables.formats import csv, latex, markdown, page_of
+
+    if kind == "csv":
+        return csv(tables)
+    pages = [page_of(table) for table in tables]
+    if kind == "markdown":
+        return "\n".join(map(markdown, pages))
+    # A paper takes the results; the statistics behind them would be a table of their own.
+    return "".join(latex(replace(page, grids=page.grids[:1])) for page in pages)

@@ -31,7 +31,20 @@ def test_completion_that_would_not_work_is_no_option(option, capsys):
     ],
 )
 def test_a_slip_in_a_table_is_named(arguments, said, capsys):
-    assert main(["table", *arguments]) == 2
+    assert main(["tables", "--columns", "task", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["table", "nosuchfolder"], "nosuchfolder is not a folder"),
+        (["figure", "results"], "add --x SETTING"),
+        (["tables", "--rows", "method", "--with-paper"], "are for the paper's results"),
+    ],
+)
+def test_the_words_of_the_last_version_are_forms_of_the_longer_ones(arguments, said, capsys):
+    assert main(arguments) == 2
     assert said in capsys.readouterr().err
 
 

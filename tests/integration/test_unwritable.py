@@ -40,9 +40,9 @@ WRITING: dict[str, Sequence[str]] = {
     "reproduce, a measurement": ("reproduce", "experiment=seed_004", "results={to}"),
     "view": ("view", "{runs}", "--bundle", "{to}/site"),
     "report": ("report", "{runs}", "--out", "{to}/page.html"),
-    "table": ("table", "{runs}", "--out", "{to}/table.csv"),
-    "table, for LaTeX": ("table", "{runs}", "--out", "{to}/below/table.tex"),
-    "figure": ("figure", "{runs}", "--x", "epochs", "--out", "{to}"),
+    "tables, own": ("tables", "{runs}", "--rows", "method", "--out", "{to}/table.csv"),
+    "tables, own, for LaTeX": ("tables", "{runs}", "--rows", "method", "--out", "{to}/below/table.tex"),
+    "figures, own": ("figures", "{runs}", "--x", "epochs", "--out", "{to}"),
     "tables": ("tables", "backbone=embedded", "--results", "{runs}", "--out", "{to}"),
     "figures": ("figures", "backbone=embedded", "--results", "{runs}", "--out", "{to}"),
     "data": ("data", "formula", "--dir", "{to}", "--base-url", "{server}"),
@@ -192,9 +192,12 @@ def given(tmp_path_factory):
     server.stop()
 
 
-@pytest.mark.parametrize("name", ["table", "report", "playbook show"])
+@pytest.mark.parametrize("name", ["tables", "report", "playbook show"])
 def test_a_full_disk_behind_the_standard_output_is_one_sentence(name, given, tmp_path):
-    words = {"table": ["table", given["runs"]], "report": ["report", given["runs"], "--out", tmp_path / "r.html"]}
+    words = {
+        "tables": ["tables", given["runs"], "--rows", "method"],
+        "report": ["report", given["runs"], "--out", tmp_path / "r.html"],
+    }
     command = words.get(name) or ["playbook", "show", given["run"]]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

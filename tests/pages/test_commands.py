@@ -182,9 +182,9 @@ LONG = {
     # where they are run, the sweeps before them are not
     **dict.fromkeys(
         (
-            "ace-bench table results/ --rows method,threshold --columns task --over seed --base base",
-            "ace-bench figure results/ --x threshold",
-            "ace-bench figure results/ task=finer --x epochs --y tokens.total.in --lines method,labels --out figures",
+            "ace-bench tables results/ --rows method,threshold --columns task --over seed --base base",
+            "ace-bench figures results/ --x threshold",
+            "ace-bench figures results/ task=finer --x epochs --y tokens.total.in --lines method,labels --out figures",
         ),
         "--help",
     ),

@@ -137,11 +137,11 @@ def test_latex_prints_the_best_value_of_a_column_bold(results):
 
 def test_the_command_writes_files_and_chooses_runs(results, capsys):
     out = results / "out" / "table.csv"
-    assert start("table", [str(results), "method=ace", "--out", str(out)]) == 0
+    assert start("tables", [str(results), "--rows", "method", "method=ace", "--out", str(out)]) == 0
     assert [row["method"] for row in csv.DictReader(io.StringIO(out.read_text()))] == ["ace"]
-    assert start("table", [str(results), "method=gepa"]) == 2
+    assert start("tables", [str(results), "--rows", "method", "method=gepa"]) == 2
     assert "there are method=ace,base" in capsys.readouterr().err
-    assert start("table", [str(results / "out")]) == 2
+    assert start("tables", [str(results / "out"), "--rows", "method"]) == 2
 
 
 def sweep_panels(results, x):
@@ -157,7 +157,7 @@ def test_a_figure_over_a_setting_joins_runs_over_the_same_samples(tmp_path):
     (panel,) = sweep_panels(tmp_path, "method.token_budget")
     assert {row: [value for value, _ in points] for row, points in panel.lines.items()} == {"ace": [100, 10_000]}
     assert list(panel.levels) == ["base"]
-    assert start("figure", [str(tmp_path), "--x", "token_budget", "--out", str(tmp_path / "out")]) == 0
+    assert start("figures", [str(tmp_path), "--x", "token_budget", "--out", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out" / "score_by_token_budget_simulated_sample_data.png").stat().st_size > 10_000
 
 
@@ -165,6 +165,6 @@ def test_a_figure_without_a_line_says_why(tmp_path, capsys):
     make(tmp_path, "ace", ACE)
     make(tmp_path, "ace", ACE[:10], "limit=10")
     for x, why in (("threshold", "has one value"), ("limit", "other samples"), ("treshold", "did you mean")):
-        assert start("figure", [str(tmp_path), "--x", x, "--out", str(tmp_path / "out")]) == 2
+        assert start("figures", [str(tmp_path), "--x", x, "--out", str(tmp_path / "out")]) == 2
         assert why in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -50,7 +50,11 @@ def results(setting: Setting) -> list[Figure]:
         *figures,
         Figure(name="viewer: another look at the folder", measured=_cpu(viewer.version)),
         Figure(name="ace-bench tables", measured=_command("tables", f"--results={folder}", f"--out={found}"), aim=_AIM),
-        Figure(name="ace-bench table", measured=_command("table", str(folder), f"--out={table}"), aim=_AIM),
+        Figure(
+            name="ace-bench tables --rows",
+            measured=_command("tables", str(folder), "--rows=method", f"--out={table}"),
+            aim=_AIM,
+        ),
     ]
 
 
