@@ -1,6 +1,6 @@
 """Means over seeds and samples: intervals, tests and the smallest detectable difference.
 
-docs/statistics.md explains the methods and gives their measured coverage.
+docs/tables-and-figures.md explains the methods and gives their measured coverage.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Confidence intervals of scores, and paired comparisons between methods that may have several seeds.
 
 A run is a mapping from sample id to its point. Runs that are compared, and runs of other seeds, must have the same
-samples. docs/statistics.md explains the methods.
+samples. docs/tables-and-figures.md explains the methods.
 """
 
 from __future__ import annotations

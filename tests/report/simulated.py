@@ -1,6 +1,6 @@
 """Simulated tables with known truth, on which intervals and tests are measured.
 
-``python -m tests.report.simulated`` prints the coverage tables of docs/statistics.md.
+``python -m tests.report.simulated`` prints the coverage tables of docs/tables-and-figures.md.
 """
 
 from __future__ import annotations
