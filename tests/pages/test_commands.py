@@ -24,7 +24,7 @@ from tests.launching import PARSER, ROOT, composed
 from tests.pages.reading import PAGES, commands, settings, unmarked
 from tests.pages.world import World
 
-QUICK = ("README.md", "docs/running.md", "docs/reproducing.md", "docs/costs.md", "docs/reports.md")
+QUICK = ("README.md", "docs/running.md", "docs/reproducing.md", "docs/reports.md")
 PACKAGES = "installs packages from an index"
 HUB = "downloads data"
 SUITE = "runs tests or linters, this one too"
