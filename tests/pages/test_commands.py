@@ -46,7 +46,6 @@ NOT_RUN = {
     "pip install -e '.[tracking]'": PACKAGES,
     "pip install -e '.[vllm]'": PACKAGES,
     "wandb login": ACCOUNT,
-    "tensorboard --logdir results": NAME,
     "make data": HUB,
     "python scripts/download_data.py finer": HUB,
     "python scripts/download_data.py bird_sql": HUB,
