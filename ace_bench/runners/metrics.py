@@ -76,7 +76,7 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, about: Record) -> R
         "tokens": {**by_stage(lambda stage: _tokens(ledger.stage(stage))), "total": _tokens(ledger.total)},
         "usd": {**by_stage(lambda stage: ledger.stage(stage).usage.usd), "total": ledger.total.usage.usd},
         "replayed": by_stage(lambda stage: ledger.stage(stage).replayed),
-        "cache": {**_cache(ledger, experiment.arena.backbone), "servers": _servers(journal)},
+        "cache": _with_servers(_cache(ledger, experiment.arena.backbone), _servers(journal)),
         "timing": by_stage(lambda stage: _timing(journal, ledger, stage, experiment.arena.concurrency)),
     }
 
@@ -232,6 +232,21 @@ def _servers(journal: Journal) -> Record:
         sums["queries"] += record.queries
         sums["hits"] += record.hits
     return servers
+
+
+def _with_servers(cache: Record, servers: Record) -> Record:
+    """Add the servers' counters; they give the share where replies report no cached tokens."""
+    stages = {stage: [sums[stage] for sums in servers.values() if stage in sums] for stage in map(str, Stage)}
+    counted = {**stages, "total": [one for sums in stages.values() for one in sums]}
+
+    def describe(part: str) -> Record:
+        queries = sum(one["queries"] for one in counted[part])
+        if cache[part]["share"] is not None or not queries:
+            return dict(cache[part])
+        share = round(sum(one["hits"] for one in counted[part]) / queries, _DIGITS)
+        return {**cache[part], "share": share, "counted_by": "servers"}
+
+    return {**{part: describe(part) for part in cache}, "servers": servers}
 
 
 def _timing(journal: Journal, ledger: Ledger, stage: Stage, concurrency: int) -> Record:

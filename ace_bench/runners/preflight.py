@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from rich.console import Console
 
-from ace_bench.core.backbones import Adaptive, Backbone, CacheReporting, Keyed, Probing, Served
+from ace_bench.core.backbones import Adaptive, Backbone, CacheReporting, Keyed, Limited, Probing, Served
 from ace_bench.core.errors import BudgetExhausted, ConfigError
 from ace_bench.core.leakage import find_leakage
 from ace_bench.core.lifecycle import Confining, Lifecycle
@@ -19,6 +19,7 @@ from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.settings import settings_of
 from ace_bench.core.task import Judged
 from ace_bench.core.types import Record
+from ace_bench.runners.arena import GENERATOR
 from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.build import build_experiment
 from ace_bench.runners.observers import compact
@@ -26,7 +27,7 @@ from ace_bench.runners.price_checks import place_of
 from ace_bench.runners.rehearsal import Estimate, rehearse
 from ace_bench.runners.stopping import Stop
 from ace_bench.store.calls import first_settings
-from ace_bench.store.folder import RunFolder
+from ace_bench.store.folder import RunFolder, pretty
 from ace_bench.store.ledger import Account
 
 NOT_KNOWN = "n/a"
@@ -104,8 +105,10 @@ def check_beside(plan: RunSpec) -> None:
 def parts_ready(plan: RunSpec, folder: RunFolder, console: Console, stop: Stop) -> Iterator[None]:
     """Start and probe the parts of a run; always close them at the end.
 
-    A probe is one tiny call per backbone; it belongs to no stage and is not in the ledger.
+    A probe is a few tiny calls per backbone; they belong to no stage and are not in the ledger. ``endpoints.json``
+    keeps what it found out.
     """
+    found: dict[str, Record] = {}
 
     def say(line: str) -> None:
         stop.check()  # lets a user interrupt the start of a server, which may take minutes
@@ -129,8 +132,10 @@ def parts_ready(plan: RunSpec, folder: RunFolder, console: Console, stop: Stop) 
                 if isinstance(backbone, CacheReporting) and (counters := backbone.cache_counters()) is not None:
                     folder.journal.add_server(backbone.name, counters.queries)  # before the probe warms the cache
                 if isinstance(backbone, Probing):
-                    facts = backbone.probe().facts
+                    facts = found[place] = backbone.probe().facts
                     say(f"{backbone.name}: " + ", ".join(f"{name} {fact}" for name, fact in facts.items()))
+        if found:
+            folder.write({"endpoints.json": pretty(found)})
         yield
 
 
@@ -152,13 +157,15 @@ def with_leakage(plan: RunSpec) -> RunSpec:
 def check_estimate(plan: RunSpec, spent: Account, console: Console, stop: Stop) -> None:
     """Estimate the cost of a run on real backbones; raise ``BudgetExhausted`` if the budget is certainly too small.
 
-    That is if the low end of the estimate exceeds it; if only the high end does, the console says so and the run
+    Raises ``ConfigError`` where a first prompt with its reply is longer than the context. A budget is too small if the
+    low end of the estimate exceeds it; if only the high end does, the console says so and the run
     begins. ``spent`` is the cost of earlier processes of the run: a continued run is not estimated again.
     """
     if plan.simulated or spent.calls:
         return
     estimate = rehearse(plan, stop)
     console.print(describe(estimate), markup=False, highlight=False, soft_wrap=True)
+    _check_room(plan, estimate)
     limit = plan.budget.too_small_for(estimate.low)
     if limit is not None:
         raise BudgetExhausted(
@@ -169,6 +176,20 @@ def check_estimate(plan: RunSpec, spent: Account, console: Console, stop: Stop) 
     if limit is not None:
         line = f"The high end of the estimate exceeds {limit}: the run may stop there before it has finished."
         console.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
+def _check_room(plan: RunSpec, estimate: Estimate) -> None:
+    for role, messages in estimate.prompts.items():
+        backbone = plan.backbones.get(role) or plan.backbones[GENERATOR]
+        length, limit = backbone.context_length, backbone.reply_limit(role) if isinstance(backbone, Limited) else None
+        prompt = sum(backbone.count(message.content) for message in messages)
+        if length is None or limit is None or limit >= length or prompt + limit <= length:
+            continue  # without a limit of its own a reply ends where the context ends
+        raise ConfigError(
+            f"the first prompt of the {role} has about {prompt:,} tokens; with a reply of up to {limit:,} that is more "
+            f"than the context of {length:,}: lower sampling.{role}.max_tokens, take a model with a longer context, or "
+            "pass estimate=false to try it anyway"
+        )
 
 
 def describe(estimate: Estimate) -> str:

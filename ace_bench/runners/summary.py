@@ -126,7 +126,7 @@ def _unread(metrics: Mapping[str, Any]) -> Mapping[str, str]:
     if many:
         rows["advice"] = (
             f"many replies of {' and '.join(sorted(many))} are unreadable or cut: raise sampling.ROLE.max_tokens, try "
-            "another backbone.structured, bound the schema (backbone.bound_schema), or take a stronger model"
+            "another backbone.structured, bound their texts (backbone.bound_replies), or take a stronger model"
         )
     return rows
 
@@ -137,7 +137,8 @@ def _by_role(stages: Mapping[str, Mapping[str, int]]) -> Counter[str]:
 
 def _reuse(cache: Mapping[str, Any]) -> str:
     share, saved = cache["share"], cache.get("saved")
-    return ("n/a" if share is None else f"{share:.1%}") + (
+    by = " by the server's counters" if "counted_by" in cache else ""
+    return ("n/a" if share is None else f"{share:.1%}{by}") + (
         "" if saved is None else f", which makes input {saved:.1%} cheaper"
     )
 

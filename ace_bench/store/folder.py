@@ -53,7 +53,8 @@ def choose_folder(parent: Path, seed: int, *, resume: bool) -> Path:
 class RunFolder:
     """One run on disk, locked by one process at a time.
 
-    Files: ``config.yaml``, ``identity.json``, ``environment.json``, ``status.json``, ``samples.json``, ``prompts/``,
+    Files: ``config.yaml``, ``identity.json``, ``environment.json``, ``endpoints.json`` (of served
+    models), ``status.json``, ``samples.json``, ``prompts/``,
     ``journal.jsonl``, ``calls.jsonl``, ``processes.jsonl``, ``contexts/``, ``metrics.json``, ``summary.txt`` and
     ``checksums.jsonl``. All methods that write raise ``FolderUnwritable`` if that fails; from then on only the status
     is written.

@@ -27,6 +27,7 @@ OTHERS = (
     "http://localhost:2/v1",
     "mp",
     "max_completion_tokens",
+    70_000,
 )
 """Of these each setting but how to get a server (``url`` or ``launch``) takes one."""
 

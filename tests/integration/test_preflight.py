@@ -86,6 +86,26 @@ def test_a_server_is_opened_probed_used_and_closed_and_its_counters_kept(tmp_pat
     assert cache["share"] > 0.5
     assert cache["saved"] == pytest.approx(0.9 * cache["share"], abs=1e-3)
     assert f"which makes input {cache['saved']:.1%} cheaper" in output
+    assert json.loads((ran.folder / "endpoints.json").read_text()) == {"backbone": {"model": "reader"}}
+
+
+def test_the_servers_counters_give_the_cached_share_where_replies_do_not(tmp_path, capsys):
+    class Silent(Real):
+        def complete(self, messages, **about):
+            completion = super().complete(messages, **about)
+            return replace(completion, usage=replace(completion.usage, cached=None))
+
+    ran = launch(
+        tmp_path,
+        *SMALL,
+        "mode.epochs=1",
+        backbone=lambda inner: Silent(inner, []),
+        plan=lambda plan: replace(plan, simulated=False),
+    )
+    cache = ran.metrics["cache"]["total"]
+    assert cache["cached_tokens"] is None
+    assert cache["share"] == pytest.approx(0.5, abs=0.01)
+    assert "50.0% by the server's counters" in capsys.readouterr().out
 
 
 def test_an_estimate_over_the_budget_stops_before_any_call(tmp_path, capsys):
@@ -191,6 +211,25 @@ def test_live_metrics_are_served_while_the_run_goes_on(tmp_path):
     assert "ace_bench_prompt_tokens_total " in seen[-1]
     with pytest.raises(OSError):  # noqa: PT011 - any refusal will do: nothing listens any more
         urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics")
+
+
+def test_a_prompt_and_reply_over_the_context_length_are_refused_before_a_call(tmp_path, capsys):
+    log = []
+
+    def short(inner):
+        backbone = Real(inner, log)
+        backbone.context_length, backbone.reply_limit = 700, lambda _: 600
+        return backbone
+
+    def launched(*overrides):
+        return launch(tmp_path, *SMALL, *overrides, backbone=short, plan=lambda plan: replace(plan, simulated=False))
+
+    assert launched().status == 2
+    said = capsys.readouterr().err
+    assert "with a reply of up to 600 that is more than the context of 700" in said
+    assert "lower sampling.generator.max_tokens" in said
+    assert log == ["open", "probe", "close"]
+    assert launched("estimate=false").status == 0
 
 
 def test_a_prompt_that_is_too_long_shows_less_of_the_playbook_and_says_so(tmp_path):

@@ -48,7 +48,7 @@ def hydra(value: object) -> str:
 
 ASKING = (
     "backbone=vllm",
-    f"backbone.bound_schema={hydra(BOUNDS)}",
+    f"backbone.bound_replies={hydra(BOUNDS)}",
     "backbone.sampling.temperature=1.0",
     "backbone.sampling.seed=null",  # with one seed the model would answer nearly every prompt alike
     "backbone.sampling.max_tokens=1000",

@@ -6,18 +6,18 @@ import threading
 import urllib.parse
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, get_args
+from dataclasses import asdict, replace
 
 from ace_bench.backbones.openai_compatible.attempts import CallResult, Clock, attempt
+from ace_bench.backbones.openai_compatible.bounds import Bounds
 from ace_bench.backbones.openai_compatible.dialects import AUTO, Dialect, candidates, read_dialect
-from ace_bench.backbones.openai_compatible.endpoint import Address, Endpoint, encode
+from ace_bench.backbones.openai_compatible.endpoint import Address, Endpoint
 from ace_bench.backbones.openai_compatible.outcomes import accept
 from ace_bench.backbones.openai_compatible.pacing import Pacer
-from ace_bench.backbones.openai_compatible.probing import SIMULATED, probe
+from ace_bench.backbones.openai_compatible.probing import SIMULATED, hurried, probe
 from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
-from ace_bench.backbones.openai_compatible.schemas import bounded, response_format
+from ace_bench.backbones.openai_compatible.requests import Question, RequestBuilder, check_extra_body
 from ace_bench.backbones.openai_compatible.settings import (
     NOT_AZURE,
     Azure,
@@ -27,19 +27,15 @@ from ace_bench.backbones.openai_compatible.settings import (
     Retry,
     Sampling,
     Structured,
-    TokenLimitField,
 )
-from ace_bench.backbones.openai_compatible.tool_calls import tool_fields
-from ace_bench.core.digest import digest_of, digest_of_text
+from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, Interrupted, SettingError
 from ace_bench.core.secrets import refuse_secrets
 from ace_bench.core.settings import Count, Parallel, Seconds, Text
 from ace_bench.core.tokens import estimate_tokens
-from ace_bench.core.tools import is_offer
 from ace_bench.core.types import Completion, Message, Probe, Record, Usage
 from ace_bench.store.prices import PriceCard
 
-_OWN_FIELDS = frozenset(("model", "messages", "stream", "n", "response_format", "cache_salt", "tools", "tool_choice"))
 _UNSEEDED = ("seed", "max_tokens_field")
 _FIRST = Dialect(structured="json_schema")
 """What stands for a dialect that is not found yet, so that runs of versions without ``auto`` keep their names."""
@@ -53,10 +49,11 @@ class OpenAICompatible:
     ``api_key_env`` names the environment variable of the key, ``None`` where the server needs none;
     ``headers_from_env`` maps further secret headers to their variables. ``structured`` is how JSON replies are
     requested: ``json_schema``, ``json_object_schema``, ``json_object`` or ``none`` (by the prompt alone); with ``auto``
-    the probe finds the best that the server takes, with bounds on the length of strings unless ``bound_replies`` is
-    false. ``extra_body`` is merged into every request, for instance to switch reasoning off. ``timeout`` is in seconds
-    per attempt, ``context_length`` in tokens,
-    ``None`` if unknown. ``simulated`` marks an endpoint that is not a language model.
+    the probe finds the best that the server takes. ``bound_replies`` bounds the texts and lists of replies: ``true``
+    with ``auto`` and where the server takes it, by the reply limit; ``Bounds`` in every schema that is sent.
+    ``extra_body`` is merged into every request, for instance to switch reasoning off. ``timeout`` is in seconds per
+    attempt, ``context_length`` in tokens, ``None``: as the server says. ``simulated`` marks an endpoint that is not a
+    language model.
     ``client`` sends the requests: ``built_in``, or ``openai`` for the stock package, which reaches ``azure``, too.
 
     The ``identity`` is the model, the sampling without its seed, ``structured`` and ``extra_body``. The address is not
@@ -78,7 +75,7 @@ class OpenAICompatible:
         cache: CacheHints,
         prices: PriceCard,
         structured: Structured = "json_schema",
-        bound_replies: bool = True,
+        bound_replies: bool | Bounds = True,
         api_key_env: Text | None = None,
         extra_headers: Mapping[str, str] | None = None,
         headers_from_env: Mapping[str, str] | None = None,
@@ -98,15 +95,20 @@ class OpenAICompatible:
         self.simulated = simulated
         self.context_length = context_length
         self._structured: Structured = structured
-        self._bound_replies = bound_replies
+        self._adopted = False
         self._dialect: Dialect | None = None if structured == AUTO else Dialect(structured=structured)
         self.prices = prices
         sampling.check_limits(context_length)
         self.sampling = sampling
         self._retry = retry
-        self._cache = cache
-        self._salt = uuid.uuid4().hex if cache.salt == "new" else cache.salt
-        self._extra_body = _checked_body(extra_body or {})
+        self._requests = RequestBuilder(
+            model=model,
+            sampling=sampling,
+            cache=cache,
+            salt=uuid.uuid4().hex if cache.salt == "new" else cache.salt,
+            extra_body=check_extra_body(extra_body or {}),
+            bound_replies=bound_replies,
+        )
         self._interrupted = threading.Event()
         self._clock = Clock(sleep=self._pause)
         self._pacer = Pacer(rate, now=self._clock.now)
@@ -123,15 +125,15 @@ class OpenAICompatible:
                 azure=azure,
             )
         )
-        self._fields = self._fixed_fields(sampling)
-        self._fields_by_role = {role: self._fixed_fields(sampling.of(role)) for role in sampling.roles}
         settings = {name: value for name, value in asdict(sampling).items() if name not in _UNSEEDED}
         if not sampling.roles:
             del settings["roles"]
+        own = {"bound_replies": bound_replies.record()} if isinstance(bound_replies, Bounds) else {}
         self._settings: Record = {
             "model": model,
             "sampling": {**settings, "seeded": sampling.seed is not None},
-            "extra_body": self._extra_body,
+            "extra_body": self._requests.extra_body,
+            **own,
         }
 
     def __repr__(self) -> str:
@@ -144,6 +146,7 @@ class OpenAICompatible:
 
     def adopt(self, recorded: Record) -> None:
         """Speak the dialect of calls that were recorded with this ``identity``, in place of looking for one."""
+        self._adopted = True
         if self._structured == AUTO:
             self._dialect = read_dialect(recorded)
 
@@ -178,7 +181,8 @@ class OpenAICompatible:
             self._endpoint.ready()
         except ConfigError as error:
             raise BackboneUnavailable(str(error)) from error
-        outcome = self._ask(messages, session, schema, self._retry, role=role)
+        question = Question(messages=messages, session=session, role=role, schema=schema)
+        outcome = self._ask(question, self._dialect or _FIRST, self._retry)
         return accept(outcome, schema=schema, prices=self.prices, endpoint=self._endpoint)
 
     def count(self, text: str) -> int:
@@ -191,46 +195,45 @@ class OpenAICompatible:
 
     def reply_limit(self, role: str) -> int | None:
         """Return the most tokens of a reply to a role: what is sent, or else the context length."""
-        fields = self._fields_by_role.get(role, self._fields)
-        sent = [fields[name] for name in get_args(TokenLimitField) if isinstance(fields.get(name), int)]
-        return max(sent, default=self.context_length)
+        return self._requests.reply_limit(role) or self.context_length
 
     @property
     def probe_key(self) -> str:
         """The address with its key, and the fields of a request."""
-        fields = {name: value for name, value in self._fields.items() if name not in ("seed", "cache_salt")}
+        fields = {name: value for name, value in self._requests.fields().items() if name not in ("seed", "cache_salt")}
         return digest_of([self._endpoint.key, fields, self._structured, self.simulated])
 
+    def read_context_length(self) -> None:
+        """Ask the server for its context length, unless the settings hold one; raises ``SettingError``."""
+        if self.context_length is None:
+            self.context_length = self._endpoint.context_length()
+        self.sampling.check_limits(self.context_length)
+
     def probe(self) -> Probe:
-        """Make one tiny call; raises ``ConfigError`` with the fix where the endpoint does not fit the settings.
+        """Make tiny calls; raises ``ConfigError`` with the fix where the endpoint does not fit the settings.
 
         Raises ``BackboneUnavailable`` where the server fails and may recover.
         """
-        known = self._dialect
-
-        def ask(messages: Sequence[Message], schema: Record | None, retry: Retry, dialect: Dialect) -> CallResult:
-            self._dialect = dialect
-            return self._ask(messages, "probe", schema, retry)
-
+        known, retry = self._dialect, hurried(self._retry)
         self._dialect, found = probe(
-            ask,
+            lambda question, dialect: self._ask(question, dialect, retry),
             endpoint=self._endpoint,
-            dialects=(known,) if known else candidates(self._structured, bound=self._bound_replies),
+            dialects=(known,) if known else candidates(self._structured, bound=self._requests.bound_replies is True),
             prices=self.prices,
-            retry=self._retry,
+            sampling=None if self._adopted else self.sampling,
         )
         if SIMULATED in found.facts and not self.simulated:
             raise SettingError(
                 "simulated=false, but the server reports that it is not a language model: set simulated=true, which "
                 "marks the run as simulated"
             )
-        return found
+        self.read_context_length()
+        length = "n/a" if self.context_length is None else f"{self.context_length:,} tokens"
+        return replace(found, facts={**found.facts, "context length": length})
 
-    def _ask(
-        self, messages: Sequence[Message], session: str, schema: Record | None, retry: Retry, *, role: str = ""
-    ) -> CallResult:
-        body, headers = self._request(messages, session, schema, role)
-        tokens = self._estimate(messages) if self._pacer.counts_tokens else 0
+    def _ask(self, question: Question, dialect: Dialect, retry: Retry) -> CallResult:
+        body, headers = self._requests.build(question, dialect)
+        tokens = self._estimate(question.messages) if self._pacer.counts_tokens else 0
 
         def send() -> Answer | Problem:
             self._pause(0.0)
@@ -245,41 +248,6 @@ class OpenAICompatible:
         if self._interrupted.wait(seconds):
             raise Interrupted("interrupted")
 
-    def _request(
-        self, messages: Sequence[Message], session: str, schema: Record | None, role: str
-    ) -> tuple[bytes, Mapping[str, str]]:
-        dialect = self._dialect or _FIRST
-        messages = dialect.messages(messages)
-        fields = dict(self._fields_by_role.get(role, self._fields))
-        fields["messages"] = messages
-        if schema is not None and is_offer(schema):
-            fields |= tool_fields(schema, messages)
-        elif schema is not None:
-            longest = self.sampling.of(role).max_tokens if dialect.bounded else None
-            schema = schema if longest is None else bounded(schema, longest)
-            if (requested := response_format(schema, dialect.structured)) is not None:
-                fields["response_format"] = requested
-        headers: dict[str, str] = {}
-        if self._cache.session_field or self._cache.session_header:
-            # Session ids hold sample ids of any length and script; servers want a short plain token.
-            short = digest_of_text(session)[:32]
-            if self._cache.session_field:
-                fields[self._cache.session_field] = short
-            if self._cache.session_header:
-                headers[self._cache.session_header] = short
-        return encode(fields), headers
-
-    def _fixed_fields(self, sampling: Sampling) -> dict[str, Any]:
-        fields = {
-            "model": self.name,
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-            sampling.max_tokens_field: sampling.max_tokens,
-            "seed": sampling.seed,
-            "cache_salt": self._salt,
-        }
-        return {**{name: value for name, value in fields.items() if value is not None}, **self._extra_body}
-
     def _estimate(self, messages: Sequence[Message]) -> int:
         return sum(self.count(message.content) + _MESSAGE_TOKENS for message in messages)
 
@@ -292,14 +260,3 @@ def checked_url(base_url: str) -> str:
     if parts.query or parts.fragment:
         raise SettingError("base_url must end with its path, as in http://localhost:8000/v1: drop what follows")
     return base_url
-
-
-def _checked_body(extra_body: Record) -> Record:
-    own = sorted(_OWN_FIELDS & extra_body.keys())
-    if own:
-        raise SettingError(f"extra_body.{own[0]} has a setting of its own, or is the harness's to decide")
-    try:
-        encode(extra_body)
-    except TypeError as error:
-        raise SettingError(f"extra_body is not JSON: {error}") from error
-    return dict(extra_body)

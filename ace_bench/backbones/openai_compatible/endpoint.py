@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import orjson
 
+from ace_bench.backbones.openai_compatible.listed_models import ListedModel, read_models
 from ace_bench.backbones.openai_compatible.problems import Problem, from_status
 from ace_bench.backbones.openai_compatible.replies import Answer, read_answer, read_embeddings_answer
 from ace_bench.backbones.openai_compatible.secret import Secrets, read_secrets
 from ace_bench.backbones.openai_compatible.settings import NOT_AZURE, Azure, Client
-from ace_bench.core.typed import decoder_of
 from ace_bench.core.types import Record
 
 if TYPE_CHECKING:
@@ -98,16 +97,14 @@ class Endpoint:
         reply = self._send("POST", "/embeddings", body, {})
         return reply if isinstance(reply, Problem) else read_embeddings_answer(reply)
 
-    def models(self) -> Sequence[str]:
-        """Return the model names that the server lists; empty if its list cannot be read."""
+    def models(self) -> Sequence[ListedModel]:
+        """Return the models that the server lists; empty if its list cannot be read."""
         reply = self._send("GET", "/models", None, {})
-        if isinstance(reply, Problem):
-            return ()
-        try:
-            listed = decoder_of(_Models).decode(reply).data
-        except msgspec.DecodeError:
-            return ()
-        return [model.id for model in listed]
+        return () if isinstance(reply, Problem) else read_models(reply)
+
+    def context_length(self) -> int | None:
+        """Return the context length that the server lists for the model, ``None`` if it does not."""
+        return next((listed.context_length for listed in self.models() if listed.id == self.model), None)
 
     def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> bytes | Problem:
         import httpx2
@@ -174,14 +171,6 @@ class Endpoint:
         logging.getLogger(library.__name__).setLevel(logging.WARNING)
         encrypted = self.base_url.startswith("https:")
         return http_settings(library, timeout=self._address.timeout, connect=_CONNECT_S, encrypted=encrypted)
-
-
-class _Model(msgspec.Struct):
-    id: str
-
-
-class _Models(msgspec.Struct):
-    data: list[_Model] = []
 
 
 def _words(error: Exception) -> str:

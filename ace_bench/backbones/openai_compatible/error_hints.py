@@ -20,7 +20,7 @@ def explain(problem: Problem, endpoint: Endpoint) -> str:
         deployment = endpoint.azure.deployment or endpoint.model
         return f"{text}; check backbone.azure.deployment={deployment}, azure.api_version and {endpoint.base_url}"
     if problem.kind == "unknown_model":
-        return f"{text}; {_models(endpoint.model, endpoint.models(), endpoint.base_url)}"
+        return f"{text}; {_models(endpoint.model, [one.id for one in endpoint.models()], endpoint.base_url)}"
     variable = endpoint.api_key_env
     fix = {
         "authentication": "give the identity a role on the resource, such as Cognitive Services OpenAI User"

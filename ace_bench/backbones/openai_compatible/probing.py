@@ -1,27 +1,29 @@
-"""One tiny call that checks whether an endpoint accepts its settings, before a run spends anything."""
+"""Tiny calls that check whether an endpoint accepts its settings, before a run spends anything."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
 
 from ace_bench.backbones.openai_compatible.attempts import CallResult
+from ace_bench.backbones.openai_compatible.capabilities import PROMPT, TOKENS, find_capabilities
 from ace_bench.backbones.openai_compatible.dialects import Dialect, refuses_format, refuses_system_role
 from ace_bench.backbones.openai_compatible.endpoint import Endpoint
 from ace_bench.backbones.openai_compatible.error_hints import explain
 from ace_bench.backbones.openai_compatible.outcomes import priced
 from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
-from ace_bench.backbones.openai_compatible.settings import Retry
+from ace_bench.backbones.openai_compatible.requests import Question
+from ace_bench.backbones.openai_compatible.settings import Retry, Sampling
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_bench.core.replies import parse, schema_of
-from ace_bench.core.types import Message, Probe, Record
+from ace_bench.core.types import Message, Probe, Usage
 from ace_bench.store.prices import PriceCard
 
 _MOST_RETRIES, _MOST_SECONDS, _FIRST_PAUSE = 3, 60, 0.2
-"""Fewer and faster retries than in a run, because the user is waiting for the run to start."""
+_SESSION = "probe"
 
 
 class _Ready(msgspec.Struct):
@@ -36,29 +38,30 @@ _MESSAGES = (
     Message(role="user", content='Reply with this JSON object and nothing else: {"ready": true, "note": "ok"}'),
 )
 
-Ask = Callable[[Sequence[Message], Record | None, Retry, Dialect], CallResult]
-
+Ask = Callable[[Question, Dialect], CallResult]
 
 SIMULATED = "simulated"
 """Key of the fact that a server reports it is not a language model, as the embedded reader's server does."""
 
 
 def probe(
-    ask: Ask, *, endpoint: Endpoint, dialects: Sequence[Dialect], prices: PriceCard, retry: Retry
+    ask: Ask,
+    *,
+    endpoint: Endpoint,
+    dialects: Sequence[Dialect],
+    prices: PriceCard,
+    sampling: Sampling | None = None,
 ) -> tuple[Dialect, Probe]:
     """Try the dialects until the server takes one; return it and the findings.
+
+    With ``sampling``, two more calls find out whether the server follows ``seed`` and ``stop``.
 
     Raises ``ConfigError`` with the fix if the server refuses the call, and ``BackboneUnavailable`` where it fails and
     may recover. A malformed answer does not fail the probe; only a refused setting or an unreachable server does.
     """
     secrets = endpoint.ready()
-    patience = replace(
-        retry,
-        times=min(retry.times, _MOST_RETRIES),
-        seconds=min(retry.seconds, _MOST_SECONDS),
-        first_pause=min(retry.first_pause, _FIRST_PAUSE),
-    )
-    dialect, outcome = _first_taken(dialects, lambda one: ask(_MESSAGES, schema_of(_Ready), patience, one))
+    asked = Question(messages=_MESSAGES, session=_SESSION, schema=schema_of(_Ready))
+    dialect, outcome = _first_taken(dialects, lambda one: ask(asked, one))
     result = outcome.result
     if isinstance(result, Problem):
         # A failing server may recover; if nothing listens, the address is probably wrong.
@@ -66,6 +69,8 @@ def probe(
         kind = BackboneUnavailable if passing else ConfigError
         raise kind(f"the backbone does not answer: {explain(result, endpoint)}")
     usage = priced(outcome, prices)
+    tried, used = ({}, None) if sampling is None else _capabilities(ask, dialect, sampling)
+    cached = usage.cached is not None or (used is not None and used.cached is not None)
     facts = {
         "endpoint": endpoint.base_url,
         "key": f"from {endpoint.api_key_env or 'Microsoft Entra ID'}"
@@ -76,7 +81,8 @@ def probe(
         if dialect.structured != "none"
         else "by the prompt alone",
         "tokens": "reported" if None not in (usage.prompt, usage.completion) else "not reported: n/a in all tables",
-        "cached tokens": "reported" if usage.cached is not None else "not reported by this call",
+        "cached tokens": "reported" if cached else "not reported by these calls",
+        **tried,
         "prices": "known" if usage.usd is not None else "unknown: dollars are n/a",
         "latency": f"{outcome.seconds:.2f} s",
     }
@@ -85,6 +91,24 @@ def probe(
     if result.simulated:
         facts[SIMULATED] = "yes"
     return dialect, Probe(facts=facts, usage=usage)
+
+
+def hurried(retry: Retry) -> Retry:
+    """Return the retries of a probe: fewer and faster than in a run, because the user is waiting for it to start."""
+    return replace(
+        retry,
+        times=min(retry.times, _MOST_RETRIES),
+        seconds=min(retry.seconds, _MOST_SECONDS),
+        first_pause=min(retry.first_pause, _FIRST_PAUSE),
+    )
+
+
+def _capabilities(ask: Ask, dialect: Dialect, sampling: Sampling) -> tuple[Mapping[str, str], Usage | None]:
+    varied = {} if sampling.temperature is None else {"temperature": 1.0}
+    short = {**varied, sampling.max_tokens_field: TOKENS}
+    return find_capabilities(
+        lambda fields: ask(Question(messages=PROMPT, session=_SESSION, changes={**short, **fields}), dialect)
+    )
 
 
 def _first_taken(dialects: Sequence[Dialect], ask: Callable[[Dialect], CallResult]) -> tuple[Dialect, CallResult]:

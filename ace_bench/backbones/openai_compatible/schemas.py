@@ -14,10 +14,6 @@ from ace_bench.core.types import Record
 _NOTES = ("title", "description", "default")
 """Documentation for developers; it is not sent, because the prompt instructs the model."""
 
-_CHARACTERS = 3
-_LEAST = 400
-_MOST_ITEMS = 50
-
 
 def response_format(schema: Record | None, structured: str) -> Record | None:
     """Return the ``response_format`` of a request, ``None`` to send none."""
@@ -30,39 +26,6 @@ def response_format(schema: Record | None, structured: str) -> Record | None:
     strict = _complete(schema)
     name = re.sub(r"[^a-zA-Z0-9_-]", "_", str(schema.get("title") or "reply"))[:64]
     return {"type": "json_schema", "json_schema": {"name": name, "strict": strict, "schema": _send(schema, strict)}}
-
-
-def bounded(schema: Record, most_tokens: int) -> Record:
-    """Give open strings a longest length, so that a model that repeats itself does not write to the reply limit.
-
-    The strings that stand outside lists share ``most_tokens`` evenly, at three characters a token.
-    """
-    share = _CHARACTERS * most_tokens // max(1, _open_strings(schema))
-    found: dict[str, Any] = _bounded(schema, max(_LEAST, share))
-    return found
-
-
-def _open_strings(node: Any) -> int:
-    if not isinstance(node, dict):
-        return 0
-    inner = [*node.get("properties", {}).values(), *node.get("anyOf", ())]
-    return int(node.get("type") == "string" and "enum" not in node) + sum(map(_open_strings, inner))
-
-
-def _bounded(node: Any, most: int) -> Any:
-    if not isinstance(node, dict):
-        return node
-    found = dict(node)
-    if node.get("type") == "string" and "enum" not in node:
-        found.setdefault("maxLength", most)
-    if node.get("type") == "array":
-        found.setdefault("maxItems", _MOST_ITEMS)
-        found["items"] = _bounded(node.get("items", {}), most)
-    if "anyOf" in node:
-        found["anyOf"] = [_bounded(part, most) for part in node["anyOf"]]
-    if "properties" in node:
-        found["properties"] = {name: _bounded(part, most) for name, part in node["properties"].items()}
-    return found
 
 
 def _complete(node: Any) -> bool:

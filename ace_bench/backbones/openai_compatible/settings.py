@@ -53,13 +53,14 @@ class Sampling:
         )
 
     def check_limits(self, context_length: int | None) -> None:
-        """Raise ``SettingError`` where the reply of a role may be as long as prompt and reply together."""
-        for role in self.roles:
-            longest = self.of(role).max_tokens
+        """Raise ``SettingError`` where a reply may be as long as prompt and reply together."""
+        limits = {"": self.max_tokens, **{role: self.of(role).max_tokens for role in self.roles}}
+        for role, longest in limits.items():
             if context_length is not None and longest is not None and longest >= context_length:
                 raise SettingError(
-                    f"sampling.roles.{role}.max_tokens={longest} leaves no room for a prompt in a context of "
-                    f"{context_length} tokens: lower sampling.{role}.max_tokens, or take a model with a longer context"
+                    f"sampling.{role and f'roles.{role}.'}max_tokens={longest} leaves no room for a prompt in a "
+                    f"context of {context_length} tokens: lower {f'sampling.{role}.max_tokens' if role else 'it'}, or "
+                    "take a model with a longer context"
                 )
 
 

@@ -9,12 +9,10 @@ from typing import Annotated, Any
 
 from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
 from ace_bench.backbones.vllm import server_api
-from ace_bench.backbones.vllm.bounds import Bounds
 from ace_bench.backbones.vllm.command import LOCAL, Launch, free_port
 from ace_bench.backbones.vllm.server import Server
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault, SettingError
-from ace_bench.core.settings import Text, settings_of
-from ace_bench.core.tools import is_offer
+from ace_bench.core.settings import Text
 from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Record, Usage
 
 _EXIT_NOTICE_S = 0.5
@@ -27,8 +25,8 @@ class Vllm:
 
     ``model`` is the name that requests use (with ``url``) or the model to load (with ``launch``: a name on the model
     hub, a folder or a file). ``server`` says how to start it: ``Serve`` for vLLM, ``ServeByCommand`` for any other
-    server; only vLLM reports cache counters. ``bound_schema`` bounds the schemas of replies. All other settings are
-    passed to ``OpenAICompatible``, which rejects unknown ones.
+    server; only vLLM reports cache counters. All other settings are passed to ``OpenAICompatible``, which rejects
+    unknown ones.
 
     Raises ``ConfigError`` for settings that cannot work.
     """
@@ -43,7 +41,6 @@ class Vllm:
         launch: bool,
         model: Text | None,
         server: Launch,
-        bound_schema: Bounds | None = None,
         **client: Annotated[Any, OpenAICompatible],
     ):
         if launch == (url is not None):
@@ -53,26 +50,19 @@ class Vllm:
         self._launch = launch
         self._model = model or ""
         self._serve = server
-        self._bounds = bound_schema
-        self._key_env = client.get("api_key_env")
         name = (server.served_name or model) if launch else model
         # The port of a server to be launched is not known yet; neither identity nor prices depend on it.
         self._connect = partial(OpenAICompatible, model=name, **client)
         self._root = _root(url) if url is not None else _NOT_STARTED
         self._client = self._connect(base_url=f"{self._root}/v1")
         self._server: Server | None = None
-        self._reported_length: int | None = None
         self.name = self._client.name
         self._recorded: Record | None = None
 
     @property
     def identity(self) -> Record:
-        """The client's, with the model that is loaded and the bounds of replies."""
-        own: dict[str, Any] = {}
-        if self._launch:
-            own |= {"loads": self._model, **self._serve.identity}
-        if self._bounds is not None:
-            own["bound_schema"] = self._bounds.record()
+        """The client's, with the model that is loaded."""
+        own = {"loads": self._model, **self._serve.identity} if self._launch else {}
         return {**self._client.identity, **own}
 
     def adopt(self, recorded: Record) -> None:
@@ -84,7 +74,7 @@ class Vllm:
     def context_length(self) -> int | None:
         """The configured length, else the server's own once it runs."""
         launched = self._serve.max_model_len if self._launch else None
-        return self._client.context_length or self._reported_length or launched
+        return self._client.context_length or launched
 
     def check(self) -> None:
         """Raise ``SettingError`` where a key or the program to launch is missing."""
@@ -104,9 +94,7 @@ class Vllm:
             if self._recorded is not None:
                 self._client.adopt(self._recorded)
         self._client.start(say)
-        self._reported_length = server_api.context_length(self._root, self.name, self._key_env)
-        with settings_of("backbone"):
-            self._client.sampling.check_limits(self.context_length)
+        self._client.read_context_length()
 
     def close(self) -> None:
         """Close the connections, and end the server if it was launched here."""
@@ -123,10 +111,8 @@ class Vllm:
     ) -> Completion:
         """Return one completion; raises ``BackboneUnavailable`` if a launched server has exited."""
         self._check_alive()
-        bounds = None if is_offer(schema) else self._bounds
-        bounded = bounds.apply(schema) if bounds and schema is not None else schema
         try:
-            return self._client.complete(messages, role=role, session=session, schema=bounded)
+            return self._client.complete(messages, role=role, session=session, schema=schema)
         except RolloutFault:
             self._check_alive()
             raise
@@ -152,11 +138,10 @@ class Vllm:
         return None if self._launch else self._client.probe_key
 
     def probe(self) -> Probe:
-        """Make one tiny call; also reports the context length and whether the server has cache counters."""
+        """Make tiny calls, as ``OpenAICompatible.probe``; also reports whether the server has cache counters."""
         probe = self._client.probe()
         counters = "reported" if self.cache_counters() is not None else "not reported: n/a in all tables"
-        length = "unknown" if self.context_length is None else f"{self.context_length:,} tokens"
-        return Probe(facts={**probe.facts, "context length": length, "cache counters": counters}, usage=probe.usage)
+        return Probe(facts={**probe.facts, "cache counters": counters}, usage=probe.usage)
 
     def cache_counters(self) -> CacheCounters | None:
         """Read the server's prefix-cache counters, over all its engines; ``None`` where it reports none."""

@@ -55,7 +55,7 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, replies: Sequence[Reply], models: Sequence[str]):
+    def __init__(self, replies: Sequence[Reply], models: Sequence[Any]):
         self.replies = list(replies)
         self.models = models
         self.seen: list[tuple[str, dict[str, str], Any]] = []
@@ -70,7 +70,12 @@ class Server(ThreadingHTTPServer):
         with self.lock:
             self.seen.append((path, headers, body))
             if path == "/v1/models":
-                return Reply(body={"object": "list", "data": [{"id": name} for name in self.models]})
+                return Reply(
+                    body={
+                        "object": "list",
+                        "data": [one if isinstance(one, dict) else {"id": one} for one in self.models],
+                    }
+                )
             return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
     def asked(self) -> list[Any]:
@@ -111,7 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(*replies: Reply, models: Sequence[str] = ("tiny", "large")) -> Iterator[Server]:
+def serving(*replies: Reply, models: Sequence[Any] = ("tiny", "large")) -> Iterator[Server]:
     with running(Server(replies or (answer(),), models)) as server:
         yield server
 

@@ -4,6 +4,9 @@ import socket
 
 import pytest
 
+from ace_bench.backbones.openai_compatible.bounds import Bounds
+from ace_bench.backbones.openai_compatible.capabilities import PROMPT as TRIAL
+from ace_bench.backbones.openai_compatible.settings import Retry, Sampling
 from ace_bench.core.backbones import Backbone, Priced, Probing
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_bench.core.lifecycle import Lifecycle
@@ -12,6 +15,7 @@ from tests.backbones.openai_compatible.scripted import DROP, PROMPT, Reply, answ
 
 pytestmark = pytest.mark.usefixtures("each_client")
 
+PROMPT_OF_TRIAL = TRIAL[0].content
 READY = answer('{"ready": true}')
 
 
@@ -37,7 +41,6 @@ def test_it_is_what_the_runner_asks_for():
 
 def test_facts_about_a_good_endpoint():
     probe, server = probed(READY, prices=PriceCard(input=1, cached_input=0.1, output=2))
-    assert len(server.seen) == 1
     assert server.asked()[0]["response_format"]["type"] == "json_schema"
     assert probe.usage.prompt == 100
     assert probe.usage.usd is not None
@@ -50,6 +53,9 @@ def test_facts_about_a_good_endpoint():
         "structured replies": "json_schema, followed",
         "tokens": "reported",
         "cached tokens": "reported",
+        "seed": "n/a",
+        "stop": "n/a",
+        "context length": "n/a",
         "prices": "known",
     }
 
@@ -116,7 +122,7 @@ def spoken(*replies, **settings):
     with serving(*replies, READY) as server:
         backbone = client(server.url, structured="auto", **settings)
         backbone.probe()
-        tried = len(server.asked())
+        tried = len([body for body in server.asked() if body["messages"][0]["content"] != PROMPT_OF_TRIAL])
         backbone.complete(PROMPT, role="generator", session="s", schema=SCHEMA)
         return server.asked()[-1], backbone.identity, tried
 
@@ -165,4 +171,67 @@ def test_a_continued_run_speaks_as_it_began():
         backbone.adopt({"structured": "json_object", "model": "tiny"})
         backbone.probe()
         assert server.asked()[0]["response_format"] == {"type": "json_object"}
-        assert len(server.seen) == 1
+        assert len(server.asked()) == 1
+
+
+TOWN = answer("Bern is a small town with a river.")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "seed", "stop"),
+    [
+        (TOWN, answer("Bern is a small "), "followed", "followed"),
+        (TOWN, TOWN, "followed", "ignored"),
+        (TOWN, answer("I like Ulm."), "ignored", "followed"),
+        (TOWN, answer("Ulm is a town on a river."), "ignored", "ignored"),
+        (TOWN, error(400, "stop is not supported"), "n/a", "refused"),
+        (error(400, "seed is not supported"), TOWN, "refused", "n/a"),
+        (answer(""), TOWN, "n/a", "n/a"),
+    ],
+)
+def test_two_short_calls_show_whether_seed_and_stop_are_followed(first, second, seed, stop):
+    with serving(READY, first, second) as server:
+        facts = client(server.url, retry=Retry(times=0)).probe().facts
+        assert (facts["seed"], facts["stop"]) == (seed, stop)
+        sent = server.asked()[1:]
+    assert all((body["temperature"], body["max_tokens"]) == (1.0, 16) for body in sent)
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        {"max_model_len": 9000},
+        {"context_length": 9000},
+        {"context_window": 9000, "max_model_len": None},
+        {"meta": {"n_ctx_train": 9000}},
+        {"meta": {"n_ctx": 9000, "n_ctx_train": 131072}},
+    ],
+)
+def test_the_context_length_is_read_from_the_list_of_models(listed):
+    with serving(READY, models=["other", {"id": "tiny", **listed}]) as server:
+        backbone = client(server.url)
+        assert backbone.probe().facts["context length"] == "9,000 tokens"
+        assert backbone.context_length == 9000
+        configured = client(server.url, context_length=20_000)
+        configured.probe()
+        assert configured.context_length == 20_000
+
+
+def test_a_reply_limit_that_fills_the_context_is_refused_before_the_run():
+    with serving(READY, models=[{"id": "tiny", "max_model_len": 4096}]) as server:
+        with pytest.raises(ConfigError, match="max_tokens=4096 leaves no room for a prompt in a context of 4096"):
+            client(server.url).probe()
+        roles = {"curator": {"max_tokens": 5000}}
+        with pytest.raises(ConfigError, match=r"lower sampling\.curator\.max_tokens"):
+            client(server.url, sampling=Sampling(max_tokens=100, roles=roles)).probe()
+
+
+def test_own_bounds_take_the_place_of_the_shared_limit():
+    sent, identity, _ = spoken(bound_replies=Bounds(max_string=7, max_items=2))
+    properties = sent["response_format"]["json_schema"]["schema"]["properties"]
+    assert properties == {
+        "why": {"type": "string", "maxLength": 7},
+        "ids": {"type": "array", "maxItems": 2, "items": {"type": "string", "maxLength": 7}},
+    }
+    assert identity["bound_replies"]["max_string"] == 7
+    assert "bounded" not in identity

@@ -65,7 +65,7 @@ def test_identity_is_what_decides_an_answer_and_nothing_else():
         {"sampling": Sampling(max_tokens_field="max_completion_tokens")},
         {"extra_headers": {"X-Team": "ace"}},
         {"api_key_env": "MY_KEY"},
-        {"context_length": 10},
+        {"context_length": 10_000},
     ):
         assert client(URL, **settings).identity == same
     assert client("http://127.0.0.1:10/v1").identity == same

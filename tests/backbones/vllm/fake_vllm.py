@@ -29,7 +29,7 @@ class Handler(BaseHTTPRequestHandler):
         pages = {
             "/health": "",
             "/metrics": METRICS,
-            "/v1/models": json.dumps({"data": [{"id": name, "max_model_len": 4096}]}),
+            "/v1/models": json.dumps({"data": [{"id": name, "max_model_len": 16384}]}),
         }
         self._send(200 if self.path in pages else 404, pages.get(self.path, ""))
 

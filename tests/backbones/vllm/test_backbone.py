@@ -60,13 +60,13 @@ def test_a_launched_server_from_open_to_close(fake, make):
     assert backbone.context_length is None
     assert backbone.cache_counters() is None
     backbone.start(quiet)
-    assert backbone.context_length == 4096
+    assert backbone.context_length == 16384
     assert backbone.cache_counters() == CacheCounters(queries=10, hits=4)
     completion = backbone.complete(ASKED, role="generator", session="s", schema=SCHEMA)
     assert completion.model == "short"
     assert completion.usage.cached == 4
     facts = backbone.probe().facts
-    assert facts["context length"] == "4,096 tokens"
+    assert facts["context length"] == "16,384 tokens"
     assert facts["cache counters"] == "reported"
     assert list((fake.folder / "servers").glob("short-*.log"))
     first = fake.pids()
@@ -104,7 +104,7 @@ def test_a_running_server_is_used_and_left_alone(fake, make):
     for url in (root, f"{root}/", f"{root}/v1", f"{root}/v1/"):
         guest = make(f"backbone.url={url}", "backbone.model=some/model")
         guest.start(quiet)
-        assert guest.context_length == 4096
+        assert guest.context_length == 16384
         assert guest.cache_counters() == CacheCounters(queries=10, hits=4)
         assert guest.complete(ASKED, role="generator", session="s").usage.prompt == 10
         guest.close()
@@ -125,16 +125,16 @@ def test_a_server_that_has_ended_stops_the_run_with_its_last_words(make):
 
 
 def test_schemas_are_bounded_where_asked_for(make):
-    backbone = make(*LAUNCH, "backbone.bound_schema={max_string: 7, max_items: 3}")
+    backbone = make(*LAUNCH, "backbone.bound_replies={max_string: 7, max_items: 3}")
     backbone.start(quiet)
     sent = json.loads(backbone.complete(ASKED, role="generator", session="s", schema=SCHEMA).text)["asked"]
     assert sent["json_schema"]["schema"]["properties"]["word"] == {"type": "string", "maxLength": 7}
 
 
 def test_the_configured_context_length_comes_before_the_servers(make):
-    backbone = make(*LAUNCH, "backbone.context_length=2000")
+    backbone = make(*LAUNCH, "backbone.context_length=8000")
     backbone.start(quiet)
-    assert backbone.context_length == 2000
+    assert backbone.context_length == 8000
     assert make(*LAUNCH, "backbone.server.max_model_len=3000").context_length == 3000
 
 
@@ -146,7 +146,7 @@ def test_identity(make):
     for other in (
         "backbone.server.quantization=fp8",
         "backbone.server.flags=[--enforce-eager]",
-        "backbone.bound_schema={max_string: 9, max_items: 9}",
+        "backbone.bound_replies={max_string: 9, max_items: 9}",
         "backbone.sampling.temperature=1.0",
     ):
         assert make(*LAUNCH, other).identity != plain
@@ -161,7 +161,7 @@ WRONG = {
     "no model": (["backbone.url=http://a:1"], "backbone.model"),
     "nothing to launch": (["backbone.launch=true"], "backbone.model"),
     "executor": ([*LAUNCH, "backbone.server.distributed_executor_backend=slurm"], "must be one of ray, mp, or null"),
-    "bounds": ([*LAUNCH, "backbone.bound_schema={max_string: 5}"], "max_items"),
+    "bounds": ([*LAUNCH, "backbone.bound_replies={max_string: 5}"], "max_items"),
     "unknown setting": ([*LAUNCH, "+backbone.colour=red"], "colour"),
     "unknown setting of a server": ([*LAUNCH, "+backbone.server.colour=red"], "colour"),
 }

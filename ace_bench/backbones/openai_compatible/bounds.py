@@ -1,7 +1,6 @@
 """Bounds on the open parts of a JSON schema, so that a weak model under a grammar stops writing.
 
-Under a grammar, a weak model fills the first open string, list or number up to its token limit. With bounds even random
-weights return readable replies.
+Under a grammar, a weak model fills the first open string, list or number up to its token limit.
 """
 
 from __future__ import annotations
@@ -13,6 +12,10 @@ from ace_bench.core.settings import Count
 from ace_bench.core.types import Record
 
 _LARGEST = 10**9
+_CHARACTERS = 3
+"""Characters a token, when strings share a limit of tokens."""
+_SHORTEST = 400
+_MOST_ITEMS = 50
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +23,7 @@ class Bounds:
     """Most characters of a string and most items of a list; a schema's own bounds stay.
 
     Numbers are kept within a billion, objects to the properties they name. ``anything`` is the schema of values without
-    a type; ``None`` makes them strings.
+    a type; ``None`` makes them strings. With such bounds even random weights return readable replies.
     """
 
     max_string: Count
@@ -38,7 +41,7 @@ class Bounds:
 
     def _node(self, node: Any) -> Any:
         if not isinstance(node, dict) or not node.keys() & {"type", "anyOf", "enum", "const"}:
-            return self._node(dict(self.anything)) if self.anything else self._node({"type": "string"})
+            return self._untyped(node)
         bounded = {**self._limits(node), **node}
         if node.get("type") == "array":
             bounded["items"] = self._node(node.get("items"))
@@ -47,6 +50,10 @@ class Bounds:
         if "properties" in node:
             bounded["properties"] = {name: self._node(part) for name, part in node["properties"].items()}
         return bounded
+
+    def _untyped(self, node: Any) -> Any:
+        del node
+        return self._node(dict(self.anything) if self.anything else {"type": "string"})
 
     def _limits(self, node: Record) -> Record:
         kind = node.get("type")
@@ -57,3 +64,26 @@ class Bounds:
         if kind in ("integer", "number"):
             return {"minimum": -_LARGEST, "maximum": _LARGEST}
         return {"additionalProperties": False} if kind == "object" else {}
+
+
+class _Shared(Bounds):
+    """Bounds of texts and lists alone: numbers, objects and values without a type stay as they are."""
+
+    def _untyped(self, node: Any) -> Any:
+        return {} if node is None else node
+
+    def _limits(self, node: Record) -> Record:
+        return super()._limits(node) if node.get("type") in ("string", "array") else {}
+
+
+def share_limit(schema: Record, most_tokens: int) -> Record:
+    """Bound a schema so that the strings outside its lists share ``most_tokens`` evenly."""
+    share = _CHARACTERS * most_tokens // max(1, _count_strings(schema))
+    return _Shared(max_string=max(_SHORTEST, share), max_items=_MOST_ITEMS).apply(schema)
+
+
+def _count_strings(node: Any) -> int:
+    if not isinstance(node, dict):
+        return 0
+    inner = [*node.get("properties", {}).values(), *node.get("anyOf", ())]
+    return int(node.get("type") == "string" and "enum" not in node) + sum(map(_count_strings, inner))
