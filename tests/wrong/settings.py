@@ -169,7 +169,7 @@ WRONG = {
         "backbone.launch=maybe": "backbone.launch=maybe must be true or false",
         "backbone.timeout=-1": "backbone.timeout=-1 must be a number above 0",
         "backbone.context_length=0": "backbone.context_length=0 must be a whole number, 1 or more",
-        "backbone.bound_replies=5": "backbone.bound_replies=5 must be true or false, or a group of settings (max_string, max_items",
+        "backbone.bound_replies=5": "backbone.bound_replies=5 must be true or false, or a group of settings (",
         "backbone.bound_replies={max_string: 5}": "backbone.bound_replies.max_items is missing",
         "backbone.bound_replies={max_string: 0, max_items: 1}": "backbone.bound_replies.max_string=0 must be",
         "backbone.server.port=99999": "backbone.server.port=99999 must be a whole number from 1 to 65535, or null",
