@@ -2,12 +2,26 @@
 
 import gc
 import os
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
 # Tests must not find a user's data by accident; those that want real data name its folder themselves.
 os.environ.pop("ACE_BENCH_DATA", None)
+
+
+def pytest_configure() -> None:
+    """Refuse an installation from before a package was added or moved: its tests would fail without saying why."""
+    root = Path(__file__).parents[1]
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    groups = project.get("entry-points", {}).items()
+    joined = all(points.keys() <= entry_points(group=group).names for group, points in groups)
+    if not joined or not all(find_spec(init.parent.name) for init in (root / "packages").glob("*/__init__.py")):
+        raise pytest.UsageError("ace-bench is installed as it was before its packages changed: run `pip install -e .`")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,7 +15,7 @@ from ace_bench.agents.sandbox import REFUSED, Sandbox
 from ace_bench.core.scratch import scratch_folder
 from tests.launching import ROOT
 
-GOLDS = ROOT / "ace_rehearsal" / "samples" / "finer" / "test.jsonl"
+GOLDS = ROOT / "packages" / "ace_rehearsal" / "samples" / "finer" / "test.jsonl"
 
 
 def made(seconds=1):

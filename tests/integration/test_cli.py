@@ -178,7 +178,7 @@ def test_a_prompt_set_without_a_template_that_is_needed_is_refused_before_any_ca
 
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_broken_data_is_refused_with_file_and_line_before_any_call(split, tmp_path, capsys):
-    shipped = ROOT / "ace_rehearsal" / "samples" / "formula"
+    shipped = ROOT / "packages" / "ace_rehearsal" / "samples" / "formula"
     for name in ("train", "val", "test"):
         lines = (shipped / f"{name}.jsonl").read_text().splitlines()
         if name == split:

@@ -16,7 +16,7 @@ pytest.importorskip("setuptools", minversion="77")  # `make setup` installs it; 
 
 pytestmark = pytest.mark.slow
 
-FOLDERS = ("ace_bench", "ace_rehearsal", "configs", "hydra_plugins", "prompts")
+FOLDERS = ("ace_bench", "configs", "hydra_plugins", "packages", "prompts")
 FILES = ("pyproject.toml", "README.md", "LICENSE")
 
 

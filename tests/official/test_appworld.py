@@ -31,7 +31,7 @@ def world() -> Path:
         engine = find_engine()
     except ConfigError as error:
         pytest.skip(str(error))
-    return sample_root(engine, import_folder() / "ace_rehearsal" / "miniworld")
+    return sample_root(engine, import_folder() / "packages" / "ace_rehearsal" / "miniworld")
 
 
 @pytest.mark.parametrize("messy", [False, True], ids=["clean", "messy"])

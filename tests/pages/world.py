@@ -31,7 +31,7 @@ from tests.launching import ROOT
 from tests.tasks.tiny_release import write_tiny_release
 
 PARTS = (
-    *("ace_bench", "ace_rehearsal", "configs", "hydra_plugins", "prompts", "scripts", "run.py"),
+    *("ace_bench", "configs", "hydra_plugins", "packages", "prompts", "scripts", "run.py"),
     *("Makefile", "pyproject.toml", "constraints.txt"),
 )
 ROWS = 2
@@ -134,7 +134,7 @@ class World:
             **dict.fromkeys(KEYS, "a-key"),
             **({"ACE_BENCH_DATA": str(self.place / "real")} if prepared else {}),
             "PATH": ":".join([str(self.place / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]),
-            "PYTHONPATH": ":".join([str(self.place), *extras]),
+            "PYTHONPATH": ":".join([str(self.place), str(self.place / "packages"), *extras]),
             "STAND_IN_PORT": str(self._port),
             "COLUMNS": "200",
         }
@@ -169,7 +169,7 @@ def _copy(place: Path) -> None:
             shutil.copytree(ROOT / part, place / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(ROOT / part, place / part)
-    samples = place / "ace_rehearsal" / "samples"
+    samples = place / "packages" / "ace_rehearsal" / "samples"
     for split in samples.glob("*/*.jsonl"):
         split.write_text("".join(split.read_text().splitlines(keepends=True)[:ROWS]))
     shutil.copytree(samples, place / "real")
@@ -192,7 +192,7 @@ def _name_what_pages_leave_open(place: Path) -> None:
     shutil.copytree(place / "real", place / "DIR")
     shutil.copytree(place / "real" / "bird_sql", place / "DIR", dirs_exist_ok=True)
     mini_world = (
-        cache_folder("appworld").resolve() / builder_digest(ROOT / "ace_rehearsal" / "miniworld")[:16]
+        cache_folder("appworld").resolve() / builder_digest(ROOT / "packages" / "ace_rehearsal" / "miniworld")[:16]
     )  # the first run on AppWorld builds it
     (place / "real" / "appworld").symlink_to(mini_world)
     finance(place / "CHECKOUT")

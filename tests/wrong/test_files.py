@@ -11,7 +11,7 @@ from ace_bench.store.prompts import PromptSet
 from tests.launching import ROOT, launch
 from tests.wrong.refusing import refusal
 
-SAMPLES = ROOT / "ace_rehearsal" / "samples"
+SAMPLES = ROOT / "packages" / "ace_rehearsal" / "samples"
 SMALL = ("limit=2", "mode.epochs=1", "task.source=auto")
 GOOD = {
     "finer": json.loads((SAMPLES / "finer" / "test.jsonl").read_text().splitlines()[0]),

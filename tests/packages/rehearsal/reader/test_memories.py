@@ -11,7 +11,7 @@ from ace_bench.contexts.reasoning_items import Experience, MemoryItem
 from ace_bench.contexts.workflows import Workflow
 from ace_bench.store.prompts import PromptSet
 from ace_rehearsal.reader import EmbeddedBackbone
-from tests.rehearsal.reader.conftest import CHOICES, FIELDS, PROMPTS, Ask, Render, World
+from tests.packages.rehearsal.reader.conftest import CHOICES, FIELDS, PROMPTS, Ask, Render, World
 
 ATTEMPT = {"trajectory": "", "reasoning": "", "observed": "", "gold": None, "most": 3}
 AGENT = PromptSet(PROMPTS, task="appworld", prompt_group="agent")

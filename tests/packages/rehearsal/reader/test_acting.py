@@ -9,7 +9,7 @@ from ace_bench.core.transcript import Transcript
 from ace_bench.core.types import Message, Turn
 from ace_bench.store.prompts import PromptSet
 from ace_rehearsal.reader import EmbeddedBackbone
-from tests.rehearsal.reader.conftest import FIELDS, PROMPTS, WRONG, advice_of
+from tests.packages.rehearsal.reader.conftest import FIELDS, PROMPTS, WRONG, advice_of
 
 APPS = "- orchard: An app about trees.\n- supervisor: Accounts and the task.\n"
 AGENT = PromptSet(PROMPTS, task="appworld", prompt_group="agent")

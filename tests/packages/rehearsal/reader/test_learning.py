@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from ace_rehearsal.reader import EmbeddedBackbone
-from tests.rehearsal.reader.conftest import QUERIES, TAGS, WRONG, Ask, Render, World, advice_of, answer, learn
+from tests.packages.rehearsal.reader.conftest import QUERIES, TAGS, WRONG, Ask, Render, World, advice_of, answer, learn
 
 
 def test_gold_teaches_and_shuffled_gold_does_not(ask: Ask, world: World) -> None:
@@ -84,7 +84,7 @@ def test_answers_do_not_depend_on_the_hash_seed_or_on_what_was_asked_before() ->
         "import json\n"
         "from ace_rehearsal.reader import EmbeddedBackbone\n"
         "from ace_bench.store.prompts import PromptSet\n"
-        "from tests.rehearsal.reader.conftest import FIELDS, PROMPTS, WORLDS, learn\n"
+        "from tests.packages.rehearsal.reader.conftest import FIELDS, PROMPTS, WORLDS, learn\n"
         "render = PromptSet(PROMPTS, task='finer', prompt_group='qa').render\n"
         "def ask(role, **fields):\n"
         "    messages = render(role, {**FIELDS, **fields})\n"
@@ -95,7 +95,7 @@ def test_answers_do_not_depend_on_the_hash_seed_or_on_what_was_asked_before() ->
         "    playbook = learn(ask, world)\n"
         "    ask('generator', background=world.background, question=world.question, playbook=playbook)\n"
     )
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[4]
     outputs = {
         subprocess.run(
             [sys.executable, "-c", code],

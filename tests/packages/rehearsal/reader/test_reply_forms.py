@@ -14,7 +14,7 @@ from ace_rehearsal.reader.faults import Faults
 from ace_rehearsal.reader.schema_values import obey
 from ace_rehearsal.reader.serve import ReaderServer
 from tests.backbones.serving import running
-from tests.rehearsal.reader.test_tools import tool
+from tests.packages.rehearsal.reader.test_tools import tool
 
 MESSAGES = [{"role": "user", "content": "Choose from: red, light green. What is the colour of a light green frog?"}]
 ANSWER = "light green"

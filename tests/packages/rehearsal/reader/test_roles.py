@@ -18,7 +18,18 @@ from ace_bench.store.prompts import PromptSet
 from ace_rehearsal.reader import EmbeddedBackbone
 from ace_rehearsal.reader.headings import announced
 from ace_rehearsal.reader.prompt_parser import parse_prompt
-from tests.rehearsal.reader.conftest import FIELDS, PROMPTS, QUERIES, TAGS, WRONG, Ask, Render, World, advice_of, learn
+from tests.packages.rehearsal.reader.conftest import (
+    FIELDS,
+    PROMPTS,
+    QUERIES,
+    TAGS,
+    WRONG,
+    Ask,
+    Render,
+    World,
+    advice_of,
+    learn,
+)
 
 REPLY = '{"reasoning": "", "bullet_ids": [], "final_answer": ""}'
 PLAYBOOK = """## STRATEGIES AND INSIGHTS
