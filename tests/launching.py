@@ -18,6 +18,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from ace_bench.core import resources
 from ace_bench.core.settings import build
 from ace_bench.core.task import Task
 from ace_bench.core.types import Completion, Message, Record
@@ -36,8 +37,8 @@ _EVERYWHERE, _EVERY_METHOD = ("ace",), "finer"
 
 
 def options(group: str) -> list[str]:
-    """The options of a config group: a new YAML file enters the tests by being there."""
-    return sorted(path.stem for path in (CONFIGS / group).glob("*.yaml"))
+    """The options of a config group, guests' included: a new YAML file enters the tests by being there."""
+    return list(resources.options(group, resources.config_folders()))
 
 
 def tasks() -> list[str]:

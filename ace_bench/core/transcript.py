@@ -1,13 +1,23 @@
-"""The steps of an agent as text for prompts."""
+"""The steps of an agent as text for prompts, and the bullets that they name."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ace_bench.core.types import Turn
 
 NO_STEPS = "(none)"
 LEFT_OUT = "(left out)"
+_BRACKETS = re.compile(r"\[([^\[\]\n]{3,400})\]")
+_ID = re.compile(r"[A-Za-z][^\s,;'\"]*-[0-9]{4,9}")
+
+
+def cited_in(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the ids of bullets named in square brackets, such as ``[shr-00001]`` or ``[a-00001, b-00002]``, once."""
+    found = (name for text in texts for group in _BRACKETS.findall(text) for name in _ID.findall(group))
+    return tuple(dict.fromkeys(found))
 
 
 def next_hidden(hidden: int, total: int) -> int | None:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.agents.react.replies import cited_in, read_reply
+from ace_bench.agents.react.replies import read_reply
+from ace_bench.core.transcript import cited_in
 
 
 @pytest.mark.parametrize(

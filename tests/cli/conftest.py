@@ -10,16 +10,16 @@ import pytest
 
 from ace_bench.cli.main import start
 from ace_bench.cli.reproducing import reproduction, session
+from ace_bench.core.resources import config_folders
 from ace_bench.report.experiments import load_experiments
 from ace_bench.report.paper.tables import load_paper
 from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.runners.planning import Composer
 from tests.cli.serving import FileServer
-from tests.launching import ROOT
 
 PAPER = load_paper()
 EXPERIMENTS = load_experiments(PAPER)
-compose = Composer([ROOT / "configs"])
+compose = Composer(config_folders())
 
 Reproduce = Callable[..., tuple[int, str]]
 

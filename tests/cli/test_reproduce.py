@@ -16,6 +16,7 @@ from ace_bench.cli.reproducing.job_runner import JobRunner
 from ace_bench.cli.reproducing.reproduction import Reproduction
 from ace_bench.cli.reproducing.request import Job, jobs, read_request
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.resources import config_folders
 from ace_bench.report.experiment_files import ColumnPlan, Experiment, RowPlan
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.records import find_runs
@@ -329,7 +330,7 @@ def test_an_unknown_result_is_listed_with_what_there_is(capsys):
     ],
 )
 def test_whoever_asks_run_py_for_a_result_is_told_what_makes_it(asked, named, capsys):
-    with pytest.raises(SystemExit) as stop, explain_overrides([ROOT / "configs"], ["backbone=embedded", asked]):
+    with pytest.raises(SystemExit) as stop, explain_overrides(config_folders(), ["backbone=embedded", asked]):
         pytest.fail("nothing is composed")
     assert stop.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()

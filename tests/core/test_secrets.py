@@ -7,8 +7,8 @@ from omegaconf import OmegaConf
 
 from ace_bench.core.errors import ConfigError, Stopped
 from ace_bench.core.redaction import redacted
+from ace_bench.core.resources import config_folders
 from ace_bench.core.secrets import refuse_secret_arguments, refuse_secrets
-from tests.launching import ROOT
 
 PLANTED = "planted-0123456789abcdef"
 
@@ -77,7 +77,7 @@ def test_other_settings_pass(settings):
 
 
 def test_every_option_that_comes_with_the_program_passes():
-    for path in (ROOT / "configs").rglob("*.yaml"):
+    for path in (path for folder in config_folders() for path in folder.rglob("*.yaml")):
         refuse_secrets(OmegaConf.to_container(OmegaConf.load(path)))
 
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from ace_bench.core.resources import config_folders
 from ace_bench.runners import override_help
 from ace_bench.runners.summary import title
 from ace_bench.store.folder import RunFolder
@@ -97,9 +98,9 @@ def test_a_mistyped_override_is_answered_with_the_nearest_one(case, tmp_path):
 @pytest.mark.parametrize("launcher", ["joblib", "ray", "slurm"])
 def test_a_launcher_that_is_not_installed_is_named_with_its_extra(launcher, monkeypatch):
     asked = [f"launcher={launcher}", "seed=0,1"]
-    assert override_help.suggestions([ROOT / "configs"], asked) == []
+    assert override_help.suggestions(config_folders(), asked) == []
     monkeypatch.setattr(override_help, "find_spec", lambda _: None)
-    (line,) = override_help.suggestions([ROOT / "configs"], asked)
+    (line,) = override_help.suggestions(config_folders(), asked)
     assert "pip install 'ace-bench[sweeps]'" in line
 
 

@@ -42,7 +42,7 @@ NOT_RUN = {
     "pip install -e '.[data]'": PACKAGES,
     "pip install -e '.[langchain]'": PACKAGES,
     "pip install -e '.[inspect,verifiers]'": PACKAGES,
-    **dict.fromkeys(commands("docs/own-environment.md"), "tests/tasks/environments/test_page.py runs it"),
+    **dict.fromkeys(commands("docs/own-environment.md"), "tests/packages/environments/test_page.py runs it"),
     "pip install -e '.[tracking]'": PACKAGES,
     "pip install -e '.[vllm]'": PACKAGES,
     "wandb login": ACCOUNT,

@@ -10,6 +10,7 @@ from omegaconf import OmegaConf
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.identity import default_embedder, identity_settings
+from ace_bench.core.resources import config_folders
 from ace_bench.report.experiments import Experiments, Need, PlannedRun, load_experiments
 from ace_bench.report.matching import Runs
 from ace_bench.report.paper.tables import load_paper
@@ -23,7 +24,7 @@ FOLDER = ROOT / "ace_bench" / "report" / "paper" / "data" / "experiments"
 PAPER = load_paper()
 EXPERIMENTS = load_experiments(PAPER)
 
-compose = Composer([ROOT / "configs"])
+compose = Composer(config_folders())
 
 
 def explained(ref):

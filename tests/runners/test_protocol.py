@@ -2,15 +2,13 @@
 
 import pytest
 
+from ace_bench.core.resources import config_folders
 from ace_bench.runners.planning import Composer
-from tests.launching import ROOT, composed, launch
+from tests.launching import composed, launch, options
 from tests.runners.scripted import Scripted, answer, gold, kept, lesson, play, right, steps
 
-CONFIGS = ROOT / "configs"
 OFFICIAL = "protocol=official"
-TASKS, METHODS, MODES = (
-    sorted(path.stem for path in (CONFIGS / group).glob("*.yaml")) for group in ("task", "method", "mode")
-)
+TASKS, METHODS, MODES = map(options, ("task", "method", "mode"))
 
 
 def keys(config, prefix=""):
@@ -22,7 +20,7 @@ def keys(config, prefix=""):
 
 @pytest.fixture(scope="module")
 def compose():
-    return Composer([CONFIGS])
+    return Composer(config_folders())
 
 
 def test_it_sets_the_switches_of_agent_method_and_mode(compose):
@@ -53,7 +51,7 @@ def test_it_adds_no_setting_that_an_option_does_not_have(compose):
 def test_other_packages_say_what_it_means_for_their_options(tmp_path):
     (tmp_path / "protocol/official/method").mkdir(parents=True)
     (tmp_path / "protocol/official/method/icl.yaml").write_text("shots: 4\n")
-    compose = Composer([CONFIGS, tmp_path])
+    compose = Composer([*config_folders(), tmp_path])
     assert compose(["method=icl", OFFICIAL])["method"]["shots"] == 4
     assert compose(["method=icl"])["method"]["shots"] != 4
 

@@ -8,6 +8,7 @@ from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
+from ace_bench.core.resources import config_folders
 from ace_bench.runners import run as experiment
 from ace_bench.runners.override_help import explain_overrides
 from tests.launching import CONFIGS, composed
@@ -37,7 +38,7 @@ def composing_error(overrides, capsys) -> str:
     """Return what run.py says where Hydra cannot compose a command."""
     with (
         pytest.raises(SystemExit) as stopped,
-        explain_overrides([CONFIGS], overrides),
+        explain_overrides(config_folders(), overrides),
         initialize_config_dir(str(CONFIGS), version_base="1.3"),
     ):
         compose("config", overrides=list(overrides), return_hydra_config=True)

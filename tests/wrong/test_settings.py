@@ -3,6 +3,7 @@
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
+from ace_bench.core.resources import config_folders, options
 from tests.wrong.refusing import CONFIGS, refusal
 from tests.wrong.settings import WRONG
 
@@ -55,7 +56,7 @@ def every_key() -> dict[str, str]:
     found = dict.fromkeys(
         keys_of(OmegaConf.masked_copy(top, [key for key in top if key not in ("defaults", "hydra")]), ""), ""
     )
-    for path in sorted(file for group in GROUPS for file in (CONFIGS / group).glob("*.yaml")):
+    for path in (file for group in GROUPS for file in options(group, config_folders()).values()):
         node = OmegaConf.load(path)
         node.pop("defaults", None)
         node = node.get(path.parent.name, node)  # methods that set keys of other groups, too

@@ -11,7 +11,7 @@ from ace_bench.agents.react.conversation import Conversation, Exchange, Opening,
 from ace_bench.agents.react.dialogue import joined, load_dialogue, read_dialogue
 from ace_bench.agents.react.memory import ExecutionMemory, NoMemory
 from ace_bench.agents.react.official import OfficialConversation, OfficialTrimming, read_official_reply
-from ace_bench.agents.react.replies import AgentReply, cited_in, read_reply, reply_text
+from ace_bench.agents.react.replies import AgentReply, read_reply, reply_text
 from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, RolloutFault, SettingError
@@ -20,6 +20,7 @@ from ace_bench.core.prompts import Prompts
 from ace_bench.core.settings import Count, Positive, Text
 from ace_bench.core.task import Session
 from ace_bench.core.tool_rules import ToolRules
+from ace_bench.core.transcript import cited_in
 from ace_bench.core.types import Attempt, AttemptEnd, Completion, GeneratorSpec, Message, Sample, Turn
 
 _MOST_IDLE = 3

@@ -1,17 +1,15 @@
-"""What a model's reply says: its thought, its code, the playbook entries it names."""
+"""What a model's reply says: its thought and its code."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 _FENCE = "```"
 _OPENING = re.compile(r"(?P<before>.*?)```[ \t]*(?P<language>[^\s`]*)[ \t]*")
 _PYTHON = ("", "python", "python3", "py")
-_BRACKETS = re.compile(r"\[([^\[\]\n]{3,400})\]")
-_ID = re.compile(r"[A-Za-z][^\s,;'\"]*-[0-9]{4,9}")
 
 NO_TEXT = "(empty reply)"
 
@@ -58,9 +56,3 @@ def _opening(lines: Sequence[str]) -> tuple[int, str]:
         elif fence:
             skipping = True
     return len(lines), ""
-
-
-def cited_in(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the ids of bullets named in square brackets, such as ``[shr-00001]`` or ``[a-00001, b-00002]``, once."""
-    found = (name for text in texts for group in _BRACKETS.findall(text) for name in _ID.findall(group))
-    return tuple(dict.fromkeys(found))

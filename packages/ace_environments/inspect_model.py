@@ -26,7 +26,7 @@ from inspect_ai.util._limit import check_message_limit
 from ace_bench.core.hosted import ReplyRequest
 from ace_bench.core.tools import ToolCall, ToolResult, ToolTurn, offer, write_turn
 from ace_bench.core.types import Message, Record
-from ace_bench.tasks.environments.host import Ask, fault
+from ace_environments.host import Ask, fault
 
 NAME = "ace_bench/model"
 _PROVIDER, _, _MODEL = NAME.partition("/")

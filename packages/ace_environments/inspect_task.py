@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ace_bench.core.errors import SettingError
 from ace_bench.core.settings import Seconds, Seed, Text
-from ace_bench.tasks.environments.host import Episode
-from ace_bench.tasks.environments.splits import SplitRatio
-from ace_bench.tasks.environments.task import EnvironmentItem, EnvironmentTask
+from ace_environments.host import Episode
+from ace_environments.splits import SplitRatio
+from ace_environments.task import EnvironmentItem, EnvironmentTask
 
 if TYPE_CHECKING:
     from inspect_ai import Task
@@ -57,7 +57,7 @@ def _items(name: str, args: Mapping[str, Any], *, judge: bool) -> Sequence[Envir
 
 
 def _item(task: Task, sample: Sample) -> EnvironmentItem:
-    from ace_bench.tasks.environments.inspect_episode import InspectEpisode
+    from ace_environments.inspect_episode import InspectEpisode
 
     async def make() -> Episode:
         return InspectEpisode(task, sample)

@@ -12,7 +12,7 @@ import verifiers.v1 as vf
 from mcp.server.mcpserver import MCPServer
 
 from ace_bench.core.tools import ToolCall
-from ace_bench.tasks.environments.host import fault
+from ace_environments.host import fault
 
 
 class Toolbox:

@@ -15,9 +15,9 @@ from verifiers.v1.utils.decorators import invoke
 from ace_bench.core.hosted import ReplyRequest
 from ace_bench.core.tools import ToolCall, ToolResult, ToolTurn, offer, write_turn
 from ace_bench.core.types import Message, Record
-from ace_bench.tasks.environments.host import Ask, Scores, fault
-from ace_bench.tasks.environments.verifiers_judges import judge_by
-from ace_bench.tasks.environments.verifiers_tools import Toolbox
+from ace_environments.host import Ask, Scores, fault
+from ace_environments.verifiers_judges import judge_by
+from ace_environments.verifiers_tools import Toolbox
 
 
 class NoRuntime:

@@ -12,7 +12,7 @@ from verifiers.v1.judges import decision
 
 from ace_bench.core.hosted import ReplyRequest
 from ace_bench.core.types import Message
-from ace_bench.tasks.environments.host import Ask, fault
+from ace_environments.host import Ask, fault
 
 _ASK: ContextVar[Ask] = ContextVar("ask")
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from ace_bench.core.errors import SettingError
 from ace_bench.core.settings import Count, Seconds, Seed, Text
-from ace_bench.tasks.environments.host import Episode
-from ace_bench.tasks.environments.splits import SplitRatio
-from ace_bench.tasks.environments.task import EnvironmentItem, EnvironmentTask
+from ace_environments.host import Episode
+from ace_environments.splits import SplitRatio
+from ace_environments.task import EnvironmentItem, EnvironmentTask
 
 
 class VerifiersTask(EnvironmentTask):
@@ -92,7 +92,7 @@ class _Source:
         return islice(taskset, self._most)
 
     def _item(self, taskset: Any, task: Any) -> EnvironmentItem:
-        from ace_bench.tasks.environments.verifiers_episode import VerifiersEpisode, gold_of
+        from ace_environments.verifiers_episode import VerifiersEpisode, gold_of
 
         self._check(task)
 

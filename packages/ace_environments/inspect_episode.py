@@ -23,8 +23,8 @@ from inspect_ai.solver._task_state import set_sample_state
 from inspect_ai.util import LimitExceededError, message_limit, time_limit
 from inspect_ai.util._store import init_subtask_store
 
-from ace_bench.tasks.environments.host import Ask, Scores, fault
-from ace_bench.tasks.environments.inspect_model import NAME, HostedModel
+from ace_environments.host import Ask, Scores, fault
+from ace_environments.inspect_model import NAME, HostedModel
 
 _FLOAT = value_to_float()
 

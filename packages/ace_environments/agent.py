@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ace_bench.agents.react.replies import cited_in
 from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError
@@ -20,6 +19,7 @@ from ace_bench.core.prompts import Prompts
 from ace_bench.core.settings import Count
 from ace_bench.core.task import Session
 from ace_bench.core.tools import ToolCall, ToolResult, ToolTurn, read_turn, takes_tools
+from ace_bench.core.transcript import cited_in
 from ace_bench.core.types import Attempt, AttemptEnd, GeneratorSpec, Message, Record, Sample, Turn
 
 

@@ -16,8 +16,8 @@ from ace_bench.core.tools import TOOLS, ToolTurn
 from ace_bench.core.types import Grade, Record, Sample
 from ace_bench.tasks.answers import percent
 from ace_bench.tasks.data import SPLITS
-from ace_bench.tasks.environments.host import Episode, Host, Scores, fault
-from ace_bench.tasks.environments.splits import SplitRatio, draw
+from ace_environments.host import Episode, Host, Scores, fault
+from ace_environments.splits import SplitRatio, draw
 
 _SUCCESS = 1.0 - 1e-9
 _OTHER_AGENT = "this environment leads the conversation itself: choose agent=environment"

@@ -1,1 +1,0 @@
-"""Tasks made of other packages' environments: ``verifiers`` and Inspect AI."""
