@@ -6,41 +6,14 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from ace_bench.cli.commands import all_commands, find_command
 from ace_bench.core.loading import exit_on_signals, read_env_file
 
 _UNREAD, _MISTAKE = 1, 2
 _CONFIG_DIR = ("--config-dir", "-cd")
 
 
-@dataclass(frozen=True)
-class Command:
-    """``module`` has a function ``main`` that takes the arguments and returns the exit status."""
-
-    module: str
-    purpose: str
-
-
-COMMANDS: Mapping[str, Command] = {
-    "run": Command("ace_bench.cli.run", "run one experiment, or a sweep of them"),
-    "reproduce": Command("ace_bench.cli.reproduce", "make the runs behind a table or figure of the paper"),
-    "view": Command("ace_bench.cli.view", "look at runs in the browser: list, compare, follow"),
-    "report": Command("ace_bench.cli.report", "write runs as one HTML page"),
-    "tables": Command("ace_bench.cli.tables", "make tables: the paper's, or of your own runs"),
-    "figures": Command("ace_bench.cli.figures", "draw figures: the paper's, or of your own runs"),
-    "data": Command("ace_bench.cli.data", "download a task's official data"),
-    "appworld": Command("ace_bench.cli.appworld", "set up AppWorld's engine and data"),
-    "doctor": Command("ace_bench.cli.doctor", "find damaged runs and caches, and repair what costs nothing"),
-    "check": Command("ace_bench.cli.check", "check a task's data and grade its gold answers"),
-    "prompts": Command("ace_bench.cli.prompts", "make a prompt set from a checkout of the authors' code"),
-    "playbook": Command("ace_bench.cli.playbook", "show, compare, check, merge and share playbooks"),
-    "leaderboard": Command("ace_bench.cli.leaderboard", "prepare a run for AppWorld's leaderboard"),
-    "benchmark": Command("ace_bench.cli.benchmark", "measure the harness itself"),
-    "retrieval": Command("ace_bench.cli.retrieval", "measure the retrieval of bullets: R@1, R@5, P@3, latency"),
-    # A name instead of an import: this package does not depend on ``ace_rehearsal``.
-    "serve": Command("ace_rehearsal.reader.serve", "serve the embedded backbone over HTTP"),
-}
 _OLD_WORDS: Mapping[str, tuple[str, ...]] = {
     "table": ("tables", "--rows", "method"),
     "figure": ("figures", "--y", "score"),
@@ -63,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words = [*words[taken : taken + 1], *words[:taken], *words[taken + 1 :]]
     if words[0] in _OLD_WORDS:
         words = [*_OLD_WORDS[words[0]], *words[1:]]
-    if words[0] not in COMMANDS:
+    if find_command(words[0]) is None:
         sys.stderr.write(f"error: {_unknown(words[0])}\n")
         return _MISTAKE
     return start(words[0], words[1:])
@@ -78,7 +51,7 @@ def start(command: str, arguments: Sequence[str]) -> int:
     def work() -> int:
         read_env_file()
         rest = _without_config_dirs(arguments)
-        status: int = importlib.import_module(COMMANDS[command].module).main(rest)
+        status: int = importlib.import_module(str(find_command(command))).main(rest)
         return status
 
     return _reporting(work)
@@ -152,8 +125,9 @@ def _without_config_dirs(arguments: Sequence[str]) -> list[str]:
 
 
 def _usage() -> str:
-    width = max(map(len, COMMANDS))
-    listing = "".join(f"  {name:{width}}  {command.purpose}\n" for name, command in COMMANDS.items())
+    commands = all_commands()
+    width = max(map(len, commands))
+    listing = "".join(f"  {name:{width}}  {command.purpose}\n" for name, command in commands.items())
     return (
         "usage: ace-bench COMMAND ...\n\n"
         f"{listing}\n"
@@ -168,6 +142,7 @@ def _unknown(word: str) -> str:
 
     if "=" in word:
         return f"{word} is a setting, not a command; did you mean `ace-bench run {word}`?"
-    close = get_close_matches(word, COMMANDS, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"the commands are {', '.join(COMMANDS)}"
+    known = all_commands()
+    close = get_close_matches(word, known, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"the commands are {', '.join(known)}"
     return f"there is no command {word}; {hint}"

@@ -29,6 +29,8 @@ EXTRAS: Mapping[str, str] = {
     "wandb": "tracking",
 }
 """The extra that installs each optional package that this project imports."""
+GUESTS = "ace_"
+"""How the names of the packages begin that come in the same wheel, in a checkout in the folder ``packages``."""
 
 
 def missing(feature: str, package: str, otherwise: str = "") -> ConfigError:
@@ -44,11 +46,13 @@ def require(feature: str, *packages: str, otherwise: str = "") -> None:
             raise missing(feature, package, otherwise)
 
 
-def missing_extra(error: BaseException | None) -> ConfigError | None:
+def missing_extra(error: BaseException | None, feature: str = "this command") -> ConfigError | None:
     """Return the error for a package that an exception or one of its causes misses, ``None`` where none of ours is."""
     while error is not None:
         package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
         if package in EXTRAS:
-            return missing("this command", package)
+            return missing(feature, package)
+        if package.startswith(GUESTS) and find_spec(package) is None:
+            return ConfigError(f"{feature} needs the package {package}: install ace-bench again, which brings it")
         error = error.__cause__ or error.__context__
     return None

@@ -72,7 +72,10 @@ def _plugins() -> tuple[Path, ...]:
     for point in sorted(entry_points(group=PLUGINS)):
         spec = find_spec(point.value)
         if spec is None or not spec.submodule_search_locations:
-            raise ConfigError(f"the entry point {point.name} of {PLUGINS} names {point.value}, which is not a package")
+            raise ConfigError(
+                f"the package {point.value} is not there, which joins by the entry point {point.name} of {PLUGINS}: "
+                "install again the package that has this entry point (ace-bench has those in packages/)"
+            )
         found.append(Path(next(iter(spec.submodule_search_locations))))
     return tuple(found)
 

@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from msgspec import Meta
 
 from ace_bench.core.errors import ConfigError, SettingError
+from ace_bench.core.extras import missing_extra
 
 _TARGET = "_target_"
 _LARGEST = 10**12
@@ -52,6 +53,8 @@ def build(node: Any, path: str, **parts: Any) -> Any:
     try:
         make = pkgutil.resolve_name(node[_TARGET])
     except (ImportError, AttributeError, ValueError) as error:
+        if (needed := missing_extra(error, f"{path}.{_TARGET}={node[_TARGET]}")) is not None:
+            raise needed from error
         raise ConfigError(f"{path}.{_TARGET}={node[_TARGET]} cannot be imported: {error}") from error
     return make_part(make, {name: value for name, value in node.items() if name != _TARGET}, path, **parts)
 

@@ -4,7 +4,8 @@ from importlib.metadata import version
 
 import pytest
 
-from ace_bench.cli.main import COMMANDS, main, start
+from ace_bench.cli.commands import all_commands
+from ace_bench.cli.main import main, start
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +52,7 @@ def test_the_words_of_the_last_version_are_forms_of_the_longer_ones(arguments, s
 def test_without_arguments_the_commands_are_listed(capsys):
     assert main([]) == 0
     listed = capsys.readouterr().out
-    assert all(f"  {name} " in listed for name in COMMANDS)
+    assert all(f"  {name} " in listed for name in all_commands())
 
 
 @pytest.mark.parametrize(

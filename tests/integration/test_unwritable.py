@@ -17,12 +17,13 @@ from pathlib import Path
 
 import pytest
 
+from ace_bench.cli.commands import all_commands
 from ace_bench.cli.data import files_of
-from ace_bench.cli.main import COMMANDS, main
+from ace_bench.cli.main import main
 from ace_bench.cli.playbook import COMMANDS as OF_PLAYBOOKS
-from tests.cli import stand_ins
 from tests.cli.serving import FileServer
 from tests.launching import launch
+from tests.packages.importers import stand_ins
 
 SMALL = ("task=formula", "task.source=sample", "limit={train: 4, test: 4}", "mode.before=false")
 _TINY = ("task=formula", "task.source=sample", "limit=2", "mode.epochs=1", "mode.before=false")
@@ -60,7 +61,7 @@ REPAIRING = ("doctor",)
 
 
 def test_each_command_that_writes_is_listed():
-    known = {*COMMANDS, *(f"playbook {name}" for name in OF_PLAYBOOKS)} - {"playbook"}
+    known = {*all_commands(), *(f"playbook {name}" for name in OF_PLAYBOOKS)} - {"playbook"}
     assert known == {name.partition(",")[0] for name in WRITING} | {*NOT_WRITING, *REPAIRING}
 
 

@@ -1,6 +1,7 @@
 """The program as its users get it: a wheel, installed, in a folder without a checkout."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -59,10 +60,10 @@ def commands(wheel, tmp_path_factory):
 
 def test_a_wheel_holds_all_configs_and_prompts(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
-    for folder in ("configs", "prompts"):
-        files = [path.relative_to(ROOT) for path in (ROOT / folder).rglob("*") if path.is_file()]
-        assert files
-        assert {f"ace_bench/{file.as_posix()}" for file in files} <= names
+    for root, package in ((ROOT, "ace_bench/"), *((folder, f"{folder.name}/") for folder in ROOT.glob("packages/*"))):
+        files = [path for name in ("configs", "prompts") for path in (root / name).rglob("*") if path.is_file()]
+        assert {f"{package}{file.relative_to(root).as_posix()}" for file in files} <= names
+    assert "ace_bench/configs/config.yaml" in names
 
 
 def test_an_installed_wheel_runs_reports_and_makes_tables_in_an_empty_folder(commands, tmp_path):
@@ -76,6 +77,28 @@ def test_an_installed_wheel_runs_reports_and_makes_tables_in_an_empty_folder(com
     assert all((tmp_path / line).is_file() for line in made)
     imported = call(commands / "python", "-c", "import ace_bench; print(ace_bench.__file__)", cwd=tmp_path)
     assert Path(imported.strip()).is_relative_to(commands.parent)
+
+
+@pytest.mark.parametrize(
+    ("guest", "asked"),
+    [
+        ("ace_rehearsal", ("run", "task=finer")),
+        ("ace_environments", ("run", "task=inspect")),
+        ("ace_importers", ("prompts", "checkout", "out")),
+    ],
+)
+def test_a_missing_guest_is_one_sentence_before_anything_is_made(commands, guest, asked, tmp_path):
+    (place,) = commands.parent.glob(f"lib/python*/site-packages/{guest}")
+    hidden = place.rename(tmp_path / "hidden")
+    try:
+        done = subprocess.run(
+            [commands / "ace-bench", *asked], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+    finally:
+        hidden.rename(place)
+    assert done.returncode == 2
+    assert re.fullmatch(rf"error: .*the package {guest} .*install .*again.*\n", done.stderr)
+    assert not (tmp_path / "results").exists()
 
 
 def test_help_names_the_command_as_it_was_started(commands, tmp_path):

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from ace_bench.cli.official_prompts.formats import exact_block, filled, literal
-from ace_bench.cli.official_prompts.source import formatted, function, parse_file
 from ace_bench.core.errors import DataError
+from ace_importers.formats import exact_block, filled, literal
+from ace_importers.source import formatted, function, parse_file
 
 FILE = Path("stream_bench") / "benchmarks" / "ddxplus.py"
 _LABELS = "LABEL2TEXT"

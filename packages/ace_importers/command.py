@@ -24,10 +24,10 @@ from pathlib import Path
 from rich.console import Console
 
 from ace_bench.cli.arguments import Parser
-from ace_bench.cli.official_prompts import appworld, dynamic_cheatsheet, finance, stream_bench
 from ace_bench.core.errors import DataError
-from ace_bench.core.resources import prompts_folder
+from ace_bench.core.resources import prompt_folders
 from ace_bench.store.files import new_folder, write_files
+from ace_importers import appworld, dynamic_cheatsheet, finance, stream_bench
 
 _KINDS: Mapping[Path, Callable[[Path], Mapping[str, str]]] = {
     finance.FOLDER: finance.templates,
@@ -68,8 +68,9 @@ def main(arguments: Sequence[str]) -> int:
     if options.out.exists():
         raise DataError(f"{options.out} exists already; name a new folder")
     made = templates(options.checkout, given, console)
-    default = prompts_folder() / "default"
-    copied = {options.out / file.relative_to(default): file.read_text("utf-8") for file in default.rglob("*.*")}
+    defaults = [folder / "default" for folder in reversed(prompt_folders())]  # of equal names the first counts
+    files = ((file.relative_to(default), file) for default in defaults for file in default.rglob("*.*"))
+    copied = {options.out / name: file.read_text("utf-8") for name, file in files}
     with new_folder(options.out):
         write_files({**copied, **{options.out / name: text for name, text in made.items()}})
     console.print(f"{options.out}: pass prompts={options.out}", markup=False, highlight=False, soft_wrap=True)

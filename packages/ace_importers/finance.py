@@ -11,9 +11,9 @@ import ast
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ace_bench.cli.official_prompts.formats import either, exact_block, literal, named, positional
-from ace_bench.cli.official_prompts.source import arguments, constants, function, text_of
 from ace_bench.core.errors import DataError
+from ace_importers.formats import either, exact_block, literal, named, positional
+from ace_importers.source import arguments, constants, function, text_of
 
 FOLDER = Path("ace") / "prompts"
 _LOOP = Path("ace") / "ace.py"

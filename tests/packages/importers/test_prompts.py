@@ -10,8 +10,8 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Message
 from ace_bench.store.prompts import PromptSet
 from ace_bench.tasks.appworld.engine import find_engine
-from tests.cli import stand_ins
 from tests.launching import launch
+from tests.packages.importers import stand_ins
 from tests.runners.scripted import Scripted, answer, delta, play, reflection
 
 GENERATOR = '''"""Said by the module."""
@@ -34,7 +34,7 @@ CURATOR_PROMPT_NO_GT = """no gold {current_playbook} {recent_reflection}"""
 
 @pytest.fixture(scope="module")
 def script():
-    return import_module("ace_bench.cli.prompts")
+    return import_module("ace_importers.command")
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ace_bench.cli.official_prompts.appworld_texts import Texts, read_texts
-from ace_bench.cli.official_prompts.formats import (
+from ace_bench.core.errors import DataError
+from ace_importers.appworld_texts import Texts, read_texts
+from ace_importers.formats import (
     doubled,
     doubled_fields,
     either,
@@ -20,7 +21,6 @@ from ace_bench.cli.official_prompts.formats import (
     literal,
     named,
 )
-from ace_bench.core.errors import DataError
 
 FOLDER = Path("experiments") / "prompts"
 

@@ -1,1 +1,0 @@
-"""Converts the authors' prompts into prompt sets: one module per repository."""

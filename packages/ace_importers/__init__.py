@@ -1,0 +1,1 @@
+"""Guest: converts the authors' prompts into prompt sets, one module a repository."""
