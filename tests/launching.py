@@ -23,9 +23,9 @@ from ace_bench.core.settings import build
 from ace_bench.core.task import Task
 from ace_bench.core.types import Completion, Message, Record
 from ace_bench.methods.base import BaseMethod
-from ace_bench.methods.stream_memory import StreamMemory
 from ace_bench.runners import run as experiment
 from ace_bench.runners.assemble import RunSpec, assemble
+from ace_field.stream_memory import StreamMemory
 from ace_rehearsal.reader.backbone import EmbeddedBackbone
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -12,6 +12,7 @@ from difflib import SequenceMatcher
 from functools import cache, cached_property
 from itertools import compress, count
 from operator import is_not
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -20,7 +21,7 @@ from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import DataError
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.typed import converted
-from ace_bench.core.types import Record, Sample
+from ace_bench.core.types import GeneratorSpec, Record, Sample
 
 _NO_SAMPLE = Sample(id="", split="", inputs={"background": "", "question": ""})
 
@@ -64,6 +65,10 @@ class ContextValue:
 
     With it the cost of a version made by ``changed`` follows the number of new items, not that of all items.
     """
+    generator: ClassVar[GeneratorSpec | None] = None
+    """How the method that makes this kind asks for answers, so that ``method=frozen`` asks in the same way."""
+    uses: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """The fields of ``render`` that system prompts of other programs show, each with a sentence how to use it."""
 
     @classmethod
     def load(cls, record: Record) -> Self:

@@ -9,7 +9,7 @@ import msgspec
 
 from ace_bench.contexts.base import ContextValue
 from ace_bench.core.backbones import TokenCounter
-from ace_bench.core.types import Sample
+from ace_bench.core.types import GeneratorSpec, Sample
 
 EMPTY = "(empty)"
 
@@ -39,6 +39,7 @@ class Cheatsheet(ContextValue):
     episodes: tuple[PastRollout, ...] = ()
 
     kind = "cheatsheet"
+    generator = GeneratorSpec(template="cheatsheet", reply="tagged", code_runs=4)
 
     @property
     def tokens(self) -> int:

@@ -10,7 +10,7 @@ import msgspec
 
 from ace_bench.contexts.base import ContextValue
 from ace_bench.core.backbones import TokenCounter
-from ace_bench.core.types import Sample
+from ace_bench.core.types import GeneratorSpec, Sample
 
 NO_DEMONSTRATIONS = "(none)"
 _SEPARATOR = "\n\n"
@@ -58,6 +58,7 @@ class Demonstrations(ContextValue):
     items: tuple[Demonstration, ...] = ()
 
     kind = "demonstrations"
+    generator = GeneratorSpec(template="demonstrated", reply="text")
 
     @property
     def tokens(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ace_bench.contexts.base import ContextValue
-from ace_bench.core.types import Sample
+from ace_bench.core.types import GeneratorSpec, Sample
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,6 +14,7 @@ class NoContext(ContextValue):
     """A context that fills no prompt field; all its instances are equal."""
 
     kind = "none"
+    generator = GeneratorSpec(template="base", reply="text")
 
     def render(self, sample: Sample) -> Mapping[str, str]:
         """Return no fields."""

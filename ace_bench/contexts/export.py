@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from ace_bench.contexts.cheatsheet import Cheatsheet
+from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.demonstrations import Demonstrations
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.contexts.load import load_context
@@ -12,8 +13,6 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import write_text
 from ace_bench.contexts.playbook_text.operations import without_counters
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
-from ace_bench.contexts.reasoning_items import ReasoningItems
-from ace_bench.contexts.workflows import Workflows
 from ace_bench.core.context import Context
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import Sample
@@ -43,8 +42,9 @@ def system_prompt(context: Context) -> str:
     """
     if not context.size:
         return ""
+    uses = _uses(context)
     return "\n\n".join(
-        f"{_USES[name]}\n\n<{name}>\n{text.strip()}\n</{name}>" for name, text in _parts(context).items() if text
+        f"{uses[name]}\n\n<{name}>\n{text.strip()}\n</{name}>" for name, text in _parts(context).items() if text
     )
 
 
@@ -54,10 +54,6 @@ _USES = {
     "cheatsheet": "Notes from earlier work on similar tasks follow. Use what fits the task and leave the rest aside.",
     "instruction": "Follow this instruction.",
     "demonstrations": "Similar questions follow with their right answers. Learn from them.",
-    "memory_items": "Strategies and warnings from earlier work on similar tasks follow. Use those that apply and leave "
-    "the others aside.",
-    "workflows": "Routines from earlier work on similar tasks follow. Follow the steps of those that fit, with the "
-    "task's own values for the names in curly braces.",
 }
 
 
@@ -71,6 +67,9 @@ def _parts(context: Context) -> dict[str, str]:
     if isinstance(context, Instruction):
         examples = Demonstrations(items=context.demonstrations)
         return {"instruction": context.text, **(_parts(examples) if examples.size else {})}
-    if isinstance(context, Cheatsheet | Demonstrations | ReasoningItems | Workflows):
-        return {name: text for name, text in context.render(_NO_SAMPLE).items() if name in _USES}
-    return {}
+    uses = _uses(context)
+    return {name: text for name, text in context.render(_NO_SAMPLE).items() if name in uses}
+
+
+def _uses(context: Context) -> Mapping[str, str]:
+    return {**_USES, **context.uses} if isinstance(context, ContextValue) else _USES

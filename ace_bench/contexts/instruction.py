@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.demonstrations import Demonstration, shown, without_last_quarter
 from ace_bench.core.backbones import TokenCounter
-from ace_bench.core.types import Sample
+from ace_bench.core.types import GeneratorSpec, Sample
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +20,7 @@ class Instruction(ContextValue):
     demonstrations: tuple[Demonstration, ...] = ()
 
     kind = "instruction"
+    generator = GeneratorSpec(template="instructed", reply="json")
 
     @classmethod
     def measured(cls, text: str, *, count: TokenCounter, demonstrations: tuple[Demonstration, ...] = ()) -> Instruction:

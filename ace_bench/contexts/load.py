@@ -18,15 +18,12 @@ from ace_bench.contexts.cheatsheet import Cheatsheet
 from ace_bench.contexts.demonstrations import Demonstrations
 from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.instruction import Instruction
-from ace_bench.contexts.memory import Memory
 from ace_bench.contexts.playbook.bullets import measured
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import read_text
 from ace_bench.contexts.playbook.wording import clean
 from ace_bench.contexts.playbook_text.dialects import Dialect
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
-from ace_bench.contexts.reasoning_items import ReasoningItems
-from ace_bench.contexts.workflows import Workflows
 from ace_bench.core.arena import Arena
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.context import Context
@@ -43,11 +40,8 @@ KINDS: tuple[type[Context], ...] = (
     Cheatsheet,
     Demonstrations,
     Instruction,
-    Memory,
     Playbook,
-    ReasoningItems,
     TextPlaybook,
-    Workflows,
 )
 """The kinds of this package; a method with its own kind passes it as ``also``."""
 KINDS_OF_OTHERS = "ace_bench.contexts"
@@ -56,22 +50,33 @@ KINDS_OF_OTHERS = "ace_bench.contexts"
 
 def restore(record: Record, *also: type[Context]) -> Context:
     """Restore a context of a known kind, or of one in ``also``, from its ``dump``, exactly. Raises ``DataError``."""
-    kinds = {kind.kind: kind for kind in (*KINDS, *also)}
-    name = record.get("kind")
-    if isinstance(name, str) and name not in kinds:
-        kinds |= {point.name: point.load() for point in entry_points(group=KINDS_OF_OTHERS, name=name)}
-    if not isinstance(name, str) or name not in kinds:
-        raise DataError(f"unknown kind of context {name!r}; known are {', '.join(kinds)}")
-    return kinds[name].load(record)
+    return _find_kind(record.get("kind"), also).load(record)
 
 
-def kind_of(path: Path) -> str:
+def kind_of(path: Path) -> type[Context]:
     """Return the kind of the context in a file without loading it; raises ``DataError``."""
     text = _read(path)
     try:
-        return str(_record(text).get("kind")) if _is_json(text) else Playbook.kind
+        return _find_kind(_record(text).get("kind")) if _is_json(text) else Playbook
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
+
+
+def is_known(kind: str) -> bool:
+    """Whether contexts of a kind can be restored."""
+    return kind in {known.kind for known in KINDS} or kind in entry_points(group=KINDS_OF_OTHERS).names
+
+
+def _find_kind(name: object, also: Iterable[type[Context]] = ()) -> type[Context]:
+    for kind in (*KINDS, *also):
+        if kind.kind == name:
+            return kind
+    others = entry_points(group=KINDS_OF_OTHERS)
+    if name not in others.names:
+        known = [*(kind.kind for kind in (*KINDS, *also)), *sorted(others.names)]
+        raise DataError(f"unknown kind of context {name!r}; known are {', '.join(known)}")
+    found: type[Context] = others[str(name)].load()
+    return found
 
 
 def load_context(path: str | Path, *also: type[Context], sections: Iterable[str], count: TokenCounter) -> Context:

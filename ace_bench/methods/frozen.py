@@ -2,58 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 
-from ace_bench.contexts.cheatsheet import Cheatsheet
-from ace_bench.contexts.demonstrations import Demonstrations
-from ace_bench.contexts.empty import NoContext
+from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.contexts.load import kind_of, load_context
-from ace_bench.contexts.memory import Memory
 from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
-from ace_bench.contexts.reasoning_items import ReasoningItems
 from ace_bench.contexts.selection import NearestTexts, SelectsNearest
-from ace_bench.contexts.workflows import Workflows
 from ace_bench.core.arena import Arena
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.settings import Text
-from ace_bench.core.types import GeneratorSpec, Sample
+from ace_bench.core.types import Sample
 from ace_bench.methods.base import BaseMethod
 from ace_bench.methods.optimising import first_instruction
-
-_FORMS: Mapping[str, GeneratorSpec] = MappingProxyType(
-    {
-        NoContext.kind: GeneratorSpec(template="base", reply="text"),
-        Demonstrations.kind: GeneratorSpec(template="demonstrated", reply="text"),
-        Instruction.kind: GeneratorSpec(template="instructed", reply="json"),
-        Cheatsheet.kind: GeneratorSpec(template="cheatsheet", reply="tagged", code_runs=4),
-        Playbook.kind: GeneratorSpec(template="generator", reply="json"),
-        TextPlaybook.kind: GeneratorSpec(template="generator", reply="json"),
-        Memory.kind: GeneratorSpec(template="remembered", reply="text"),
-        ReasoningItems.kind: GeneratorSpec(template="reasoning_bank", reply="json"),
-        Workflows.kind: GeneratorSpec(template="workflows", reply="json"),
-    }
-)
-"""The generator of the method that makes each kind of context."""
-
-_EMPTY: Mapping[str, Context] = MappingProxyType(
-    {
-        NoContext.kind: NoContext(),
-        Demonstrations.kind: Demonstrations(),
-        Cheatsheet.kind: Cheatsheet(),
-        Memory.kind: Memory(),
-        ReasoningItems.kind: ReasoningItems(),
-        Workflows.kind: Workflows(),
-    }
-)
-
-_SELECTIVE = frozenset((Memory.kind, ReasoningItems.kind))
-"""Kinds of context that select by similarity."""
 
 
 class Frozen(BaseMethod[Context]):
@@ -71,11 +36,12 @@ class Frozen(BaseMethod[Context]):
             )
         self._file = context
         self._kind = kind_of(Path(context))
-        if self._kind not in _FORMS:
+        generator = self._kind.generator if issubclass(self._kind, ContextValue) else None
+        if generator is None:
             raise ConfigError(
-                f"{context} holds a context of kind {self._kind}; evaluate it with the method that made it"
+                f"{context} holds a context of kind {self._kind.kind}; evaluate it with the method that made it"
             )
-        self.generator = _FORMS[self._kind]
+        self.generator = generator
         self._embedder = embedder
         self._nearest = NearestTexts(embedder)
 
@@ -91,7 +57,7 @@ class Frozen(BaseMethod[Context]):
     @property
     def embedders(self) -> Sequence[Embedder]:
         """The embedder, for contexts that select by similarity."""
-        return (self._embedder,) if self._kind in _SELECTIVE else ()
+        return (self._embedder,) if issubclass(self._kind, SelectsNearest) else ()
 
     def select(self, context: Context, sample: Sample) -> Context:
         """Return what the method that made the context shows for a sample."""
@@ -99,7 +65,6 @@ class Frozen(BaseMethod[Context]):
 
     def baseline(self, arena: Arena) -> Context:
         """Return the empty context of the kind, or the first instruction: ``mode.before=true`` compares with it."""
-        if self._kind == Instruction.kind:
+        if self._kind is Instruction:
             return first_instruction(arena)  # an agent's instruction holds its rules: without it there is no prompt
-        playbook = self._kind in (Playbook.kind, TextPlaybook.kind)
-        return Playbook.start(arena.sections) if playbook else _EMPTY[self._kind]
+        return Playbook.start(arena.sections) if self._kind in (Playbook, TextPlaybook) else self._kind()

@@ -12,8 +12,6 @@ from ace_bench.contexts.demonstrations import Demonstration, Demonstrations
 from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
-from ace_bench.contexts.reasoning_items import Experience, MemoryItem, ReasoningItems
-from ace_bench.contexts.workflows import Workflow, Workflows
 from ace_bench.core.errors import DataError
 
 from .making import playbook
@@ -37,16 +35,6 @@ def test_a_saved_playbook_becomes_text_without_counters_and_empty_sections(tmp_p
             ["<playbook>\n## OTHERS\n[misc-00001] one\ntwo\n</playbook>"],
         ),
         (Cheatsheet(text="a note", text_tokens=2), ["<cheatsheet>\na note\n</cheatsheet>"]),
-        (
-            Workflows(items=(Workflow(title="Add", steps=("Write {a} + {b}.", "Sum up.")),)),
-            ["<workflows>\n## Add\n1. Write {a} + {b}.\n2. Sum up.\n</workflows>"],
-        ),
-        (
-            ReasoningItems(
-                experiences=(Experience(question="q", success=True, items=(MemoryItem(title="Add", content="twice"),)),)
-            ),
-            ["<memory_items>\n## Add\ntwice\n</memory_items>"],
-        ),
         (Demonstrations(items=(EXAMPLE,)), ["<demonstrations>\nQuestion: 2 + 2?\nAnswer: 4\n</demonstrations>"]),
         (
             Instruction(text="Add.", demonstrations=(EXAMPLE,)),
@@ -66,8 +54,6 @@ def test_every_kind_stands_between_its_tags(context, parts):
         Cheatsheet(),
         Demonstrations(),
         Instruction(text=""),
-        Workflows(),
-        ReasoningItems(),
     ],
 )
 def test_an_empty_context_adds_nothing(context):

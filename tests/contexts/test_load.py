@@ -13,12 +13,9 @@ from ace_bench.contexts.demonstrations import Demonstration, Demonstrations
 from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.contexts.load import KINDS, load_context, restore
-from ace_bench.contexts.memory import Memory, MemoryEntry
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import write_text
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
-from ace_bench.contexts.reasoning_items import Experience, MemoryItem, ReasoningItems
-from ace_bench.contexts.workflows import Workflow, Workflows
 from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError
 
@@ -77,11 +74,6 @@ def test_every_kind_restores_its_own_dump() -> None:
         Demonstrations(items=(example,)),
         Instruction(text="x", demonstrations=(example,)),
         Cheatsheet(text="y", text_tokens=1, episodes=(PastRollout(question="q", output="a"),)),
-        Memory(entries=(MemoryEntry(question="q", answer="a", correct=True, tokens=1),)),
-        ReasoningItems(
-            experiences=(Experience(question="q", success=True, items=(MemoryItem(title="t", content="c"),)),), top_k=2
-        ),
-        Workflows(items=(Workflow(title="t", steps=("a", "b")),)),
         TextPlaybook(text="## OTHERS\n", dialect="finance", next_number=2, text_tokens=3),
     ]
     assert {str(value.dump()["kind"]) for value in values} == {kind.kind for kind in KINDS}

@@ -20,7 +20,7 @@ from ace_bench.contexts.playbook.official_layout import official_fields
 from ace_bench.contexts.playbook.wording import section_name
 from ace_bench.core.errors import DataError
 from ace_bench.core.typed import converted
-from ace_bench.core.types import Record, Sample
+from ace_bench.core.types import GeneratorSpec, Record, Sample
 
 EMPTY_PLAYBOOK = "(empty)"
 NO_COUNTERS = NO_REFLECTIONS = "(none)"
@@ -62,6 +62,7 @@ class Playbook(ContextValue):
     helpful_first: bool = False
 
     kind = "playbook"
+    generator = GeneratorSpec(template="generator", reply="json")
 
     @classmethod
     def start(cls, sections: Iterable[str]) -> Playbook:

@@ -16,7 +16,7 @@ from ace_bench.contexts.playbook_text import operations as official
 from ace_bench.contexts.playbook_text.dialects import Dialect, empty_text
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import DataError
-from ace_bench.core.types import Record, Sample
+from ace_bench.core.types import GeneratorSpec, Record, Sample
 
 _MAX_NUMBER = 10**9
 
@@ -36,6 +36,7 @@ class TextPlaybook(ContextValue):
     text_tokens: int = 0
 
     kind = "playbook_text"
+    generator = GeneratorSpec(template="generator", reply="json")
 
     @classmethod
     def start(cls, sections: Iterable[str], *, dialect: Dialect, count: TokenCounter) -> TextPlaybook:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ace_bench.contexts.base import apply_patch
-from ace_bench.contexts.load import KINDS, restore
+from ace_bench.contexts.load import is_known, restore
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.context import Context
@@ -142,7 +142,7 @@ def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: li
         return _Contexts(kind="", places={})
     first = read_object(folder, f"contexts/{name}")
     kind, places = str(first.get("kind")), dict[str, int]()
-    if kind not in {known.kind for known in KINDS}:
+    if not is_known(kind):
         values, what = _unknown_contexts(first, steps)
         notes.append(f"ace-bench does not know contexts of kind {kind!r}; {what} as JSON.")
         for value in values:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.contexts.memory import Memory, MemoryEntry
-from ace_bench.contexts.reasoning_items import Experience, MemoryItem, ReasoningItems
-from ace_bench.contexts.workflows import Workflow, Workflows
 from ace_bench.core.digest import digest_of
+from ace_field.memory import Memory, MemoryEntry
+from ace_field.reasoning_items import Experience, MemoryItem, ReasoningItems
+from ace_field.workflows import Workflow, Workflows
 
 
 def entry(number):

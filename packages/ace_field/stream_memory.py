@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Literal
 
-from ace_bench.contexts.memory import Memory, MemoryEntry, Order, Verdicts
 from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.arena import Arena
@@ -16,6 +15,7 @@ from ace_bench.core.settings import Count
 from ace_bench.core.types import Attempt, GeneratorSpec, Labels, Record, Rollout, Sample, Step
 from ace_bench.core.workload import Learning, Workload, exactly
 from ace_bench.methods.base import BaseMethod
+from ace_field.memory import Memory, MemoryEntry, Order, Verdicts
 
 
 class StreamMemory(BaseMethod[Memory]):

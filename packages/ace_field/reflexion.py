@@ -18,7 +18,8 @@ from ace_bench.core.settings import Count
 from ace_bench.core.transcript import Transcript
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Step
 from ace_bench.core.workload import Learning, Span, Workload, exactly
-from ace_bench.methods.attempts import (
+from ace_bench.methods.base import BaseMethod
+from ace_field.attempts import (
     ATTEMPT_FIELDS,
     SELF_JUDGE,
     attempt_fields,
@@ -26,7 +27,6 @@ from ace_bench.methods.attempts import (
     fault_event,
     judge,
 )
-from ace_bench.methods.base import BaseMethod
 
 ROLE = "reflector"
 TEMPLATE = "self_reflection"

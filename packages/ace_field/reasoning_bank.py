@@ -9,7 +9,6 @@ from types import MappingProxyType
 
 from ace_bench.contexts.load import load_kind
 from ace_bench.contexts.playbook.embed import Embedder
-from ace_bench.contexts.reasoning_items import Experience, ReasoningItems
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.arena import Arena
 from ace_bench.core.errors import ConfigError, SettingError
@@ -17,9 +16,10 @@ from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Count, Text
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Sample, Step
 from ace_bench.core.workload import Learning, Workload, exactly
-from ace_bench.methods.attempts import ATTEMPT_FIELDS, SELF_JUDGE, Judged, judge, judge_calls
 from ace_bench.methods.base import BaseMethod
-from ace_bench.methods.reasoning_bank.extraction import FIELDS, ROLE, extract
+from ace_field.attempts import ATTEMPT_FIELDS, SELF_JUDGE, Judged, judge, judge_calls
+from ace_field.extraction import FIELDS, ROLE, extract
+from ace_field.reasoning_items import Experience, ReasoningItems
 
 
 class ReasoningBank(BaseMethod[ReasoningItems]):

@@ -12,7 +12,7 @@ import msgspec
 from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.backbones import TokenCounter
-from ace_bench.core.types import Sample
+from ace_bench.core.types import GeneratorSpec, Sample
 
 _SEPARATOR = "\n\n"
 _DROPPED = 4
@@ -59,6 +59,7 @@ class Memory(ContextValue):
     verdicts: bool = True
 
     kind = "memory"
+    generator = GeneratorSpec(template="remembered", reply="text")
     grows = "entries"
 
     @property

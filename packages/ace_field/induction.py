@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ace_bench.contexts.workflows import Workflow, Workflows
 from ace_bench.core.arena import Arena
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import ContextUpdate
@@ -16,8 +15,9 @@ from ace_bench.core.prompt_limit import send_within_limit
 from ace_bench.core.replies import ask
 from ace_bench.core.transcript import Transcript
 from ace_bench.core.types import Rollout, Sample
-from ace_bench.methods.attempts import attempt_fields, dropped_event, fault_event
-from ace_bench.methods.replied_items import valid_items
+from ace_field.attempts import attempt_fields, dropped_event, fault_event
+from ace_field.replied_items import valid_items
+from ace_field.workflows import Workflow, Workflows
 
 ROLE = "inducer"
 EXPERIENCE = "experience"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from heapq import nlargest
+from types import MappingProxyType
 from typing import Annotated
 
 import msgspec
@@ -14,7 +15,7 @@ from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.playbook.wording import clean
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.backbones import TokenCounter
-from ace_bench.core.types import Sample
+from ace_bench.core.types import GeneratorSpec, Sample
 
 NO_ITEMS = "(none)"
 _SEPARATOR = "\n\n"
@@ -63,6 +64,13 @@ class ReasoningItems(ContextValue):
     top_k: int = 1
 
     kind = "reasoning_items"
+    generator = GeneratorSpec(template="reasoning_bank", reply="json")
+    uses = MappingProxyType(
+        {
+            "memory_items": "Strategies and warnings from earlier work on similar tasks follow. Use those that "
+            "apply and leave the others aside."
+        }
+    )
     grows = "experiences"
 
     @property

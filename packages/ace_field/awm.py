@@ -7,16 +7,16 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ace_bench.contexts.load import load_kind
-from ace_bench.contexts.workflows import Workflows
 from ace_bench.core.arena import Arena
 from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Count, Text
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Step
 from ace_bench.core.workload import Learning, Span, Workload, exactly
-from ace_bench.methods.attempts import ATTEMPT_FIELDS, SELF_JUDGE, judge, judge_calls
-from ace_bench.methods.awm.induction import EXPERIENCE, ROLE, Solved, induce
 from ace_bench.methods.base import BaseMethod
+from ace_field.attempts import ATTEMPT_FIELDS, SELF_JUDGE, judge, judge_calls
+from ace_field.induction import EXPERIENCE, ROLE, Solved, induce
+from ace_field.workflows import Workflows
 
 _FIELDS = frozenset(("background", "experiences"))
 

@@ -6,15 +6,15 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ace_bench.contexts.reasoning_items import Experience, MemoryItem
 from ace_bench.core.arena import Arena
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.prompt_limit import send_within_limit
 from ace_bench.core.replies import ask
 from ace_bench.core.transcript import Transcript
 from ace_bench.core.types import Record, Rollout
-from ace_bench.methods.attempts import ATTEMPT_FIELDS, attempt_fields, dropped_event, fault_event
-from ace_bench.methods.replied_items import valid_items
+from ace_field.attempts import ATTEMPT_FIELDS, attempt_fields, dropped_event, fault_event
+from ace_field.reasoning_items import Experience, MemoryItem
+from ace_field.replied_items import valid_items
 
 ROLE = "extractor"
 FIELDS = ATTEMPT_FIELDS | {"success", "gold", "most"}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from textwrap import indent
+from types import MappingProxyType
 from typing import Annotated
 
 import msgspec
@@ -14,7 +15,7 @@ from msgspec import Meta
 from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.playbook.wording import clean, comparable
 from ace_bench.core.backbones import TokenCounter
-from ace_bench.core.types import Sample
+from ace_bench.core.types import GeneratorSpec, Sample
 
 NO_WORKFLOWS = "(none)"
 _SEPARATOR = "\n\n"
@@ -59,6 +60,13 @@ class Workflows(ContextValue):
     items: tuple[Workflow, ...] = ()
 
     kind = "workflows"
+    generator = GeneratorSpec(template="workflows", reply="json")
+    uses = MappingProxyType(
+        {
+            "workflows": "Routines from earlier work on similar tasks follow. Follow the steps of those that fit, with "
+            "the task's own values for the names in curly braces."
+        }
+    )
     grows = "items"
 
     @property
