@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -12,6 +13,7 @@ from rich.console import Console
 from ace_bench.contexts.export import load
 from ace_bench.contexts.load import restore
 from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.core.backbones import Backbone
 from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.extras import require
@@ -39,6 +41,7 @@ __all__ = [
     "load_frames",
     "load_run",
     "load_runs",
+    "open_backbone",
     "run",
 ]
 
@@ -228,6 +231,19 @@ def _words(named: Mapping[str, object], overrides: Sequence[str]) -> list[str]:
     """Return settings as on the command line; ``None`` leaves one out."""
     given = {name: str(value) if isinstance(value, Path) else value for name, value in named.items()}
     return [*(f"{name}={override_value(value)}" for name, value in given.items() if value is not None), *overrides]
+
+
+def open_backbone(
+    name: str, *, folder: str | Path, settings: Sequence[str] = (), seed: int = 0
+) -> AbstractContextManager[Backbone]:
+    """Open a backbone by its name, as ``with open_backbone("vllm", folder="calls") as backbone``, outside of a run.
+
+    Its calls are kept in ``folder``, so that none is paid for twice. ``settings`` are as on the command line. Raises
+    ``ConfigError`` before the first call.
+    """
+    from ace_bench.runners.recorded_backbone import open_backbone as opened
+
+    return opened(name, folder=Path(folder), settings=settings, seed=seed)
 
 
 def load_run(folder: str | Path) -> Run:

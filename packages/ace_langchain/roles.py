@@ -19,12 +19,12 @@ from ace_bench.core.resources import prompts_folder
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.typed import converted
 from ace_bench.core.types import Attempt, Feedback, Labels, Message, Record, Rollout, Sample, Step
-from ace_bench.integrations.langchain.entries import Refine
 from ace_bench.methods.ace import reflector
 from ace_bench.methods.ace.curator import Curator
 from ace_bench.methods.ace.draft import Draft
 from ace_bench.methods.ace.reflector import ReflectionPlan, SampleReflection, reflect
 from ace_bench.store.prompts import PromptSet
+from ace_langchain.entries import Refine
 
 _log = logging.getLogger(__name__)
 _PLAN = ReflectionPlan(rounds=1, retries=0, window=1, template=reflector.ROLE, tagged="used", replies="repaired")
@@ -138,7 +138,7 @@ class _RoleView:
     def lm(self, role: str, session: str) -> Lm:
         return self.models.lm(role, session)
 
-    def counter(self, role: str) -> TokenCounter:  # noqa: ARG002 - the arena's signature
+    def counter(self, role: str) -> TokenCounter:
         return estimate_tokens
 
     def conversation(self, *_: Any, **__: Any) -> tuple[Message, ...]:

@@ -21,10 +21,10 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.tokens import estimate_tokens
-from ace_bench.integrations.langchain.attempts import attempt_in, question_in, task_text
-from ace_bench.integrations.langchain.entries import Reflect, entry_record, observe, with_entries
-from ace_bench.integrations.langchain.frozen import with_text
-from ace_bench.integrations.langchain.roles import AceRoles, FinishedRun, as_json
+from ace_langchain.attempts import attempt_in, question_in, task_text
+from ace_langchain.entries import Reflect, entry_record, observe, with_entries
+from ace_langchain.frozen import with_text
+from ace_langchain.roles import AceRoles, FinishedRun, as_json
 
 SECTIONS = ("strategies", "tool_use", "common_mistakes", "final_answer")
 _CITE = "When you rely on an entry, name its id in square brackets."
@@ -76,7 +76,7 @@ class ACEMiddleware(AgentMiddleware[ACEState, Any, Any]):
         """Return the entries (``DeltaEntry``) that a reply teaches; not used with ``AceRoles``."""
         return () if isinstance(self._reflector, AceRoles) else self._reflector(latest)
 
-    def before_agent(self, state: ACEState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002 - a hook
+    def before_agent(self, state: ACEState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Note the question, which a summary may remove from the messages."""
         return {"ace_question": question_in(state["messages"]), "ace_pending_deltas": []}
 
@@ -92,7 +92,7 @@ class ACEMiddleware(AgentMiddleware[ACEState, Any, Any]):
         """Call the model with the playbook."""
         return self._with_task(request, await handler(with_text(request, self._shown(request.state))))
 
-    def after_model(self, state: ACEState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002 - a hook
+    def after_model(self, state: ACEState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Reflect: on the reply, or with ``AceRoles`` on the whole run once the reply is its answer."""
         latest = next((m for m in reversed(state["messages"]) if isinstance(m, AIMessage)), None)
         if latest is None:
@@ -102,7 +102,7 @@ class ACEMiddleware(AgentMiddleware[ACEState, Any, Any]):
         noted = [entry_record(entry) for entry in self.reflect(latest)]
         return {"ace_pending_deltas": [*state.get("ace_pending_deltas", []), *noted]} if noted else None
 
-    def after_agent(self, state: ACEState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002 - a hook
+    def after_agent(self, state: ACEState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Curate: apply what was noted in the run, and refine the playbook."""
         playbook, step, pending = self._playbook(state), state.get("ace_runs", 0), state.get("ace_pending_deltas", [])
         if isinstance(self._reflector, AceRoles):

@@ -12,7 +12,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.types import Attempt, Turn
-from ace_bench.integrations.langchain.entries import written_calls
+from ace_langchain.entries import written_calls
 
 _CITED = re.compile(r"\[([^\s\[\]]+-\d+)\]")
 _ERROR = "Error"

@@ -18,8 +18,8 @@ from pydantic import SkipValidation
 from ace_bench.core.backbones import Backbone, Lm
 from ace_bench.core.tools import offer, takes_tools
 from ace_bench.core.types import Message, Usage
-from ace_bench.integrations.langchain.models import CountedModels
-from ace_bench.integrations.langchain.tool_messages import (
+from ace_langchain.models import CountedModels
+from ace_langchain.tool_messages import (
     has_tool_turns,
     read_reply,
     written_assistant,
@@ -65,7 +65,7 @@ class BackboneChatModel(BaseChatModel):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002 - LangChain's signature
+        run_manager: CallbackManagerForLLMRun | None = None,
         *,
         tools: list[dict[str, Any]] | None = None,
         tool_choice: Any = None,

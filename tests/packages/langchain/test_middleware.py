@@ -23,8 +23,8 @@ from langgraph.types import Command
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_bench.core.types import Completion, Feedback, Stage, Usage
-from ace_bench.integrations.langchain import ACEMiddleware, AceRoles, BackboneChatModel, DeltaEntry, observe
-from ace_bench.integrations.langchain.two_runs import LEARNERS, two_runs
+from ace_langchain import ACEMiddleware, AceRoles, BackboneChatModel, DeltaEntry, observe
+from ace_langchain.two_runs import LEARNERS, two_runs
 from tests.contexts.making import playbook
 
 
@@ -272,7 +272,7 @@ def test_a_role_that_fails_costs_a_lesson_and_not_the_answer(models, caplog):
 
 
 def test_a_server_that_is_gone_is_named():
-    from ace_bench.integrations.langchain import CountedModels
+    from ace_langchain import CountedModels
     from tests.backbones.openai_compatible.scripted import client
 
     gone = CountedModels(backbone=client("http://127.0.0.1:9/v1"))

@@ -23,7 +23,7 @@ def test_the_pages_example_prints_what_the_page_shows():
 
 
 def test_without_the_extra_one_sentence_names_it(monkeypatch):
-    import ace_bench.integrations.langchain as package
+    import ace_langchain as package
 
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(ImportError, match=r"needs an extra: pip install 'ace-bench\[langchain\]'"):

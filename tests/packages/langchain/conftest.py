@@ -22,6 +22,6 @@ def served() -> Iterator[OpenAICompatible]:
 @pytest.fixture
 def models(served: OpenAICompatible) -> Callable[[], object]:
     """Makes counted models on the embedded server."""
-    from ace_bench.integrations.langchain import CountedModels
+    from ace_langchain import CountedModels
 
     return lambda: CountedModels(backbone=served)

@@ -14,11 +14,11 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Feedback, Stage
-from ace_bench.integrations.langchain.chat_model import BackboneChatModel
-from ace_bench.integrations.langchain.desk import DeskQuestion, desk_questions, desk_tools
-from ace_bench.integrations.langchain.middleware import ACEMiddleware
-from ace_bench.integrations.langchain.roles import AceRoles, Models
 from ace_bench.store.ledger import Account, Ledger
+from ace_langchain.chat_model import BackboneChatModel
+from ace_langchain.middleware import ACEMiddleware
+from ace_langchain.roles import AceRoles, Models
+from ace_langchain.toy_office import DeskQuestion, desk_questions, desk_tools
 
 Learner = Literal["nothing", "heuristic", "ace", "ace_gold"]
 """No middleware; the heuristic; ACE's roles, which see what the tools return; the same and the right calls."""

@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage
 
 from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.playbook.text_format import write_text
-from ace_bench.integrations.langchain import ContextMiddleware
+from ace_langchain import ContextMiddleware
 from tests.contexts.making import playbook
 
 

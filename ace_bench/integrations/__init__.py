@@ -1,1 +1,0 @@
-"""Adapted contexts and learning in other frameworks; each package needs the extra of the same name."""
