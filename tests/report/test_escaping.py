@@ -13,8 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from ace_bench.cli.benchmarks.measuring import Grid as Measurements
-from ace_bench.cli.benchmarks.measuring import markdown as benchmark_markdown
 from ace_bench.report.escaping import csv_of
 from ace_bench.report.figures.style import canvas, save, styled
 from ace_bench.report.records import find_runs
@@ -23,6 +21,8 @@ from ace_bench.report.tables.formats import csv as table_csv
 from ace_bench.report.tables.grids import Grid
 from ace_bench.report.tables.own_tables import Layout, own_tables
 from ace_bench.report.tables.table import Heading
+from ace_benchmarks.measuring import Grid as Measurements
+from ace_benchmarks.measuring import markdown as benchmark_markdown
 from tests.report.test_pivot import ACE, BASE, make
 
 EVIL = (

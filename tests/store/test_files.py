@@ -12,9 +12,10 @@ OWN_FILES = {
     "ace_bench/store/spending.py": "a draft behind the gate of its folder",
     "ace_bench/cli/data.py": "a download that continues where it was cut",
     "ace_bench/backbones/vllm/supervised.py": "the log of a server",
-    "ace_bench/runners/trackers/wandb.py": "the log and the id of a tracker, which must not stop a run",
+    "packages/ace_trackers/wandb.py": "the log and the id of a tracker, which must not stop a run",
     "ace_bench/cli/sweep_summary.py": "a temporary file",
-    "ace_bench/cli/benchmarks/": "temporary folders",
+    "packages/ace_benchmarks/": "temporary folders",
+    "packages/ace_rehearsal/": "the mini-world and sample sets, made anew as a whole",
     "ace_bench/tasks/appworld/": "temporary folders, and the data of an engine that is put in place as a whole",
 }
 WRITES = {"write_text", "write_bytes", "savefig", "copyfile", "copytree", "copyfileobj"}
@@ -29,7 +30,7 @@ ANYWHERE = {
 
 def test_only_the_writer_writes():
     found = {}
-    for path in (ROOT / "ace_bench").rglob("*.py"):
+    for path in (path for part in ("ace_bench", "packages") for path in (ROOT / part).rglob("*.py")):
         name, text = path.relative_to(ROOT).as_posix(), path.read_text()
         if name == WRITER or name.startswith(tuple(OWN_FILES)) or not MAY_WRITE.search(text):
             continue

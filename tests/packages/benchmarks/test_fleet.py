@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from ace_bench.cli.benchmark import main
-from ace_bench.cli.benchmarks.fleet import Phase, RunPlan, plan_of, simulate, steps_of
 from ace_bench.core.types import NO_USAGE, Stage
 from ace_bench.report.evidence import CallCosts
+from ace_benchmarks.command import main
+from ace_benchmarks.fleet import Phase, RunPlan, plan_of, simulate, steps_of
 
 
 def adapt(*chain):

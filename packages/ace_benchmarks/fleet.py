@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from itertools import count, groupby
 from pathlib import Path
 
-from ace_bench.cli.benchmarks.measuring import Grid, Setting, price_card
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Stage
 from ace_bench.report.evidence import CallCosts, read_calls, read_steps
 from ace_bench.report.records import find_runs
+from ace_benchmarks.measuring import Grid, Setting, price_card
 
 _HOUR = 3600
 _NOT_OF_SAMPLE = 3

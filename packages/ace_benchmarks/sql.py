@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from unittest import mock
 
-from ace_bench.cli.benchmarks.measuring import Figure, Setting
+from ace_benchmarks.measuring import Figure, Setting
 
 PREDICTIONS = 500
 THREADS = 8

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ace_bench.cli.benchmarks.measuring import Figure, Setting, in_process, metrics_of
-from ace_bench.cli.benchmarks.scripted import InstantModel, ShuffledGolds, large_playbook
+from ace_benchmarks.measuring import Figure, Setting, in_process, metrics_of
+from ace_benchmarks.scripted import InstantModel, ShuffledGolds, large_playbook
 
 KILLS = 20
 _EMBEDDED = "ace_rehearsal.reader.backbone.EmbeddedBackbone"

@@ -14,7 +14,7 @@ from ace_bench.core.extras import require
 from ace_bench.core.settings import Seconds
 from ace_bench.core.types import Record
 from ace_bench.runners.progress import Progress
-from ace_bench.runners.trackers.points import Points
+from ace_trackers.points import Points
 
 if TYPE_CHECKING:
     from tensorboardX import SummaryWriter

@@ -26,17 +26,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from ace_bench.cli.arguments import Parser, count
-from ace_bench.cli.benchmarks import cases
-from ace_bench.cli.benchmarks.fleet import fleet
-from ace_bench.cli.benchmarks.growth import growth
-from ace_bench.cli.benchmarks.measuring import Figure, Grid, Setting, grid_of, markdown
-from ace_bench.cli.benchmarks.methods import METHODS, SIZES, methods
-from ace_bench.cli.benchmarks.network import network
-from ace_bench.cli.benchmarks.results import results
-from ace_bench.cli.benchmarks.sql import sql
 from ace_bench.cli.columns import add_column
 from ace_bench.core.errors import AceBenchError
 from ace_bench.store.files import write_files
+from ace_benchmarks import cases
+from ace_benchmarks.fleet import fleet
+from ace_benchmarks.growth import growth
+from ace_benchmarks.measuring import Figure, Grid, Setting, grid_of, markdown
+from ace_benchmarks.methods import METHODS, SIZES, methods
+from ace_benchmarks.network import network
+from ace_benchmarks.results import results
+from ace_benchmarks.sql import sql
 
 _FILE_WIDTH = 150
 """Columns where the output is no terminal: the table of the methods must not be cut."""

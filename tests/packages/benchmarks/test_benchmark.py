@@ -12,7 +12,7 @@ SMALL = ("methods", "--only", "base", "ace_online", "dc", "--test", "3")
 
 @pytest.fixture(scope="module")
 def script():
-    return import_module("ace_bench.cli.benchmark")
+    return import_module("ace_benchmarks.command")
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ace_bench.cli.benchmarks.measuring import Grid, RunFailedError, Setting
-from ace_bench.cli.benchmarks.scripted import SERVER, large_playbook
 from ace_bench.runners.progress import Progress
+from ace_benchmarks.measuring import Grid, RunFailedError, Setting
+from ace_benchmarks.scripted import SERVER, large_playbook
 
 SIZES = (2_000, 20_000, 100_000)
 RETRIEVAL = ("off", "bm25", "embeddings", "fused")

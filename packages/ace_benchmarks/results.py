@@ -8,11 +8,11 @@ import sys
 import time
 from collections.abc import Callable
 
-from ace_bench.cli.benchmarks.many_runs import make_runs
-from ace_bench.cli.benchmarks.measuring import Figure, RunFailedError, Setting
 from ace_bench.report.records import find_runs
 from ace_bench.report.viewer.content import RUNS, Content
 from ace_bench.report.viewer.results import Results
+from ace_benchmarks.many_runs import make_runs
+from ace_benchmarks.measuring import Figure, RunFailedError, Setting
 
 _ORIGINALS = (
     *(("finer", method) for method in (("base",), ("icl",), ("ace", "mode.epochs=1"), ("ace", "mode=online"))),

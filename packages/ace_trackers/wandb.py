@@ -26,10 +26,10 @@ from ace_bench.core.extras import require
 from ace_bench.core.settings import Seconds, Text
 from ace_bench.core.types import Record
 from ace_bench.runners.progress import Progress
-from ace_bench.runners.trackers.points import Points
+from ace_trackers.points import Points
 
 Mode = Literal["online", "offline"]
-WORKER = "ace_bench.runners.trackers.wandb_worker"
+WORKER = "ace_trackers.wandb_worker"
 
 _SETTINGS = ("task", "method", "mode", "labels", "limit", "seed", "concurrency")
 _PLACES = ("data_dir", "initial", "context")

@@ -1,1 +1,0 @@
-"""The cases of ``ace-bench benchmark``."""

@@ -1,0 +1,1 @@
+"""Guest: measures the harness itself; ``command`` is ``ace-bench benchmark``."""

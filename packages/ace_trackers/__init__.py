@@ -1,0 +1,1 @@
+"""Guest: trackers of experiments, Weights & Biases and TensorBoard."""
