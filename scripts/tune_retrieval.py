@@ -2,7 +2,7 @@
 
     python scripts/tune_retrieval.py
 
-Prints the weights to paste into ``ace_bench/contexts/retrieval/features.py``, and R@1 of the tuning half by
+Prints the weights to paste into ``packages/ace_retrieval/features.py``, and R@1 of the tuning half by
 cross-validation: no bullet has queries in two folds. The report half is not read.
 """
 
@@ -18,10 +18,10 @@ from rich.console import Console
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from ace_bench.cli.retrieval.labels import SHIPPED, read_labels, read_playbook
 from ace_bench.contexts.playbook.embed import HashingEmbedder
-from ace_bench.contexts.playbook.retrieve import Retriever
-from ace_bench.contexts.retrieval.features import Weights
+from ace_retrieval.features import Weights
+from ace_retrieval.labels import SHIPPED, read_labels, read_playbook
+from ace_retrieval.retriever import Retriever
 
 _FOLDS = 5
 _PENALTY = 0.01

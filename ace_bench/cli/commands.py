@@ -33,7 +33,6 @@ COMMANDS: Mapping[str, Command] = {
     "check": Command("ace_bench.cli.check", "check a task's data and grade its gold answers"),
     "playbook": Command("ace_bench.cli.playbook", "show, compare, check, merge and share playbooks"),
     "leaderboard": Command("ace_bench.cli.leaderboard", "prepare a run for AppWorld's leaderboard"),
-    "retrieval": Command("ace_bench.cli.retrieval", "measure the retrieval of bullets: R@1, R@5, P@3, latency"),
 }
 
 

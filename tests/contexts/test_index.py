@@ -12,9 +12,9 @@ from ace_bench.contexts.playbook.embed import HashingEmbedder
 from ace_bench.contexts.playbook.index import BulletIndex
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import Refiner
-from ace_bench.contexts.playbook.retrieve import Retriever
-from ace_bench.contexts.retrieval.bm25 import LexicalIndex
-from ace_bench.contexts.retrieval.typos import TypoCorrector
+from ace_retrieval.bm25 import LexicalIndex
+from ace_retrieval.retriever import Retriever
+from ace_retrieval.typos import TypoCorrector
 
 from .making import SAMPLE, SECTIONS, bullet, count, examples
 

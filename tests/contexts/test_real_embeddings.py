@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 from ace_bench.cli import retrieval
-from ace_bench.cli.retrieval.measuring import Way
 from ace_bench.contexts.playbook.embed import make_embedder
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.core.errors import ConfigError
+from ace_retrieval.measuring import Way
 from scripts.measure_embedders import similarities
 from tests.backbones.serving import running
 from tests.launching import launch

@@ -12,7 +12,7 @@ from msgspec import Meta
 from ace_bench.contexts.playbook.apply import Limits, UnknownSection
 from ace_bench.contexts.playbook.deltas import KINDS, Kind
 from ace_bench.contexts.playbook.refine import Refiner
-from ace_bench.contexts.playbook.retrieve import Retriever
+from ace_bench.contexts.playbook.retrieval import Retrieval
 from ace_bench.core.errors import SettingError
 from ace_bench.core.settings import Count, Text, Whole
 from ace_bench.core.types import Step
@@ -79,7 +79,7 @@ class AceSettings:
     merge_wording: Literal["keep", "curator"]
     initial: Text | None
     refiner: Refiner
-    retrieval: Retriever
+    retrieval: Retrieval
 
     def __post_init__(self) -> None:
         """Raise ``SettingError`` for settings that contradict each other and for a missing file."""

@@ -11,9 +11,9 @@ import msgspec
 from ace_bench.contexts.load import load_context
 from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.rerank import Reranker
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.tokens import estimate_tokens
+from ace_retrieval.rerank import Reranker
 
 Half = Literal["tuning", "report"]
 HALVES = (*get_args(Half), "all")

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ace_bench.contexts.retrieval.bm25 import Scores
-from ace_bench.contexts.retrieval.expansion import EXPANSIONS
-from ace_bench.contexts.retrieval.words import stem_of, words_of
+from ace_retrieval.bm25 import Scores
+from ace_retrieval.expansion import EXPANSIONS
+from ace_retrieval.words import stem_of, words_of
 
 Rarity = Callable[[str], float]
 

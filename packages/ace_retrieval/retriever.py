@@ -20,13 +20,13 @@ from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo, Matrix
 from ace_bench.contexts.playbook.index import BulletIndex
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.rerank import CrossEncoderReranker, Reranker
-from ace_bench.contexts.retrieval import features
-from ace_bench.contexts.retrieval.bm25 import LexicalIndex, Scores
-from ace_bench.contexts.retrieval.expansion import expanded
-from ace_bench.contexts.retrieval.typos import TypoCorrector
-from ace_bench.contexts.retrieval.words import is_conversational
 from ace_bench.core.settings import Count, Similarity, Text
+from ace_retrieval import features
+from ace_retrieval.bm25 import LexicalIndex, Scores
+from ace_retrieval.expansion import expanded
+from ace_retrieval.rerank import CrossEncoderReranker, Reranker
+from ace_retrieval.typos import TypoCorrector
+from ace_retrieval.words import is_conversational
 
 RetrievalMode = Literal["off", "bm25", "embeddings", "fused", "features", "reranked"]
 Percentile = Annotated[float, Meta(ge=0, lt=100, description="a percentile from 0 to below 100")]
@@ -87,7 +87,7 @@ class Retriever:
         expansion: bool = False,
         typos: TypoCorrector | None = None,
     ) -> None:
-        self.mode = mode
+        self.mode: str = mode
         self._top_k = top_k
         self._duplicates = duplicates
         self.embedder = embedder

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ace_bench.cli.retrieval.labels import Relevant
 from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.rerank import Reranker
-from ace_bench.contexts.playbook.retrieve import RetrievalMode, Retriever
-from ace_bench.contexts.retrieval.typos import TypoCorrector
+from ace_retrieval.labels import Relevant
+from ace_retrieval.rerank import Reranker
+from ace_retrieval.retriever import RetrievalMode, Retriever
+from ace_retrieval.typos import TypoCorrector
 
 SHOWN = 5
 _DUPLICATES = 0.9

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 from ace_bench.contexts.playbook.embed import HashingEmbedder, SentenceTransformerEmbedder, make_embedder
-from ace_bench.contexts.playbook.rerank import CrossEncoderReranker
-from ace_bench.contexts.playbook.retrieve import Retriever, fused
-from ace_bench.contexts.retrieval.bm25 import LexicalIndex
-from ace_bench.contexts.retrieval.words import is_conversational, words_of
 from ace_bench.core.errors import ConfigError
-
-from .making import ids, playbook
+from ace_retrieval.bm25 import LexicalIndex
+from ace_retrieval.rerank import CrossEncoderReranker
+from ace_retrieval.retriever import Retriever, fused
+from ace_retrieval.words import is_conversational, words_of
+from tests.contexts.making import ids, playbook
 
 ABOUT = (
     "quick ratio leaves inventory out",

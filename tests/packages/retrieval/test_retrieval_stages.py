@@ -8,13 +8,12 @@ import pytest
 from hypothesis import strategies as st
 
 from ace_bench.contexts.playbook.embed import HashingEmbedder
-from ace_bench.contexts.playbook.retrieve import Retriever
-from ace_bench.contexts.retrieval.bm25 import LexicalIndex
-from ace_bench.contexts.retrieval.expansion import expanded
-from ace_bench.contexts.retrieval.typos import TypoCorrector, edits
-from ace_bench.contexts.retrieval.words import stem_of, words_of
-
-from .making import playbook
+from ace_retrieval.bm25 import LexicalIndex
+from ace_retrieval.expansion import expanded
+from ace_retrieval.retriever import Retriever
+from ace_retrieval.typos import TypoCorrector, edits
+from ace_retrieval.words import stem_of, words_of
+from tests.contexts.making import playbook
 
 WORDS = ("bond", "lease", "coupon", "ratio", "inventory", "login", "token", "playlist", "fever", "join")
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join), max_size=12)

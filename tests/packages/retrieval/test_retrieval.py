@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ace_bench.cli.main import main
-from ace_bench.cli.retrieval.labels import SHIPPED, by_wording, read_labels, read_playbook
+from ace_retrieval.labels import SHIPPED, by_wording, read_labels, read_playbook
 
 
 @pytest.fixture

@@ -30,17 +30,17 @@ from ace_bench.backbones.openai_compatible.endpoint import Address
 from ace_bench.backbones.openai_compatible.settings import Rate, Retry
 from ace_bench.cli.arguments import Parser
 from ace_bench.cli.columns import add_column
-from ace_bench.cli.retrieval.filling import filled
-from ace_bench.cli.retrieval.labels import HALVES, SHIPPED, by_wording, judged, labelled, read_labels, read_playbook
-from ace_bench.cli.retrieval.measuring import Measured, Trial, ways
 from ace_bench.contexts.playbook.embed import Embedder, make_embedder
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.rerank import CrossEncoderReranker
 from ace_bench.core.errors import ConfigError
 from ace_bench.store.caching import cache_folder
 from ace_bench.store.files import write_files
 from ace_bench.store.ledger import Account
 from ace_bench.store.prices import PriceCard
+from ace_retrieval.filling import filled
+from ace_retrieval.labels import HALVES, SHIPPED, by_wording, judged, labelled, read_labels, read_playbook
+from ace_retrieval.measuring import Measured, Trial, ways
+from ace_retrieval.rerank import CrossEncoderReranker
 
 _TIMEOUT_S = 60.0
 

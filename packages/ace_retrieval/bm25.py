@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ace_bench.contexts.base import Texts
-from ace_bench.contexts.retrieval.words import stem_of, words_of
+from ace_retrieval.words import stem_of, words_of
 
 Scores = npt.NDArray[np.float32]
 Places = npt.NDArray[np.intp]

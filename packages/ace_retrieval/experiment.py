@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ace_bench.cli.retrieval.labels import SHIPPED, by_wording, labelled, read_labels, read_playbook
-from ace_bench.cli.retrieval.measuring import Measured, Trial, ways
 from ace_bench.contexts.playbook.embed import make_embedder
 from ace_bench.core.measurement import Measurement, MeasurementRequest, Value
+from ace_retrieval.labels import SHIPPED, by_wording, labelled, read_labels, read_playbook
+from ace_retrieval.measuring import Measured, Trial, ways
 
 COLUMNS = ("wording", "row", "configuration", "R@1", "R@5", "P@3", "p50 ms", "p95 ms")
 _EMBEDDER = "embedder="

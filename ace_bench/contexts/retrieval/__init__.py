@@ -1,1 +1,0 @@
-"""Parts of retrieval: the index of words, typos, expansions, and the order by own features."""
