@@ -41,6 +41,6 @@ def test_a_saved_one_can_be_evaluated(context, tmp_path):
     file = tmp_path / "context.json"
     file.write_text(json.dumps(context.dump()))
     task = ("task=formula", "task.source=sample", "limit=2", "embedder=hashing")
-    ran = launch(tmp_path, *task, "mode=evaluate", f"mode.context={file}")
+    ran = launch(tmp_path, *task, "method=frozen", "mode=evaluate", f"mode.context={file}")
     assert ran.status == 0
     assert ran.metrics["context"]["kind"] == context.kind

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from ace_bench.core.resources import prompts_folder
+from ace_bench.core.resources import prompt_folders
 from ace_bench.core.types import Message
 from ace_bench.store.prompts import PromptSet
 from ace_rehearsal.reader import EmbeddedBackbone
 
-PROMPTS = prompts_folder() / "default"
+PROMPTS = [folder / "default" for folder in prompt_folders()]
 FIELDS: dict[str, Any] = {
     "background": "",
     "question": "",
@@ -135,7 +135,7 @@ def world(request: pytest.FixtureRequest) -> World:
 
 @pytest.fixture(scope="session")
 def render() -> Render:
-    prompts = PromptSet(PROMPTS, task="finer", prompt_group="qa")
+    prompts = PromptSet(*PROMPTS, task="finer", prompt_group="qa")
     return lambda role, **fields: prompts.render(role, {**FIELDS, **fields})
 
 

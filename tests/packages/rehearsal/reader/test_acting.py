@@ -12,7 +12,7 @@ from ace_rehearsal.reader import EmbeddedBackbone
 from tests.packages.rehearsal.reader.conftest import FIELDS, PROMPTS, WRONG, advice_of
 
 APPS = "- orchard: An app about trees.\n- supervisor: Accounts and the task.\n"
-AGENT = PromptSet(PROMPTS, task="appworld", prompt_group="agent")
+AGENT = PromptSet(*PROMPTS, task="appworld", prompt_group="agent")
 PERSON = {"first_name": "Ida", "last_name": "Moor", "email": "ida@moor.example", "phone_number": "555"}
 TAUGHT = 'Water all the "plum" trees in my Orchard tree library.'
 SOLUTION = """

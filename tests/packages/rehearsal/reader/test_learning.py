@@ -85,7 +85,7 @@ def test_answers_do_not_depend_on_the_hash_seed_or_on_what_was_asked_before() ->
         "from ace_rehearsal.reader import EmbeddedBackbone\n"
         "from ace_bench.store.prompts import PromptSet\n"
         "from tests.packages.rehearsal.reader.conftest import FIELDS, PROMPTS, WORLDS, learn\n"
-        "render = PromptSet(PROMPTS, task='finer', prompt_group='qa').render\n"
+        "render = PromptSet(*PROMPTS, task='finer', prompt_group='qa').render\n"
         "def ask(role, **fields):\n"
         "    messages = render(role, {**FIELDS, **fields})\n"
         "    text = EmbeddedBackbone().complete(messages, role='', session='').text\n"

@@ -14,7 +14,7 @@ from ace_rehearsal.reader import EmbeddedBackbone
 from tests.packages.rehearsal.reader.conftest import CHOICES, FIELDS, PROMPTS, Ask, Render, World
 
 ATTEMPT = {"trajectory": "", "reasoning": "", "observed": "", "gold": None, "most": 3}
-AGENT = PromptSet(PROMPTS, task="appworld", prompt_group="agent")
+AGENT = PromptSet(*PROMPTS, task="appworld", prompt_group="agent")
 APPS = "- supervisor: accounts\n- spotify: music"
 SOLUTION = "apis.spotify.play_music(song_id=3)\napis.supervisor.complete_task()"
 

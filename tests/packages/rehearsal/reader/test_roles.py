@@ -145,7 +145,7 @@ def test_a_cheatsheet_is_written_used_and_not_repeated(render: Render) -> None:
 
 
 def test_the_judge_compares_queries(render: Render) -> None:
-    judge = PromptSet(PROMPTS, task="bird_sql", prompt_group="qa")
+    judge = PromptSet(*PROMPTS, task="bird_sql", prompt_group="qa")
     for predicted, verdict in (("select  COUNT(*) from Pets where town='A'", "correct"), ("SELECT 1", "incorrect")):
         fields = {"schema": "s", "question": "q", "gold": "SELECT COUNT(*) FROM pets WHERE town = 'A'"}
         text = EmbeddedBackbone().complete(
