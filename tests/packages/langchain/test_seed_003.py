@@ -41,7 +41,7 @@ def test_the_second_run_is_better_and_the_same_command_again_is_free(tmp_path, m
 
 
 def test_a_backbone_without_tools_is_named_before_the_first_call(tmp_path, capsys):
-    settings = ("backbone=embedded", "backbone._target_=tests.cli.test_seed_003.Toolless")
+    settings = ("backbone=embedded", "backbone._target_=tests.packages.langchain.test_seed_003.Toolless")
     assert start("reproduce", ("experiment=seed_003", *settings, f"results={tmp_path}")) != 0
     assert "toolless takes no tools: choose an OpenAI-compatible backbone" in capsys.readouterr().err
 
@@ -50,6 +50,11 @@ class Toolless:
     """A backbone that cannot be offered tools."""
 
     simulated = True
+    context_length = None
 
     def __init__(self, *, name, attention):
         self.name = "toolless"
+        self.identity = {}
+
+    def count(self, text):
+        return len(text)
