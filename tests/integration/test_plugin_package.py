@@ -64,6 +64,12 @@ def test_its_kind_of_context_is_loaded_by_name(ran, installed):
     assert "100.00" in done.stdout
 
 
+def test_its_command_is_listed_and_runs(installed, tmp_path):
+    assert "capitals     count the capitals of a split" in command(cwd=tmp_path, path=installed).stdout
+    done = command("capitals", "train", cwd=tmp_path, path=installed)
+    assert (done.returncode, done.stdout) == (0, "4 capitals\n")
+
+
 def test_its_names_are_suggested_where_one_is_mistyped(installed, tmp_path):
     done = command("run", "task=capital_citys", cwd=tmp_path, path=installed)
     assert "did you mean capital_cities?" in done.stderr

@@ -97,7 +97,7 @@ def test_a_missing_guest_is_one_sentence_before_anything_is_made(commands, guest
     finally:
         hidden.rename(place)
     assert done.returncode == 2
-    assert re.fullmatch(rf"error: .*the package {guest} .*install .*again.*\n", done.stderr)
+    assert re.fullmatch(rf"error: .*the package {guest}\b.*install .*again.*\n", done.stderr)
     assert not (tmp_path / "results").exists()
 
 

@@ -108,7 +108,12 @@ def test_the_place_of_a_file_does_not_matter_but_its_content_does(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [('{"kind": "letters"}', "unknown kind of context 'letters'"), ("{", "line 1: broken JSON"), ("prose", "no playbook"), (None, "read")],
+    [
+        ('{"kind": "letters"}', "unknown kind of context 'letters'"),
+        ("{", "line 1: broken JSON"),
+        ("prose", "no playbook"),
+        (None, "read"),
+    ],
 )
 def test_a_file_that_holds_no_context_is_told_before_anything_runs(content, message, tmp_path, capsys):
     file = tmp_path / "file"
