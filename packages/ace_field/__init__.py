@@ -1,1 +1,1 @@
-"""Guest: memories of the field: StreamBench's, Agent Workflow Memory, ReasoningBank and Reflexion."""
+"""Guest: memories of the field: StreamBench's, Agent Workflow Memory, ReasoningBank, Reflexion, a heuristic."""

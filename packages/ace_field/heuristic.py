@@ -11,7 +11,7 @@ from ace_bench.core.method import ContextUpdate
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Attempt, GeneratorSpec, Record, Rollout, Step
 from ace_bench.methods.base import BaseMethod
-from ace_bench.methods.heuristic.observations import Observations
+from ace_field.observations import Observations
 
 
 class Heuristic(BaseMethod[Observations]):

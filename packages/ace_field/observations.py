@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ace_bench.contexts.base import ContextValue
-from ace_bench.core.types import Sample
+from ace_bench.core.types import GeneratorSpec, Sample
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -25,10 +25,11 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Observations(ContextValue):
     """All entries, the oldest first; a prompt shows the last ``shown``, as the package writes them."""
 
-    shown: int
+    shown: int = 32
     entries: tuple[Entry, ...] = ()
 
     kind = "heuristic"
+    generator = GeneratorSpec(template="observed", reply="text")
 
     def state(self) -> dict[str, Any]:
         """The entries as the package keeps them in an agent's state."""

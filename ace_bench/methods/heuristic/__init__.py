@@ -1,1 +1,0 @@
-"""A memory that calls no model: the reflector and curator of the LangChain middleware ``agent_episodic_memory``."""
