@@ -17,10 +17,10 @@ from shutil import copytree
 import numpy as np
 import pytest
 
-from ace_bench.cli import retrieval
 from ace_bench.contexts.playbook.embed import make_embedder
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.core.errors import ConfigError
+from ace_retrieval import command as retrieval
 from ace_retrieval.measuring import Way
 from scripts.measure_embedders import similarities
 from tests.backbones.serving import running
