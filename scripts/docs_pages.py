@@ -13,7 +13,7 @@ from typing import Any
 
 from mkdocs.structure.files import File
 
-from ace_bench.core.resources import configs_folder, options
+from ace_bench.core.resources import config_folders, configs_folder, options
 from ace_bench.core.setting_docs import OptionDoc, read_option
 
 _PAGES = {
@@ -54,12 +54,12 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def settings_page() -> str:
-    """Return the page of all settings, from the comments in ``configs/``."""
+    """Return the page of all settings, from the comments in the folders of configs."""
     parts = ["# Settings", "Each setting with its default. `python run.py --help method=ace` prints the same."]
     parts += ["## For every run", _settings_table(read_option(configs_folder() / "config.yaml"))]
     for group in _GROUPS:
         parts.append(f"## {group}")
-        for name, path in options(group, [configs_folder()]).items():
+        for name, path in options(group, config_folders()).items():
             option = read_option(path, group)
             inherited = [f"As `{group}={parent}`, and:" for parent in option.parents]
             parts += [f"### {group}={name}", option.title, *inherited, _settings_table(option)]

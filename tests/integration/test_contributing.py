@@ -21,7 +21,7 @@ from ace_bench.core.errors import BackboneUnavailable, RolloutFault
 from ace_bench.core.types import Message
 from ace_rehearsal.reader.faults import Faults
 from ace_rehearsal.reader.serve import ReaderServer
-from tests.launching import ROOT
+from tests.launching import ROOT, options
 
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PACKAGE = ROOT / "tests" / "plugin_package"
@@ -53,7 +53,11 @@ def plain(output: str) -> str:
 
 
 def run(folder: Path, *command: str, path: Path = PACKAGE) -> str:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(path), str(folder)]), "COLUMNS": "160"}
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(path), str(folder), str(folder / "packages")]),
+        "COLUMNS": "160",
+    }
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -89,7 +93,7 @@ def test_code_in_the_guide_is_that_of_the_package():
 
 
 def test_files_and_names_in_the_guide_exist():
-    for path in re.findall(r"`((?:ace_bench|tests|configs|prompts|scripts)/[\w./]+\w)`", GUIDE):
+    for path in re.findall(r"`((?:ace_bench|packages|tests|configs|prompts|scripts)/[\w./]+\w)`", GUIDE):
         assert (ROOT / path).exists(), path
     for name in re.findall(r"\(`(\w+\.py)`\)", GUIDE):
         assert list(PACKAGE.rglob(name)), name
@@ -97,17 +101,16 @@ def test_files_and_names_in_the_guide_exist():
 
 @pytest.mark.slow
 def test_the_matrix_takes_a_new_task_up_by_itself(tmp_path):
-    for part in ("ace_bench", "ace_rehearsal", "configs", "prompts", "scripts", "tests", "pyproject.toml"):
+    for part in ("ace_bench", "configs", "packages", "prompts", "scripts", "tests", "pyproject.toml"):
         if (ROOT / part).is_dir():
             ignored = shutil.ignore_patterns("__pycache__")
             shutil.copytree(ROOT / part, tmp_path / part, symlinks=True, ignore=ignored)
         else:
             shutil.copy(ROOT / part, tmp_path / part)
     shutil.copy(PACKAGE / "capital_cities/configs/task/capital_cities.yaml", tmp_path / "configs" / "task")
-    options = ("-n", "0", "-p", "no:cacheprovider", "--collect-only", "-m", "", "-k", "capital_cities")
-    listed = run(tmp_path, sys.executable, "-m", "pytest", *options, "tests/integration/test_matrix.py")
-    methods, modes = (len(list((ROOT / "configs" / group).glob("*.yaml"))) for group in ("method", "mode"))
-    assert listed.count("test_matrix.py::") == methods * modes
+    asked = ("-n", "0", "-p", "no:cacheprovider", "--collect-only", "-m", "", "-k", "capital_cities")
+    listed = run(tmp_path, sys.executable, "-m", "pytest", *asked, "tests/integration/test_matrix.py")
+    assert listed.count("test_matrix.py::") == len(options("method")) * len(options("mode"))
 
 
 @pytest.mark.slow

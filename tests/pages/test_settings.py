@@ -2,6 +2,7 @@
 
 import pytest
 
+from ace_bench.core.resources import config_folders, options
 from ace_bench.core.setting_docs import read_option
 from tests.launching import CONFIGS
 
@@ -11,7 +12,7 @@ FILES = {
     **{
         f"{group}/{path.name}": read_option(path, group)
         for group in GROUPS
-        for path in sorted((CONFIGS / group).glob("*.yaml"))
+        for path in options(group, config_folders()).values()
     },
 }
 
