@@ -1,14 +1,10 @@
-"""What memories share: finished attempts as prompts show them, and whether they succeeded.
-
-A verdict that ``labels`` shows counts; where it is hidden, the role ``self_judge`` decides from the attempt alone.
-Reference answers and test reports are shown to none of the roles.
-"""
+"""What the memories share: finished attempts as prompts show them, whether they succeeded, and the items of a reply."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,8 +13,11 @@ from ace_bench.core.errors import RolloutFault
 from ace_bench.core.prompt_limit import send_within_limit
 from ace_bench.core.replies import ask
 from ace_bench.core.transcript import Transcript
+from ace_bench.core.typed import converted
 from ace_bench.core.types import Fault, Labels, Record, Rollout
 from ace_bench.core.workload import Span, exactly
+
+Item = TypeVar("Item", bound=msgspec.Struct)
 
 SELF_JUDGE = "self_judge"
 """The role that says whether an attempt succeeded, and its template."""
@@ -66,6 +65,23 @@ def judge(rollouts: Sequence[Rollout], arena: Arena) -> list[Judged]:
 def judge_calls(arena: Arena, samples: int) -> Mapping[str, Span]:
     """Return the judge's calls for so many samples, for estimates."""
     return {SELF_JUDGE: exactly(samples)} if arena.labels is Labels.NONE else {}
+
+
+def valid_items(
+    values: Sequence[Any], kind: type[Item], *, clean: Callable[[Item], Item], most: int, role: str
+) -> tuple[list[Item], list[Record]]:
+    """Return the first ``most`` values as cleaned items, and an event for each value that is none or beyond these."""
+    found: list[Item] = []
+    refused: list[Record] = []
+    for place, value in enumerate(values):
+        try:
+            if place >= most:
+                raise ValueError(f"more than {most} in one reply")
+            item = clean(converted(value, kind))
+            found.append(converted(msgspec.to_builtins(item), kind))  # cleaning may leave nothing of a text
+        except ValueError as error:
+            refused.append({"event": "refused", "role": role, "item": place, "reason": str(error)})
+    return found, refused
 
 
 def fault_event(role: str, fault: Fault) -> Record:

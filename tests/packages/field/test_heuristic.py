@@ -8,8 +8,7 @@ pytest.importorskip("agent_episodic_memory", reason="needs the extra langchain")
 
 from ace_bench.core.errors import DataError
 from ace_bench.core.types import Attempt, Turn
-from ace_field.heuristic import _observed
-from ace_field.observations import Observations
+from ace_field.heuristic import Observations, _observed
 from tests.runners.scripted import Scripted, gold, play, steps
 
 
