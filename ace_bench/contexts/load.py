@@ -29,6 +29,7 @@ from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, DataError, StoreError
 from ace_bench.core.method import C
+from ace_bench.core.resources import CONTEXTS
 from ace_bench.core.types import Record
 from ace_bench.store.checksums import read_checked
 
@@ -44,8 +45,6 @@ KINDS: tuple[type[Context], ...] = (
     TextPlaybook,
 )
 """The kinds of this package; a method with its own kind passes it as ``also``."""
-KINDS_OF_OTHERS = "ace_bench.contexts"
-"""The group of entry points by which other packages register their kinds: kind = class."""
 
 
 def restore(record: Record, *also: type[Context]) -> Context:
@@ -64,14 +63,14 @@ def kind_of(path: Path) -> type[Context]:
 
 def is_known(kind: str) -> bool:
     """Whether contexts of a kind can be restored."""
-    return kind in {known.kind for known in KINDS} or kind in entry_points(group=KINDS_OF_OTHERS).names
+    return kind in {known.kind for known in KINDS} or kind in entry_points(group=CONTEXTS).names
 
 
 def _find_kind(name: object, also: Iterable[type[Context]] = ()) -> type[Context]:
     for kind in (*KINDS, *also):
         if kind.kind == name:
             return kind
-    others = entry_points(group=KINDS_OF_OTHERS)
+    others = entry_points(group=CONTEXTS)
     if name not in others.names:
         known = [*(kind.kind for kind in (*KINDS, *also)), *sorted(others.names)]
         raise DataError(f"unknown kind of context {name!r}; known are {', '.join(known)}")

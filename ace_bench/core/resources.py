@@ -19,6 +19,8 @@ from ace_bench.core.errors import ConfigError
 
 PLUGINS = "ace_bench.plugins"
 """The group of entry points. Names are free; values are packages."""
+CONTEXTS = "ace_bench.contexts"
+"""The group of entry points by which packages register their kinds of context: kind = class."""
 CONFIG_DIRS = "ACE_BENCH_CONFIG_DIRS"
 """The environment variable that passes the folders of ``--config-dir`` to this process and its children."""
 

@@ -1,9 +1,9 @@
 """The code that decides a run's result, by content.
 
-Counted are the modules of the configured task, agent, method and mode and of the functions that settings name, and what
-these import: of ace_bench the packages in ``_DECIDING``, of others the modules of the same package and, outside
-``site-packages``, of the same folder. A module's digest ignores comments and formatting. Docstrings count, because
-frameworks send them to models as prompts; ours are never sent and do not count.
+Counted are the modules of the configured task, agent, method and mode, of the functions that settings name and of the
+kind of a saved context, and what these import: of ace_bench the packages in ``_DECIDING``, of others the modules of the
+same package and, outside ``site-packages``, of the same folder. A module's digest ignores comments and formatting.
+Docstrings count, because frameworks send them to models as prompts; ours are never sent and do not count.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,13 +24,13 @@ from typing import Any
 import msgspec
 
 from ace_bench.core.errors import FileUnwritable
-from ace_bench.core.resources import import_folder
+from ace_bench.core.resources import CONTEXTS, import_folder
 from ace_bench.store.caching import cache_folder, write_cached
 
 _OURS = "ace_bench"
 _DECIDING = ("agents.", "contexts.", "core.", "methods.", "runners.", "tasks.")
 _METRICS = f"{_OURS}.runners.metrics"
-_NO_PROMPTS = (f"{_OURS}.", "ace_rehearsal.")
+_NO_PROMPTS = (f"{_OURS}.", "ace_environments.", "ace_field.", "ace_rehearsal.", "ace_retrieval.")
 """Packages whose docstrings are never sent to a model."""
 _GROUPS = ("task", "agent", "method", "mode")
 _BACKBONES = ("backbone", "roles", "default_roles")
@@ -92,6 +93,21 @@ def _named_by(task: Mapping[str, Any]) -> Iterator[str]:
             yield name if _FILE.fullmatch(name) else package.replace("-", "_") + "._registry" * bool(slash)
 
 
+class _Kind(msgspec.Struct):
+    """What is read of a saved context."""
+
+    kind: str
+
+
+def _loaded_by(part: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the module of the saved context that a method or mode evaluates, where another package brings its kind."""
+    if not isinstance(file := part.get("context"), str):
+        return
+    with suppress(OSError, msgspec.DecodeError):
+        kind = msgspec.json.decode(Path(file).read_bytes(), type=_Kind).kind
+        yield from (point.module for point in entry_points(group=CONTEXTS, name=kind))
+
+
 class _Source(msgspec.Struct, array_like=True):
     """What is kept of a source text: its digest, and the names that it may import."""
 
@@ -120,6 +136,7 @@ class CodeReader:
         """Return the code that a resolved configuration runs; none of it is imported."""
         groups = {group: config.get(group) for group in _GROUPS}
         named = (_METRICS, *_targets(groups), *_named_by(config.get("task") or {}))
+        named += tuple(one for group in ("method", "mode") for one in _loaded_by(config.get(group) or {}))
         answering = tuple(_targets([config.get(group) for group in _BACKBONES]))
         if (named, answering) not in self._found:
             answers = self._modules(answering, ours=False)

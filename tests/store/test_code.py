@@ -84,6 +84,15 @@ def test_functions_files_and_packages_that_settings_name_count(pack):
     assert modules(task={"name": "no_such_package/task"}) == modules()
 
 
+def test_the_kind_of_a_saved_context_counts(tmp_path):
+    file = tmp_path / "context.json"
+    file.write_text('{"kind": "workflows"}')
+    frozen = {"_target_": "ace_bench.methods.frozen.Frozen", "context": str(file)}
+    assert "ace_field.workflows" in modules(method=frozen)
+    file.write_text("a playbook as text")
+    assert "ace_field.workflows" not in modules(method=frozen)
+
+
 def test_a_backbone_counts_where_its_code_answers_and_not_where_a_server_does(pack):
     embedded = code_of({"backbone": {"_target_": "ace_rehearsal.reader.backbone.EmbeddedBackbone"}})
     assert {"ace_rehearsal.reader.backbone", "ace_rehearsal.reader.lessons"} <= embedded.backbones
