@@ -5,8 +5,8 @@ import shutil
 import pytest
 
 from ace_bench.core.errors import DataError
-from ace_bench.report.paper.consistency import contradictions, known_contradictions
-from ace_bench.report.paper.tables import DATA, load_paper
+from ace_bench.report.paper.tables import DATA, known_contradictions, load_paper
+from tests.report.contradictions import contradictions
 
 PAPER = load_paper()
 TABLES = [*(str(number) for number in range(1, 22) if number != 4), "4a", "4b"]

@@ -127,6 +127,30 @@ class Claim(YamlModel, frozen=True, kw_only=True):
     relative_to: str = ""
 
 
+class Contradiction(YamlModel, frozen=True, kw_only=True):
+    """A printed number that differs from the value recomputed by its ``rule`` by more than rounding.
+
+    ``rule`` is ``mean``, ``ratio``, ``sum``, ``repeated`` (the same result is in another table), ``change`` (against
+    the reference row), ``text`` (a claim of the text), ``highest`` (the text says so) or ``unit`` (``printed`` compares
+    rollouts with calls; nothing can be recomputed).
+    """
+
+    cell: str
+    rule: str
+    printed: float
+    recomputed: float | None = None
+
+    def __str__(self) -> str:
+        """The sentence for a table's notes."""
+        if self.rule == "unit":
+            return f"{self.cell}: its change, {self.printed:+g}%, compares calls with rollouts"
+        if self.rule == "highest":
+            return f"{self.cell}: by its text {self.printed:g} is the highest, and there is {self.recomputed:g}"
+        return (
+            f"{self.cell}: it prints {self.printed:.10g}, its other numbers give {self.recomputed:.10g} ({self.rule})"
+        )
+
+
 class Paper(YamlModel, frozen=True, kw_only=True, dict=True):
     """All numbers of the paper, tables by id: ``1`` to ``21`` with ``4a`` and ``4b``, ``figure_2``, ``figure_5``."""
 
@@ -155,6 +179,12 @@ class Paper(YamlModel, frozen=True, kw_only=True, dict=True):
     def refs(self) -> frozenset[str]:
         """References of all numbers in tables and figures."""
         return frozenset(cell.ref for table in self.tables.values() for cell in table.cells())
+
+
+def known_contradictions() -> list[Contradiction]:
+    """Read the contradictions that tables mention in their notes (``data/contradictions.yaml``)."""
+    found: list[Contradiction] = read_yaml(DATA.joinpath("contradictions.yaml"), list[Contradiction])
+    return found
 
 
 def load_paper(folder: Traversable | None = None) -> Paper:

@@ -9,8 +9,7 @@ from statistics import fmean
 
 from ace_bench.report.experiment_files import Experiment
 from ace_bench.report.experiments import Experiments, Refusal, refuses_nothing
-from ace_bench.report.paper.consistency import known_contradictions
-from ace_bench.report.paper.tables import Column, PaperTable
+from ace_bench.report.paper.tables import Column, PaperTable, known_contradictions
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import Measured, Place, derive, setting_warning
 from ace_bench.report.tables.grids import column_name

@@ -1,12 +1,13 @@
-"""Contradictions between the paper's numbers: printed values and values recomputed from other cells."""
+"""Recomputes the paper's numbers from each other, to find where it contradicts itself."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 
-from ace_bench.report.paper.tables import CLAIM, DATA, Cell, Paper, PaperTable
+from ace_bench.report.paper.tables import CLAIM, Cell, Contradiction, Paper, PaperTable
 from ace_bench.report.yaml_models import YamlModel, read_yaml
 
 _SLACK = 1e-9
@@ -14,32 +15,8 @@ _SLACK = 1e-9
 Formula = Callable[[Sequence[float]], float]
 
 
-class Contradiction(YamlModel, frozen=True, kw_only=True):
-    """A printed number that differs from the value recomputed by its ``rule`` by more than rounding.
-
-    ``rule`` is ``mean``, ``ratio``, ``sum``, ``repeated`` (the same result is in another table), ``change`` (against
-    the reference row), ``text`` (a claim of the text), ``highest`` (the text says so) or ``unit`` (``printed`` compares
-    rollouts with calls; nothing can be recomputed).
-    """
-
-    cell: str
-    rule: str
-    printed: float
-    recomputed: float | None = None
-
-    def __str__(self) -> str:
-        """The sentence for a table's notes."""
-        if self.rule == "unit":
-            return f"{self.cell}: its change, {self.printed:+g}%, compares calls with rollouts"
-        if self.rule == "highest":
-            return f"{self.cell}: by its text {self.printed:g} is the highest, and there is {self.recomputed:g}"
-        return (
-            f"{self.cell}: it prints {self.printed:.10g}, its other numbers give {self.recomputed:.10g} ({self.rule})"
-        )
-
-
 class Statement(YamlModel, frozen=True, kw_only=True):
-    """A statement of the text (``data/statements.yaml``): ``cell`` equals another one, or is the highest of some."""
+    """A statement of the text (``statements.yaml``): ``cell`` equals another one, or is the highest of some."""
 
     section: str
     cell: str
@@ -75,12 +52,6 @@ class _Check:
             )
             room += max(abs(shifted - exact) for shifted in shifts)
         return abs(exact - self.printed) <= room + _SLACK
-
-
-def known_contradictions() -> list[Contradiction]:
-    """Read the contradictions that tables mention in their notes (``data/contradictions.yaml``)."""
-    found: list[Contradiction] = read_yaml(DATA.joinpath("contradictions.yaml"), list[Contradiction])
-    return found
 
 
 def contradictions(paper: Paper) -> list[Contradiction]:
@@ -157,7 +128,7 @@ def _of_claims(paper: Paper) -> Iterator[_Check]:
 
 
 def _of_statements(paper: Paper) -> Iterator[_Check]:
-    statements: list[Statement] = read_yaml(DATA.joinpath("statements.yaml"), list[Statement])
+    statements: list[Statement] = read_yaml(Path(__file__).with_name("statements.yaml"), list[Statement])
     for statement in statements:
         cell = paper.cell(statement.cell)
         others = [paper.cell(ref) for ref in (statement.highest_of or (statement.equals,))]
