@@ -1,6 +1,7 @@
 """Figures from run folders: what is drawn is what runs recorded, and says what they were."""
 
 import sys
+from dataclasses import replace
 
 import pytest
 from PIL import Image
@@ -9,9 +10,8 @@ from ace_bench.cli.main import start
 from ace_bench.core.types import Stage, Usage
 from ace_bench.report.evidence import CallCosts
 from ace_bench.report.figures import write
-from ace_bench.report.figures.curves import context_collapse
-from ace_bench.report.figures.scores import overall_bars, sensitivity
-from ace_bench.report.figures.series import all_series, cache_curve, score_curve, size_curve, task_series
+from ace_bench.report.figures.paper_figures import context_collapse, overall_bars, sensitivity
+from ace_bench.report.figures.series import cache_curve, score_curve, size_curve, task_series
 from ace_bench.report.figures.style import MAX_SERIES, looks, save
 from ace_bench.report.figures.write import write_figures
 from ace_bench.report.tables.results_index import Wanted
@@ -42,7 +42,7 @@ def planner(tmp_path):
 def test_a_learning_curve_is_the_mean_score_so_far_over_seeds(planner):
     for seed, scores in enumerate([[1.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]):
         planner.make(planned("2/ace_online_gt/finer"), scores, extra=REAL, seed=seed, sizes=[10 + seed, 30 - seed])
-    (series,) = all_series(selection(planner.results).members, SHARED.compose)
+    (series,) = task_series(selection(planner.results).members, "title").series
     mean, low, high = score_curve(series.runs)
     assert mean == pytest.approx([50, 25, 50])
     assert (low[0], high[0], low[1], high[1]) == (0, 100, 0, 50)
@@ -50,18 +50,20 @@ def test_a_learning_curve_is_the_mean_score_so_far_over_seeds(planner):
 
 
 @pytest.mark.slow
-def test_settings_that_differ_are_different_series_and_the_plainest_come_first(planner):
+def test_settings_that_differ_are_different_series_and_the_most_usual_come_first(planner):
     for row in ("every_5", "never", "every_1"):
         planner.make(planned(f"17/{row}/finer"), ACE, extra=REAL, sizes=[1])
     planner.make(planned("17/base/finer"), BASE, extra=REAL)
-    found = all_series(selection(planner.results).members, SHARED.compose)
+    found = selection(planner.results).members
     named = task_series(found, "title")
     names = ["ace · harmful_every=null", "base", "ace · harmful_every=1", "ace · harmful_every=5"]
     assert [series.name for series in named.series] == sorted(names)
     assert named.title == "title, labels=gold"
-    many = task_series([*found, *found, found[3]], "title")
+    others = [replace(run, identity={**run.identity, "limit": n}) for n in range(1, MAX_SERIES) for run in found[:1]]
+    many = task_series([*found, *others], "title")
     assert len(many.series) == MAX_SERIES
-    assert "not shown: 1 more, with more settings that are not the defaults" in many.title
+    assert "not shown: 3 more, with less usual settings" in many.title
+    assert {len(one.runs) for one in many.series} == {1}
 
 
 def test_looks_differ_in_colour_and_in_print():

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
+from ace_bench.report.figures import draw
+from ace_bench.report.figures.draw import Series, series_of_cells
 from ace_bench.report.figures.point_labels import PointLabel, place_labels
-from ace_bench.report.figures.style import GREY, Look, canvas, legend_below, log_axis, looks, percent_axis
-from ace_bench.report.records import RunSummary
-from ace_bench.report.tables.cells import Measured, error_bars, mean_of
+from ace_bench.report.figures.run_figures import costs_of
+from ace_bench.report.figures.style import GREY, Look, log_axis, looks, percent_axis
+from ace_bench.report.tables.cells import Measured, error_bars
 from ace_bench.report.tables.table import Table
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _MODES = ("offline", "online")
 _LINE, _FRAME = 1.9, 1.2
 """Inches of height of a line of panels, and of title and legend together."""
-_BAR_ALPHA = 0.45
-"""Opacity of error bars, so that names on them can be read."""
+_FRONTS_LOOK = Look(colour=GREY, line="--", marker="", hatch="", width=0.8)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +50,9 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class Panels:
-    """What the figure shows: costs in dollars, or in tokens if dollars are unknown or zero anywhere.
+    """What the figure shows: costs in dollars, or in tokens if dollars are unknown.
 
-    ``unknown`` names the finished rows whose cost is unknown; they are not drawn.
+    ``unknown`` names the finished rows whose cost is unknown or zero; they are not drawn.
     """
 
     in_dollars: bool
@@ -62,26 +63,25 @@ class Panels:
 def panels_of(table: Table) -> Panels:
     """Gather the finished cells of a table, by task and mode."""
     finished = [cell for cell in table.measured if cell.value is not None]
-    in_dollars = all(_dollars(cell.runs) for cell in finished)
-    cost = _dollars if in_dollars else _tokens
+    costs = costs_of([cell.runs for cell in finished], "total")
+    cost_at = {(cell.place.row, cell.place.column): cost for cell, cost in zip(finished, costs.amounts, strict=True)}
     panels, unknown = [], dict[str, None]()
     for column in table.columns:
         found: dict[str, list[Point]] = {mode: [] for mode in _MODES}
         for row, heading in table.rows.items():
-            cell, labels = table.cells[row][column], heading.fields["labels"]
-            name, stage = heading.texts[0], heading.fields["adaptation"]
-            if cell.value is None:
+            name, stage, labels = heading.texts[0], heading.fields["adaptation"], heading.fields["labels"]
+            if (row, column) not in cost_at:
                 continue
-            spent = cost(cell.runs)
-            if not spent:
+            cost = cost_at[row, column]
+            if not cost:
                 unknown[name] = None
                 continue
             kind = f"labels {labels}" if labels else name
             for mode in [stage] if stage else _MODES:
-                found[mode].append(Point(name=name, kind=kind, cost=spent, cell=cell))
+                found[mode].append(Point(name=name, kind=kind, cost=cost, cell=table.cells[row][column]))
         if any(found.values()):
             panels += [Panel(column=column, mode=mode, points=points) for mode, points in found.items()]
-    return Panels(in_dollars=in_dollars, panels=panels, unknown=list(unknown))
+    return Panels(in_dollars=costs.in_dollars, panels=panels, unknown=list(unknown))
 
 
 def pareto_front(points: Sequence[Point]) -> list[Point]:
@@ -99,39 +99,44 @@ def score_by_cost(table: Table, title: str) -> Figure | None:
     if not found.panels:
         return None
     lines = len(found.panels) // len(_MODES)
-    figure, axes = canvas(lines, len(_MODES), _FRAME + _LINE * lines, sharey="row")
     kinds = looks(list(dict.fromkeys(point.kind for panel in found.panels for point in panel.points)))
     cost = "dollars" if found.in_dollars else "tokens, prompts and replies"
-    for axis, panel in zip(axes, found.panels, strict=True):
-        _draw(axis, panel, kinds)
-        axis.set_title(f"{table.columns[panel.column].title}, {panel.mode}")
-    for axis in axes[-len(_MODES) :]:
-        axis.set_xlabel(f"cost of a run ({cost})")
-    for axis in axes[:: len(_MODES)]:
-        axis.set_ylabel("score (%)")
-    figure.suptitle("\n".join(filter(None, (title, _note(found)))), wrap=True)
-    legend_below(figure, axes)
+    panels = [
+        draw.Panel(
+            series=_series(panel, kinds),
+            title=f"{table.columns[panel.column].title}, {panel.mode}",
+            x_label=f"cost of a run ({cost})" if place >= len(found.panels) - len(_MODES) else "",
+            y_label="score (%)" if place % len(_MODES) == 0 else "",
+            margins=(0.12, 0.1),
+            scales=(log_axis, percent_axis),
+        )
+        for place, panel in enumerate(found.panels)
+    ]
+    whole = "\n".join(filter(None, (title, _note(found))))
+    figure = draw.draw(panels, whole, height=_FRAME + _LINE * lines, across=len(_MODES), sharey="row")
     figure.draw_without_rendering()  # fixes the layout, on which the places of the names depend
-    for axis, panel in zip(axes, found.panels, strict=True):
+    for axis, panel in zip(figure.axes, found.panels, strict=True):
         labels = _labels(panel, kinds)
         place_labels(axis, labels, [label for label in labels if label.bold])
     return figure
 
 
-def _draw(axis: Axes, panel: Panel, kinds: Mapping[str, Look]) -> None:
-    from matplotlib.colors import to_rgba
-
+def _series(panel: Panel, kinds: Mapping[str, Look]) -> list[Series]:
     front = pareto_front(panel.points)
-    for point in panel.points:
-        look = kinds[point.kind]
-        axis.errorbar(point.cost, point.score, yerr=[[side] for side in error_bars(point.cell)], label=point.kind,
-                      color=look.colour, ecolor=to_rgba(look.colour, _BAR_ALPHA), marker=look.marker, markersize=4,
-                      linestyle="", elinewidth=0.6, capsize=1.2)  # fmt: skip
-    axis.plot([point.cost for point in front], [point.score for point in front], drawstyle="steps-post", color=GREY,
-              linewidth=0.8, linestyle="--", zorder=1, label="Pareto front of the means")  # fmt: skip
-    axis.margins(x=0.12, y=0.1)
-    log_axis(axis)
-    percent_axis(axis)
+    by_kind = groupby(sorted(panel.points, key=lambda point: list(kinds).index(point.kind)), lambda point: point.kind)
+    return [
+        *(
+            series_of_cells(kind, kinds[kind], [(point.cost, point.cell) for point in points], "points")
+            for kind, points in by_kind
+        ),
+        Series(
+            name="Pareto front of the means",
+            look=_FRONTS_LOOK,
+            kind="steps",
+            x=[point.cost for point in front],
+            y=[point.score for point in front],
+        ),
+    ]
 
 
 def _labels(panel: Panel, kinds: Mapping[str, Look]) -> list[PointLabel]:
@@ -167,12 +172,3 @@ def _note(found: Panels) -> str:
 def _beats(one: Point, other: Point) -> bool:
     no_worse = one.cost <= other.cost and one.score >= other.score
     return no_worse and (one.cost < other.cost or one.score > other.score)
-
-
-def _dollars(runs: Sequence[RunSummary]) -> float | None:
-    return mean_of([run.value("usd.total") for run in runs])
-
-
-def _tokens(runs: Sequence[RunSummary]) -> float | None:
-    sides = [mean_of([run.value(f"tokens.total.{side}") for run in runs]) for side in ("in", "out")]
-    return None if None in sides else sum(side or 0.0 for side in sides)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,11 @@ from ace_bench.report.differences import (
     short_names,
     value_text,
 )
+from ace_bench.report.figures import draw
 from ace_bench.report.figures.style import (
     MAX_SERIES,
     Look,
     amount_axis,
-    canvas,
-    legend_below,
     looks,
     number_axis,
     percent_axis,
@@ -33,13 +33,12 @@ from ace_bench.report.figures.style import (
 )
 from ace_bench.report.records import RunSummary
 from ace_bench.report.samples import sample_keys
-from ace_bench.report.tables.cells import Measured, error_bars
+from ace_bench.report.tables.cells import Measured
 from ace_bench.report.tables.grids import marks_of
 from ace_bench.report.tables.own_tables import SAMPLES, SEED, Layout, metric_title, own_tables, title_of
 from ace_bench.report.tables.table import MISSING, Table
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _TASK = "task"
@@ -142,28 +141,42 @@ def _figure(table: Table, panels: Sequence[Panel], path: str) -> Figure:
     rows = list(dict.fromkeys(row for panel in panels for row in (*panel.lines, *panel.levels)))
     cells = [cell for panel in panels for points in panel.lines.values() for _, cell in points]
     names, shared = _line_names(table, rows)
-    shown = looks(rows[:MAX_SERIES])
-    figure, axes = canvas(1, len(panels), 3.0, sharey=True)
-    for axis, panel in zip(axes, panels, strict=True):
-        _draw(axis, panel, {row: (names[row], look) for row, look in shown.items()})
-        axis.set_title(panel.title)
-        axis.set_xlabel(_words(path))
-        if cells[0].place.unit == "percent":
-            percent_axis(axis)
-        else:
-            amount_axis(axis, [cell.value for cell in cells if cell.value is not None])
+    shown = {row: (names[row], look) for row, look in looks(rows[:MAX_SERIES]).items()}
+    words = short_names([path])[path].replace("_", " ")
     metrics = {cell.metric for cell in cells}
     metric = metric_title(metrics.pop()) if len(metrics) == 1 else SCORE
-    axes[0].set_ylabel(f"{metric} (%)" if cells[0].place.unit == "percent" else metric)
+    scored = cells[0].place.unit == "percent"
+    y_axis = percent_axis if scored else partial(amount_axis, values=[cell.value or 0.0 for cell in cells])
     common = differences([run for cell in cells for run in cell.runs]).common
-    title = f"{metric} by {_words(path)}: {' · '.join(filter(None, (common, shared)))}"
+    title = f"{metric} by {words}: {' · '.join(filter(None, (common, shared)))}"
     mark = marks_of(simulated=bool(table.about["simulated"]), source=str(table.about["source"]))
     left = len(rows) - MAX_SERIES
     note = f"{left} more lines are not shown: choose fewer runs" if left > 0 else ""
     bars = "bars: 95% intervals" if cells[0].points else "bars: smallest and largest value over seeds"
-    figure.suptitle("\n".join(filter(None, (title, mark, note, bars))), wrap=True)
-    legend_below(figure, axes)
-    return figure
+    drawn = [replace(_drawn(panel, shown), x_label=words) for panel in panels]
+    drawn = [replace(panel, scales=(*panel.scales, y_axis)) for panel in drawn]
+    drawn[0] = replace(drawn[0], y_label=f"{metric} (%)" if scored else metric)
+    return draw.draw(drawn, "\n".join(filter(None, (title, mark, note, bars))), height=3.0, sharey=True)
+
+
+def _drawn(panel: Panel, shown: Mapping[str, tuple[str, Look]]) -> draw.Panel:
+    """Return a panel as the engine draws it; ``shown`` are name and look by row."""
+    values = list(dict.fromkeys(value for points in panel.lines.values() for value, _ in points))
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    places = {value: float(value) if numbers else float(place) for place, value in enumerate(values)}
+    series = [
+        draw.series_of_cells(*shown[row], [(places[value], cell) for value, cell in points])
+        for row, points in panel.lines.items()
+        if row in shown
+    ]
+    for row, cell in panel.levels.items():
+        if row in shown:
+            name, look = shown[row]
+            series.append(draw.Series(name=name, look=look, kind="level", y=[cell.value or 0.0]))
+    if numbers:
+        axis = partial(number_axis, values=sorted(places.values()))
+        return draw.Panel(series=series, title=panel.title, scales=(axis,))
+    return draw.Panel(series=series, title=panel.title, names=[*map(value_text, places)], margins=(0.15, 0.05))
 
 
 def _line_names(table: Table, rows: Sequence[str]) -> tuple[dict[str, str], str]:
@@ -187,38 +200,3 @@ def _line_names(table: Table, rows: Sequence[str]) -> tuple[dict[str, str], str]
 def _short_names(table: Table) -> dict[str, str]:
     headings = [*table.rows.values(), *table.columns.values()]
     return short_names(dict.fromkeys(path for one in headings for path in one.fields))
-
-
-def _words(path: str) -> str:
-    return short_names([path])[path].replace("_", " ")
-
-
-def _draw(axis: Axes, panel: Panel, shown: Mapping[str, tuple[str, Look]]) -> None:
-    """Draw a panel; ``shown`` are name and look by row."""
-    values = list(dict.fromkeys(value for points in panel.lines.values() for value, _ in points))
-    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
-    places = {value: float(value) if numbers else float(place) for place, value in enumerate(values)}
-    for row, points in panel.lines.items():
-        if row in shown:
-            name, look = shown[row]
-            axis.errorbar(
-                [places[value] for value, _ in points],
-                [cell.value or 0.0 for _, cell in points],
-                yerr=list(zip(*(error_bars(cell) for _, cell in points), strict=True)),
-                label=name,
-                color=look.colour,
-                linestyle=look.line,
-                linewidth=look.width,
-                marker=look.marker,
-                elinewidth=0.8,
-                capsize=2,
-            )
-    for row, cell in panel.levels.items():
-        if row in shown:
-            name, look = shown[row]
-            axis.axhline(cell.value or 0.0, color=look.colour, linestyle=":", linewidth=1.0, label=name)
-    if numbers:
-        number_axis(axis, sorted(places.values()))
-    else:
-        axis.set_xticks(list(places.values()), [value_text(value) for value in places])
-        axis.margins(x=0.15)

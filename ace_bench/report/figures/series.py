@@ -2,61 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from statistics import fmean
-from typing import Any
 
-from ace_bench.core.errors import ConfigError
-from ace_bench.core.identity import identity_settings
-from ace_bench.report.differences import differences
+from ace_bench.report.differences import all_settings, differences, value_text
 from ace_bench.report.evidence import CallCosts, predictions, read_steps
+from ace_bench.report.figures.draw import Series as DrawnSeries
 from ace_bench.report.figures.style import MAX_SERIES, Look, looks
-from ace_bench.report.overrides import Compose
 from ace_bench.report.records import RunSummary
 
-_PARTS = ("method", "mode")
-_UNNAMED = ("mode.before", "mode.context", "mode._target_", "method._target_")
-"""Settings that change no curve, or that the name already contains."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Series:
-    """The finished runs of one setting; ``changes`` are its settings that are not the defaults.
-
-    ``name`` says in a legend in which settings it differs from the others of its figure.
-    """
-
-    task: str
-    method: str
-    mode: str
-    labels: str
-    changes: tuple[str, ...]
-    runs: tuple[RunSummary, ...]
-    name: str = ""
-
+_UNNAMED = ("mode.before", "mode.context", "seed", "attempt", "digest")
+"""Settings that change no curve, or in which the runs of one series differ."""
 
 Curve = tuple[list[float], list[float], list[float]]
 """Mean, minimum and maximum over seeds, by step."""
 
 
-def all_series(runs: Iterable[RunSummary], compose: Compose) -> list[Series]:
-    """Group finished offline and online runs by everything but the seed; those with the fewest changes come first."""
-    groups: dict[tuple[str, str, str, str, tuple[str, ...]], dict[int, RunSummary]] = {}
-    for run in runs:
-        if run.finished and run.mode in ("offline", "online"):
-            key = (run.task, run.method, run.mode, run.labels, _changes(run, compose))
-            best = groups.setdefault(key, {})
-            if run.seed not in best or best[run.seed].attempt < run.attempt:
-                best[run.seed] = run
-    found = [
-        Series(task=task, method=method, mode=mode, labels=labels, changes=changes, runs=tuple(by_seed.values()))
-        for (task, method, mode, labels, changes), by_seed in groups.items()
-    ]
-    return sorted(
-        found, key=lambda series: (len(series.changes), series.task, series.method, series.labels, series.changes)
-    )
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """The finished runs of one setting; ``name`` says in which settings it differs from the others of its figure."""
+
+    name: str
+    runs: tuple[RunSummary, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,28 +37,57 @@ class TaskSeries:
     looks: Mapping[str, Look]
     title: str
 
-    def only(self, mode: str) -> TaskSeries:
-        """Those of one mode."""
-        return replace(self, series=tuple(one for one in self.series if one.mode == mode))
 
+def task_series(runs: Sequence[RunSummary], title: str) -> TaskSeries:
+    """Group the finished offline and online runs of one task by everything but the seed, and name the groups.
 
-def task_series(series: Sequence[Series], title: str) -> TaskSeries:
-    """Keep the ``MAX_SERIES`` series of one task with the fewest changes, and name them by their differences.
-
-    The title says what all share, and how many series are left out.
+    Of more than ``MAX_SERIES`` groups those with the most usual settings are kept, some of each method and mode. The
+    title says what all share, and how many are left out.
     """
-    kept, left = series[:MAX_SERIES], len(series) - MAX_SERIES
-    differ = differences([replace(one.runs[0], seed=0, attempt=1) for one in kept])
-    names = differ.labels if differ.names else [one.method for one in kept]
-    named = [replace(one, name=name) for one, name in zip(kept, names, strict=True)]
-    shared = f", labels={kept[0].labels}" if "labels" not in differ.names else ""
-    note = f"\nnot shown: {left} more, with more settings that are not the defaults" if left > 0 else ""
+    groups = _by_settings([run for run in runs if run.finished and run.mode in ("offline", "online")])
+    kept, left = groups[:MAX_SERIES], len(groups) - MAX_SERIES
+    differ = differences([replace(some[0], seed=0, attempt=1) for some in kept])
+    names = differ.labels if differ.names else [some[0].method for some in kept]
+    named = [Series(name=name, runs=some) for name, some in zip(names, kept, strict=True)]
+    shared = f", labels={kept[0][0].labels}" if kept and "labels" not in differ.names else ""
+    note = f"\nnot shown: {left} more, with less usual settings" if left > 0 else ""
     first, newline, rest = title.partition("\n")
     return TaskSeries(
         series=tuple(sorted(named, key=lambda one: one.name)),
         looks=looks(sorted(names)),
         title=f"{first}{shared}{newline}{rest}{note}",
     )
+
+
+def _by_settings(runs: Sequence[RunSummary]) -> list[tuple[RunSummary, ...]]:
+    """Return the runs in groups of one run a seed, those with the most usual settings first."""
+    groups: dict[tuple[tuple[str, str], ...], dict[int, RunSummary]] = {}
+    for run, settings in zip(runs, all_settings(runs), strict=True):
+        key = tuple((path, _word(path, value)) for path, value in settings.items() if path not in _UNNAMED)
+        best = groups.setdefault(key, {})
+        if run.seed not in best or best[run.seed].attempt < run.attempt:
+            best[run.seed] = run
+    counts = Counter(setting for key in groups for setting in key)
+    usual = {path: word for (path, word), _ in reversed(counts.most_common())}
+    ordered = sorted(groups, key=lambda key: (sum(usual[path] != word for path, word in key), key))
+    seen = Counter[tuple[str, str]]()
+    ranks: list[tuple[int, int, tuple[tuple[str, str], ...]]] = []
+    for key in ordered:  # one group of each method and mode before a second one of any
+        chosen = dict(key)
+        seen[chosen["method"], chosen["mode"]] += 1
+        ranks.append((seen[chosen["method"], chosen["mode"]], len(ranks), key))
+    return [tuple(groups[key].values()) for _, _, key in sorted(ranks)]
+
+
+def _word(path: str, value: object) -> str:
+    """Return a value as text; each seed starts from a context of its own."""
+    return "given" if path.endswith(".initial") and value is not None else value_text(value)
+
+
+def curve_series(curve: Curve, name: str, look: Look) -> DrawnSeries:
+    """Return a curve over the steps as a series of a figure."""
+    mean, low, high = curve
+    return DrawnSeries(name=name, look=look, kind="curve", x=range(1, len(mean) + 1), y=mean, low=low, high=high)
 
 
 def score_curve(runs: Sequence[RunSummary]) -> Curve:
@@ -125,27 +124,3 @@ def _over_seeds(curves: Sequence[Sequence[float]]) -> Curve:
     """Aggregate by step over seeds, up to the end of the shortest curve."""
     steps = list(zip(*curves, strict=False))
     return [fmean(step) for step in steps], [min(step) for step in steps], [max(step) for step in steps]
-
-
-def _changes(run: RunSummary, compose: Compose) -> tuple[str, ...]:
-    """Settings of method and mode that differ from their YAML files, without the context's file name."""
-    chosen = [f"method={run.method}", f"mode={run.mode}", f"task={run.task}", f"backbone={run.backbone}"]
-    try:
-        usual = identity_settings(compose(chosen))
-    except ConfigError:
-        return ()  # a method or task that no longer exists
-    flat = {part: dict(_flat(part, usual[part])) for part in _PARTS}
-    return tuple(
-        f"{key.rpartition('.')[2]}={'given' if key.endswith('.initial') else value}"
-        for part in _PARTS
-        for key, value in _flat(part, run.identity[part])
-        if key not in _UNNAMED and "embedder" not in key and flat[part].get(key) != value
-    )
-
-
-def _flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            yield from _flat(f"{prefix}.{key}", part)
-    else:
-        yield prefix, value

@@ -8,11 +8,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ace_bench.core.errors import DataError
-from ace_bench.report.figures.costs import cost_breakdown, score_against_cost
-from ace_bench.report.figures.curves import cache_reuse, context_collapse, learning_curves
 from ace_bench.report.figures.field import score_by_cost
-from ace_bench.report.figures.scores import overall_bars, sensitivity
-from ace_bench.report.figures.series import TaskSeries, all_series, task_series
+from ace_bench.report.figures.paper_figures import context_collapse, overall_bars, sensitivity
+from ace_bench.report.figures.run_figures import cache_reuse, cost_breakdown, learning_curves, score_against_cost
+from ace_bench.report.figures.series import TaskSeries, task_series
 from ace_bench.report.figures.style import save, styled
 from ace_bench.report.tables.paper_tables import paper_table
 from ace_bench.report.tables.results_index import ALL, ResultsIndex, Wanted
@@ -84,14 +83,15 @@ def _drawn(kind: str, index: ResultsIndex, selection: Selection, *, with_paper: 
             figure = sensitivity(name, experiments, selection, what, with_paper=with_paper)
             yield f"sensitivity_table_{name}", figure
     else:
-        yield from _by_task(kind, index, selection, title)
+        yield from _by_task(kind, selection, title)
 
 
-def _by_task(kind: str, index: ResultsIndex, selection: Selection, title: Callable[[str], str]) -> _Drawn:
-    series = all_series(selection.members, index.compose)
-    for task in dict.fromkeys(one.task for one in series):
-        some = [one for one in series if one.task == task]
+def _by_task(kind: str, selection: Selection, title: Callable[[str], str]) -> _Drawn:
+    for task in dict.fromkeys(run.task for run in selection.members if run.finished):
+        some = [run for run in selection.members if run.task == task]
         draw, what = _OF_TASK[kind]
         for mode in ("offline", "online") if kind == "learning" else ("",):
-            picked = task_series(some, title(f"{task}: {what.format(mode=mode)}"))
-            yield "_".join(filter(None, (kind, task, mode))), draw(picked.only(mode) if mode else picked)
+            picked = [run for run in some if mode in ("", run.mode)]
+            series = task_series(picked, title(f"{task}: {what.format(mode=mode)}"))
+            if series.series:
+                yield "_".join(filter(None, (kind, task, mode))), draw(series)

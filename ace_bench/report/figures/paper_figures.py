@@ -1,0 +1,211 @@
+"""The paper's figures 1 and 2, and how sensitive a method is to a setting (tables 16 to 21)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from math import nan
+from typing import TYPE_CHECKING
+
+from ace_bench.report.evidence import sharpest_fall
+from ace_bench.report.experiments import Experiments, PlannedRun
+from ace_bench.report.figures.draw import Note, Panel, Series, draw, series_of_cells
+from ace_bench.report.figures.series import curve_series, score_curve, size_curve
+from ace_bench.report.figures.style import GREY, Look, count_axis, looks, percent_axis, size_axis
+from ace_bench.report.records import RunSummary
+from ace_bench.report.tables.cells import Measured, mean_of, setting_warning
+from ace_bench.report.tables.grids import column_name
+from ace_bench.report.tables.paper_tables import paper_table
+from ace_bench.report.tables.variants import Selection
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_BARS, _COLLAPSE = "figure_1", "figure_2"
+_COLLAPSED = 0.5
+"""A step that leaves this share of the tokens, or less, is a collapse."""
+_PAPER = "paper"
+_PAPERS_LOOK = Look(colour="black", line=":", marker="s", hatch="", width=1.4)
+_BASES_LOOK = Look(colour=GREY, line="--", marker="", hatch="", width=1.0)
+
+
+def overall_bars(experiments: Experiments, selection: Selection, title: str, *, with_paper: bool) -> Figure | None:
+    """Bars of methods by task (paper, figure 1); ``None`` without finished runs.
+
+    The paper's numbers are drawn beside those measured in its setting, and with ``with_paper`` beside all.
+    """
+    cells = bar_cells(experiments, selection)
+    if not cells:
+        return None
+    names = list(dict.fromkeys(method for line in cells.values() for method in line))
+    width = 0.8 / len(names)
+    series, marks = [], list[tuple[float, float]]()
+    for place, (method, look) in enumerate(looks(names).items()):
+        shift = (place - (len(names) - 1) / 2) * width
+        points = [(group + shift, line[method]) for group, line in enumerate(cells.values())]
+        bars = series_of_cells(method, look, points, "bars")
+        series.append(replace(bars, width=width))
+        found = ((x, _published(cell, selection, with_paper=with_paper)) for x, cell in points)
+        marks += [(x, value) for x, value in found if value is not None]
+    if marks:
+        xs, values = zip(*marks, strict=True)
+        series.append(Series(name=_PAPER, look=_PAPERS_LOOK, kind="marks", x=xs, y=values, width=width))
+
+    def frame(axis: Axes) -> None:
+        axis.set_xlim(-0.5, len(cells) - 0.5)
+        axis.grid(visible=False, axis="x")
+
+    panel = Panel(series=series, names=list(cells), y_label="score (%)", margins=(0.05, 0.12), scales=(frame,))
+    warning = _warning([cell for line in cells.values() for cell in line.values()], selection)
+    return draw([panel], title + warning, height=2.6)
+
+
+def bar_cells(experiments: Experiments, selection: Selection) -> dict[str, dict[str, Measured]]:
+    """Return the cells behind the bars by task and method; tasks without a score are left out."""
+    table = cache(lambda name: paper_table(name, experiments, selection))
+    cells: dict[str, dict[str, Measured]] = {}
+    for task, methods in experiments.by_name[_BARS].bars.items():
+        for method, ref in methods.items():
+            name, row, column = ref.split("/")
+            cells.setdefault(task, {})[method] = table(name).cells[row][column]
+    return {task: line for task, line in cells.items() if any(cell.value is not None for cell in line.values())}
+
+
+def sensitivity(
+    name: str, experiments: Experiments, selection: Selection, title: str, *, with_paper: bool
+) -> Figure | None:
+    """Scores by the setting that a table varies, the base as a line; ``None`` if fewer than two rows have runs."""
+    table = paper_table(name, experiments, selection)
+    settings = {row: one.settings for row, one in experiments.paper.table(name).rows.items()}
+    rows = {row: line for row, line in table.cells.items() if row != table.base}
+    columns = [column for column in table.columns if any(line[column].runs for line in rows.values())]
+    if not columns or sum(any(line[column].runs for column in columns) for line in rows.values()) < 2:
+        return None
+    ours = looks(["ours"])["ours"]
+    names = [", ".join(map(str, settings.get(row, {}).values())) or row.replace("_", " ") for row in rows]
+    varied = {key.replace("_", " ") for row in settings.values() for key in row}
+    x_label = varied.pop() if len(varied) == 1 else experiments.by_name[name].title
+    panels = []
+    for column in columns:
+        cells = [line[column] for line in rows.values()]
+        found = [(float(place), cell) for place, cell in enumerate(cells) if cell.value is not None]
+        series = [series_of_cells("ours, 95% interval", ours, found)]
+        published = [_published(cell, selection, with_paper=with_paper) for cell in cells]
+        if any(value is not None for value in published):
+            values = [nan if value is None else value for value in published]
+            series.append(Series(name=_PAPER, look=_PAPERS_LOOK, kind="line", x=range(len(rows)), y=values))
+        level = table.cells[table.base][column].value
+        if level is not None:
+            series.append(Series(name=table.base_title, look=_BASES_LOOK, kind="level", y=[level]))
+        panels.append(
+            Panel(
+                series=series,
+                names=names,
+                x_label=x_label,
+                y_label=f"{column_name(column)} (%)",
+                margins=(0.05, 0.15),
+                scales=(lambda axis: axis.set_xlim(-0.4, len(rows) - 0.6), percent_axis),
+            )
+        )
+    return draw(panels, title + _warning(table.measured, selection), height=2.6, sharey=True)
+
+
+def context_collapse(experiments: Experiments, selection: Selection, title: str) -> Figure | None:
+    """Size of the context by step under rewriting and under incremental updates (paper, figure 2)."""
+    falls = _falls(experiments, selection)
+    if not falls:
+        return None
+    sizes, scores, notes = [], [], list[Note]()
+    for fall, look in zip(falls, looks([fall.name for fall in falls]).values(), strict=True):
+        # One run: a mean over seeds would smooth the collapse.
+        tokens, *_ = size_curve([fall.run])
+        step = sharpest_fall([int(size) for size in tokens])
+        name = fall.name
+        if step is not None and tokens[step] <= _COLLAPSED * tokens[step - 1]:
+            notes += _fall_notes(fall, (step, tokens[step - 1], tokens[step]), look)
+        elif step is not None:
+            name += _fall_text(fall, tokens[step - 1], tokens[step])
+        sizes.append(curve_series(size_curve([fall.run]), name, look))
+        scores.append(curve_series(score_curve([fall.run]), name, look))
+    model = experiments.paper.table(experiments.by_name[_COLLAPSE].paper).model
+    depart = any(selection.deviations(fall.planned, model) for fall in falls)
+    panels = [
+        Panel(
+            series=sizes,
+            notes=notes,
+            x_label="adaptation steps",
+            y_label="context (tokens)",
+            margins=(0.05, 0.2),
+            scales=(size_axis, count_axis),
+        ),
+        Panel(
+            series=scores,
+            x_label="test samples predicted",
+            y_label="running mean of predictions (%)",
+            scales=(percent_axis, count_axis),
+        ),
+    ]
+    return draw(panels, title + "\n[not the paper's setting]" * (depart and selection.variant.comparable), height=3.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Fall:
+    """A run whose context may have collapsed, and the accuracy of its contexts ``before`` and ``after``."""
+
+    name: str
+    planned: PlannedRun
+    run: RunSummary
+    accuracies: Mapping[str, float]
+
+
+def _falls(experiments: Experiments, selection: Selection) -> list[_Fall]:
+    experiment = experiments.by_name[_COLLAPSE]
+    paper = experiments.paper.table(experiment.paper)
+    names: dict[PlannedRun, str] = {}
+    accuracies: dict[PlannedRun, dict[str, float]] = {}
+    for row, line in experiment.rows.items():
+        if line.adapts:
+            planned = experiments.run(_COLLAPSE, row, "tokens")
+            names.setdefault(planned, line.label or paper.rows[row].label.partition(",")[0])
+            tested = selection.finished(experiments.run(_COLLAPSE, row, "accuracy"))
+            accuracy = mean_of([run.value(experiment.columns["accuracy"].metric) for run in tested])
+            if accuracy is not None:
+                accuracies.setdefault(planned, {})[line.who] = accuracy
+    return [
+        _Fall(name=name, planned=planned, run=runs[0], accuracies=accuracies.get(planned, {}))
+        for planned, name in names.items()
+        if (runs := selection.finished(planned))
+    ]
+
+
+def _fall_text(fall: _Fall, before: float, after: float) -> str:
+    """Describe the largest loss of tokens if it is no collapse, and if a context before or after it was evaluated."""
+    if not fall.accuracies:
+        return ""
+    accuracies = ", ".join(f"{value:.1f} {who}" for who, value in fall.accuracies.items())
+    return f"\n(sharpest fall: {before:,.0f} to {after:,.0f} tokens,\naccuracy {accuracies})"
+
+
+def _fall_notes(fall: _Fall, sizes: tuple[int, float, float], look: Look) -> list[Note]:
+    """Label a collapse with the sizes before and after it, and with the accuracies if those contexts were evaluated."""
+    step, before, after = sizes
+    notes = []
+    for place, size, who in ((step, before, "before"), (step + 1, after, "after")):
+        accuracy = fall.accuracies.get(who)
+        text = f"{size:,.0f} tokens" + ("" if accuracy is None else f"\naccuracy {accuracy:.1f}")
+        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5}
+        style = {"ha": "right" if who == "before" else "left", "color": look.colour, "bbox": box}
+        notes.append(Note(text=text, at=(place, size), shift=(-4 if who == "before" else 4, 4), style=style))
+    return notes
+
+
+def _published(cell: Measured, selection: Selection, *, with_paper: bool) -> float | None:
+    """Return the paper's number for a cell, if it should be shown."""
+    fair = selection.variant.comparable and not cell.deviations
+    return cell.place.paper.value if cell.place.paper and (with_paper or fair) else None
+
+
+def _warning(cells: Iterable[Measured], selection: Selection) -> str:
+    return setting_warning(cells).replace(" ", "\n", 1) if selection.variant.comparable else ""
