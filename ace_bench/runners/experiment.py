@@ -100,6 +100,10 @@ class Mode:
     def check(self, method: Method[Any]) -> None:
         """Raise ``ConfigError`` where the method cannot run in this mode; called before anything is spent."""
 
+    def advise(self, experiment: Experiment) -> str | None:  # noqa: ARG002 - for subclasses
+        """Return a sentence for the console where the settings and the number of samples do not fit together."""
+        return None
+
     def workload(self, experiment: Experiment) -> ModeWorkload:
         """Return how much a run does, by its number of samples, for estimates."""
         raise NotImplementedError

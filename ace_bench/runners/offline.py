@@ -57,6 +57,18 @@ class Offline(Mode):
         """Reject a method that only retries a sample; one that does not learn is only evaluated."""
         refuse_retries(method)
 
+    def advise(self, experiment: Experiment) -> str | None:
+        """Return a sentence where no context is validated, so that learning cannot change what is tested."""
+        batches = self.batches(experiment)
+        learns = experiment.method.adaptation == "steps" and batches
+        if self.select == "final" or not learns or any(batch.validates for batch in batches):
+            return None
+        return (
+            f"No step is validated (an epoch has {len(batches) // self.epochs}, mode.validate=multiples and "
+            f"mode.eval_every={self.eval_every}), so the test is of the context from before adaptation: raise the "
+            "limit, lower mode.eval_every, or set mode.select=final."
+        )
+
     def workload(self, experiment: Experiment) -> ModeWorkload:
         """Return all epochs, and the evaluations before, after and on the validation split."""
         arena, batches = experiment.arena, self.batches(experiment)

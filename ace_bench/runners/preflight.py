@@ -35,10 +35,11 @@ NOT_KNOWN = "n/a"
 _Number = TypeVar("_Number", int, float)
 
 
-def check_beginning(plan: RunSpec) -> None:
+def check_beginning(plan: RunSpec) -> RunSpec:
     """Begin the run in a temporary folder, to check its contexts, and its templates with a sample.
 
-    Nothing is sent or started. Raises ``ConfigError`` or ``DataError``.
+    Return the plan with the mode's advice among its notes. Nothing is sent or started. Raises ``ConfigError`` or
+    ``DataError``.
     """
     with scratch_folder("plan") as scratch:
         folder = RunFolder(scratch)
@@ -46,7 +47,7 @@ def check_beginning(plan: RunSpec) -> None:
             experiment = build_experiment(folder, plan, Stop(), ())
             with settings_of("method"):
                 context = plan.mode.start(experiment)
-            samples = experiment.arena.samples(plan.mode.split)
+            samples, advice = experiment.arena.samples(plan.mode.split), plan.mode.advise(experiment)
         finally:
             folder.close()
     for sample in samples[:1]:
@@ -56,6 +57,7 @@ def check_beginning(plan: RunSpec) -> None:
             fields |= plan.task.prompt_fields(inputs, shown)
         for template, names in fields.items():
             plan.prompts.check(template, names)
+    return plan if advice is None else replace(plan, notes=(*plan.notes, advice))
 
 
 def check_keys(backbones: Mapping[str, Backbone]) -> None:

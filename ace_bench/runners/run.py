@@ -126,7 +126,7 @@ def carry_out(config: DictConfig, choices: Mapping[str, str], caller: Caller) ->
     Raises ``AceBenchError``: of its subclass ``Stopped`` where the same configuration continues the run.
     """
     plan = assemble(config, choices)
-    check_beginning(plan)
+    plan = check_beginning(plan)
     if plan.print_config:
         show_config(plan, caller.console)
         return None

@@ -114,3 +114,19 @@ def test_failed_samples_are_also_left_out_beside_the_score_of_all(tmp_path):
         "accuracy": 75.0,
         "accuracy_without_faults": 100.0,
     }
+
+
+def test_too_few_samples_to_be_validated_are_said_before_the_run(tmp_path, capsys):
+    run = (
+        OFFICIAL,
+        "task=finer",
+        "method=ace",
+        "task.source=sample",
+        "limit={train: 3, val: 2, test: 2}",
+        "dry_run=true",
+    )
+    assert launch(tmp_path, *run).status == 0
+    assert "the test is of the context from before adaptation" in " ".join(capsys.readouterr().out.split())
+    for enough in ("mode.eval_every=3", "mode.select=final", "method=base"):
+        assert launch(tmp_path, *run, enough).status == 0
+        assert "before adaptation" not in capsys.readouterr().out
