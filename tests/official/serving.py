@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from ace_bench.backbones.openai_compatible.capabilities import PROMPT
 from tests.backbones.serving import running
 
 MODEL = "scripted"
@@ -21,6 +22,9 @@ class Reply:
     text: str | None
     ended: str = "stop"
 
+
+CHECKS = ("Reply with this JSON object", PROMPT[0].content)
+"""How the prompts of our checks before the first call begin."""
 
 Script = Callable[[Sequence[dict[str, str]]], Reply]
 """From the messages of a request to its reply."""
@@ -72,7 +76,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         try:
-            probed = '"ready"' in body["messages"][-1]["content"]  # our check before the first call
+            probed = body["messages"][-1]["content"].startswith(CHECKS)
             if not probed:
                 self.server.note(body)
             reply = Reply('{"ready": true}') if probed else self.server.script(body["messages"])
