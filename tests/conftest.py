@@ -18,10 +18,14 @@ def pytest_configure() -> None:
     """Refuse an installation from before a package was added or moved: its tests would fail without saying why."""
     root = Path(__file__).parents[1]
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    groups = project.get("entry-points", {}).items()
-    joined = all(points.keys() <= entry_points(group=group).names for group, points in groups)
-    if not joined or not all(find_spec(init.parent.name) for init in (root / "packages").glob("*/__init__.py")):
-        raise pytest.UsageError("ace-bench is installed as it was before its packages changed: run `pip install -e .`")
+    for group, points in project.get("entry-points", {}).items():
+        if not points.keys() <= entry_points(group=group).names:
+            raise pytest.UsageError(f"the entry points {group} are not installed: run `pip install -e .`")
+    for init in root.glob("packages/*/__init__.py"):
+        spec = find_spec(name := init.parent.name)
+        if spec is None or spec.origin is None:
+            old = f"remove the folder {name} that was left where it was before, and " if (root / name).exists() else ""
+            raise pytest.UsageError(f"the package {name} is not installed: {old}run `pip install -e .`")
 
 
 @pytest.hookimpl(wrapper=True)
