@@ -19,7 +19,7 @@ def pytest_configure() -> None:
     root = Path(__file__).parents[1]
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for group, points in project.get("entry-points", {}).items():
-        if not points.keys() <= entry_points(group=group).names:
+        if not points.items() <= {(point.name, point.value) for point in entry_points(group=group)}:
             raise pytest.UsageError(f"the entry points {group} are not installed: run `pip install -e .`")
     for init in root.glob("packages/*/__init__.py"):
         spec = find_spec(name := init.parent.name)

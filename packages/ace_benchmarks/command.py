@@ -36,7 +36,6 @@ from ace_benchmarks.measuring import Figure, Grid, Setting, grid_of, markdown
 from ace_benchmarks.methods import METHODS, SIZES, methods
 from ace_benchmarks.network import network
 from ace_benchmarks.results import results
-from ace_benchmarks.sql import sql
 
 _FILE_WIDTH = 150
 """Columns where the output is no terminal: the table of the methods must not be cut."""
@@ -48,7 +47,7 @@ CASES: dict[str, Callable[[Setting], list[Figure]]] = {
     "network": network,
     "cache": cases.online_cache,
     "learning": cases.learning,
-    "sql": sql,
+    "sql": cases.sql,
     "kills": cases.kills,
     "results": results,
 }

@@ -37,9 +37,8 @@ from ace_bench.store.caching import cache_folder
 from ace_bench.store.files import write_files
 from ace_bench.store.ledger import Account
 from ace_bench.store.prices import PriceCard
-from ace_retrieval.filling import filled
 from ace_retrieval.labels import HALVES, SHIPPED, by_wording, judged, labelled, read_labels, read_playbook
-from ace_retrieval.measuring import Measured, Trial, ways
+from ace_retrieval.measuring import Measured, Trial, filled, ways
 from ace_retrieval.rerank import CrossEncoderReranker
 
 _TIMEOUT_S = 60.0

@@ -1,7 +1,8 @@
-"""Measure retrievers: R@1, R@5, P@3 and latency."""
+"""Measure retrievers: R@1, R@5, P@3 and latency; the document's A/B table is ``reproduce experiment=seed_004``."""
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,17 +10,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ace_bench.contexts.playbook.embed import Embedder
+from ace_bench.contexts.playbook.bullets import Bullet
+from ace_bench.contexts.playbook.embed import Embedder, make_embedder
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_retrieval.labels import Relevant
+from ace_bench.core.measurement import Measurement, MeasurementRequest, Value
+from ace_retrieval.labels import SHIPPED, Relevant, by_wording, labelled, read_labels, read_playbook
 from ace_retrieval.rerank import Reranker
 from ace_retrieval.retriever import RetrievalMode, Retriever
 from ace_retrieval.typos import TypoCorrector
 
+COLUMNS = ("wording", "row", "configuration", "R@1", "R@5", "P@3", "p50 ms", "p95 ms")
+_EMBEDDER = "embedder="
 SHOWN = 5
 _DUPLICATES = 0.9
 _LEARNT_TYPOS = 1000
 _PERCENTILE = 50.0
+_SECTION = "others"
+_WORDS = 22
+_RARE = 0.1
+"""Share of words that few bullets have, such as names and numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,3 +124,48 @@ class Trial:
             p50_ms=round(p50, 2),
             p95_ms=round(p95, 2),
         )
+
+
+def filled(playbook: Playbook, size: int) -> Playbook:
+    """Return the playbook with bullets of its own words in random order, and some rare ones, up to ``size``."""
+    draw = random.Random(0)
+    words = [word for bullet in playbook.bullets for word in bullet.content.split()]
+    first = playbook.next_number
+    more = [
+        Bullet(
+            id=f"oth-{number:05d}",
+            section=_SECTION,
+            content=" ".join(
+                f"name{draw.randrange(size)}" if draw.random() < _RARE else draw.choice(words) for _ in range(_WORDS)
+            ),
+            created=0,
+            changed=0,
+            tokens=2 * _WORDS,
+        )
+        for number in range(first, first + size - playbook.size)
+    ]
+    return Playbook.of([*playbook.bullets, *more], sections=playbook.sections)
+
+
+def ab_table(request: MeasurementRequest) -> Measurement:
+    """Measure the report half of the set that ships; of the settings, ``embedder=`` counts.
+
+    Marked as simulated, because queries and labels are the project's own.
+    """
+    chosen = [one.removeprefix(_EMBEDDER) for one in request.settings if one.startswith(_EMBEDDER)]
+    playbook = read_playbook(SHIPPED.playbook)
+    labels = read_labels(SHIPPED.labels, playbook, half="report")
+    timing = Trial(
+        playbook=playbook,
+        queries=by_wording(labels),
+        relevant=labelled(labels),
+        embedder=make_embedder(chosen[-1] if chosen else "hashing"),
+    )
+    measured = [one for way in ways(cross_encoder=False) for one in timing.of(way)]
+    rows = tuple(_row(one) for wording in timing.queries for one in measured if one.wording == wording)
+    return Measurement(columns=COLUMNS, rows=rows, simulated=True)
+
+
+def _row(one: Measured) -> tuple[Value, ...]:
+    shares = (round(100 * share, 1) for share in (one.recall_1, one.recall_5, one.precision_3))
+    return one.wording, one.row, one.way, *shares, one.p50_ms, one.p95_ms
