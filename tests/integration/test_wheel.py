@@ -1,5 +1,6 @@
 """The program as its users get it: a wheel, installed, in a folder without a checkout."""
 
+import json
 import os
 import re
 import shutil
@@ -75,6 +76,9 @@ def test_an_installed_wheel_runs_reports_and_makes_tables_in_an_empty_folder(com
     made = call(ace_bench, "tables", "table=2", "backbone=embedded", "limit=4", cwd=tmp_path).splitlines()
     assert (tmp_path / "results" / "tables" / "tables.md").is_file()
     assert all((tmp_path / line).is_file() for line in made)
+    output = call(ace_bench, "run", "task=finer", "method=mem_prompt", "mode=online", "limit=4", cwd=tmp_path)
+    learnt = json.loads((tmp_path / output.splitlines()[-1] / "metrics.json").read_text())["context"]
+    assert (learnt["kind"], learnt["items"]) == ("memory", 4)
     imported = call(commands / "python", "-c", "import ace_bench; print(ace_bench.__file__)", cwd=tmp_path)
     assert Path(imported.strip()).is_relative_to(commands.parent)
 
