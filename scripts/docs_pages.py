@@ -1,4 +1,4 @@
-"""Hooks of the documentation site (``make docs``): pages kept outside ``docs/``, the settings, and the API reference.
+"""Hooks of the documentation site (``make docs``): pages kept outside ``docs/``, commands, settings, and the API.
 
 README.md and other pages at the top of the repository link to ``docs/...``, so that they work in a checkout; on
 the site the links are rewritten. A link to a file that is no page of the site, such as a module, becomes its name.
@@ -6,13 +6,21 @@ the site the links are rewritten. A link to a file that is no page of the site, 
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import posixpath
 import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from mkdocs.structure.files import File
 
+from ace_bench.cli import playbook
+from ace_bench.cli.commands import all_commands
+from ace_bench.cli.main import main
+from ace_bench.core.program import SCRIPTS
 from ace_bench.core.resources import config_folders, configs_folder, options
 from ace_bench.core.setting_docs import OptionDoc, read_option
 
@@ -35,7 +43,7 @@ _REFERENCE = {
         ),
     ),
 }
-_SETTINGS = "reference/settings.md"
+_COMMANDS, _SETTINGS = "reference/commands.md", "reference/settings.md"
 _GROUPS = ("task", "method", "mode", "backbone", "agent", "tracker", "launcher")
 """The groups of the page of settings. Those of the presets hold settings of these."""
 _LINK = re.compile(r"(?<!`)\[(?P<text>[^]\[]+)\]\((?P<target>[^)\s:#]+)(?P<anchor>#[^)\s]*)?\)")
@@ -49,8 +57,37 @@ def on_files(files: Any, config: Any) -> Any:
     for page, (title, modules) in _REFERENCE.items():
         content = "\n\n".join([f"# {title}", *(f"::: {module}" for module in modules)]) + "\n"
         files.append(File.generated(config, page, content=content))
+    files.append(File.generated(config, _COMMANDS, content=commands_page()))
     files.append(File.generated(config, _SETTINGS, content=settings_page()))
     return files
+
+
+def commands_page() -> str:
+    """Return the page of all commands: what each prints with ``--help``."""
+    parts = ["# Commands", "`ace-bench COMMAND --help` prints the same."]
+    for name, command in all_commands().items():
+        script = f" In a checkout also `{SCRIPTS[name]}`." if name in SCRIPTS else ""
+        parts += [
+            f"## ace-bench {name}",
+            f"{command.purpose[:1].upper()}{command.purpose[1:]}.{script}",
+            _help_text(name),
+        ]
+        if name == "playbook":
+            parts += [_help_text(name, one) for one in playbook.COMMANDS]
+    return "\n\n".join(parts) + "\n"
+
+
+def _help_text(*words: str) -> str:
+    """Return what a command prints with ``--help``, as a block of text."""
+    printed = io.StringIO()
+    with (
+        patch.dict(os.environ, COLUMNS="110"),
+        patch("sys.argv", ["ace-bench"]),
+        contextlib.redirect_stdout(printed),
+        contextlib.suppress(SystemExit),
+    ):
+        main([*words, "--help"])
+    return f"```text\n{printed.getvalue().strip()}\n```"
 
 
 def settings_page() -> str:

@@ -1,10 +1,11 @@
-"""Each setting is documented beside its field; `run --help` and the page of settings are made from there."""
+"""Each setting is documented beside its field; `run --help` and the site's pages of settings and commands follow."""
 
 import pytest
 
+from ace_bench.cli.commands import all_commands
 from ace_bench.core.resources import config_folders, options
 from ace_bench.core.setting_docs import read_option
-from tests.launching import CONFIGS
+from tests.launching import CONFIGS, ROOT
 
 GROUPS = ("task", "method", "mode", "agent", "backbone", "tracker", "launcher")
 FILES = {
@@ -76,3 +77,18 @@ def test_help_on_an_unknown_option_lists_the_known_ones():
 
     with pytest.raises(ConfigError, match="method has ace, "):
         help_text(["method=acee"])
+
+
+def test_the_site_lists_each_command_and_each_setting(monkeypatch):
+    pytest.importorskip("mkdocs", reason="needs the extra docs")
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import docs_pages
+
+    commands, settings = docs_pages.commands_page(), docs_pages.settings_page()
+    for name in all_commands():
+        assert f"## ace-bench {name}\n" in commands
+    for option in ("--only-missing", "--max-bullet-tokens", "--latency-ms", "--bullets"):
+        assert option in commands
+    for file in FILES.values():
+        for setting in file.settings:
+            assert f"| `{setting.key}` |" in settings
