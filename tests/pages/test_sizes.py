@@ -2,7 +2,7 @@
 
 from tests.launching import ROOT
 
-README_LINES, README_WORDS, CONTRIBUTING_WORDS = 120, 900, 1_500
+README_LINES, README_WORDS, CONTRIBUTING_WORDS, DOCS_WORDS = 120, 900, 1_500, 27_000
 
 
 def count_words(*pages):
@@ -17,3 +17,7 @@ def test_the_readme_fits_two_screens():
 
 def test_the_guide_for_contributors_is_short():
     assert count_words(ROOT / "CONTRIBUTING.md") <= CONTRIBUTING_WORDS
+
+
+def test_the_pages_together_can_be_read_in_an_afternoon():
+    assert count_words(*(ROOT / "docs").rglob("*.md")) <= DOCS_WORDS
