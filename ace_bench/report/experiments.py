@@ -8,22 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources.abc import Traversable
 
 from ace_bench.core.errors import DataError
-from ace_bench.report.experiment_files import Experiment
 from ace_bench.report.overrides import read_setting
-from ace_bench.report.paper.tables import DATA, Cell, Column, Paper
-from ace_bench.report.yaml_models import read_yaml
+from ace_bench.report.paper.tables import Cell, Experiment, Paper
 
 TESTED = "tested"
 """Name of the file with the context that a run was tested with."""
 
 _DOCUMENT = "seed_"
 """Start of the names of the founding documents' experiments."""
-_RESULTS = ("table_", "figure_")
-"""Start of the files of the paper's results."""
-
 Refusal = Callable[[Sequence[str]], str]
 """Why the program refuses a run with these overrides, "" if it does not refuse it."""
 
@@ -63,9 +57,7 @@ class PlannedCell:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiments:
-    """All experiments by name: ``1`` to ``21`` with ``4a`` and ``4b``, ``figure_1``, ``figure_2``, ``figure_5``,
-    ``seed_002`` for a founding document, and ``field``.
-    """
+    """All experiments by name: the paper's tables and figures, ``seed_002`` for a founding document, and ``field``."""
 
     by_name: Mapping[str, Experiment]
     paper: Paper
@@ -78,7 +70,7 @@ class Experiments:
     @property
     def others(self) -> tuple[str, ...]:
         """Names of all experiments that are not results of the paper: those asked for by ``experiment=``."""
-        return tuple(name for name, plan in self.by_name.items() if plan.model)
+        return tuple(name for name, plan in self.by_name.items() if plan.model and not plan.section)
 
     @property
     def combined(self) -> tuple[str, ...]:
@@ -92,18 +84,14 @@ class Experiments:
         found = {name: self.by_name[name].narrowed(methods, tasks) for name in self.combined}
         return Experiments(by_name={**self.by_name, **found}, paper=self.paper)
 
-    def model(self, name: str) -> str:
-        """The backbone that an experiment is made with by default."""
-        experiment = self._experiment(name)
-        return experiment.model or self.paper.table(experiment.paper).model
-
     def cells(self, name: str) -> Iterator[PlannedCell]:
         """All measured cells of an experiment, line by line; raises ``DataError`` for an unknown one."""
-        experiment = self._experiment(name)
+        experiment = self.experiment(name)
         for row, line in experiment.rows.items():
-            for column, place in experiment.columns.items():
-                ours = line.ours or place.ours is not None
-                paper = None if ours else self.paper.cell(f"{experiment.paper}/{row}/{column}")
+            for column, spec in experiment.columns.items():
+                if row in experiment.not_reproducible or not spec.metric:
+                    continue
+                paper = None if line.ours or spec.ours else experiment.cell(row, column)
                 if paper is None or paper.value is not None:
                     yield PlannedCell(
                         ref=f"{name}/{row}/{column}",
@@ -112,18 +100,11 @@ class Experiments:
                         paper=paper,
                     )
 
-    def columns(self, name: str) -> Mapping[str, Column]:
-        """The columns of a table: the paper's, then ours."""
-        experiment = self._experiment(name)
-        ours = {column: plan.ours for column, plan in experiment.columns.items() if plan.ours is not None}
-        return {**self.paper.table(experiment.paper).columns, **ours}
-
     def metric(self, name: str, row: str, column: str) -> str:
         """The metric of a cell."""
-        experiment = self._experiment(name)
+        experiment = self.experiment(name)
         line = experiment.rows[row]
-        counts = "" if line.ours else self.paper.table(experiment.paper).rows[row].counts
-        return experiment.columns[column].metric.format(who=line.who, counts=counts or "calls")
+        return experiment.columns[column].metric.format(who=line.who, counts=line.counts or "calls")
 
     def runs(self, name: str) -> tuple[PlannedRun, ...]:
         """The runs of an experiment, each once and after those it needs."""
@@ -140,71 +121,38 @@ class Experiments:
 
     def run(self, name: str, row: str, column: str) -> PlannedRun:
         """The run behind a cell."""
-        experiment = self._experiment(name)
-        if row not in experiment.rows or column not in experiment.columns:
+        experiment = self.experiment(name)
+        if row not in experiment.rows or column not in experiment.columns or not experiment.columns[column].metric:
             raise DataError(f"experiment {name} has no measured cell {row}/{column}")
-        line, place = experiment.rows[row], experiment.columns[column]
-        overrides = _for_method([*experiment.common, *place.overrides, *line.overrides])
-        if place.evaluates and (line.adapts == "offline" or line.context):
-            adapted = self.run(name, row, place.evaluates)
+        line, spec = experiment.rows[row], experiment.columns[column]
+        overrides = _for_method([*experiment.common, *spec.overrides, *line.overrides])
+        if spec.evaluates and (line.adapts == "offline" or line.context):
+            adapted = self.run(name, row, spec.evaluates)
             kept = [override for override in overrides if not override.startswith("mode")]
             need = Need(setting="mode.context", run=adapted, context=line.context or TESTED)
             return PlannedRun(overrides=_ordered([*kept, "mode=evaluate"]), needs=(need,))
         needs: tuple[Need, ...] = ()
         if line.starts_from:
             other, _, from_row = line.starts_from.partition("/")
-            needs = (Need(setting="method.initial", run=self.run(other, from_row, place.evaluates or column)),)
+            needs = (Need(setting="method.initial", run=self.run(other, from_row, spec.evaluates or column)),)
         return PlannedRun(overrides=_ordered([*overrides, f"mode={line.adapts or 'offline'}"]), needs=needs)
 
-    def _experiment(self, name: str) -> Experiment:
+    def experiment(self, name: str) -> Experiment:
+        """Return an experiment; raises ``DataError`` for an unknown one."""
         if name not in self.by_name:
             raise DataError(f"there is no experiment {name}; there are {', '.join(self.by_name)}")
         return self.by_name[name]
 
 
-def load_experiments(paper: Paper, folder: Traversable | None = None) -> Experiments:
-    """Read all experiments, by default those of the package; raises ``DataError`` that names file and fix."""
-    folder = folder or DATA.joinpath("experiments")
-    by_name = {}
-    for file in sorted(folder.iterdir(), key=lambda file: (not file.name.startswith(_RESULTS), file.name)):
-        if file.name.endswith(".yaml"):
-            experiment: Experiment = read_yaml(file, Experiment).with_rows()
-            by_name[_name(file.name)] = experiment
-            _check(experiment, paper, str(file))
-    experiments = Experiments(by_name=by_name, paper=paper)
-    for name in by_name:
-        experiments.runs(name)  # raises for a broken reference between experiments
+def load_experiments(paper: Paper) -> Experiments:
+    """Return all results as experiments; raises ``DataError`` for a broken reference between them."""
+    experiments = Experiments(by_name=paper.results, paper=paper)
+    for name, experiment in paper.results.items():
+        experiments.runs(name)
+        for bars in experiment.bars.values():
+            for ref in bars.values():
+                paper.cell(ref)
     return experiments
-
-
-def _name(file: str) -> str:
-    stem = file.removesuffix(".yaml")
-    if not stem.startswith(_RESULTS):
-        return stem
-    kind, _, number = stem.partition("_")
-    number = number.lstrip("0")
-    return number if kind == "table" else f"{kind}_{number}"
-
-
-def _check(experiment: Experiment, paper: Paper, where: str) -> None:
-    if bool(experiment.model) == bool(experiment.paper or experiment.bars):
-        raise DataError(f"{where}: give the paper's table, or without one a model: the backbone by default")
-    if experiment.measure and experiment.rows:
-        raise DataError(f"{where}: give rows and columns, or the function of a measurement, not both")
-    for row, line in experiment.rows.items():
-        if line.ours != bool(line.label):
-            raise DataError(f"{where}: row {row} needs both ours and label, or neither (then it has the paper's label)")
-        for column, place in experiment.columns.items():
-            if not line.ours and place.ours is None:
-                paper.cell(f"{experiment.paper}/{row}/{column}")
-    if experiment.against and (experiment.paper or experiment.against not in experiment.rows):
-        raise DataError(f"{where}: against={experiment.against} must be a row, and the paper's tables name their own")
-    for place in experiment.columns.values():
-        if place.evaluates and place.evaluates not in experiment.columns:
-            raise DataError(f"{where}: evaluates names the unknown column {place.evaluates}")
-    for bars in experiment.bars.values():
-        for ref in bars.values():
-            paper.cell(ref)
 
 
 def _for_method(overrides: Sequence[str]) -> list[str]:

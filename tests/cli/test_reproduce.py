@@ -17,8 +17,8 @@ from ace_bench.cli.reproducing.reproduction import Reproduction
 from ace_bench.cli.reproducing.request import Job, jobs, read_request
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders
-from ace_bench.report.experiment_files import ColumnPlan, Experiment, RowPlan
 from ace_bench.report.experiments import Experiments
+from ace_bench.report.paper.tables import Column, Experiment, Row
 from ace_bench.report.records import find_runs
 from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.runners.override_help import explain_overrides
@@ -134,11 +134,13 @@ def test_ctrl_c_stops_all_runs_cleanly(tmp_path):
 def chain():
     """An experiment of two columns, the second evaluating what the first adapted; and seeds of it."""
     columns = {
-        "adapted": ColumnPlan(metric="accuracy", overrides=("task=finer",)),
-        "evaluated": ColumnPlan(metric="accuracy", overrides=("task=finer", "concurrency=2"), evaluates="adapted"),
+        "adapted": Column(unit="percent", metric="accuracy", overrides=("task=finer",)),
+        "evaluated": Column(
+            unit="percent", metric="accuracy", overrides=("task=finer", "concurrency=2"), evaluates="adapted"
+        ),
     }
-    row = RowPlan(overrides=("method=ace",), adapts="offline", ours=True, label="x")
-    plan = Experiment(title="chain", paper="2", columns=columns, rows={"row": row})
+    row = Row(overrides=("method=ace",), adapts="offline", label="x")
+    plan = Experiment(title="chain", model="deepseek_v3_1", columns=columns, rows={"row": row})
     return Experiments(by_name={"chain": plan}, paper=PAPER)
 
 
@@ -166,14 +168,14 @@ def test_a_run_waits_for_the_one_it_needs(fails, tmp_path):
 
 
 def test_one_run_in_other_words_has_one_command_and_so_is_not_made_twice_at_the_same_time(tmp_path):
-    column = ColumnPlan(metric="accuracy", overrides=("task=finer",))
+    column = Column(unit="percent", metric="accuracy", overrides=("task=finer",))
     methods = {"plain": ("method=ace",), "default": ("method=ace", "method.max_reflection_rounds=5")}
     methods["other"] = ("method=ace", "method.max_reflection_rounds=4")
-    rows = {name: RowPlan(overrides=words, adapts="offline", ours=True, label=name) for name, words in methods.items()}
-    plan = Experiment(title="same", paper="2", columns={"score": column}, rows=rows)
+    rows = {name: Row(overrides=words, adapts="offline", label=name) for name, words in methods.items()}
+    plan = Experiment(title="same", model="deepseek_v3_1", columns={"score": column}, rows=rows)
     index = ResultsIndex(results=tmp_path, compose=compose)
     index.__dict__["experiments"] = Experiments(by_name={"same": plan}, paper=PAPER)
-    request = read_request(["table=same", "backbone=embedded", f"results={tmp_path}"], index.experiments)
+    request = read_request(["experiment=same", "backbone=embedded", f"results={tmp_path}"], index.experiments)
     plain, default, other = jobs(request, index.experiments)
     made = Reproduction(request, [plain, default, other], index, Console(), JobRunner(2))
     commands = made._commands([plain, default, other])

@@ -15,7 +15,7 @@ from ace_bench.cli.reproducing.measuring import measured_tables
 from ace_bench.cli.reproducing.request import jobs, read_request
 from ace_bench.core.errors import DataError
 from ace_bench.core.measurement import Measurement
-from ace_bench.report.experiment_files import Experiment
+from ace_bench.report.paper.tables import Experiment
 from tests.cli.conftest import EXPERIMENTS, compose
 from tests.launching import ROOT
 from tests.report.planned import Planner

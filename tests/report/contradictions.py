@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from ace_bench.report.paper.tables import CLAIM, Cell, Contradiction, Paper, PaperTable
+from ace_bench.report.paper.claims import Contradiction
+from ace_bench.report.paper.tables import CLAIM, Cell, Column, Experiment, Paper
 from ace_bench.report.yaml_models import YamlModel, read_yaml
 
 _SLACK = 1e-9
@@ -70,7 +71,7 @@ def contradictions(paper: Paper) -> list[Contradiction]:
     ]
 
 
-def _of_table(paper: Paper, table: PaperTable) -> Iterator[_Check]:
+def _of_table(paper: Paper, table: Experiment) -> Iterator[_Check]:
     for cell in table.cells():
         yield from _of_cell(paper, table, cell)
         if cell.change is not None:
@@ -85,7 +86,7 @@ def _of_table(paper: Paper, table: PaperTable) -> Iterator[_Check]:
             )
 
 
-def _of_cell(paper: Paper, table: PaperTable, cell: Cell) -> Iterator[_Check]:
+def _of_cell(paper: Paper, table: Experiment, cell: Cell) -> Iterator[_Check]:
     _, name, column = cell.ref.split("/")
     spec, row = table.columns[column], table.rows[name]
 
@@ -104,8 +105,13 @@ def _of_cell(paper: Paper, table: PaperTable, cell: Cell) -> Iterator[_Check]:
     if row.same_as:
         other, _, line = row.same_as.partition("/")
         # A column with the same name may be a mean over other columns.
-        if paper.table(other).columns.get(column) == spec:
+        if _same(spec, paper.table(other).columns.get(column)):
             yield check("repeated", [paper.table(other).cell(line, column)], lambda numbers: numbers[0])
+
+
+def _same(one: Column, other: Column | None) -> bool:
+    names = ("task", "split", "metric", "unit", "mean_of", "weights", "per")
+    return all(getattr(one, name) == getattr(other, name, None) for name in names)
 
 
 def _of_claims(paper: Paper) -> Iterator[_Check]:
@@ -142,12 +148,12 @@ def _of_statements(paper: Paper) -> Iterator[_Check]:
         )
 
 
-def _mixed_units(table: PaperTable) -> Iterator[Contradiction]:
+def _mixed_units(table: Experiment) -> Iterator[Contradiction]:
     """Yield the changes between rows that count calls and rollouts under one name."""
     base = table.rows.get(table.against)
     for name, row in table.rows.items():
-        for place, (column, spec) in enumerate(table.columns.items()):
-            counted = spec.metric == "calls" or "calls" in (spec.per or ())
+        for place, (column, spec) in enumerate((name, table.columns[name]) for name in table.printed):
+            counted = "{counts}" in spec.metric or "calls" in (spec.per or ())
             if row.changes and counted and base is not None and row.counts != base.counts:
                 yield Contradiction(cell=f"{table.id}/{name}/{column}", rule="unit", printed=row.changes[place])
 

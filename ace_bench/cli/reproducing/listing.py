@@ -28,8 +28,7 @@ def listing(experiments: Experiments) -> Table:
     for heading in ("", "result", "model", "runs"):
         add_column(table, heading)
     for name, experiment in experiments.by_name.items():
-        model = experiments.model(name) if experiment.paper or experiment.model else ""
-        table.add_row(_setting(name, experiments), experiment.title, model, _runs(name, experiments))
+        table.add_row(_setting(name, experiments), experiment.title, experiment.model, _runs(name, experiments))
     return table
 
 

@@ -58,7 +58,7 @@ def _wanted(name: str, request: ReproduceRequest, experiments: Experiments) -> M
     takes = experiments.by_name[name].takes
     read = map(read_setting, request.overrides)
     return MeasurementRequest(
-        backbone=request.backbone or experiments.model(name),
+        backbone=request.backbone or experiments.by_name[name].model,
         settings=tuple(setting.override for setting in read if not setting.only and setting.path[0] in takes),
         seeds=request.seeds,
         folder=request.results / "measurements" / name,

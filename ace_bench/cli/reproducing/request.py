@@ -111,7 +111,7 @@ def jobs(request: ReproduceRequest, experiments: Experiments) -> list[Job]:
     found: dict[Job, None] = {}
     for name in request.names:
         for table, planned in _planned(name, experiments):
-            extra = request.extra(experiments.paper.table(table).model or experiments.model(name))
+            extra = request.extra(experiments.by_name[table].model)
             found.update(dict.fromkeys(Job(planned=planned, extra=extra, seed=seed) for seed in request.seeds))
     return list(found)
 
@@ -157,7 +157,7 @@ def _planned(name: str, experiments: Experiments) -> Iterator[tuple[str, Planned
     """Yield the runs of an experiment with the table whose model they are made with."""
     experiment = experiments.by_name[name]
     for planned in experiments.runs(name):
-        yield experiment.paper, planned
+        yield name, planned
     for bars in experiment.bars.values():
         for ref in bars.values():
             table, row, column = ref.split("/")

@@ -78,7 +78,7 @@ def sensitivity(
 ) -> Figure | None:
     """Scores by the setting that a table varies, the base as a line; ``None`` if fewer than two rows have runs."""
     table = paper_table(name, experiments, selection)
-    settings = {row: one.settings for row, one in experiments.paper.table(name).rows.items()}
+    settings = {row: one.settings for row, one in experiments.by_name[name].rows.items()}
     rows = {row: line for row, line in table.cells.items() if row != table.base}
     columns = [column for column in table.columns if any(line[column].runs for line in rows.values())]
     if not columns or sum(any(line[column].runs for column in columns) for line in rows.values()) < 2:
@@ -129,7 +129,7 @@ def context_collapse(experiments: Experiments, selection: Selection, title: str)
             name += _fall_text(fall, tokens[step - 1], tokens[step])
         sizes.append(curve_series(size_curve([fall.run]), name, look))
         scores.append(curve_series(score_curve([fall.run]), name, look))
-    model = experiments.paper.table(experiments.by_name[_COLLAPSE].paper).model
+    model = experiments.by_name[_COLLAPSE].model
     depart = any(selection.deviations(fall.planned, model) for fall in falls)
     panels = [
         Panel(
@@ -162,13 +162,12 @@ class _Fall:
 
 def _falls(experiments: Experiments, selection: Selection) -> list[_Fall]:
     experiment = experiments.by_name[_COLLAPSE]
-    paper = experiments.paper.table(experiment.paper)
     names: dict[PlannedRun, str] = {}
     accuracies: dict[PlannedRun, dict[str, float]] = {}
     for row, line in experiment.rows.items():
         if line.adapts:
             planned = experiments.run(_COLLAPSE, row, "tokens")
-            names.setdefault(planned, line.label or paper.rows[row].label.partition(",")[0])
+            names.setdefault(planned, line.label if line.ours else line.label.partition(",")[0])
             tested = selection.finished(experiments.run(_COLLAPSE, row, "accuracy"))
             accuracy = mean_of([run.value(experiment.columns["accuracy"].metric) for run in tested])
             if accuracy is not None:

@@ -1,4 +1,4 @@
-"""The paper's claims as differences of cells: what a claim compares with what."""
+"""The paper's claims as differences of cells, and where its numbers contradict each other."""
 
 from __future__ import annotations
 
@@ -49,6 +49,36 @@ class Difference:
         """Compute it from the numbers of its cells."""
         total = sum(coefficient * numbers[ref] for ref, coefficient in self.cells.items())
         return 100 * total / numbers[self.relative_to] if self.relative_to else total
+
+
+class Contradiction(YamlModel, frozen=True, kw_only=True):
+    """A printed number that differs from the value recomputed by its ``rule`` by more than rounding.
+
+    ``rule`` is ``mean``, ``ratio``, ``sum``, ``repeated`` (the same result is in another table), ``change`` (against
+    the reference row), ``text`` (a claim of the text), ``highest`` (the text says so) or ``unit`` (``printed`` compares
+    rollouts with calls; nothing can be recomputed).
+    """
+
+    cell: str
+    rule: str
+    printed: float
+    recomputed: float | None = None
+
+    def __str__(self) -> str:
+        """The sentence for a table's notes."""
+        if self.rule == "unit":
+            return f"{self.cell}: its change, {self.printed:+g}%, compares calls with rollouts"
+        if self.rule == "highest":
+            return f"{self.cell}: by its text {self.printed:g} is the highest, and there is {self.recomputed:g}"
+        return (
+            f"{self.cell}: it prints {self.printed:.10g}, its other numbers give {self.recomputed:.10g} ({self.rule})"
+        )
+
+
+def known_contradictions() -> list[Contradiction]:
+    """Read the contradictions that tables mention in their notes (``data/contradictions.yaml``)."""
+    found: list[Contradiction] = read_yaml(DATA.joinpath("contradictions.yaml"), list[Contradiction])
+    return found
 
 
 def paper_claims(paper: Paper) -> list[PaperClaim]:

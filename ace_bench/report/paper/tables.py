@@ -1,12 +1,15 @@
-"""The paper's tables as frozen values, read from YAML files."""
+"""The paper's tables and other experiments as data: the settings of their runs, and the paper's numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from itertools import product
 from typing import Literal
+
+from msgspec.structs import replace
 
 from ace_bench.core.errors import DataError
 from ace_bench.report.yaml_models import YamlModel, read_yaml
@@ -16,14 +19,18 @@ CLAIM = "claim"
 
 DATA = files(__package__).joinpath("data")
 
+_RESULTS = ("table_", "figure_")
+"""Start of the files of the paper's results."""
 _WHOLE = ("count", "tokens", "seconds")
 
 
 class Column(YamlModel, frozen=True, kw_only=True):
-    """What a column measures, or how it is computed from others: as their (weighted) mean, or one ``per`` another.
+    """A column that is measured (``metric``), or computed from others: their (weighted) mean, or one ``per`` another.
 
-    ``label`` is its header where the name alone would mislead.
-    The columns of ``per`` are in the row named by ``same_as``: table 13 divides the sums of table 12.
+    ``metric`` is as ``RunSummary.value`` takes it, with ``{who}`` and ``{counts}`` for the row's. ``evaluates`` names
+    the column whose run adapts: a context that was adapted there is only evaluated here. ``ours`` is not in the paper.
+    ``label`` is its header where the name alone would mislead. The columns of ``per`` are in the row named by
+    ``same_as``: table 13 divides the sums of table 12.
     """
 
     unit: str
@@ -31,10 +38,13 @@ class Column(YamlModel, frozen=True, kw_only=True):
     task: str = ""
     split: str = ""
     metric: str = ""
+    overrides: tuple[str, ...] = ()
+    evaluates: str = ""
     better: Literal["higher", "lower"] = "higher"
     mean_of: tuple[str, ...] = ()
     weights: tuple[float, ...] = ()
     per: tuple[str, str] | None = None
+    ours: bool = False
 
     @property
     def digits(self) -> int:
@@ -48,23 +58,37 @@ class Column(YamlModel, frozen=True, kw_only=True):
 
 
 class Row(YamlModel, frozen=True, kw_only=True):
-    """One line: ``values`` and ``changes`` (against the table's reference row) in the order of the columns.
+    """One line of a table, with the settings of its runs, and the paper's numbers unless it is ours.
 
-    ``gt`` is the paper's "GT labels" mark, ``None`` where the table has none. ``same_as`` names the row, here or in
-    another table, that it repeats; ``sum_of`` the rows it adds up, in ``sum_columns`` or in all. ``counts`` is what the
-    row counts where the paper writes "rollouts" for two things (tables 12 to 15): rollouts, or calls of a model.
+    ``values`` and ``changes`` (against the table's reference row) are in the order of the paper's columns. ``gt`` is
+    the paper's "GT labels" mark, ``None`` where the table has none. ``same_as`` names the row, here or in another
+    table, that it repeats; ``sum_of`` the rows it adds up, in ``sum_columns`` or in all. ``counts`` is what the row
+    counts where the paper writes "rollouts" for two things (tables 12 to 15): rollouts, or calls of a model.
+
+    ``starts_from`` is the ``experiment/row`` whose adapted context an adaptation starts from. ``context`` is
+    the one that a column with ``evaluates`` evaluates: ``tested``, or that before or after the step that removed most
+    tokens.
     """
 
     label: str
-    values: tuple[float | None, ...]
+    overrides: tuple[str, ...] = ()
+    adapts: Literal["offline", "online"] | None = None
+    values: tuple[float | None, ...] = ()
     changes: tuple[float, ...] = ()
-    stage: Literal["offline", "online"] | None = None
     gt: bool | None = None
     settings: Mapping[str, str | int | float] = {}
     same_as: str = ""
     sum_of: tuple[str, ...] = ()
     sum_columns: tuple[str, ...] = ()
     counts: Literal["", "calls", "rollouts"] = ""
+    who: str = ""
+    starts_from: str = ""
+    context: Literal["", "tested", "before_fall", "after_fall"] = ""
+
+    @property
+    def ours(self) -> bool:
+        """Whether the paper does not have it."""
+        return not self.values
 
 
 class Cell(YamlModel, frozen=True, kw_only=True):
@@ -77,23 +101,71 @@ class Cell(YamlModel, frozen=True, kw_only=True):
     digits: int
 
 
-class PaperTable(YamlModel, frozen=True, kw_only=True):
-    """A table, or the numbers of a figure; changes of scores are in points, all others in percent."""
+class Combinations(YamlModel, frozen=True, kw_only=True):
+    """Rows for each method offline and online, with each kind of labels.
 
-    id: str
+    The program itself refuses some of them, such as an optimiser online: those are left out with its reason.
+    """
+
+    methods: tuple[str, ...]
+    adapts: tuple[Literal["offline", "online"], ...]
+    labels: tuple[Literal["gold", "correctness", "none"], ...]
+
+    def rows(self) -> dict[str, Row]:
+        """Return the rows by name, those of one method after each other."""
+        return {
+            f"{method}_{adapts}_{labels}": Row(
+                label=method, adapts=adapts, overrides=(f"method={method}", f"labels={labels}")
+            )
+            for method, adapts, labels in product(self.methods, self.adapts, self.labels)
+        }
+
+
+class Experiment(YamlModel, frozen=True, kw_only=True):
+    """One result: a table with the runs behind its cells, and the paper's numbers where it has a ``section``.
+
+    ``model`` is the paper's, or by default that of an experiment of ours; ``against`` is the row that the others are
+    compared with. ``bars`` refer to cells of other results.
+
+    An entry ``seed_<number>.yaml`` measures what one of the founding documents beside the paper claims, as rows and
+    columns, or by the function that returns its table: ``measure: package.module:function`` (``core.measurement``),
+    which gets the settings of the groups in ``takes``. Any other file without a ``section`` is an experiment that is
+    asked for by its name; ``combined`` adds rows. ``not_reproducible`` maps rows without runs to the reason.
+    """
+
     title: str
-    section: str
-    columns: Mapping[str, Column]
-    rows: Mapping[str, Row]
+    id: str = ""
+    section: str = ""
     model: str = ""
+    measure: str = ""
+    takes: tuple[str, ...] = ("backbone",)
+    notes: str = ""
+    layout: Literal["table", "bars", "curve"] = "table"
+    common: tuple[str, ...] = ()
+    columns: Mapping[str, Column] = {}
+    rows: Mapping[str, Row] = {}
+    combined: Combinations | None = None
     against: str = ""
+    bars: Mapping[str, Mapping[str, str]] = {}
+    not_reproducible: Mapping[str, str] = {}
+
+    @property
+    def paper(self) -> str:
+        """Its name among the paper's tables, "" for other experiments."""
+        return self.id if self.section else ""
+
+    @property
+    def printed(self) -> list[str]:
+        """The columns that the paper has."""
+        return [name for name, column in self.columns.items() if not column.ours]
 
     def cell(self, row: str, column: str) -> Cell:
-        """Return one cell; raises ``DataError`` if it does not exist."""
-        if row not in self.rows or column not in self.columns:
-            raise DataError(f"table {self.id} has no cell {row}/{column}; rows: {_listed(self.rows)}; columns: "
-                            f"{_listed(self.columns)}")  # fmt: skip
-        line, place = self.rows[row], list(self.columns).index(column)
+        """Return one of the paper's cells; raises ``DataError`` if it does not exist."""
+        if row not in self.rows or column not in self.printed or self.rows[row].ours:
+            theirs = (name for name, line in self.rows.items() if not line.ours)
+            raise DataError(f"table {self.id} has no cell {row}/{column}; rows: {', '.join(theirs)}; columns: "
+                            f"{', '.join(self.printed)}")  # fmt: skip
+        line, place = self.rows[row], self.printed.index(column)
         return Cell(
             ref=f"{self.id}/{row}/{column}",
             value=line.values[place],
@@ -103,16 +175,32 @@ class PaperTable(YamlModel, frozen=True, kw_only=True):
         )
 
     def cells(self) -> Iterator[Cell]:
-        """All cells that hold a number, line by line."""
-        for row in self.rows:
-            for column in self.columns:
+        """All of the paper's cells that hold a number, line by line."""
+        for row, line in self.rows.items():
+            for column in self.printed if not line.ours else ():
                 cell = self.cell(row, column)
                 if cell.value is not None:
                     yield cell
 
+    def narrowed(self, methods: Sequence[str], tasks: Sequence[str]) -> Experiment:
+        """Return it with these methods in place of its own, and the columns of these tasks; empty means all.
 
-NOT_IN_PAPER = PaperTable(id="", title="", section="", columns={}, rows={})
-"""What stands in the paper's place for experiments of other documents."""
+        Raises ``DataError`` for a task without a column.
+        """
+        for task in tasks:
+            if task not in self.columns:
+                raise DataError(f"tasks={task}: there is no such task here; there are {', '.join(self.columns)}")
+        own = self.combined
+        if own is None:
+            return self
+        combined = replace(own, methods=tuple(methods) or own.methods)
+        rows = {name: row for name, row in self.rows.items() if name not in own.rows()}
+        return replace(
+            self,
+            columns={name: column for name, column in self.columns.items() if name in tasks or not tasks},
+            rows={**rows, **combined.rows()},
+            combined=combined,
+        )
 
 
 class Claim(YamlModel, frozen=True, kw_only=True):
@@ -127,42 +215,24 @@ class Claim(YamlModel, frozen=True, kw_only=True):
     relative_to: str = ""
 
 
-class Contradiction(YamlModel, frozen=True, kw_only=True):
-    """A printed number that differs from the value recomputed by its ``rule`` by more than rounding.
+class Paper(YamlModel, frozen=True, kw_only=True, dict=True):
+    """All results by name: the paper's (``1`` to ``21`` with ``4a`` and ``4b``, ``figure_2``), and others.
 
-    ``rule`` is ``mean``, ``ratio``, ``sum``, ``repeated`` (the same result is in another table), ``change`` (against
-    the reference row), ``text`` (a claim of the text), ``highest`` (the text says so) or ``unit`` (``printed`` compares
-    rollouts with calls; nothing can be recomputed).
+    ``tables`` are those of the paper, ``claims`` the numbers that only its text states.
     """
 
-    cell: str
-    rule: str
-    printed: float
-    recomputed: float | None = None
-
-    def __str__(self) -> str:
-        """The sentence for a table's notes."""
-        if self.rule == "unit":
-            return f"{self.cell}: its change, {self.printed:+g}%, compares calls with rollouts"
-        if self.rule == "highest":
-            return f"{self.cell}: by its text {self.printed:g} is the highest, and there is {self.recomputed:g}"
-        return (
-            f"{self.cell}: it prints {self.printed:.10g}, its other numbers give {self.recomputed:.10g} ({self.rule})"
-        )
-
-
-class Paper(YamlModel, frozen=True, kw_only=True, dict=True):
-    """All numbers of the paper, tables by id: ``1`` to ``21`` with ``4a`` and ``4b``, ``figure_2``, ``figure_5``."""
-
-    tables: Mapping[str, PaperTable]
+    results: Mapping[str, Experiment]
     claims: Mapping[str, Claim]
 
-    def table(self, name: str) -> PaperTable:
-        """Return a table, an empty one for ""; raises ``DataError`` for an unknown one."""
-        if not name:
-            return NOT_IN_PAPER
+    @cached_property
+    def tables(self) -> Mapping[str, Experiment]:
+        """The results that have numbers of the paper."""
+        return {name: result for name, result in self.results.items() if result.section}
+
+    def table(self, name: str) -> Experiment:
+        """Return a table of the paper; raises ``DataError`` for an unknown one."""
         if name not in self.tables:
-            raise DataError(f"the paper has no table {name}; there are {_listed(self.tables)}")
+            raise DataError(f"the paper has no table {name}; there are {', '.join(self.tables)}")
         return self.tables[name]
 
     def cell(self, ref: str) -> Cell:
@@ -181,38 +251,45 @@ class Paper(YamlModel, frozen=True, kw_only=True, dict=True):
         return frozenset(cell.ref for table in self.tables.values() for cell in table.cells())
 
 
-def known_contradictions() -> list[Contradiction]:
-    """Read the contradictions that tables mention in their notes (``data/contradictions.yaml``)."""
-    found: list[Contradiction] = read_yaml(DATA.joinpath("contradictions.yaml"), list[Contradiction])
-    return found
-
-
 def load_paper(folder: Traversable | None = None) -> Paper:
-    """Read all tables, by default those of the package; raises ``DataError`` that names the file."""
+    """Read all results, by default those of the package; raises ``DataError`` that names the file."""
     folder = folder or DATA
-    tables: dict[str, PaperTable] = {}
-    for file in sorted(folder.iterdir(), key=lambda file: file.name):
-        if file.name.startswith(("table_", "figure_")):
-            table = read_yaml(file, PaperTable)
-            if table.id in tables:
-                raise DataError(f"{file}: another file has the same table id {table.id}; give each table its own id")
-            _check(table, str(file))
-            tables[table.id] = table
-    return Paper(tables=tables, claims=read_yaml(folder.joinpath("claims.yaml"), dict[str, Claim]))
+    results: dict[str, Experiment] = {}
+    files = folder.joinpath("experiments").iterdir()
+    for file in sorted(files, key=lambda file: (not file.name.startswith(_RESULTS), file.name)):
+        if file.name.endswith(".yaml"):
+            result: Experiment = replace(read_yaml(file, Experiment), id=_name(file.name))
+            if result.combined:
+                result = replace(result, rows={**result.rows, **result.combined.rows()})
+            _check(result, str(file))
+            results[result.id] = result
+    return Paper(results=results, claims=read_yaml(folder.joinpath("claims.yaml"), dict[str, Claim]))
 
 
-def _check(table: PaperTable, where: str) -> None:
-    for name, row in table.rows.items():
+def _name(file: str) -> str:
+    stem = file.removesuffix(".yaml")
+    kind, _, number = stem.partition("_")
+    if not stem.startswith(_RESULTS):
+        return stem
+    return number.lstrip("0") if kind == "table" else f"{kind}_{number.lstrip('0')}"
+
+
+def _check(result: Experiment, where: str) -> None:
+    if not (result.model or result.section or result.bars):
+        raise DataError(f"{where}: give the paper's section, or a model: the backbone by default")
+    if result.measure and result.rows:
+        raise DataError(f"{where}: give rows and columns, or the function of a measurement, not both")
+    for name, row in result.rows.items():
         for kind in ("values", "changes"):
             count = len(getattr(row, kind))
-            if count != len(table.columns) and not (kind == "changes" and count == 0):
-                raise DataError(f"{where}: row {name} has {count} {kind} for {len(table.columns)} columns")
-        _known(row.sum_of, table.rows, f"{where}: row {name}")
-        _known(row.sum_columns, table.columns, f"{where}: row {name}")
-        if row.changes:
-            _known((table.against,), table.rows, f"{where}: against")
-    for name, column in table.columns.items():
-        _known(column.mean_of, table.columns, f"{where}: column {name}")
+            if count not in (0, len(result.printed)):
+                raise DataError(f"{where}: row {name} has {count} {kind} for {len(result.printed)} columns")
+        _known(row.sum_of, result.rows, f"{where}: row {name}")
+        _known(row.sum_columns, result.columns, f"{where}: row {name}")
+    if result.against:
+        _known((result.against,), result.rows, f"{where}: against")
+    for name, column in result.columns.items():
+        _known((*column.mean_of, *filter(None, [column.evaluates])), result.columns, f"{where}: column {name}")
         if column.weights and len(column.weights) != len(column.mean_of):
             raise DataError(f"{where}: column {name} has {len(column.weights)} weights for {len(column.mean_of)} parts")
 
@@ -220,8 +297,4 @@ def _check(table: PaperTable, where: str) -> None:
 def _known(names: Iterable[str], known: Mapping[str, object], where: str) -> None:
     for name in names:
         if name not in known:
-            raise DataError(f"{where} names {name!r}, which is not one of {_listed(known)}")
-
-
-def _listed(names: Mapping[str, object]) -> str:
-    return ", ".join(names)
+            raise DataError(f"{where} names {name!r}, which is not one of {', '.join(known)}")

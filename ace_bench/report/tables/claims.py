@@ -113,9 +113,9 @@ class _Reader:
 
     def _measured(self, table: str, column: str) -> Mapping[str, float]:
         """Return the measured columns of which a column is a mean, with their weights."""
-        if column in self.experiments.by_name[table].columns:
-            return {column: 1.0}
         spec = self.experiments.paper.table(table).columns[column]
+        if spec.metric:
+            return {column: 1.0}
         weights = spec.weights or (1.0,) * len(spec.mean_of)
         return {part: weight / sum(weights) for part, weight in zip(spec.mean_of, weights, strict=True)}
 

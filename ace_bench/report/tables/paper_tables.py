@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 
-from ace_bench.report.experiment_files import Experiment
 from ace_bench.report.experiments import Experiments, Refusal, refuses_nothing
-from ace_bench.report.paper.tables import Column, PaperTable, known_contradictions
+from ace_bench.report.paper.claims import known_contradictions
+from ace_bench.report.paper.tables import Column, Experiment
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import Measured, Place, derive, setting_warning
 from ace_bench.report.tables.grids import column_name
@@ -65,23 +65,15 @@ class _Builder:
     def experiment(self) -> Experiment:
         return self.experiments.by_name[self.name]
 
-    @cached_property
-    def paper(self) -> PaperTable:
-        return self.experiments.paper.table(self.experiment.paper)
-
-    @cached_property
-    def columns(self) -> Mapping[str, Column]:
-        return self.experiments.columns(self.name)
-
     def table(self) -> Table:
         variant = self.selection.variant
-        base = self.experiment.against or self.paper.against
+        base = self.experiment.against
         measured = {row: self._row(row) for row in self.experiment.rows}
         cells = compared_with(measured, base, self.selection.measures.compared)
         rows = {row: self._heading(row, line) for row, line in cells.items()}
         columns = {
             column: Heading(texts=(spec.label or column_name(column, spec.unit),), fields={"column": column})
-            for column, spec in self.columns.items()
+            for column, spec in self.experiment.columns.items()
             if column in next(iter(cells.values()))
         }
         table = Table(
@@ -112,16 +104,19 @@ class _Builder:
 
     def _row(self, row: str) -> dict[str, Measured]:
         """Return the cells of a row in the paper's order; derived columns are computed from measured ones."""
-        found = {column: self._measured(self._place(row, column), self.name) for column in self.experiment.columns}
-        for column, spec in self.columns.items():
+        columns = self.experiment.columns
+        measured = (column for column, spec in columns.items() if spec.metric)
+        found = {column: self._measured(self._place(row, column), self.name) for column in measured}
+        for column, spec in self.experiment.columns.items():
             if spec.derived:
                 found[column] = self._derived(self._place(row, column), spec, found)
-        return {column: found[column] for column in self.columns if column in found}
+        return {column: found[column] for column in columns if column in found}
 
     def _place(self, row: str, column: str) -> Place:
-        ours = self.experiment.rows[row].ours or column not in self.paper.columns
-        paper = None if ours else self.paper.cell(row, column)
-        return Place(row=row, column=column, unit=self.columns[column].unit, paper=paper)
+        spec = self.experiment.columns[column]
+        printed = self.experiment.section and not self.experiment.rows[row].ours and not spec.ours
+        paper = self.experiment.cell(row, column) if printed else None
+        return Place(row=row, column=column, unit=spec.unit, paper=paper)
 
     def _measured(self, place: Place, name: str, row: str = "", column: str = "") -> Measured:
         """Measure a cell of this experiment, or ``row`` and ``column`` of another one that a ratio is computed from."""
@@ -130,27 +125,24 @@ class _Builder:
         cell = self.selection.measures.cell(place, planned, self.experiments.metric(*at))
         if not cell.runs and (reason := self.refusal(self.selection.overrides(planned))):
             return replace(cell, state="left out", refused=reason)
-        model = self.paper.model
-        return replace(cell, deviations=self.selection.deviations(planned, model)) if model else cell
+        if not self.experiment.section:
+            return cell
+        return replace(cell, deviations=self.selection.deviations(planned, self.experiment.model))
 
     def _derived(self, place: Place, spec: Column, found: Mapping[str, Measured]) -> Measured:
         if spec.per is None:
             weights = spec.weights or (1.0,) * len(spec.mean_of)
             return derive(place, [found[part] for part in spec.mean_of], lambda values: fmean(values, weights))
-        name, _, row = self.paper.rows[place.row].same_as.partition("/")
+        name, _, row = self.experiment.rows[place.row].same_as.partition("/")
         parts = [self._measured(place, name, row, part) for part in spec.per]
         return derive(place, parts, lambda values: values[0] / values[1] if values[1] else None)
 
     def _heading(self, row: str, cells: Mapping[str, Measured]) -> Heading:
         """Describe a row; the settings distinguish rows with the same name in the paper."""
         plan = self.experiment.rows[row]
-        if plan.ours:
-            label = plan.label
-        else:
-            printed = self.paper.rows[row]
-            settings = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in printed.settings.items())
-            counted = f", in {printed.counts}" if printed.counts else ""
-            label = (f"{printed.label} ({settings})" if settings else printed.label) + counted
+        settings = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in plan.settings.items())
+        counted = f", in {plan.counts}" if plan.counts else ""
+        label = (f"{plan.label} ({settings})" if settings else plan.label) + counted
         runs = [run for cell in cells.values() for run in cell.runs]
         void = void_note(runs)
         label += self._answered_by(plan.overrides, runs) + (f" ({void})" if void else "")
@@ -180,7 +172,8 @@ class _Builder:
 
     def _paper_notes(self, table: Table) -> Iterator[str]:
         variant = self.selection.variant
-        yield f"The paper's numbers are those of {self.paper.model or 'its own runs'}, section {self.paper.section}."
+        whose = self.experiment.model or "its own runs"
+        yield f"The paper's numbers are those of {whose}, section {self.experiment.section}."
         if not variant.comparable:
             yield f"They are shown on request: runs that are {' and on '.join(variant.marks)} measure something else."
         cells = {cell.place.paper.ref for cell in table.measured if cell.place.paper}

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from ace_bench.core.errors import DataError
 from ace_bench.core.measurement import Measurement, Value
 from ace_bench.report.escaping import csv_of
-from ace_bench.report.experiment_files import Experiment
 from ace_bench.report.experiments import Experiments
+from ace_bench.report.paper.tables import Experiment
 from ace_bench.report.tables.claims import claim_results
 from ace_bench.report.tables.claims_text import claims_grid, claims_notes, claims_records
 from ace_bench.report.tables.costs import cost_grid, costs_csv, costs_page
@@ -121,11 +121,13 @@ def _pages(names: Sequence[str], index: ResultsIndex, wanted: Wanted) -> Iterato
 
 def _tables(name: str, index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[Selection, Table]]:
     """Yield a table for each set of conditions that has runs, an empty one if none has and it is asked for."""
-    paper = index.experiments.by_name[name].paper
-    model = index.experiments.paper.table(paper).model  # "": all models
+    experiment = index.experiments.by_name[name]
+    model = experiment.model if experiment.section else ""  # "": all models
 
     def build(selection: Selection) -> Table:
-        shown = PaperShown(numbers=_shows_paper(selection, wanted) and bool(paper), differences=wanted.differences)
+        shown = PaperShown(
+            numbers=_shows_paper(selection, wanted) and bool(experiment.section), differences=wanted.differences
+        )
         return paper_table(name, index.experiments, selection, index.refusal, paper=shown)
 
     any_runs = False
@@ -135,7 +137,7 @@ def _tables(name: str, index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[Se
             any_runs = True
             yield selection, table
     if wanted.names and not any_runs:
-        empty = index.empty_selection(index.experiments.model(name))
+        empty = index.empty_selection(experiment.model)
         yield empty, build(empty)
 
 
