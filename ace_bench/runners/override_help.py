@@ -18,6 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 from ace_bench.core.extras import missing, missing_extra
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import options
+from ace_bench.runners.renamed_settings import RENAMED
 
 _FAILED, _MISTAKE = 1, 2
 _FEW = 24
@@ -101,7 +102,7 @@ def _explained_by_cause(error: Exception) -> str | None:
     unknown = _NOT_IN_STRUCT.search(str(error.__cause__))
     if unknown is None:
         return None
-    group = str(error).partition("'")[2].partition("'")[0]
+    group = str(error).partition("'")[2].partition("'")[0].removesuffix(f".{unknown[1]}")
     return f"{group} has no setting {unknown[1]}; `{command_line('run')} --cfg job` shows it"
 
 
@@ -173,8 +174,12 @@ def suggestions(folders: Sequence[Path], arguments: Sequence[str]) -> list[str]:
             elif key == "launcher" and value in _LAUNCHERS and find_spec(_LAUNCHERS[value]) is None:
                 lines.append(str(missing(f"{key}={value}", _LAUNCHERS[value])))
         elif not key.startswith(("+", "~", "hydra")) and key not in known:
-            lines.append(f"{key}: there is no such key; {_closest(key, known)}")
+            lines.append(_unknown(key, known))
     return [*lines, *(f"~{name}: it cannot be left out; choose with {name}=..." for name in deleted if name in known)]
+
+
+def _unknown(key: str, known: Sequence[str]) -> str:
+    return f"{key} {RENAMED[key]}" if key in RENAMED else f"{key}: there is no such key; {_closest(key, known)}"
 
 
 def _chosen(value: str) -> list[str]:

@@ -19,16 +19,14 @@ from ace_bench.core.resources import prompts_folder
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.typed import converted
 from ace_bench.core.types import Attempt, Feedback, Labels, Message, Record, Rollout, Sample, Step
-from ace_bench.methods.ace import reflector
-from ace_bench.methods.ace.curator import Curator
-from ace_bench.methods.ace.draft import Draft
-from ace_bench.methods.ace.reflector import ReflectionPlan, SampleReflection, reflect
+from ace_bench.methods.ace import Curator, Reflector
+from ace_bench.methods.ace_parts.editor import PlaybookEditor
+from ace_bench.methods.ace_parts.insight import Insight
 from ace_bench.store.prompts import PromptSet
 from ace_langchain.entries import Refine
 
 _log = logging.getLogger(__name__)
-_PLAN = ReflectionPlan(rounds=1, retries=0, window=1, template=reflector.ROLE, tagged="used", replies="repaired")
-"""One reflection on each run, which is over and cannot be tried again."""
+_ONLY_STEP = Step(index=0, total=1, epoch=0)
 NO_FEEDBACK = Feedback(correct=None, message="", gold=None)
 
 
@@ -67,31 +65,26 @@ class AceRoles:
     token_budget: int = 80_000
 
     def reflect(self, run: FinishedRun, playbook: Playbook, state: Mapping[str, Any]) -> Record:
-        """Return the reflection on a run, as JSON."""
+        """Return the reflection on a run, which is over and cannot be tried again, as JSON."""
         shown = NO_FEEDBACK if self.feedback is None else self.feedback(state)
-        reflected = reflect(playbook, run.rollout(playbook, shown), plan=_PLAN, arena=self._arena(shown, playbook))
-        _report(reflected.events)
-        return as_json(reflected)
+        rollout, arena = run.rollout(playbook, shown), self._arena(shown, playbook)
+        insight = Reflector().reflect(playbook, rollout, Insight.begin(rollout, 1), _ONLY_STEP, arena)
+        _report(insight.events)
+        return as_json(insight)
 
     def curate(self, playbook: Playbook, pending: Record, *, step: int, refine: Refine) -> Playbook:
         """Return the playbook with a reflection's tags and the Curator's operations, refined."""
-        reflected: SampleReflection = converted(pending, SampleReflection)
-        arena = self._arena(reflected.rollout.feedback, playbook)
-        draft = Draft(playbook, step=Step(index=step, total=step + 1, epoch=0), count=estimate_tokens)
-        draft.tag(reflected)
-        curator = Curator(
-            arena=arena,
-            step=step + 1,
-            total=step + 1,
-            token_budget=self.token_budget,
-            window=1,
-            replies="repaired",
-        )
-        proposal = curator.propose(reflected, draft.playbook, self.operations)
-        _report(proposal.events)
-        draft.curate(reflected, proposal, Limits(kinds=tuple(self.operations)))
-        assert isinstance(draft.playbook, Playbook)  # it began as one
-        return refine(draft.playbook, draft.touched, step)
+        insight: Insight = converted(pending, Insight)
+        feedback = insight.rollouts[-1].feedback if insight.rollouts else NO_FEEDBACK
+        now = Step(index=step, total=step + 1, epoch=0)
+        editor = PlaybookEditor(playbook, step=now, count=estimate_tokens)
+        editor.count_votes(insight)
+        limits = Limits(kinds=tuple(self.operations))
+        curator = Curator(limits=limits, token_budget=self.token_budget, window=1)
+        delta = curator.propose(editor.playbook, insight, now, self._arena(feedback, playbook))
+        _report(delta.events)
+        editor.apply_delta(insight, delta, limits)
+        return refine(editor.playbook, editor.touched, step)
 
     def _arena(self, shown: Feedback, playbook: Playbook) -> Arena:
         labels = Labels.GOLD if shown.gold is not None else Labels.NONE if shown.correct is None else Labels.CORRECTNESS

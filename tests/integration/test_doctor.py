@@ -267,7 +267,7 @@ def test_what_nothing_vouches_for_is_not_made_up(runs, doctor, tmp_path):
     assert (status, "settings or data have changed" in said["damaged"][0]["note"]) == (1, True)
     folder, _ = runs("ace", True, tmp_path / "edited")
     (folder / "metrics.json").unlink()
-    changed(folder, "processes.jsonl", lambda line: line.get("code", {}).update({"ace_bench.methods.ace.method": "0"}))
+    changed(folder, "processes.jsonl", lambda line: line.get("code", {}).update({"ace_bench.methods.ace": "0"}))
     status, said = doctor(tmp_path / "edited", "--repair")
     assert (status, "code that decides its result has changed" in said["damaged"][0]["note"]) == (1, True)
     assert not (folder / "metrics.json").exists()

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ace_bench.methods.ace import method as ace
+from ace_bench.methods import ace
 from ace_bench.report.records import find_runs
 from ace_bench.report.tables.formats import csv, markdown, page_of
 from ace_bench.report.tables.own_tables import Layout, own_tables

@@ -47,7 +47,7 @@ class Acting(Scripted):
         super().__init__(generator=generator, **scripts)
 
 
-def play(results, *overrides, script, max_steps=5, memory="off", train=1, task=Worlds, prompts=PROMPTS):
+def play(results, *overrides, script, max_steps=5, memory="off", train=1, task=Worlds, prompts=PROMPTS, method=None):
     def acting(plan):
         agent = ReAct(
             prompts=prompts,
@@ -62,7 +62,8 @@ def play(results, *overrides, script, max_steps=5, memory="off", train=1, task=W
             keep_text_replies=True,
             max_usd=None,
         )
-        return replace(plan, task=task(train=train, val=1, test=1), prompts=prompts, agent=agent)
+        method_ = method or plan.method
+        return replace(plan, task=task(train=train, val=1, test=1), prompts=prompts, agent=agent, method=method_)
 
     settings = ("task=formula", "task.source=sample", "method=ace", "mode.epochs=1", "mode.before=false")
     return launch(results, *settings, *overrides, backbone=lambda _: script, plan=acting)

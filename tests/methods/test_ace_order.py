@@ -1,6 +1,5 @@
 """The order of the bullets that ACE's Generator is shown."""
 
-import pytest
 
 from ace_bench.contexts.playbook.playbook import Playbook
 from tests.contexts.making import SAMPLE, SECTIONS, bullet
@@ -33,9 +32,3 @@ def test_the_order_is_part_of_the_digest_and_never_saved():
 
 def vars_of(book):
     return {name: getattr(book, name) for name in ("sections", "bullets", "next_number")}
-
-
-@pytest.mark.parametrize("settings", [("method.playbook=text", "method.refiner.when=never")])
-def test_the_authors_text_keeps_its_order(settings, tmp_path, capsys):
-    assert launch(tmp_path, "method=ace", "method.bullet_order=helpful", *settings).status == 2
-    assert "method.bullet_order=helpful needs playbook=bullets" in capsys.readouterr().err

@@ -2,7 +2,7 @@ import pytest
 
 from ace_bench.agents.answers import GeneratorReply
 from ace_bench.core.replies import schema_of
-from ace_bench.methods.ace.replies import CuratorReply, ReflectorReply, RewriterReply
+from ace_bench.methods.ace_parts.replies import CuratorReply, ReflectorReply, RewriterReply
 
 
 @pytest.mark.parametrize("reply", [GeneratorReply, ReflectorReply, CuratorReply, RewriterReply])

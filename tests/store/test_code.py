@@ -65,10 +65,8 @@ def test_an_edit_counts_where_it_can_change_a_result(file, old, new, changed, pa
 
 
 def test_of_ace_bench_count_the_packages_that_decide_and_no_docstring():
-    found = code_of({"method": {"_target_": "ace_bench.methods.ace.method.Ace"}}).modules
-    assert {"ace_bench.methods.ace.curator", "ace_bench.contexts.playbook.apply", "ace_bench.core.replies"} <= set(
-        found
-    )
+    found = code_of({"method": {"_target_": "ace_bench.methods.ace_variants.settings.make_ace"}}).modules
+    assert {"ace_bench.methods.ace", "ace_bench.contexts.playbook.apply", "ace_bench.core.replies"} <= set(found)
     assert {name.split(".")[1] for name in found} <= {"agents", "contexts", "core", "methods", "runners", "tasks"}
     one, other = (code._parsed("ace_bench.a", "a.py", f'"""{words}"""\nX = 1\n'.encode()) for words in ("One", "Two"))
     assert one == other

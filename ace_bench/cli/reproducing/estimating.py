@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ace_bench.core.types import Usage
-from ace_bench.core.workload import exactly
-from ace_bench.methods.ace.workload import step_counts
+from ace_bench.core.workload import Span, exactly
+from ace_bench.methods.rounds import Rounds
 from ace_bench.report.paper.tables import Paper
 from ace_bench.store.prices import PriceCard
 
@@ -205,7 +205,26 @@ def option_of(target: str) -> str:
     if not target.startswith("ace_bench."):
         return ""
     module = target.split(".")[2]
-    return {"base_llm": "base"}.get(module, module)
+    return {"base_llm": "base", "ace_variants": "ace", "official": "ace"}.get(module, module)
+
+
+def step_counts(method: Mapping[str, Any], *, acts: bool, shown: bool) -> Mapping[str, Span]:
+    """Return the generator's rollouts and the other roles' calls for one sample, by the settings of ``method=ace``.
+
+    The low end is a sample whose first rollout is right; the high end is wrong after all rounds of reflection. ``acts``
+    says whether attempts act in an environment, ``shown`` whether the outcome of a training sample is shown. The
+    authors' loops (``protocol=official``) have some of the settings.
+    """
+    reflector = method.get("reflector", "on")
+    rounds = Rounds(reflections=method["max_reflection_rounds"], retries=method.get("retries", "auto"))
+    reflections, again = (0, 0) if reflector == "off" else rounds.limits(acts=acts, shown=shown)
+    rollouts = Span(1, 1 + again) + exactly(int(method.get("measure_post_update", False)))
+    if reflector == "rules":
+        return {"generator": rollouts}
+    every_attempt = method["_target_"].startswith("ace_bench.methods.official.appworld.")
+    curations = Span(1, reflections) if every_attempt else exactly(1)
+    asked = {} if reflector == "off" else {"reflector": Span(1, reflections)}
+    return {"generator": rollouts, **asked, "curator": curations.times(exactly(1 / method["curator_every"]))}
 
 
 def _pairs(a: Cost, b: Cost) -> list[tuple[str, Any, Any]]:

@@ -7,8 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ace_bench.cli.reproducing.estimating import APPWORLD, SIZES, limited, option_of
-from ace_bench.methods.ace.workload import step_counts
+from ace_bench.cli.reproducing.estimating import APPWORLD, SIZES, limited, option_of, step_counts
 
 _RUN_MIB, _ENGINE_MIB, _EPISODE_MIB = 110, 350, 100
 """Measured: 85 to 106 MiB for a run on questions. AppWorld takes 390 MiB with one episode at a time and 720 MiB with

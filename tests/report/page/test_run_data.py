@@ -105,7 +105,9 @@ def test_a_report_needs_nothing_but_the_records(ace, tmp_path):
     shutil.rmtree(folder / "prompts")
     settings = (folder / "config.yaml").read_text()
     (folder / CHECKSUMS).unlink()
-    (folder / "config.yaml").write_text(settings.replace("ace_bench.methods.ace.method.Ace", "gone.Method"))
+    (folder / "config.yaml").write_text(
+        settings.replace("ace_bench.methods.ace_variants.settings.make_ace", "gone.Method")
+    )
     whole, data = run_data(read_run(ace)), run_data(read_run(folder))
     assert {key: data[key] for key in ("calls", "texts", "steps", "notes")} == {
         key: whole[key] for key in ("calls", "texts", "steps", "notes")

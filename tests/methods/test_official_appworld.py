@@ -1,4 +1,4 @@
-"""ACE on an environment as the authors' AppWorld code runs it: what is learnt from, in which order, by what rules."""
+"""The authors' AppWorld loop: what is learnt from, in which order, by what rules."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from ace_bench.methods.official.appworld import OfficialAppWorld
 from ace_bench.store.prompts import PromptSet
 from tests.agents.world import COMPLETE
 from tests.launching import ROOT
@@ -14,7 +15,6 @@ from tests.methods.test_ace_agentic import GOLD, RIGHT, Acting, Worlds, play
 from tests.runners.scripted import events, rollouts
 
 INITIAL = "## VERIFICATION CHECKLIST\n[vc-00004] look first\n\n## OTHERS\n"
-OFFICIAL = ("method.playbook=text", "method.curate=attempt", "method.tags=round", "method.refiner.when=never")
 WRONG = ["x = 1", COMPLETE]
 
 
@@ -30,9 +30,8 @@ def learn(tmp_path):
     initial.write_text(INITIAL)
 
     def run(script, *overrides, **settings):
-        return play(
-            tmp_path / "runs", *OFFICIAL, f"method.initial={initial}", *overrides, script=script, task=Apps, **settings
-        )
+        method = OfficialAppWorld(max_reflection_rounds=5, curator_every=1, token_budget=80_000, initial=str(initial))
+        return play(tmp_path / "runs", *overrides, script=script, task=Apps, method=method, **settings)
 
     return run
 
@@ -111,12 +110,6 @@ def test_a_curators_reply_counts_as_a_whole_and_other_sections_are_left_out(lear
     if not kept:
         assert playbook(ran) == INITIAL
         assert [event["event"] for event in events(ran)] == ["rejected"]
-
-
-def test_the_text_without_its_loop_is_refused_before_the_first_call(learn):
-    script = Acting([RIGHT])
-    assert learn(script, "method.curate=step").status == 2
-    assert not script.calls
 
 
 def _prompts(folder, reflector):

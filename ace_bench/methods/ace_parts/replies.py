@@ -5,9 +5,18 @@ Fields stand in the order of the prompts, reasoning first: where decoding is con
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
+
+from ace_bench.core.arena import Arena
+from ace_bench.core.backbones import Lm
+from ace_bench.core.errors import RolloutFault
+from ace_bench.core.prompts import RAW_REFLECTION
+from ace_bench.core.replies import ask, ask_and_read, parse, shown_unreadable
+from ace_bench.core.types import Message, Record
+from ace_bench.methods.role_calls import REFLECTOR, fault_event
 
 
 class BulletTag(msgspec.Struct, frozen=True):
@@ -27,7 +36,7 @@ class ReflectorReply(msgspec.Struct, frozen=True, kw_only=True):
     key_insight: str
     bullet_tags: list[BulletTag] = []
 
-    def advice(self) -> str:
+    def as_text(self) -> str:
         """Return the reflection as text for the next rollout and the Curator."""
         parts = (
             ("Error", self.error_identification),
@@ -74,3 +83,35 @@ class MergerReply(msgspec.Struct, frozen=True):
     """The wording of a merged bullet."""
 
     content: str
+
+
+class Lesson(NamedTuple):
+    """A Reflector's reply: the lesson as text, and its tags, with an event where it could not be read."""
+
+    text: str
+    tags: Sequence[BulletTag]
+    events: tuple[Record, ...] = ()
+
+
+def ask_for_lesson(lm: Lm, messages: Sequence[Message], arena: Arena) -> Lesson:
+    """Ask the Reflector; a prompt set may want the reply as the model wrote it (``RAW_REFLECTION``).
+
+    A reply that cannot be read is a lesson as it is where ``unreadable_replies=wrong``, as in the authors' code.
+    """
+    raw = arena.prompts.uses("generator", RAW_REFLECTION)
+
+    def read(text: str) -> Lesson:
+        reply = parse(text, ReflectorReply)
+        return Lesson(text if raw else reply.as_text(), reply.bullet_tags)
+
+    try:
+        return ask_and_read(lm, messages, ReflectorReply, read)
+    except RolloutFault as error:
+        if not (error.unreadable and arena.learns_unreadable):
+            raise
+        return Lesson(shown_unreadable(error), (), (fault_event(REFLECTOR, error.fault),))
+
+
+def ask_for_operations(lm: Lm, messages: Sequence[Message]) -> list[Any]:
+    """Ask the Curator; return the operations as its reply holds them."""
+    return ask(lm, messages, CuratorReply).operations

@@ -1,13 +1,16 @@
-"""ACE on the authors' playbook text: what a step adds and counts, and how replies are read."""
+"""The authors' finance loop: what a step adds and counts, how replies are read, and the attempt after curation."""
 
 import json
+import re
 
 import pytest
 
+from ace_bench.cli.main import main
 from tests.launching import launch
-from tests.runners.scripted import Scripted, delta, events, play, wrong
+from tests.runners.scripted import Scripted, answer, delta, events, gold, play, right, steps, wrong
 
-TEXT = ("method.playbook=text", "method.replies=official", "method.refiner.when=never", "method.tagged=any")
+OFFICIAL = "protocol=official"
+TEXT = (OFFICIAL, "method.measure_post_update=false")
 ONE = {"train": 1, "val": 1, "test": 1}
 
 
@@ -39,7 +42,7 @@ def test_the_last_tag_of_a_round_counts_in_exact_words_on_any_bullet(initial, tm
         return {"bullet_tags": [{"id": name, "tag": tag} for name, tag in tags]}
 
     script = Scripted(generator=wrong, reflector=reflector, curator=lambda _: curated())
-    settings = ("method.tags=round", "method.max_reflection_rounds=2", initial)
+    settings = ("method.max_reflection_rounds=2", initial)
     ran = play(tmp_path, *TEXT, *settings, script=script, **ONE)
     assert "[str-00007] helpful=3 harmful=0 :: keep calm" in text_of(ran)
     assert "helpful=3" in [call for call in script.of("generator") if "train" in call.sample][1].prompt
@@ -83,6 +86,41 @@ def test_a_text_is_evaluated_as_it_is(tmp_path):
     assert path.read_text().strip() in script.of("generator")[0].prompt
 
 
-def test_what_a_text_does_not_allow_is_refused(tmp_path, capsys):
-    assert launch(tmp_path, "method=ace", "method.playbook=text").status == 2
-    assert "method.refiner.when=delta needs playbook=bullets" in capsys.readouterr().err
+def test_the_settings_of_ace_are_not_those_of_the_authors_loop(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["run", "method=ace", OFFICIAL, "method.update=rewrite", f"results={tmp_path}"])
+    assert "method has no setting update" in capsys.readouterr().err
+
+
+def test_the_curator_counts_the_steps_of_the_epoch(tmp_path):
+    script = Scripted(curator=lambda _: curated())
+    ran = play(tmp_path, *TEXT, "mode.epochs=2", "method.curator_every=3", script=script, train=5)
+    assert len(steps(ran)) == 10
+    assert [re.search(r"\d+ of \d+", call.prompt)[0] for call in script.of("curator")] == ["3 of 5", "3 of 5"]
+    assert ran.metrics["calls"]["adapt"]["curator"] == 2
+
+
+def test_the_attempt_after_curation_sees_the_new_playbook_and_costs_calls_of_adaptation(tmp_path):
+    def generator(call):
+        return right(call) if f"lesson of {call.sample}" in call.prompt else wrong(call)
+
+    script = Scripted(generator=generator, curator=lambda call: curated(f"lesson of {call.sample}"))
+    rounds = "method.max_reflection_rounds=1"
+    ran = play(tmp_path, OFFICIAL, rounds, script=script, train=3)
+    assert ran.metrics["calls"]["adapt"]["generator"] == 3 * 3
+    assert ran.metrics["learning"] == {
+        "n": 3,
+        "before": {"accuracy": 0.0},
+        "after_curation": {"accuracy": 100.0},
+    }
+    assert not any(event["event"] == "rejected" for event in events(ran))
+    plain = play(tmp_path / "plain", *TEXT, rounds, script=script, train=3)
+    assert "learning" not in plain.metrics
+    assert text_of(plain) == text_of(ran), "it changes nothing but a metric"
+
+
+def test_an_attempt_after_curation_is_made_also_where_nothing_changed(tmp_path):
+    script = Scripted(generator=lambda call: answer(gold(call.sample)), curator=lambda _: curated())
+    ran = play(tmp_path, OFFICIAL, script=script, **ONE)
+    assert ran.metrics["calls"]["adapt"]["generator"] == 2
+    assert ran.metrics["learning"]["after_curation"] == {"accuracy": 100.0}

@@ -1,4 +1,4 @@
-"""Reads Reflector's and Curator's replies as the authors' finance code does (ace-agent/ace, ``ace/core``).
+"""Reads Reflector's and Curator's replies as the authors' code does (ace-agent/ace, ``ace/core``).
 
 A reply is asked for once. The Reflector's text carries on as it is, whatever its tags; the Curator's reply is taken
 as a whole or not at all. The rules take linear time.
@@ -8,16 +8,38 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from ace_bench.contexts.playbook_text.dialects import section_key
-from ace_bench.core.types import Record
+from ace_bench.core.backbones import Lm
+from ace_bench.core.errors import RolloutFault
+from ace_bench.core.replies import ask_once
+from ace_bench.core.types import Fault, Message, Record
 
 _TAGS = '"bullet_tags"'
 _FENCED = re.compile(r"```json(.*?)```", re.DOTALL | re.IGNORECASE)
 _TOKEN = re.compile(r'[{}]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _BRACKET = re.compile(r"[\[\]]")
+
+
+def ask_for_operations(lm: Lm, messages: Sequence[Message]) -> list[Record]:
+    """Ask the finance code's Curator once; a reply that their code drops is a fault of the model."""
+    try:
+        return official_operations(ask_once(lm, messages))
+    except ValueError as error:
+        fault = Fault(owner="model", kind="unreadable_reply", message=f"the official code drops this reply: {error}")
+        raise RolloutFault(fault) from error
+
+
+def ask_for_blank_or_text(lm: Lm, messages: Sequence[Message]) -> str:
+    """Ask a role of the AppWorld code; a reply of blanks is a reply, too."""
+    try:
+        return lm(messages).text
+    except RolloutFault as error:
+        if error.blank is None:
+            raise
+        return error.blank
 
 
 def official_tags(text: str) -> list[Any]:

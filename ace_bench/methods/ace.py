@@ -1,0 +1,150 @@
+"""ACE: generate, reflect, curate, apply, refine (paper, section 3 and figure 4).
+
+The context is a playbook of bullets. In each step the Generator attempts samples under the playbook. The Reflector
+draws a lesson from each attempt, and the Generator tries again with the lesson. The Curator turns the lessons into
+operations on bullets. Code applies the operations and refines the playbook: no model rewrites it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from ace_bench.contexts.playbook.apply import Limits
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.core.arena import Arena
+from ace_bench.core.method import ContextUpdate
+from ace_bench.core.types import GeneratorSpec, Rollout, Step
+from ace_bench.methods.ace_parts.editor import PlaybookEditor
+from ace_bench.methods.ace_parts.insight import Delta, Insight, join_lessons, parse_delta, used_bullets
+from ace_bench.methods.ace_parts.learner import PlaybookLearner, Role, with_recent_lessons
+from ace_bench.methods.ace_parts.replies import ask_for_lesson, ask_for_operations
+from ace_bench.methods.role_calls import CURATOR, REFLECTOR, RoleCall, curator_fields, reflector_fields
+from ace_bench.methods.rounds import is_settled
+
+
+class Reflector(Role):
+    """Draws a lesson from an attempt and votes on the bullets that it used (figures 10 and 13)."""
+
+    templates: ClassVar[tuple[str, ...]] = (REFLECTOR,)
+
+    def reflect(self, playbook: Playbook, rollout: Rollout, insight: Insight, step: Step, arena: Arena) -> Insight:
+        """Return the insight with the lesson from one more rollout; without one if the model fails."""
+        call = RoleCall(
+            arena=arena,
+            role=REFLECTOR,
+            template=self.template(step),
+            session=insight.session,
+            rollout=rollout,
+            playbook=used_bullets(playbook, rollout.attempt),
+            reflection=insight.advice,
+            fields=partial(reflector_fields, rollout),
+        )
+        lesson, events = call.send(partial(ask_for_lesson, arena=arena))
+        return insight.with_lesson(rollout, lesson, events)
+
+    def template(self, step: Step) -> str:
+        """Return the prompt template of a step."""
+        return self.templates[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curator(Role):
+    """Turns lessons into operations on bullets (figures 11 and 14).
+
+    It is shown the last ``window`` lessons on samples, and how large the playbook may be. ``limits`` are enforced.
+    """
+
+    templates: ClassVar[tuple[str, ...]] = (CURATOR,)
+    limits: Limits
+    token_budget: int
+    window: int
+
+    def curate(self, editor: PlaybookEditor, insights: Sequence[Insight], step: Step, arena: Arena) -> None:
+        """Propose all deltas in parallel, each under the playbook with its own votes; apply them in sample order."""
+        deltas = arena.map(lambda insight: self.propose(editor.preview_votes(insight), insight, step, arena), insights)
+        for insight, delta in zip(insights, deltas, strict=True):
+            editor.count_votes(insight)
+            editor.apply_delta(insight, delta, self.limits)
+
+    def propose(self, playbook: Playbook, insight: Insight, step: Step, arena: Arena) -> Delta:
+        """Return the operations for one sample: none without a lesson, or if the model fails."""
+        if not insight.lessons:
+            return Delta()
+        operations, events = self.call(playbook, insight, step, arena).send(ask_for_operations)
+        return parse_delta(operations or (), events)
+
+    def call(self, playbook: Playbook, insight: Insight, step: Step, arena: Arena) -> RoleCall[Playbook]:
+        """Show the last attempt at a sample with its last lesson, and the last lessons on earlier samples."""
+        lessons = join_lessons((*playbook.recent, insight.lessons[-1]), self.window)
+        fields = curator_fields(playbook, playbook.sections, (step.index + 1, step.total), self.token_budget, lessons)
+        return RoleCall(
+            arena=arena,
+            role=CURATOR,
+            template=self.templates[0],
+            session=insight.session,
+            rollout=insight.rollouts[-1],
+            playbook=playbook,
+            reflection=join_lessons(insight.lessons[:-1], insight.window),
+            fields=lambda _: {**fields, "operations": list(self.limits.kinds)},
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ace(PlaybookLearner):
+    """The three roles and the loop between them; ``ace_variants`` sets the parts."""
+
+    generator = GeneratorSpec(template="generator", reply="json")
+    reflector: Reflector
+    curator: Curator
+
+    def update(
+        self, context: Playbook, rollouts: Sequence[Rollout], step: Step, arena: Arena
+    ) -> ContextUpdate[Playbook]:
+        """Learn from a batch of the Generator's rollouts (paper, 3.1), and refine once (3.2)."""
+        editor = PlaybookEditor(context, step=step, count=arena.counter("generator"))
+        insights = arena.map(lambda rollout: self.reflect(context, rollout, step, arena), rollouts)
+        if (step.index + 1) % self.curator_every == 0:
+            self.curator.curate(editor, insights, step, arena)
+        else:
+            editor.count_votes(*insights)
+        return self.refine(editor, insights, step, arena)
+
+    def reflect(self, playbook: Playbook, first: Rollout, step: Step, arena: Arena) -> Insight:
+        """Reflect and try again with the lesson, round by round, until the Generator is right or repeats itself.
+
+        A right first answer gets one reflection, for its votes.
+        """
+        insight, latest = Insight.begin(first, self.curator.window), first
+        reflections, retries = self.rounds.limits_for(first)
+        for trial in range(1, reflections + 1):
+            if latest.fault is not None:
+                break
+            insight = self.reflector.reflect(playbook, latest, insight, step, arena)
+            if len(insight.lessons) < trial or latest.feedback.correct or trial > retries:
+                break
+            previous, latest = latest, arena.rollout(first.sample, playbook, trial=trial, reflection=insight.advice)
+            if is_settled(previous, latest):
+                break
+        return insight
+
+    def refine(
+        self, editor: PlaybookEditor, insights: Sequence[Insight], step: Step, arena: Arena
+    ) -> ContextUpdate[Playbook]:
+        """Merge similar bullets, drop harmful ones, and keep the playbook within its budget."""
+        refined = self.refiner.refine(
+            editor.playbook,
+            editor.touched,
+            step=step.index,
+            count=arena.counter("generator"),
+            word=self.merge_wording(insights, arena),
+        )
+        playbook = with_recent_lessons(refined.playbook, insights, self.remembered)
+        return ContextUpdate(context=playbook, events=(*editor.events, *refined.events))
+
+    @property
+    def remembered(self) -> int:
+        """The lessons on earlier samples that the playbook keeps for the Curator."""
+        return self.curator.window - 1

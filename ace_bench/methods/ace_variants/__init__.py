@@ -1,0 +1,1 @@
+"""ACE's settings and its ablations, each a replacement for one of its parts."""

@@ -1,0 +1,131 @@
+"""The settings of ``method=ace``: the paper's values, and which ablation replaces which part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from ace_bench.contexts.playbook.apply import Limits, UnknownSection
+from ace_bench.contexts.playbook.deltas import KINDS, Kind
+from ace_bench.contexts.playbook.refine import Refiner
+from ace_bench.contexts.playbook.retrieval import Retrieval
+from ace_bench.core.errors import SettingError
+from ace_bench.core.settings import Count, Text, Whole
+from ace_bench.methods.ace import Ace, Curator, Reflector
+from ace_bench.methods.ace_variants.generator_view import AceWithOtherView
+from ace_bench.methods.ace_variants.harmful_reflector import HarmfulReflector
+from ace_bench.methods.ace_variants.no_reflector import NoReflector
+from ace_bench.methods.ace_variants.rewriting_curator import RewritingCurator
+from ace_bench.methods.ace_variants.rules import RulesCurator, RulesReflector
+from ace_bench.methods.ace_variants.worded_merges import WordedMerges
+from ace_bench.methods.rounds import Rounds
+
+_OPERATIONS = f"a list of some of {', '.join(KINDS)}, such as [ADD]"
+_ONE_ATTEMPT = Rounds(reflections=0, retries=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AceSettings:
+    """What ``configs/method/ace.yaml`` sets."""
+
+    max_reflection_rounds: Count
+    """The most reflections on a question, each with a new answer. Paper: 5."""
+    retries: Literal["auto"] | Whole
+    """New attempts of an agent, each after a reflection; see ``Rounds``."""
+    reflection_window: Count
+    """Lessons that a new rollout is shown of its sample, and the Curator of as many samples."""
+    generator_reflections: Whole
+    """Lessons on earlier samples that each first rollout of adaptation is shown."""
+    bullet_order: Literal["created", "helpful"]
+    """The order of the bullets that the Generator is shown."""
+    reflector: Literal["on", "off", "rules"]
+    """``off``: the Curator gets the rollout itself (table 3); ``rules`` ask no model."""
+    harmful_every: Count | None
+    """A Reflector that is asked to mislead takes over every so many steps (table 17); ``None``: never."""
+    curator_every: Count
+    """Steps between curations. Paper: 1."""
+    update: Literal["delta", "rewrite"]
+    """``rewrite``: the Curator writes the whole playbook anew (table 18)."""
+    operations: Annotated[Sequence[Kind], Meta(min_length=1, description=_OPERATIONS)]
+    """What the Curator may do; the official code knows ADD only."""
+    bullet_tokens: Count
+    """The most tokens of one bullet."""
+    unknown_section: UnknownSection
+    """What becomes of a bullet for a section that the playbook lacks."""
+    token_budget: Count
+    """The size that the Curator's prompt names; ``refiner.max_tokens`` enforces one."""
+    merge_wording: Literal["keep", "curator"]
+    """Who words merged bullets: the older text stays, or the Curator's model writes one."""
+    initial: Text | None
+    """A playbook to start from: a saved context or the official text."""
+    refiner: Refiner
+    """Grow-and-refine (section 3.2)."""
+    retrieval: Retrieval
+    """Chooses the bullets that the Generator is shown for its question (section 3.1)."""
+
+    def __post_init__(self) -> None:
+        """Raise ``SettingError`` for settings that contradict each other and for a missing file."""
+        if self.reflector == "rules" and self.update == "rewrite":
+            raise SettingError("update=rewrite needs a Curator, and reflector=rules asks none: set update=delta")
+        if self.harmful_every is not None and self.reflector != "on":
+            raise SettingError(
+                f"harmful_every={self.harmful_every} needs a Reflector: set reflector=on, or this to null"
+            )
+        if self.generator_reflections and self.reflector == "off":
+            raise SettingError(
+                f"generator_reflections={self.generator_reflections} needs a Reflector: set reflector=on, or this to 0"
+            )
+        if self.initial is not None and not Path(self.initial).is_file():
+            raise SettingError(f"initial={self.initial} is not a file: give a saved playbook, or null")
+
+    def make_reflector(self) -> Reflector:
+        """Return the Reflector, or what replaces it."""
+        if self.harmful_every is not None:
+            return HarmfulReflector(self.harmful_every)
+        return {"on": Reflector, "off": NoReflector, "rules": RulesReflector}[self.reflector]()
+
+    def make_curator(self) -> Curator:
+        """Return the Curator, or what replaces it.
+
+        A rewritten playbook consists of ADD operations, to any section. Rules add and vote, and their categories are
+        sections.
+        """
+        kinds, unknown = tuple(self.operations), self.unknown_section
+        curator: type[Curator] = Curator
+        if self.reflector == "rules":
+            curator, kinds, unknown = RulesCurator, ("ADD", "TAG"), "create"
+        elif self.update == "rewrite":
+            curator, kinds, unknown = RewritingCurator, ("ADD",), "others"
+        limits = Limits(kinds=kinds, bullet_tokens=self.bullet_tokens, unknown_section=unknown)
+        return curator(limits=limits, token_budget=self.token_budget, window=self.reflection_window)
+
+    @property
+    def rounds(self) -> Rounds:
+        """How often a sample is tried again."""
+        if self.reflector == "off":
+            return _ONE_ATTEMPT
+        return Rounds(reflections=self.max_reflection_rounds, retries=self.retries)
+
+
+def make_ace(**settings: Annotated[Any, AceSettings]) -> Ace:
+    """Return ACE: the paper's method, with the ablations that the settings ask for."""
+    chosen = AceSettings(**settings)
+    ace = Ace(
+        reflector=chosen.make_reflector(),
+        curator=chosen.make_curator(),
+        refiner=chosen.refiner,
+        rounds=chosen.rounds,
+        curator_every=chosen.curator_every,
+        initial=chosen.initial,
+        retrieval=None if chosen.retrieval.mode == "off" else chosen.retrieval,
+        merge_writer=WordedMerges() if chosen.merge_wording == "curator" else None,
+    )
+    helpful_first = chosen.bullet_order == "helpful"
+    if not (chosen.generator_reflections or helpful_first):
+        return ace
+    parts = {field.name: getattr(ace, field.name) for field in fields(ace)}
+    return AceWithOtherView(earlier_lessons=chosen.generator_reflections, helpful_first=helpful_first, **parts)

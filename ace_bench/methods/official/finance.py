@@ -1,0 +1,147 @@
+"""The loop of the authors' finance code (ace-agent/ace): reflect round by round, count the tags at once, then curate.
+
+A step learns from one sample after another. Replies are asked for once and read by the authors' rules: a reflection is
+the Reflector's whole reply, tags count on any bullet, and a Curator's reply counts as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from ace_bench.contexts.playbook.deltas import echo
+from ace_bench.contexts.playbook_text.operations import DroppedOperations
+from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
+from ace_bench.core.arena import Arena
+from ace_bench.core.method import AFTER_CURATION, ContextUpdate
+from ace_bench.core.replies import ask_once
+from ace_bench.core.types import Record, Rollout, Step
+from ace_bench.methods.official.learner import OfficialLearner
+from ace_bench.methods.official.replies import ask_for_operations, official_tags
+from ace_bench.methods.role_calls import CURATOR, REFLECTOR, RoleCall, curator_fields, reflector_fields
+from ace_bench.methods.rounds import is_settled
+
+_IGNORED = "the authors' code does nothing but ADD"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfficialFinance(OfficialLearner):
+    """ACE as the finance code runs it; ``measure_post_update`` attempts each sample once more, for a metric alone."""
+
+    measure_post_update: bool
+
+    @property
+    def extra_rollouts(self) -> int:
+        """The rollouts of a sample that nothing is learnt from."""
+        return int(self.measure_post_update)
+
+    def update(
+        self, context: TextPlaybook, rollouts: Sequence[Rollout], step: Step, arena: Arena
+    ) -> ContextUpdate[TextPlaybook]:
+        """Learn from one sample after another."""
+        lesson = _Lesson(method=self, arena=arena, step=step, playbook=context)
+        for rollout in rollouts:
+            lesson.learn(rollout)
+        repeated = self._attempt_again(lesson.playbook, rollouts, arena) if self.measure_post_update else ()
+        return ContextUpdate(context=lesson.playbook, events=(*lesson.events, *repeated))
+
+    def _attempt_again(self, playbook: TextPlaybook, rollouts: Sequence[Rollout], arena: Arena) -> Sequence[Record]:
+        """Attempt each sample under the new playbook; metrics look up the grades by the rollouts' keys."""
+        trial = 1 + self.max_reflection_rounds  # so that no rollout of the step is replayed
+        again = arena.map(lambda rollout: arena.rollout(rollout.sample, playbook, trial=trial), rollouts)
+        return [
+            {"event": AFTER_CURATION, "sample": first.sample.id, "first": first.key, "again": second.key}
+            for first, second in zip(rollouts, again, strict=True)
+        ]
+
+
+@dataclass(kw_only=True)
+class _Lesson:
+    """Learns from the samples of a step; the result is in ``playbook``, with ``events`` for the journal."""
+
+    method: OfficialFinance
+    arena: Arena
+    step: Step
+    playbook: TextPlaybook
+    events: list[Record] = field(default_factory=list)
+
+    def learn(self, first: Rollout) -> None:
+        """Reflect and try again, round by round, and curate from the last reflection.
+
+        The rounds end when an answer is right or, where ``labels`` hides that, when it repeats the one before. Each
+        new answer and reflection runs under the playbook with the tags counted so far.
+        """
+        latest, reflected, reflections = first, first, list[str]()
+        most, retries = self.method.rounds.limits_for(first)
+        for trial in range(1, most + 1):
+            if latest.fault is not None:
+                break
+            reflection = self._reflect(latest, first, "".join(reflections[-1:]))
+            if reflection is None:
+                break
+            reflections.append(reflection)
+            reflected = latest
+            if latest.feedback.correct or trial > retries:
+                break
+            latest = self.arena.rollout(first.sample, self.playbook, trial=trial, reflection=reflection)
+            if is_settled(reflected, latest):
+                break
+        if reflections and (self.step.epoch_index + 1) % self.method.curator_every == 0:
+            self._curate(reflected, first, reflections)
+
+    def _reflect(self, rollout: Rollout, first: Rollout, before: str) -> str | None:
+        """Return the Reflector's reply, with its tags counted; ``None`` where the model fails."""
+        call = self._call(REFLECTOR, rollout, first, before, partial(reflector_fields, rollout))
+        reply, events = call.send(ask_once)
+        if reply is not None:
+            self.playbook = self.playbook.with_tags(official_tags(reply), count=self.arena.counter("generator"))
+        self._note(first, *events)
+        return reply
+
+    def _curate(self, rollout: Rollout, first: Rollout, reflections: Sequence[str]) -> None:
+        """Apply the Curator's operations; those that the authors' code cannot apply are dropped together.
+
+        Without operations their code drops the blanks around the text, without a reply it leaves the text as it is.
+        """
+        fields = curator_fields(
+            self.playbook,
+            self.arena.sections,
+            (self.step.epoch_index + 1, self.step.epoch_total),
+            self.method.token_budget,
+            reflections[-1],
+        )
+        shown = {**fields, "operations": ["ADD"]}
+        call = self._call(CURATOR, rollout, first, "".join(reflections[-2:-1]), lambda _: shown)
+        operations, events = call.send(ask_for_operations)
+        self._note(first, *events)
+        if operations is None:
+            return
+        before = self.playbook
+        try:
+            self.playbook = before.with_bullets_added(operations, count=self.arena.counter("generator"))
+        except DroppedOperations as error:
+            self._note(first, {"event": "rejected", "operation": {"type": "all of the reply"}, "reason": str(error)})
+            return
+        new = (Counter(self.playbook.ids) - Counter(before.ids)).elements()
+        ignored = (one for one in operations if one["type"] != "ADD")
+        self._note(first, *({"event": "accepted", "type": "ADD", "bullet": bullet} for bullet in new))
+        self._note(first, *({"event": "rejected", "operation": echo(one), "reason": _IGNORED} for one in ignored))
+
+    def _call(
+        self, role: str, rollout: Rollout, first: Rollout, before: str, fields: Callable[[TextPlaybook], Record]
+    ) -> RoleCall[TextPlaybook]:
+        return RoleCall(
+            arena=self.arena,
+            role=role,
+            template=role,
+            session=first.key,
+            rollout=rollout,
+            playbook=self.playbook,
+            reflection=before,
+            fields=fields,
+        )
+
+    def _note(self, rollout: Rollout, *events: Record) -> None:
+        self.events += [{"sample": rollout.sample.id, **event} for event in events]
