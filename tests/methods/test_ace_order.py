@@ -1,6 +1,5 @@
 """The order of the bullets that ACE's Generator is shown."""
 
-
 from ace_bench.contexts.playbook.playbook import Playbook
 from tests.contexts.making import SAMPLE, SECTIONS, bullet
 from tests.launching import launch
