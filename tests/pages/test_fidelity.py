@@ -22,9 +22,9 @@ def configuration(task: str, mode: str, protocol: str) -> DictConfig:
 
 
 def changed(paper: Any, official: Any, place: str = "") -> Iterator[str]:
-    """Yield the places of the values that differ."""
+    """Yield the places of the values that differ; the authors' loops are methods with few of ACE's settings."""
     if isinstance(paper, dict) and isinstance(official, dict):
-        for name in paper.keys() | official.keys():
+        for name in official.keys() - {"_target_"}:
             yield from changed(paper.get(name), official.get(name), f"{place}.{name}".removeprefix("."))
     elif paper != official:
         yield place
@@ -60,10 +60,11 @@ def test_every_setting_that_the_protocols_set_differently_is_on_the_page(task, m
 
 @pytest.mark.parametrize("heading", TABLES)
 def test_every_switch_of_a_table_exists(heading):
-    configs = [configuration(TABLES[heading], mode, "official") for mode in MODES]
+    configs = [configuration(TABLES[heading], mode, protocol) for mode in MODES for protocol in ("official", "paper")]
     places = [switch.partition("=")[0] for switch in switches(heading)]
     assert len(places) > 10, "the table is not read"
-    assert [place for place in places if not any(has(config, place) for config in configs)] == []
+    settings = [place for place in places if place != "protocol"]
+    assert [place for place in settings if not any(has(config, place) for config in configs)] == []
 
 
 @pytest.mark.parametrize("mode", MODES)
