@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 from unittest import mock
 
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.utils import get_class
+from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from ace_bench.core import resources
@@ -95,7 +95,9 @@ def retries(method: str) -> bool:
 
 
 def method_class(method: str) -> type[BaseMethod]:
-    return get_class(composed(f"method={method}")[0].method._target_)
+    """Return the class that a method's settings name, or that the function which they name returns."""
+    target = get_object(composed(f"method={method}")[0].method._target_)
+    return target if isinstance(target, type) else get_type_hints(target)["return"]
 
 
 def composed(*overrides: str) -> tuple[DictConfig, dict[str, str]]:
