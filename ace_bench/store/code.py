@@ -103,7 +103,7 @@ def _loaded_by(part: Mapping[str, Any]) -> Iterator[str]:
     """Yield the module of the saved context that a method or mode evaluates, where another package brings its kind."""
     if not isinstance(file := part.get("context"), str):
         return
-    with suppress(OSError, msgspec.DecodeError):
+    with suppress(OSError, msgspec.DecodeError, RecursionError):  # loading it says what is wrong
         kind = msgspec.json.decode(Path(file).read_bytes(), type=_Kind).kind
         yield from (point.module for point in entry_points(group=CONTEXTS, name=kind))
 
