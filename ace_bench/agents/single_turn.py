@@ -28,16 +28,25 @@ class SingleTurn:
 
     A tagged reply without an answer is a wrong answer and no fault, as in Dynamic Cheatsheet. Code that it asks for is
     run in ``sandbox``, and the reply goes on from the output.
+
+    With ``answer_alone`` the reply is the answer, whatever form the method asks for; no code is run. The prompt set
+    must ask for it so.
     """
 
     def __init__(
-        self, *, prompts: Prompts, generator: GeneratorSpec, sandbox: Sandbox, replies: Literal["repaired", "official"]
+        self,
+        *,
+        prompts: Prompts,
+        generator: GeneratorSpec,
+        sandbox: Sandbox,
+        replies: Literal["repaired", "official"],
+        answer_alone: bool,
     ):
         self._prompts = prompts
         self._replies = replies
-        self._generator = generator
+        self._generator = replace(generator, reply="text", code_runs=0) if answer_alone else generator
         self._sandbox = sandbox
-        if generator.code_runs:
+        if self._generator.code_runs:
             prompts.require(["executed"])
 
     def start(self, say: Callable[[str], None]) -> None:

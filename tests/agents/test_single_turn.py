@@ -37,7 +37,7 @@ class Replies:
 
 def solve(lm, generator=STRUCTURED, context=None, *, reflection=None, replies="repaired", prompts=PROMPTS):
     sandbox = Sandbox(seconds=3, memory_mib=256, output_chars=500)
-    agent = SingleTurn(prompts=prompts, generator=generator, sandbox=sandbox, replies=replies)
+    agent = SingleTurn(prompts=prompts, generator=generator, sandbox=sandbox, replies=replies, answer_alone=False)
     return agent.solve(SAMPLE, None, Playbook.start(["others"]) if context is None else context, lm, reflection)
 
 

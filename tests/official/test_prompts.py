@@ -166,7 +166,13 @@ def test_dynamic_cheatsheet_cumulative_is_equal_also_when_code_was_run(tmp_path)
     ]
     for case, expected in zip(cases, theirs("dynamic-cheatsheet", cases, tmp_path), strict=True):
         method = Cumulative(code_runs=4, initial=None)
-        agent = SingleTurn(prompts=prompts, generator=method.generator, sandbox=Calculator(), replies="repaired")
+        agent = SingleTurn(
+            prompts=prompts,
+            generator=method.generator,
+            sandbox=Calculator(),
+            replies="repaired",
+            answer_alone=False,
+        )
         sample = Sample(id="s", split="train", inputs={"background": "", "question": case["question"]})
         lm = Scripted(case["replies"])
         context = Cheatsheet(text=case["cheatsheet"])

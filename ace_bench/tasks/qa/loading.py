@@ -49,7 +49,9 @@ def sample_set(columns: Columns, *, source: str, sample_data: str | None, allowe
         raise SettingError("data=null leaves nothing to read: name your file, such as task.data=questions.csv")
     settings = DataSettings(data_dir=None, source="sample", sample_data=sample_data, sample_allowed=allowed)
     folder, _ = find_folder("qa", settings)
-    path = next(iter(sorted(folder.glob("*.csv"))), folder / "questions.csv")
+    path = next(
+        (path for path in sorted(folder.iterdir()) if path.suffix in (".csv", ".jsonl")), folder / "questions.csv"
+    )
     questions = by_column(read_questions(read_file(path, _UTF_8), columns if named else _SAMPLE), "split")
     instruction = None if named else _SAMPLE_INSTRUCTION
     return Loaded(questions=questions, checksums={path.name: sha256_of(path)}, instruction=instruction)
