@@ -35,9 +35,10 @@ class Replies:
         return Completion(text=self._texts.pop(0), usage=Usage(), seconds=0.0)
 
 
-def solve(lm, generator=STRUCTURED, context=None, *, reflection=None, replies="repaired", prompts=PROMPTS):
+def solve(lm, generator=STRUCTURED, context=None, *, reflection=None, prompts=PROMPTS, **settings):
     sandbox = Sandbox(seconds=3, memory_mib=256, output_chars=500)
-    agent = SingleTurn(prompts=prompts, generator=generator, sandbox=sandbox, replies=replies, answer_alone=False)
+    chosen = {"replies": "repaired", "answer_alone": False, **settings}
+    agent = SingleTurn(prompts=prompts, generator=generator, sandbox=sandbox, **chosen)
     return agent.solve(SAMPLE, None, Playbook.start(["others"]) if context is None else context, lm, reflection)
 
 
@@ -62,6 +63,15 @@ def test_reasoning_and_cited_bullets_are_kept():
     attempt = solve(Replies(f"Here you are:\n```json\n{json.dumps(reply)}\n```"))
     assert (attempt.reasoning, attempt.cited) == ("as in o-1", ("others-00001", "nonsense"))
     assert attempt.trajectory == ()
+
+
+@pytest.mark.parametrize("generator", [STRUCTURED, PLAIN, TAGGED])
+def test_an_answer_alone_is_the_whole_reply_of_every_method(generator):
+    context = {STRUCTURED: None, PLAIN: NoContext(), TAGGED: Cheatsheet(text="")}[generator]
+    short = PromptSet(ROOT / "prompts" / "short", task="qa", prompt_group="qa")
+    lm = Replies(" It is 5. ")
+    assert solve(lm, generator, context, prompts=short, answer_alone=True).answer == "It is 5."
+    assert lm.prompts == ["Shared text.\n\nQuestion: How much?\nAnswer:"], "without notes all methods ask the same"
 
 
 @pytest.mark.parametrize(
