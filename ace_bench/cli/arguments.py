@@ -1,4 +1,4 @@
-"""The command lines of all commands but ``run``, which is Hydra's."""
+"""The command lines of all commands but ``run``, which is Hydra's, and the columns of what they print."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import argparse
 import re
 import sys
 from difflib import get_close_matches
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from ace_bench.core.program import command_line
+
+if TYPE_CHECKING:
+    from rich.console import JustifyMethod
+    from rich.table import Table
 
 _MISTAKE = 2
 DIFFERENCES = "compare all numbers with the paper's, even those measured in another setting"
@@ -43,3 +47,9 @@ def count(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text} must be a whole number, 1 or more")
     return int(text)
+
+
+def add_column(table: Table, heading: str, *, justify: JustifyMethod = "left") -> None:
+    """Add a column that is at least as wide as the longest word of its heading; long cells are folded."""
+    longest = max(map(len, heading.split()), default=1)
+    table.add_column(heading, justify=justify, overflow="fold", min_width=longest)

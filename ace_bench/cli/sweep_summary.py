@@ -87,7 +87,7 @@ def sweep_table(runs: Sequence[RunSummary], failed: Sequence[str] = ()) -> Table
 
     ``failed`` are the settings of runs without a folder.
     """
-    from ace_bench.cli.columns import add_column
+    from ace_bench.cli.arguments import add_column
     from ace_bench.report.differences import differences
     from ace_bench.report.samples import sample_keys
     from ace_bench.report.tables.grids import marks_of

@@ -20,8 +20,8 @@ from ace_bench.cli.arguments import Parser
 from ace_bench.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ace_bench.report.viewer.results import Results
-    from ace_bench.report.viewer.server import ViewerServer
+    from ace_bench.report.page.results import Results
+    from ace_bench.report.page.server import ViewerServer
 
 _PORT = 8765
 _LARGEST_PORT = 65535
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--port", type=int, help=f"port on 127.0.0.1 (default: {_PORT}, or a free one)")
     parser.add_argument("--bundle", type=Path, metavar="DIR", help="write a static site instead")
     options = parser.parse_args(arguments)
-    from ace_bench.report.viewer.results import Results  # slow to import, and --help does not need it
+    from ace_bench.report.page.results import Results  # slow to import, and --help does not need it
 
     if not options.folder.is_dir():
         raise ConfigError(f"there is no folder {options.folder}; give the folder that holds the runs")
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _write(results: Results, folder: Path, console: Console) -> None:
-    from ace_bench.report.viewer.bundle import write_bundle
+    from ace_bench.report.page.content import write_bundle
 
     for problem in write_bundle(results, folder):
         Console(stderr=True).print(
@@ -71,7 +71,7 @@ def _serve(results: Results, port: int | None, console: Console) -> None:
 
 
 def _server(results: Results, port: int | None, console: Console) -> ViewerServer:
-    from ace_bench.report.viewer.server import ViewerServer
+    from ace_bench.report.page.server import ViewerServer
 
     if port is not None and not 0 <= port <= _LARGEST_PORT:
         raise ConfigError(f"--port={port} is not a port; use 0 (any free one) to {_LARGEST_PORT}")

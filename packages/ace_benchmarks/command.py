@@ -25,8 +25,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ace_bench.cli.arguments import Parser, count
-from ace_bench.cli.columns import add_column
+from ace_bench.cli.arguments import Parser, add_column, count
 from ace_bench.core.errors import AceBenchError
 from ace_bench.store.files import write_files
 from ace_benchmarks import cases

@@ -8,9 +8,9 @@ import sys
 import time
 from collections.abc import Callable
 
+from ace_bench.report.page.content import RUNS, Content
+from ace_bench.report.page.results import Results
 from ace_bench.report.records import find_runs
-from ace_bench.report.viewer.content import RUNS, Content
-from ace_bench.report.viewer.results import Results
 from ace_benchmarks.many_runs import make_runs
 from ace_benchmarks.measuring import Figure, RunFailedError, Setting
 

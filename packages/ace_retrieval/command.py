@@ -28,8 +28,7 @@ from ace_bench.backbones.openai_compatible.backbone import checked_url
 from ace_bench.backbones.openai_compatible.embeddings import EmbeddingsEndpoint
 from ace_bench.backbones.openai_compatible.endpoint import Address
 from ace_bench.backbones.openai_compatible.settings import Rate, Retry
-from ace_bench.cli.arguments import Parser
-from ace_bench.cli.columns import add_column
+from ace_bench.cli.arguments import Parser, add_column
 from ace_bench.contexts.playbook.embed import Embedder, make_embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError

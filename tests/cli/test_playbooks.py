@@ -10,8 +10,7 @@ import pytest
 
 from ace_bench.cli.main import start
 from ace_bench.contexts.export import load, official_text
-from ace_bench.report.bullets import bullet_history
-from ace_bench.report.histories import history
+from ace_bench.report.histories import bullet_history, history
 from tests.launching import launch
 
 SMALL = ("task=finer", "task.source=sample", "limit=5", "mode.before=false")

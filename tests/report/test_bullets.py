@@ -8,7 +8,7 @@ import pytest
 from ace_bench.contexts.load import restore
 from ace_bench.core.errors import DataError
 from ace_bench.core.types import Attempt, Grade, Stage
-from ace_bench.report.bullets import bullet_history, last_used
+from ace_bench.report.histories import bullet_history, last_used
 from ace_bench.store.journal import RolloutRecord, StepRecord
 from ace_bench.store.results import read_object
 from tests.launching import launch

@@ -24,10 +24,9 @@ from ace_bench.contexts.export import official_text
 from ace_bench.contexts.load import restore
 from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError
-from ace_bench.report.bullets import BulletHistory, bullet_history
 from ace_bench.report.escaping import csv_of
 from ace_bench.report.evidence import read_steps
-from ace_bench.report.histories import history
+from ace_bench.report.histories import BulletHistory, bullet_history, history
 from ace_bench.store.files import write_files
 from ace_bench.store.results import read_metrics, read_object, read_settings
 

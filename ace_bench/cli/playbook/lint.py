@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -22,9 +22,12 @@ from rich.console import Console
 from ace_bench.cli.arguments import Parser
 from ace_bench.cli.playbook.reading import read_playbook
 from ace_bench.contexts.playbook.embed import make_embedder
-from ace_bench.contexts.playbook.lint import Limits, lint
+from ace_bench.contexts.playbook.lint import Limits, Solved, lint
 from ace_bench.core.errors import ConfigError
-from ace_bench.report.solved import solved_samples
+from ace_bench.store.journal import RolloutRecord, parse_journal
+from ace_bench.store.lines import read_lines
+from ace_bench.store.results import read_object
+from ace_bench.store.samples import SAMPLES, unpacked
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -62,3 +65,33 @@ def main(arguments: Sequence[str]) -> int:
             "Leaks were not looked for: --run names the run whose samples must not be repeated.", markup=False
         )
     return int(bool(found))
+
+
+_SHARED = 3
+"""A text of more samples than this is the task's, such as a list of labels, and no question."""
+
+
+def solved_samples(folder: Path) -> list[Solved]:
+    """Return each sample of a run whose reference answer its journal holds; raises ``StoreError`` and ``DataError``."""
+    samples = unpacked(read_object(folder, SAMPLES))
+    uses: dict[str, int] = {}
+    for sample in samples.values():
+        for text in set(sample.inputs.values()):
+            uses[text] = uses.get(text, 0) + 1
+    return [
+        Solved(
+            sample=name,
+            split=samples[name].split,
+            text="\n".join(text for text in samples[name].inputs.values() if uses[text] <= _SHARED),
+            answer=answer,
+        )
+        for name, answer in dict(_answers(folder)).items()
+        if name in samples
+    ]
+
+
+def _answers(folder: Path) -> Iterator[tuple[str, str]]:
+    for line in read_lines(folder / "journal.jsonl", parse_journal).check().entries:
+        record = line.record
+        if isinstance(record, RolloutRecord) and record.grade.gold:
+            yield record.sample, record.grade.gold

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from ace_bench.cli.columns import add_column
+from ace_bench.cli.arguments import add_column
 from ace_bench.cli.reproducing.estimating import APPWORLD, CostRange, Estimator
 from ace_bench.cli.reproducing.rehearsing import Rehearsals
 from ace_bench.cli.reproducing.request import EMBEDDED, Job, count

@@ -19,11 +19,9 @@ from ace_bench.core.context import Context
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Message, Record, Sample
-from ace_bench.report.bullets import last_used
-from ace_bench.report.histories import history
+from ace_bench.report.histories import history, last_used, text_changes
 from ace_bench.report.page.texts import Texts
 from ace_bench.report.records import RunSummary
-from ace_bench.report.text_playbooks import text_changes
 from ace_bench.store.calls import CallRecord, restored, stored_calls
 from ace_bench.store.folder import pretty
 from ace_bench.store.journal import RolloutRecord, StepRecord, parse_journal

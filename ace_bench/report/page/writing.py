@@ -14,8 +14,7 @@ import msgspec
 
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Record
-from ace_bench.report.page.comparing import comparison
-from ace_bench.report.page.rows import listing, run_row, with_progress
+from ace_bench.report.page.listing import comparison, listing, run_row, with_progress
 from ace_bench.report.page.run_data import call_data, run_data
 from ace_bench.report.progress import Progress
 from ace_bench.report.records import Damaged, RunSummary

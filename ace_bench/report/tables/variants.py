@@ -13,9 +13,8 @@ from typing import Any
 from ace_bench.core.digest import digest_of
 from ace_bench.core.identity import identity_settings
 from ace_bench.core.program import command_line
-from ace_bench.report.deviations import deviations
 from ace_bench.report.experiments import PlannedRun
-from ace_bench.report.matching import Runs, settings_with_defaults
+from ace_bench.report.matching import Runs, deviations, settings_with_defaults
 from ace_bench.report.overrides import Compose, run_overrides
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import Measures

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from ace_bench.contexts.playbook.bullets import number_of
-from ace_bench.report.bullets import bullet_history
+from ace_bench.report.histories import bullet_history
 from ace_bench.report.page.writing import report_page
 from ace_bench.report.records import read_run
 from ace_bench.report.statistics import compare

@@ -19,8 +19,8 @@ from rich.console import Console
 from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.types import Completion, Message, Stage, Usage
-from ace_bench.report.viewer.content import Content
-from ace_bench.report.viewer.results import Results
+from ace_bench.report.page.content import Content
+from ace_bench.report.page.results import Results
 from ace_bench.store.call_log import CallLog, PaidReply
 from ace_bench.store.journal import Journal, RolloutRecord, StepRecord, parse_journal
 from ace_bench.store.lines import read_lines

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ace_bench.report.viewer.results import Results
-from ace_bench.report.viewer.server import ViewerServer
+from ace_bench.report.page.results import Results
+from ace_bench.report.page.server import ViewerServer
 from tests.backbones.serving import running
 from tests.launching import launch
 from tests.report.page.runs import FINER

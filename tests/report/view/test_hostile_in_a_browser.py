@@ -7,10 +7,10 @@ import shutil
 
 import pytest
 
+from ace_bench.report.page.content import write_bundle
+from ace_bench.report.page.results import Results
 from ace_bench.report.page.writing import report_page, viewer_policy
 from ace_bench.report.records import read_run
-from ace_bench.report.viewer.bundle import write_bundle
-from ace_bench.report.viewer.results import Results
 from tests.report.page.runs import HOSTILE, changed
 from tests.report.page.test_in_a_browser import CHROMIUM, browser, playwright  # noqa: F401 - a fixture
 from tests.report.view.conftest import viewing

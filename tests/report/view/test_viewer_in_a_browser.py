@@ -10,11 +10,11 @@ import threading
 import pytest
 
 from ace_bench.core.statistics import holm
-from ace_bench.report.page.comparing import comparison
+from ace_bench.report.page.content import write_bundle
+from ace_bench.report.page.listing import comparison
+from ace_bench.report.page.results import Results
 from ace_bench.report.records import read_run
 from ace_bench.report.statistics import compare
-from ace_bench.report.viewer.bundle import write_bundle
-from ace_bench.report.viewer.results import Results
 from tests.report.page.runs import HOSTILE, changed
 from tests.report.page.test_in_a_browser import CHROMIUM, browser, expect_text, playwright  # noqa: F401 - a fixture
 from tests.report.view.conftest import metrics_of, unfinished_copy, viewing

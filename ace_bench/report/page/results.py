@@ -13,7 +13,7 @@ from ace_bench.core.collector import collector_paused
 from ace_bench.core.digest import digest_of_text
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Record
-from ace_bench.report.page.rows import listing, run_row
+from ace_bench.report.page.listing import listing, run_row
 from ace_bench.report.progress import Progress
 from ace_bench.report.records import Damaged, RunSummary, read_run, run_names
 

@@ -1,4 +1,4 @@
-"""What the viewer's page fetches, by name: the same bytes come from the server and lie in a bundle."""
+"""What the viewer's page fetches, by name: the same bytes come from the server and lie in a bundle, a static site."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
+from ace_bench.core.errors import ConfigError, DataError, StoreError
 from ace_bench.core.types import Record
-from ace_bench.report.page.comparing import comparison
+from ace_bench.report.page.listing import comparison
+from ace_bench.report.page.results import Results, stamp_of_run
 from ace_bench.report.page.run_data import call_data, run_data
-from ace_bench.report.page.writing import packed
+from ace_bench.report.page.writing import packed, viewer_page
 from ace_bench.report.records import RunSummary
-from ace_bench.report.viewer.results import Results, stamp_of_run
+from ace_bench.store.files import new_folder, write_files
 
 RUNS, COMPARISON = "runs.bin", "comparison.bin"
 _OF_RUN = re.compile(r"(?P<part>run|calls)-(?P<key>[0-9a-f]{12})\.bin")
@@ -70,3 +73,26 @@ class Content:
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return answer
+
+
+def write_bundle(results: Results, folder: Path) -> list[str]:
+    """Write the site to a new or empty folder; return what it lacks, and why.
+
+    Raises ``ConfigError`` where the folder holds something, and ``FileUnwritable``.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"--bundle={folder} is not empty; name a new folder")
+    results.progress()  # so that the list holds it
+    content = Content(results, live=False)
+    problems = []
+    parts = [f"{part}-{key}.bin" for key in results.runs() for part in ("run", "calls")]
+    with new_folder(folder):
+        write_files({folder / "index.html": viewer_page()})
+        for name in (RUNS, COMPARISON, *parts):
+            try:
+                write_files({folder / "data" / name: content.read(name, {}) or b""})
+            except (StoreError, DataError) as error:
+                problems.append(str(error))
+    if len(results.runs()) > MOST_COMPARED:
+        problems.append(f"paired tests, as there are more than {MOST_COMPARED} runs; ace-bench view makes them")
+    return problems
