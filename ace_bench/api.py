@@ -12,6 +12,7 @@ from rich.console import Console
 
 from ace_bench.contexts.export import load
 from ace_bench.contexts.load import restore
+from ace_bench.contexts.playbook.embed import EmbedderSettings
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.backbones import Backbone
 from ace_bench.core.context import Context
@@ -31,6 +32,8 @@ from ace_bench.store.results import IDENTITY, read_object
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ace_bench.runners.recorded_backbone import RecordedEmbedder
+
 __all__ = [
     "Playbook",
     "Run",
@@ -42,6 +45,7 @@ __all__ = [
     "load_run",
     "load_runs",
     "open_backbone",
+    "open_embedder",
     "run",
 ]
 
@@ -244,6 +248,19 @@ def open_backbone(
     from ace_bench.runners.recorded_backbone import open_backbone as opened
 
     return opened(name, folder=Path(folder), settings=settings, seed=seed)
+
+
+def open_embedder(
+    url: str, model: str, *, folder: str | Path, key_env: str | None = None, usd_per_million: float | None = None
+) -> AbstractContextManager[RecordedEmbedder]:
+    """Open an endpoint of embeddings, as ``with open_embedder(...) as embedder``, outside of a run.
+
+    Its calls are kept in ``folder``, one for each model. Raises ``ConfigError`` before the first call.
+    """
+    from ace_bench.runners.recorded_backbone import open_embedder as opened
+
+    settings = EmbedderSettings(url=url, model=model, key_env=key_env, usd_per_million=usd_per_million)
+    return opened(settings, folder=Path(folder))
 
 
 def load_run(folder: str | Path) -> Run:

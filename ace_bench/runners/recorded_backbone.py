@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
 
+from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone
+from ace_bench.contexts.playbook.embed import EmbedderSettings, Matrix
 from ace_bench.core.backbones import Backbone, Keyed
 from ace_bench.core.lifecycle import Lifecycle
-from ace_bench.core.settings import build
+from ace_bench.core.settings import build, settings_of
 from ace_bench.core.tools import takes_tools
 from ace_bench.core.types import Completion, Message, Record, Stage
+from ace_bench.runners.arena import EMBEDDER
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.composing import compose_run
+from ace_bench.runners.embedding_calls import EmbeddingCalls
 from ace_bench.runners.gateway import Caller, CallGateway
 from ace_bench.runners.stopping import Stop
 from ace_bench.store.call_log import CallLog
+from ace_bench.store.ledger import Ledger
 
 _log = logging.getLogger(__name__)
 
@@ -38,10 +43,28 @@ def open_backbone(name: str, *, folder: Path, settings: Sequence[str] = (), seed
         if isinstance(backbone, Lifecycle):
             stack.callback(backbone.close)
             backbone.start(_log.info)
-        folder.mkdir(parents=True, exist_ok=True)
-        calls = stack.enter_context(closing(CallLog(folder / "calls.jsonl")))
-        gateway = CallGateway(calls=calls, budget=Budget(), stop=Stop(), wall=lambda: 0.0, seed=seed)
-        yield RecordedBackbone(backbone=backbone, gateway=gateway)
+        yield _record(backbone, _open_log(folder, stack), seed)
+
+
+@contextmanager
+def open_embedder(settings: EmbedderSettings, *, folder: Path) -> Iterator[RecordedEmbedder]:
+    """Embed by an endpoint; ``folder`` keeps the vectors of one model. Raises ``ConfigError`` before the first call."""
+    with settings_of("embedder"), ExitStack() as stack:
+        backbone = EmbeddingsBackbone(settings)
+        stack.callback(backbone.close)
+        backbone.check()
+        calls = _open_log(folder, stack)
+        yield RecordedEmbedder(_record(backbone, calls, seed=0), calls.replies(EMBEDDER))
+
+
+def _open_log(folder: Path, stack: ExitStack) -> CallLog:
+    folder.mkdir(parents=True, exist_ok=True)
+    return stack.enter_context(closing(CallLog(folder / "calls.jsonl")))
+
+
+def _record(backbone: Backbone, calls: CallLog, seed: int) -> RecordedBackbone:
+    gateway = CallGateway(calls=calls, budget=Budget(), stop=Stop(), wall=lambda: 0.0, seed=seed)
+    return RecordedBackbone(backbone=backbone, gateway=gateway)
 
 
 class RecordedBackbone:
@@ -63,3 +86,21 @@ class RecordedBackbone:
         """Return the recorded reply, or make the call and record it."""
         caller = Caller(stage=Stage.ADAPT, role=role, session=session)
         return self._gateway.complete(self._backbone, messages, caller, schema)
+
+
+class RecordedEmbedder:
+    """An endpoint of embeddings behind a gateway; ``ledger`` counts the calls that this process made."""
+
+    def __init__(self, backbone: RecordedBackbone, paid: Iterable[Completion]):
+        self.ledger = Ledger()
+        self._backbone = backbone
+        self._calls = EmbeddingCalls(lambda: self._ask, paid)
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return a unit vector per text; each is asked for once."""
+        return self._calls.embed(texts)
+
+    def _ask(self, messages: Sequence[Message], schema: Record | None = None) -> Completion:
+        completion = self._backbone.complete(messages, role=EMBEDDER, session="embeddings", schema=schema)
+        self.ledger.add(Stage.EVALUATE, EMBEDDER, completion)
+        return completion

@@ -18,29 +18,25 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from ace_bench.backbones.openai_compatible.backbone import checked_url
-from ace_bench.backbones.openai_compatible.embeddings import EmbeddingsEndpoint
-from ace_bench.backbones.openai_compatible.endpoint import Address
-from ace_bench.backbones.openai_compatible.settings import Rate, Retry
+from ace_bench.api import open_embedder
 from ace_bench.cli.arguments import Parser, add_column
 from ace_bench.contexts.playbook.embed import Embedder, make_embedder
 from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.core.digest import digest_of_text
 from ace_bench.core.errors import ConfigError
 from ace_bench.store.caching import cache_folder
 from ace_bench.store.files import write_files
 from ace_bench.store.ledger import Account
-from ace_bench.store.prices import PriceCard
 from ace_retrieval.labels import HALVES, SHIPPED, by_wording, judged, labelled, read_labels, read_playbook
 from ace_retrieval.measuring import Measured, Trial, filled, ways
 from ace_retrieval.rerank import CrossEncoderReranker
-
-_TIMEOUT_S = 60.0
 
 _HEADINGS = ("", "configuration", "R@1", "R@5", "P@3", "p50 ms", "p95 ms")
 
@@ -48,7 +44,12 @@ _HEADINGS = ("", "configuration", "R@1", "R@5", "P@3", "p50 ms", "p95 ms")
 def main(arguments: Sequence[str]) -> int:
     """Measure all configurations, print the table and write the files asked for."""
     options = _options(arguments)
-    measurement = measurement_of(options)
+    with _embedder(options) as embedder:
+        _measure(options, measurement_of(options, embedder))
+    return 0
+
+
+def _measure(options: argparse.Namespace, measurement: Trial) -> None:
     measured = [one for way in ways(cross_encoder=bool(options.cross_encoder)) for one in measurement.of(way)]
     tables = {wording: [one for one in measured if one.wording == wording] for wording in measurement.queries}
     files: dict[Path, str] = {}
@@ -63,13 +64,9 @@ def main(arguments: Sequence[str]) -> int:
             f"Retrieval: {len(measurement.queries[wording])} {wording} queries, {measurement.playbook.size:,} bullets"
         )
         console.print(_table(results, title))
-    if isinstance(measurement.embedder, EmbeddingsEndpoint):
-        console.print(_paid(measurement.embedder.ledger.total))
-        measurement.embedder.close()
-    return 0
 
 
-def measurement_of(options: argparse.Namespace) -> Trial:
+def measurement_of(options: argparse.Namespace, embedder: Embedder) -> Trial:
     """Read what the options name; raises ``ConfigError`` and ``DataError``."""
     playbook = read_playbook(options.playbook)
     if options.judge is None:
@@ -89,29 +86,29 @@ def measurement_of(options: argparse.Namespace) -> Trial:
         playbook=_filled(playbook, options.bullets),
         queries=queries,
         relevant=relevant,
-        embedder=_embedder(options),
+        embedder=embedder,
         cross_encoder=options.cross_encoder or "",
     )
 
 
-def _embedder(options: argparse.Namespace) -> Embedder:
+@contextmanager
+def _embedder(options: argparse.Namespace) -> Iterator[Embedder]:
+    """Yield the embedder that the options name; of an endpoint, print at the end what was paid."""
     if options.embeddings_url is None:
-        return make_embedder(options.embedder)
-    return EmbeddingsEndpoint(
-        address=Address(
-            base_url=checked_url(options.embeddings_url),
-            model=options.embedder,
-            api_key_env=options.embeddings_key_env,
-            headers={},
-            headers_from_env={},
-            timeout=_TIMEOUT_S,
-            connections=1,
-        ),
-        cache=options.embeddings_cache or cache_folder("embeddings") / "vectors.sqlite",
-        prices=PriceCard(input=options.embeddings_price, cached_input=options.embeddings_price, output=0.0),
-        retry=Retry(),
-        rate=Rate(),
+        yield make_embedder(options.embedder)
+        return
+    folder = (options.embeddings_cache or cache_folder("embeddings")) / digest_of_text(options.embedder)[:16]
+    price = options.embeddings_price
+    opened = open_embedder(
+        options.embeddings_url,
+        options.embedder,
+        folder=folder,
+        key_env=options.embeddings_key_env,
+        usd_per_million=price,
     )
+    with opened as embedder:
+        yield embedder
+        Console().print(_paid(embedder.ledger.total))
 
 
 def _paid(total: Account) -> str:
@@ -159,7 +156,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--embeddings-key-env", help="environment variable of its key (default: it needs none)")
     parser.add_argument("--embeddings-price", type=float, help="its price in dollars per million tokens")
-    parser.add_argument("--embeddings-cache", type=Path, help="SQLite file of paid vectors (default: the cache folder)")
+    parser.add_argument("--embeddings-cache", type=Path, help="folder of paid vectors (default: the cache folder)")
     parser.add_argument("--cross-encoder", help="model of the cross-encoder's rows, which are left out without it")
     parser.add_argument("--bullets", type=int, default=0, help="fill the playbook up to this size, to measure latency")
     parser.add_argument("--out", type=Path, help="write the table as Markdown")

@@ -9,13 +9,10 @@ import numpy as np
 import openai
 import pytest
 
-from ace_bench.backbones.openai_compatible.embeddings import EmbeddingsEndpoint
-from ace_bench.backbones.openai_compatible.endpoint import Address
-from ace_bench.backbones.openai_compatible.settings import Rate, Retry
+from ace_bench.api import open_embedder
 from ace_bench.cli.main import main
 from ace_bench.contexts.playbook.embed import HashingEmbedder
-from ace_bench.core.errors import BackboneUnavailable, StoreError
-from ace_bench.store.prices import PriceCard
+from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_rehearsal.reader.faults import Faults
 from ace_rehearsal.reader.serve import ReaderServer
 from tests.backbones.serving import running
@@ -29,63 +26,42 @@ def serve():
         yield lambda **settings: stack.enter_context(running(ReaderServer(host="127.0.0.1", port=0, **settings)))
 
 
-def endpoint(server, cache, *, model="embedded", price=None):
-    return EmbeddingsEndpoint(
-        address=Address(
-            base_url=server.address,
-            model=model,
-            api_key_env=None,
-            headers={},
-            headers_from_env={},
-            timeout=10.0,
-            connections=1,
-        ),
-        cache=cache,
-        prices=PriceCard(input=price, cached_input=price, output=0.0),
-        retry=Retry(times=4, first_pause=0.01, longest_pause=0.02),
-        rate=Rate(),
-    )
-
-
 def test_vectors_come_in_the_order_of_the_texts_and_are_paid_for_once(serve, tmp_path):
-    server, cache = serve(), tmp_path / "vectors.sqlite"
-    first = endpoint(server, cache, price=2.0)
-    found = first.embed(TEXTS)
-    assert np.allclose(found[:2], HashingEmbedder().embed(TEXTS[:2]), atol=1e-6)
-    assert (first.embed(TEXTS[::-1]) == found[::-1]).all()
+    server = serve()
+    with open_embedder(server.address, "embedded", folder=tmp_path, usd_per_million=2.0) as first:
+        found = first.embed(TEXTS)
+        assert np.allclose(found[:2], HashingEmbedder().embed(TEXTS[:2]), atol=1e-6)
+        assert (first.embed(TEXTS[::-1]) == found[::-1]).all()
     used = first.ledger.total
     assert (used.calls, used.usage.completion) == (1, 0)
     assert used.usage.usd == pytest.approx(used.usage.prompt * 2 / 1e6)
-    later = endpoint(server, cache)
-    more = later.embed([*TEXTS, "a new one"])
-    assert (more[:3] == found).all()
+    with open_embedder(server.address, "embedded", folder=tmp_path) as later:
+        assert (later.embed([*TEXTS, "a new one"])[:3] == found).all()
     assert later.ledger.total.usage.usd is None  # the price is not known
     assert server.stats()["requests"] == 2
 
 
 def test_many_texts_go_in_batches_and_faults_are_retried(serve, tmp_path):
-    server = serve(faults=Faults(chances={"http_500": 0.3, "http_429": 0.2, "truncate": 0.1}, seed=2))
-    one = endpoint(server, tmp_path / "vectors.sqlite")
-    assert one.embed([f"lesson {n}" for n in range(300)]).shape == (300, 512)
+    server = serve(faults=Faults(chances={"truncate": 0.3}, seed=2))
+    with open_embedder(server.address, "embedded", folder=tmp_path) as one:
+        assert one.embed([f"lesson {n}" for n in range(300)]).shape == (300, 512)
     assert one.ledger.total.calls == 3
     assert one.ledger.total.retries == server.stats()["requests"] - 3
 
 
 def test_what_was_answered_before_a_failure_is_kept(serve, tmp_path):
-    good, cache = serve(), tmp_path / "vectors.sqlite"
-    endpoint(good, cache).embed(TEXTS[:1])
-    failing = endpoint(serve(faults=Faults(chances={"http_500": 1.0})), cache)
-    assert failing.embed(TEXTS[:1]).shape == (1, 512)
-    with pytest.raises(BackboneUnavailable, match="gave no embeddings"):
-        failing.embed(TEXTS)
+    with open_embedder(serve().address, "embedded", folder=tmp_path) as good:
+        good.embed(TEXTS[:1])
+    with open_embedder(serve().address, "other", folder=tmp_path) as failing:
+        assert failing.embed(TEXTS[:1]).shape == (1, 512)
+        with pytest.raises(BackboneUnavailable, match="embedded"):
+            failing.embed(TEXTS)
 
 
-def test_errors_name_their_cause(serve, tmp_path):
-    with pytest.raises(BackboneUnavailable, match="embedded"):
-        endpoint(serve(), tmp_path / "v.sqlite", model="other").embed(TEXTS)
-    (tmp_path / "broken").write_bytes(b"no database" * 100)
-    with pytest.raises(StoreError, match="choose another file"):
-        endpoint(serve(), tmp_path / "broken")
+def test_a_missing_key_is_named_before_the_first_call(tmp_path):
+    opened = open_embedder("http://localhost:1/v1", "m", folder=tmp_path, key_env="NO_SUCH_KEY_HERE")
+    with pytest.raises(ConfigError, match="NO_SUCH_KEY_HERE"), opened:
+        pass
 
 
 def test_the_openai_client_gets_embeddings(serve):
@@ -102,7 +78,7 @@ def test_the_measurement_takes_an_endpoint_and_says_what_it_paid(serve, tmp_path
     labels.write_text(json.dumps({"query": "apples", "relevant": ["oth-00001"]}) + "\n")
     arguments = [
         *("retrieval", "--playbook", str(playbook), "--labels", str(labels), "--embedder", "embedded"),
-        *("--embeddings-url", serve().address, "--embeddings-cache", str(tmp_path / "v.sqlite")),
+        *("--embeddings-url", serve().address, "--embeddings-cache", str(tmp_path / "vectors")),
     ]
     assert main(arguments) == 0
     assert " requests, " in capsys.readouterr().out
