@@ -6,7 +6,7 @@ A new kind of context is a frozen dataclass: its ``kind``, its fields and ``rend
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import SequenceMatcher
 from functools import cache, cached_property
@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self, get_args, get_orig
 
 import msgspec
 
+from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import DataError
 from ace_bench.core.tokens import estimate_tokens
@@ -126,6 +127,10 @@ class ContextValue:
     def render(self, sample: Sample) -> Mapping[str, Any]:
         """Return the prompt fields that this context fills for a sample."""
         raise NotImplementedError
+
+    def fitted(self, sections: Iterable[str], count: TokenCounter) -> Self:
+        """Return a loaded value for a run: for the playbook ``sections`` of its task and the tokenizer of its model."""
+        return self
 
     def dump(self) -> Record:
         """Return all fields and the kind as a JSON object."""

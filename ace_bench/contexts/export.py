@@ -9,11 +9,7 @@ from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.demonstrations import Demonstrations
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.contexts.load import load_context
-from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.text_format import write_text
-from ace_bench.contexts.playbook_text.operations import without_counters
-from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
-from ace_bench.core.context import Context
+from ace_bench.core.context import Context, HasBullets
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import Sample
 
@@ -30,9 +26,7 @@ def load(path: str | Path) -> Context:
 
 def official_text(context: Context) -> str | None:
     """Return a playbook in the text format of the authors' code, with counters; ``None`` for other contexts."""
-    if isinstance(context, Playbook):
-        return write_text(context)
-    return context.text if isinstance(context, TextPlaybook) else None
+    return context.official_text() if isinstance(context, HasBullets) else None
 
 
 def system_prompt(context: Context) -> str:
@@ -58,12 +52,8 @@ _USES = {
 
 
 def _parts(context: Context) -> dict[str, str]:
-    if isinstance(context, Playbook):
-        used = {bullet.section for bullet in context.bullets}
-        shown = Playbook.of(context.bullets, sections=[name for name in context.sections if name in used])
-        return {"playbook": write_text(shown, counters=False)}
-    if isinstance(context, TextPlaybook):
-        return {"playbook": without_counters(context.text, context.dialect)}
+    if isinstance(context, HasBullets):
+        return {"playbook": context.prompt_text()}
     if isinstance(context, Instruction):
         examples = Demonstrations(items=context.demonstrations)
         return {"instruction": context.text, **(_parts(examples) if examples.size else {})}

@@ -6,7 +6,6 @@ import json
 import logging
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -14,14 +13,13 @@ from typing import Any
 
 import msgspec
 
+from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.cheatsheet import Cheatsheet
 from ace_bench.contexts.demonstrations import Demonstrations
 from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.instruction import Instruction
-from ace_bench.contexts.playbook.bullets import measured
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import read_text
-from ace_bench.contexts.playbook.wording import clean
 from ace_bench.contexts.playbook_text.dialects import Dialect
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.arena import Arena
@@ -94,9 +92,7 @@ def load_context(path: str | Path, *also: type[Context], sections: Iterable[str]
                 _warn(path, note)
             return playbook
         context = restore(_record(text), *also)
-        if isinstance(context, TextPlaybook):
-            return replace(context, text_tokens=count(context.text))
-        return _fitted(context, sections, count) if isinstance(context, Playbook) else context
+        return context.fitted(sections, count) if isinstance(context, ContextValue) else context
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
 
@@ -141,12 +137,6 @@ def _warn(path: Path, note: str) -> None:
 
 def _is_json(text: str) -> bool:
     return text.lstrip().startswith("{")
-
-
-def _fitted(playbook: Playbook, sections: Iterable[str], count: TokenCounter) -> Playbook:
-    bullets = [measured(replace(bullet, content=clean(bullet.content)), count) for bullet in playbook.bullets]
-    fitted = Playbook.of(bullets, sections=[*sections, *playbook.sections], next_number=playbook.next_number)
-    return replace(fitted, layout=playbook.layout)
 
 
 def _read(path: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
 from ace_bench.core.types import Record, Sample
@@ -57,4 +57,26 @@ class Reducible(Protocol):
 
     def shrink(self) -> Self | None:
         """Return a version without the least useful part; ``None`` if nothing can be dropped."""
+        ...
+
+
+@runtime_checkable
+class HasBullets(Protocol):
+    """A context of bullets with ids, whatever its form: what readers, reports and other programs need of it."""
+
+    def official_text(self) -> str:
+        """Return it in the text format of the authors' code, with counters."""
+        ...
+
+    def prompt_text(self) -> str:
+        """Return it for a system prompt, without counters."""
+        ...
+
+    def bullet_changes(
+        self, later: Sequence[Self], samples: Sequence[Sequence[str]]
+    ) -> tuple[Sequence[Record], Sequence[Record]]:
+        """Return the bullets, and what each later version changed: bullets that it ``set``, ids that it ``removed``.
+
+        ``samples`` are those that each later version was learnt from.
+        """
         ...

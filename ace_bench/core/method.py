@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Generic, Literal, Protocol, TypeVar
 
 from ace_bench.core.arena import Arena
@@ -76,6 +77,10 @@ class Method(Protocol[C]):
 
     def baseline(self, arena: Arena) -> C:
         """Return the context that ``mode=evaluate`` compares a saved one with; makes no calls."""
+        ...
+
+    def load(self, path: Path, like: C, arena: Arena) -> C:
+        """Load a context to evaluate, of the same kind as ``like``; raises ``DataError`` or ``ConfigError``."""
         ...
 
     def check(self, arena: Arena) -> None:

@@ -17,10 +17,9 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.arena import Arena
 from ace_bench.core.method import ContextUpdate
 from ace_bench.core.types import GeneratorSpec, Rollout, Step
-from ace_bench.methods.ace_parts.editor import PlaybookEditor
-from ace_bench.methods.ace_parts.insight import Delta, Insight, join_lessons, parse_delta, used_bullets
 from ace_bench.methods.ace_parts.learner import PlaybookLearner, Role, with_recent_lessons
 from ace_bench.methods.ace_parts.replies import ask_for_lesson, ask_for_operations
+from ace_bench.methods.ace_parts.step import Delta, Insight, PlaybookEditor, join_lessons, parse_delta, used_bullets
 from ace_bench.methods.role_calls import CURATOR, REFLECTOR, RoleCall, curator_fields, reflector_fields
 from ace_bench.methods.rounds import is_settled
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Generic
 
+from ace_bench.contexts.load import load_context
 from ace_bench.core.arena import Arena
+from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import Adaptation, C, ContextUpdate
 from ace_bench.core.types import GeneratorSpec, Rollout, Sample, Step
 from ace_bench.core.workload import Learning, Workload
@@ -57,6 +60,17 @@ class BaseMethod(ABC, Generic[C]):
     def baseline(self, arena: Arena) -> C:
         """Return the start context."""
         return self.start(arena)
+
+    def load(self, path: Path, like: C, arena: Arena) -> C:
+        """Load the file as ``load_context`` does."""
+        kind = type(like)
+        context = load_context(path, kind, sections=arena.sections, count=arena.counter("generator"))
+        if not isinstance(context, kind):
+            raise ConfigError(
+                f"{path} holds a context of kind {context.kind}, but {type(self).__name__} works with kind "
+                f"{like.kind}; choose the method that made it, or method=frozen"
+            )
+        return context
 
     def check(self, arena: Arena) -> None:
         """Accept all settings, samples and labels."""

@@ -10,10 +10,9 @@ from ace_bench.contexts.instruction import Instruction
 from ace_bench.contexts.load import kind_of, load_context
 from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.contexts.selection import NearestTexts, SelectsNearest
 from ace_bench.core.arena import Arena
-from ace_bench.core.context import Context
+from ace_bench.core.context import Context, HasBullets
 from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Sample
@@ -67,4 +66,4 @@ class Frozen(BaseMethod[Context]):
         """Return the empty context of the kind, or the first instruction: ``mode.before=true`` compares with it."""
         if self._kind is Instruction:
             return first_instruction(arena)  # an agent's instruction holds its rules: without it there is no prompt
-        return Playbook.start(arena.sections) if self._kind in (Playbook, TextPlaybook) else self._kind()
+        return Playbook.start(arena.sections) if issubclass(self._kind, HasBullets) else self._kind()

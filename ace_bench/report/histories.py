@@ -9,19 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 
 import msgspec
 
 from ace_bench.contexts.load import restore
 from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP
-from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook_text.bullets import TextBullet, bullets_of
-from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
-from ace_bench.core.context import Context
+from ace_bench.core.context import Context, HasBullets
 from ace_bench.core.errors import DataError, StoreError
-from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import Record, Stage
 from ace_bench.report.evidence import read_steps, sharpest_fall
 from ace_bench.store.files import write_files
@@ -60,41 +56,6 @@ def write_around_fall(folder: Path) -> bool:
     return True
 
 
-def text_changes(
-    playbooks: Sequence[TextPlaybook], steps: Sequence[StepRecord]
-) -> tuple[Sequence[Record], Sequence[Record]]:
-    """Return the bullets of the first playbook, and what each step changed: ``set`` and ``removed``.
-
-    ``playbooks`` are the one before the first step and those after the steps.
-    """
-    versions = [{bullet.key: bullet for bullet in bullets_of(one.text, one.dialect)} for one in playbooks]
-    origins: dict[str, tuple[int, Sequence[str]]] = {}
-    first = [_record(bullet, BEFORE_FIRST_STEP, origins) for bullet in versions[0].values()] if versions else []
-    changes = []
-    for index, (step, (before, now)) in enumerate(zip(steps, pairwise(versions), strict=False)):
-        for key in now.keys() - before.keys():
-            origins[key] = (index, step.samples)
-        changed = [_record(bullet, index, origins) for key, bullet in now.items() if before.get(key) != bullet]
-        changes.append({"set": changed, "removed": [key for key in before if key not in now]})
-    return first, changes
-
-
-def _record(bullet: TextBullet, changed: int, origins: dict[str, tuple[int, Sequence[str]]]) -> Record:
-    created, sources = origins.get(bullet.key, (BEFORE_FIRST_STEP, ()))
-    return {
-        "id": bullet.key,
-        "section": bullet.section,
-        "content": bullet.content,
-        "helpful": bullet.helpful,
-        "harmful": bullet.harmful,
-        "neutral": 0,
-        "created": created,
-        "changed": changed,
-        "sources": list(sources),
-        "tokens": estimate_tokens(bullet.content),
-    }
-
-
 @dataclass(frozen=True, kw_only=True)
 class BulletHistory:
     """A bullet of a run's last playbook. Steps count from 0; a time is when the journal recorded the step, in UTC.
@@ -126,13 +87,10 @@ def bullet_history(folder: str | Path) -> list[BulletHistory]:
     records = [line.record for line in journal.entries]
     steps = [record for record in records if isinstance(record, StepRecord)]
     rollouts = [record for record in records if isinstance(record, RolloutRecord)]
-    if isinstance(contexts[0], Playbook):
-        first: Sequence[Record] = [bullet.record() for bullet in contexts[0].bullets]
-        changes: Sequence[Record] = [step.patch for step in steps]
-    elif isinstance(contexts[0], TextPlaybook):
-        first, changes = text_changes([one for one in contexts if isinstance(one, TextPlaybook)], steps)
-    else:
+    versions = [context for context in contexts if isinstance(context, HasBullets)]
+    if not versions:
         raise DataError(f"{folder} has contexts of the kind {contexts[0].kind}; only playbooks have bullets")
+    first, changes = versions[0].bullet_changes(versions[1:], [step.samples for step in steps])
     bullets = {bullet["id"]: bullet for bullet in first}
     for change in changes:
         bullets.update({bullet["id"]: bullet for bullet in change.get("set", ())})

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ace_bench.contexts.load import load_context, load_text_playbook
-from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import Method
@@ -65,13 +63,5 @@ class Evaluate(Mode):
 
     def _load(self, experiment: Experiment, start: Context) -> Context:
         assert self.context is not None  # guaranteed by check()
-        path, count = Path(self.context), experiment.arena.counter("generator")
-        if isinstance(start, TextPlaybook):  # a file of text is taken as it is
-            return load_text_playbook(path, dialect=start.dialect, count=count)
-        context = load_context(path, type(start), sections=experiment.arena.sections, count=count)
-        if context.kind != start.kind:
-            raise ConfigError(
-                f"{self.context} holds a context of kind {context.kind}, but {type(experiment.method).__name__} works "
-                f"with kind {start.kind}; choose the method that made it, or method=frozen"
-            )
+        context: Context = experiment.method.load(Path(self.context), start, experiment.arena)
         return context

@@ -20,8 +20,7 @@ from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.typed import converted
 from ace_bench.core.types import Attempt, Feedback, Labels, Message, Record, Rollout, Sample, Step
 from ace_bench.methods.ace import Curator, Reflector
-from ace_bench.methods.ace_parts.editor import PlaybookEditor
-from ace_bench.methods.ace_parts.insight import Insight
+from ace_bench.methods.ace_parts.step import Insight, PlaybookEditor
 from ace_bench.store.prompts import PromptSet
 from ace_langchain.entries import Refine
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from ace_bench.contexts.load import load_context
 from ace_bench.contexts.playbook.deltas import Add, Merge, Operation, Remove, Tag, Update, Votes
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.text_format import read_text, write_text
+from ace_bench.contexts.playbook.text_format import read_text
+from ace_bench.contexts.playbook.text_writer import write_text
 from ace_bench.core.errors import DataError
 
 from .making import SAMPLE, SECTIONS, count, deltas, examples, ids, run

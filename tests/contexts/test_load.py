@@ -14,7 +14,7 @@ from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.contexts.load import KINDS, load_context, restore
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.text_format import write_text
+from ace_bench.contexts.playbook.text_writer import write_text
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError

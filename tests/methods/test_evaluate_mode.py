@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from ace_bench.contexts.playbook.text_format import write_text
+from ace_bench.contexts.playbook.text_writer import write_text
 from tests.contexts.making import playbook
 from tests.launching import Recording, launch, quick
 

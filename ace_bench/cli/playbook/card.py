@@ -18,7 +18,7 @@ from rich.console import Console
 from ace_bench.cli.arguments import Parser
 from ace_bench.cli.playbook.reading import read_playbook
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.text_format import write_text
+from ace_bench.contexts.playbook.text_writer import write_text
 from ace_bench.core.errors import DataError
 from ace_bench.core.types import Record
 from ace_bench.report.escaping import markdown_table

@@ -7,7 +7,7 @@ from pathlib import Path
 from ace_bench.contexts.export import load
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import read_text
-from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
+from ace_bench.core.context import HasBullets
 from ace_bench.core.errors import DataError
 from ace_bench.core.tokens import estimate_tokens
 
@@ -18,11 +18,11 @@ def read_playbook(path: Path, *, name: str = "tested") -> Playbook:
     if path.is_dir() and not file.is_file():
         raise DataError(f"{path} is not the folder of a finished run: it has no contexts/{name}.json")
     context = load(file)
-    if isinstance(context, TextPlaybook):
-        try:
-            return read_text(context.text, sections=(), count=estimate_tokens).playbook
-        except DataError as error:
-            raise DataError(f"{file}: {error}") from error
-    if not isinstance(context, Playbook):
+    if isinstance(context, Playbook):
+        return context
+    if not isinstance(context, HasBullets):
         raise DataError(f"{file} holds a context of kind {context.kind}; give a playbook")
-    return context
+    try:
+        return read_text(context.official_text(), sections=(), count=estimate_tokens).playbook
+    except DataError as error:
+        raise DataError(f"{file}: {error}") from error

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
@@ -13,11 +14,13 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ace_bench.contexts.base import ContextValue
-from ace_bench.contexts.playbook.bullets import Bullet, indented, number_of
+from ace_bench.contexts.playbook.bullets import Bullet, indented, measured, number_of
 from ace_bench.contexts.playbook.index import BulletIndex
 from ace_bench.contexts.playbook.layout import Layout
 from ace_bench.contexts.playbook.official_layout import official_fields
-from ace_bench.contexts.playbook.wording import section_name
+from ace_bench.contexts.playbook.text_writer import write_text
+from ace_bench.contexts.playbook.wording import clean, section_name
+from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import DataError
 from ace_bench.core.typed import converted
 from ace_bench.core.types import GeneratorSpec, Record, Sample
@@ -172,6 +175,29 @@ class Playbook(ContextValue):
         lines = [f"[{b.id}] ({b.section}; {b.counters}) {indented(b.content)}" for b in known]
         unknown = tuple(bullet_id for bullet_id in asked if bullet_id not in self.index)
         return Excerpt("\n".join(lines) or NO_COUNTERS, unknown)
+
+    def official_text(self) -> str:
+        """Return the playbook in the text format of the authors' code, with counters."""
+        return write_text(self)
+
+    def prompt_text(self) -> str:
+        """Return the bullets by section, without counters and empty sections."""
+        used = {bullet.section for bullet in self.bullets}
+        sections = tuple(name for name in self.sections if name in used)
+        return write_text(replace(self, sections=sections, layout=None), counters=False)
+
+    def bullet_changes(
+        self, later: Sequence[Playbook], samples: Sequence[Sequence[str]]
+    ) -> tuple[Sequence[Record], Sequence[Record]]:
+        """Return the bullets, and the patch of each later version."""
+        patches = [after.patch(before) for before, after in pairwise([self, *later])]
+        return [bullet.record() for bullet in self.bullets], patches
+
+    def fitted(self, sections: Iterable[str], count: TokenCounter) -> Playbook:
+        """Return the playbook for a task: its ``sections`` come first, and tokens are counted again."""
+        bullets = [measured(replace(bullet, content=clean(bullet.content)), count) for bullet in self.bullets]
+        made = Playbook.of(bullets, sections=[*sections, *self.sections], next_number=self.next_number)
+        return replace(made, layout=self.layout)
 
     def with_bullets(self, bullets: Sequence[Bullet]) -> Playbook:
         """Return a version with other bullets, which must be in order of creation and below the next number."""

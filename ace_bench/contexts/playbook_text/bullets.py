@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP
 from ace_bench.contexts.playbook_text.dialects import Dialect, Line, heading_of, read_line
+from ace_bench.core.tokens import estimate_tokens
+from ace_bench.core.types import Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,3 +46,38 @@ def bullets_of(text: str, dialect: Dialect) -> list[TextBullet]:
         counters = {"helpful": bullet.helpful, "harmful": bullet.harmful}
         bullets.append(TextBullet(key=key, section=section, content=content, **counters))
     return bullets
+
+
+def text_changes(
+    texts: Sequence[tuple[str, Dialect]], samples: Sequence[Sequence[str]]
+) -> tuple[Sequence[Record], Sequence[Record]]:
+    """Return the bullets of the first text, and what each step changed: ``set`` and ``removed``.
+
+    ``texts`` are the one before the first step and those after the steps, ``samples`` those of each step.
+    """
+    versions = [{bullet.key: bullet for bullet in bullets_of(*one)} for one in texts]
+    origins: dict[str, tuple[int, Sequence[str]]] = {}
+    first = [_record(bullet, BEFORE_FIRST_STEP, origins) for bullet in versions[0].values()]
+    changes = []
+    for index, (learnt, (before, now)) in enumerate(zip(samples, pairwise(versions), strict=False)):
+        for key in now.keys() - before.keys():
+            origins[key] = (index, learnt)
+        changed = [_record(bullet, index, origins) for key, bullet in now.items() if before.get(key) != bullet]
+        changes.append({"set": changed, "removed": [key for key in before if key not in now]})
+    return first, changes
+
+
+def _record(bullet: TextBullet, changed: int, origins: dict[str, tuple[int, Sequence[str]]]) -> Record:
+    created, sources = origins.get(bullet.key, (BEFORE_FIRST_STEP, ()))
+    return {
+        "id": bullet.key,
+        "section": bullet.section,
+        "content": bullet.content,
+        "helpful": bullet.helpful,
+        "harmful": bullet.harmful,
+        "neutral": 0,
+        "created": created,
+        "changed": changed,
+        "sources": list(sources),
+        "tokens": estimate_tokens(bullet.content),
+    }

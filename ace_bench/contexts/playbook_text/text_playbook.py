@@ -13,6 +13,7 @@ import msgspec
 from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.playbook.playbook import NO_COUNTERS, Excerpt
 from ace_bench.contexts.playbook_text import operations as official
+from ace_bench.contexts.playbook_text.bullets import text_changes
 from ace_bench.contexts.playbook_text.dialects import Dialect, empty_text
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import DataError
@@ -97,6 +98,24 @@ class TextPlaybook(ContextValue):
         known = {bullet.id for bullet in official.bullet_lines(self.text, self.dialect)}
         unknown = tuple(bullet_id for bullet_id in asked if bullet_id not in known)
         return Excerpt(official.excerpt(self.text, asked, self.dialect), unknown)
+
+    def official_text(self) -> str:
+        """Return the text."""
+        return self.text
+
+    def prompt_text(self) -> str:
+        """Return the text without counters; it keeps headings without bullets."""
+        return official.without_counters(self.text, self.dialect)
+
+    def bullet_changes(
+        self, later: Sequence[TextPlaybook], samples: Sequence[Sequence[str]]
+    ) -> tuple[Sequence[Record], Sequence[Record]]:
+        """Return the bullets of the text, and what each later version changed."""
+        return text_changes([(one.text, one.dialect) for one in (self, *later)], samples)
+
+    def fitted(self, sections: Iterable[str], count: TokenCounter) -> TextPlaybook:
+        """Return the playbook with its tokens counted again."""
+        return replace(self, text_tokens=count(self.text))
 
     def render(self, sample: Sample) -> Mapping[str, Any]:
         """Return the fields of ``Playbook.render``: ``playbook`` and ``official_playbook()`` are the text."""

@@ -14,8 +14,7 @@ from ace_bench.core.errors import SettingError
 from ace_bench.core.method import ContextUpdate
 from ace_bench.core.types import Sample, Step
 from ace_bench.methods.ace import Ace
-from ace_bench.methods.ace_parts.editor import PlaybookEditor
-from ace_bench.methods.ace_parts.insight import Insight
+from ace_bench.methods.ace_parts.step import Insight, PlaybookEditor
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.arena import Arena
 from ace_bench.core.types import Rollout, Step
 from ace_bench.methods.ace import Reflector
-from ace_bench.methods.ace_parts.insight import Insight
 from ace_bench.methods.ace_parts.replies import Lesson
+from ace_bench.methods.ace_parts.step import Insight
 
 
 class NoReflector(Reflector):

@@ -11,9 +11,8 @@ from ace_bench.core.backbones import Lm
 from ace_bench.core.replies import ask
 from ace_bench.core.types import Message, Step
 from ace_bench.methods.ace import Curator
-from ace_bench.methods.ace_parts.editor import PlaybookEditor
-from ace_bench.methods.ace_parts.insight import Delta, Insight
 from ace_bench.methods.ace_parts.replies import RewriterReply
+from ace_bench.methods.ace_parts.step import Delta, Insight, PlaybookEditor
 
 _ENTRY = re.compile(r"^\s*(?:\[[^\]]*\]\s*)?\((?P<section>[^)]*)\)\s*(?P<content>.*)$")
 

@@ -9,8 +9,8 @@ from ace_bench.core.arena import Arena
 from ace_bench.core.errors import SettingError
 from ace_bench.core.types import Rollout, Step
 from ace_bench.methods.ace import Curator, Reflector
-from ace_bench.methods.ace_parts.insight import Delta, Insight
 from ace_bench.methods.ace_parts.replies import BulletTag, Lesson
+from ace_bench.methods.ace_parts.step import Delta, Insight
 from ace_bench.methods.ace_variants.tool_executions import ExecutionLesson, ExecutionReflector
 
 

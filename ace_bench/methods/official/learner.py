@@ -73,6 +73,10 @@ class OfficialLearner(BaseMethod[TextPlaybook]):
             return TextPlaybook.start(arena.sections, dialect=dialect, count=count)
         return load_text_playbook(self.initial, dialect=dialect, count=count)
 
+    def load(self, path: Path, like: TextPlaybook, arena: Arena) -> TextPlaybook:
+        """Take a text as it is."""
+        return load_text_playbook(path, dialect=like.dialect, count=arena.counter("generator"))
+
     def dialect(self, arena: Arena) -> Dialect:
         """Return how the task's playbook is written."""
         return dialect_of(arena.sections)

@@ -14,12 +14,11 @@ import msgspec
 from ace_bench.contexts.base import apply_patch
 from ace_bench.contexts.load import is_known, restore
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
-from ace_bench.core.context import Context
+from ace_bench.core.context import Context, HasBullets
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Message, Record, Sample
-from ace_bench.report.histories import history, last_used, text_changes
+from ace_bench.report.histories import history, last_used
 from ace_bench.report.page.texts import Texts
 from ace_bench.report.records import RunSummary
 from ace_bench.store.calls import CallRecord, restored, stored_calls
@@ -146,7 +145,7 @@ def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: li
         for value in values:
             texts.add("context", [pretty(value)])
         return _Contexts(kind=kind, places={step.digest: place for place, step in enumerate(steps, 1)})
-    as_text: list[TextPlaybook] = []
+    versions: list[HasBullets] = []
     if kind == Playbook.kind and steps and _fit(first, steps):
         digests = [restore(first).digest, *(step.digest for step in steps)]
         places = {digest: place for place, digest in reversed([*enumerate(digests)])}
@@ -154,9 +153,9 @@ def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: li
         try:
             for place, context in enumerate(history(folder) if name == _FIRST[0] else [restore(first)]):
                 places.setdefault(context.digest, place)
-                if isinstance(context, TextPlaybook):
-                    as_text.append(context)
-                elif not isinstance(context, Playbook):
+                if isinstance(context, HasBullets):
+                    versions.append(context)
+                else:
                     texts.add("context", [_text(context)])
         except StoreError as error:
             notes.append(f"The contexts are shown only up to an error: {error}.")
@@ -164,8 +163,10 @@ def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: li
         return _Contexts(
             kind=kind, bullets=first.get("bullets", ()), changes=[step.patch for step in steps], places=places
         )
-    text_bullets, text_steps = text_changes(as_text, steps)
-    return _Contexts(kind=kind, bullets=text_bullets, changes=text_steps, places=places)
+    if not versions:
+        return _Contexts(kind=kind, places=places)
+    bullets, changes = versions[0].bullet_changes(versions[1:], [step.samples for step in steps])
+    return _Contexts(kind=kind, bullets=bullets, changes=changes, places=places)
 
 
 def _fit(first: Record, steps: Sequence[StepRecord]) -> bool:

@@ -14,7 +14,7 @@ from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
 from ace_bench.contexts.empty import NoContext
-from ace_bench.contexts.playbook.text_format import write_text
+from ace_bench.contexts.playbook.text_writer import write_text
 from ace_langchain import ContextMiddleware
 from tests.contexts.making import playbook
 
