@@ -125,7 +125,7 @@ def _unread(metrics: Mapping[str, Any]) -> Mapping[str, str]:
         many |= {role for role, number in found.items() if number > _MANY * calls[role]}
     if many:
         rows["advice"] = (
-            f"many replies of {' and '.join(sorted(many))} are unreadable or cut: raise sampling.ROLE.max_tokens, try "
+            f"many replies are unreadable or cut ({', '.join(sorted(many))}): raise sampling.ROLE.max_tokens, try "
             "another backbone.structured, bound their texts (backbone.bound_replies), or take a stronger model"
         )
     return rows
