@@ -51,6 +51,8 @@ class Vllm:
         self._model = model or ""
         self._serve = server
         name = (server.served_name or model) if launch else model
+        if launch and client.get("context_length") is None:
+            client["context_length"] = server.max_model_len
         # The port of a server to be launched is not known yet; neither identity nor prices depend on it.
         self._connect = partial(OpenAICompatible, model=name, **client)
         self._root = _root(url) if url is not None else _NOT_STARTED
@@ -73,8 +75,7 @@ class Vllm:
     @property
     def context_length(self) -> int | None:
         """The configured length, else the server's own once it runs."""
-        launched = self._serve.max_model_len if self._launch else None
-        return self._client.context_length or launched
+        return self._client.context_length
 
     def check(self) -> None:
         """Raise ``SettingError`` where a key or the program to launch is missing."""

@@ -90,6 +90,7 @@ def test_another_server_is_launched_by_its_command(fake, monkeypatch):
     backbone.start(lines.append)
     assert backbone.name == "SmolLM2-135M-Instruct"
     assert backbone.complete(ASKED, role="generator", session="s", schema=SCHEMA).text
+    assert backbone.probe().facts["context length"] == "8,192 tokens"
     assert lines[-1].startswith("the server: ready after")
     assert not any("vLLM" in line for line in lines)
     backbone.close()
@@ -135,7 +136,10 @@ def test_the_configured_context_length_comes_before_the_servers(make):
     backbone = make(*LAUNCH, "backbone.context_length=8000")
     backbone.start(quiet)
     assert backbone.context_length == 8000
-    assert make(*LAUNCH, "backbone.server.max_model_len=3000").context_length == 3000
+    short = (*LAUNCH, "backbone.server.max_model_len=3000")
+    assert make(*short, "backbone.sampling.max_tokens=500").context_length == 3000
+    with pytest.raises(ConfigError, match="leaves no room for a prompt in a context of 3000"):
+        make(*short)
 
 
 @pytest.mark.slow
