@@ -56,7 +56,8 @@ def test_a_run_reaches_its_summary_and_counts_what_cannot_be_read(whole):
     assert "test accuracy" in whole.printed
     calls, metrics = whole.ran.lines("calls"), whole.ran.metrics
     assert not metrics["simulated"]
-    assert metrics["calls"]["adapt"]["reflector"] == metrics["calls"]["adapt"]["curator"] == 2, "it learns from each"
+    asked = metrics["calls"]["adapt"]
+    assert asked["reflector"] == 2 <= asked["curator"], "it learns from each sample, and asks again where it must"
     assert flat(metrics["calls"]) == by_role(calls)
     assert flat(metrics["cut_replies"]) == by_role(call for call in calls if call["cut"])
     unreadable = flat(metrics["unreadable_replies"])
