@@ -43,6 +43,7 @@ NOT_RUN = {
     "pip install -e '.[langchain]'": PACKAGES,
     "pip install -e '.[inspect,verifiers]'": PACKAGES,
     **dict.fromkeys(commands("docs/own-environment.md"), "tests/packages/environments/test_page.py runs it"),
+    **dict.fromkeys(commands("docs/real-model.md"), "needs make llama-cpp"),
     "pip install -e '.[tracking]'": PACKAGES,
     "pip install -e '.[vllm]'": PACKAGES,
     "wandb login": ACCOUNT,
