@@ -197,7 +197,7 @@ def run(  # noqa: PLR0913 - the settings that most calls name
         "seed": seed,
     }
     words = _words(named | {"limit": limit, "results": results}, overrides)
-    config, choices = compose_run(words)
+    config = compose_run(words)
     folders: list[Path] = []
     caller = Caller(
         console=Console(quiet=not progress, force_jupyter=False),
@@ -205,7 +205,7 @@ def run(  # noqa: PLR0913 - the settings that most calls name
         owns_process=False,
         on_folder=folders.append,
     )
-    carry_out(config, choices, caller)
+    carry_out(config, caller)
     if not folders:
         raise StoreError("dry_run=true makes no run; leave it out, or use the command line")
     return load_run(folders[0])

@@ -25,6 +25,7 @@ from ace_bench.core.types import Completion, Message, Record
 from ace_bench.methods.base import BaseMethod
 from ace_bench.runners import run as experiment
 from ace_bench.runners.assemble import RunSpec, assemble
+from ace_bench.runners.composing import RunConfig, settled
 from ace_field.stream_memory import StreamMemory
 from ace_rehearsal.reader.backbone import EmbeddedBackbone
 
@@ -166,8 +167,8 @@ def launch(
     config.results = str(results)
     folders: list[Path] = []
 
-    def wrapped(*arguments: Any) -> RunSpec:
-        made = assemble(*arguments)
+    def wrapped(config: RunConfig) -> RunSpec:
+        made = assemble(config)
         folders.append(made.folder)
         if backbone is not None:
             made = replace(made, backbones={role: backbone(inner) for role, inner in made.backbones.items()})
@@ -176,7 +177,7 @@ def launch(
         return plan(made)
 
     with mock.patch.object(experiment, "assemble", wrapped):
-        status = experiment.run(config, choices)
+        status = experiment.run(settled(config, choices))
     return Ran(status=status, folder=folders[0] if folders else results)
 
 

@@ -16,10 +16,12 @@ from hydra.errors import CompactHydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
+from ace_bench.cli.run_options import settings_first
 from ace_bench.cli.sweep_summary import note_failure, note_run, runs_listed
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.loading import INTERRUPTED
 from ace_bench.core.resources import config_folders, configs_folder
+from ace_bench.runners.override_help import explain, raised_by_hydra
 
 _SLURM = "launcher=slurm"
 _ELSEWHERE = (_SLURM, "hydra.launcher.init.address=", "hydra/launcher=submitit_slurm")
@@ -30,6 +32,7 @@ _ELSEWHERE = (_SLURM, "hydra.launcher.init.address=", "hydra/launcher=submitit_s
 def experiment(config: DictConfig) -> float | None:
     """Run one experiment and return its score for searches; exits with its status unless that is 0."""
     from ace_bench.runners.call_slots import shares_slots
+    from ace_bench.runners.composing import settled
     from ace_bench.runners.metrics import objective
     from ace_bench.runners.run import Launch, run
     from ace_bench.runners.signals import EXIT_INTERRUPTED, end_after, parent_process
@@ -47,10 +50,8 @@ def experiment(config: DictConfig) -> float | None:
         end_after(parent)
     scores: list[float] = []
     folders: list[Path] = []
-    choices = hydra_config.runtime.choices
     status = run(
-        config,
-        choices,
+        settled(config, hydra_config.runtime.choices),
         launch=Launch(command=command_of(hydra_config.overrides.task), parent=parent),
         on_metrics=lambda metrics: scores.append(objective(metrics)),
         on_folder=folders.append,
@@ -69,6 +70,16 @@ def experiment(config: DictConfig) -> float | None:
     if status:
         sys.exit(status)
     return scores[0] if scores else None
+
+
+def call_hydra(words: Sequence[str], *, sweeps: bool) -> None:
+    """Let Hydra compose a run, or the runs of a sweep, and call ``experiment`` with each; its options may stop it."""
+    sys.argv[1:] = settings_first(words)  # where Hydra looks for them
+    with explain(config_folders(), sys.argv[1:]), raised_by_hydra():
+        if sweeps:
+            sweep()
+        else:
+            experiment()
 
 
 def _shows_errors(hydra_config: HydraConf) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 from collections.abc import Sequence
@@ -9,6 +10,8 @@ from collections.abc import Sequence
 _SEARCH = "hparams_search="
 _PLUS = re.compile(rf"^\+(?=(experiment|debug|{_SEARCH[:-1]})=)")
 """Presets are in the defaults list, where Hydra does not accept ``+``, but many users type it."""
+_FOR_HYDRA = re.compile(r"-|[+~]*hydra[./]")
+"""Words that say how Hydra works; without them and sweeps a configuration is composed without Hydra's command line."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -18,20 +21,29 @@ def main(arguments: Sequence[str]) -> int:
 
         sys.stdout.write(help_text(arguments))
         return 0
-    from ace_bench.cli.experiment import experiment, sweep
-    from ace_bench.cli.run_options import settings_first
-    from ace_bench.core.resources import config_folders
-    from ace_bench.runners.override_help import explain_overrides
-
     words = [_PLUS.sub("", argument) for argument in arguments]
-    sys.argv[1:] = settings_first(words)  # where Hydra looks for them
-    with explain_overrides(config_folders(), sys.argv[1:]):
-        if {"-m", "--multirun"} & set(arguments) or any(word.startswith(_SEARCH) for word in sys.argv):
-            sweep()
-        else:
-            _refuse_launcher(words)
-            experiment()
-    return 0
+    sweeps = bool({"-m", "--multirun"} & set(words)) or any(word.startswith(_SEARCH) for word in words)
+    if not sweeps:
+        _refuse_launcher(words)
+    if sweeps or any(map(_FOR_HYDRA.match, words)):
+        from ace_bench.cli.experiment import call_hydra
+
+        call_hydra(words, sweeps=sweeps)
+        return 0
+    return _run(words)
+
+
+def _run(words: Sequence[str]) -> int:
+    from ace_bench.runners.composing import compose_run
+    from ace_bench.runners.run import Launch, run
+    from ace_bench.runners.signals import end_after, parent_process
+    from ace_bench.store.processes import command_of
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
+    parent = parent_process()
+    if parent is not None:
+        end_after(parent)
+    return run(compose_run(words), launch=Launch(command=command_of(words), parent=parent))
 
 
 def _refuse_launcher(words: Sequence[str]) -> None:
@@ -39,6 +51,6 @@ def _refuse_launcher(words: Sequence[str]) -> None:
     from ace_bench.core.errors import ConfigError
     from ace_bench.core.resources import config_folders, options
 
-    known = {f"launcher={name}" for name in options("launcher", config_folders())}
-    if launcher := next(filter(known.__contains__, words), None):
-        raise ConfigError(f"{launcher} starts the runs of a sweep: add --multirun, or leave it out")
+    chosen = [word for word in words if word.startswith("launcher=")]
+    if chosen and chosen[-1].partition("=")[2] in options("launcher", config_folders()):
+        raise ConfigError(f"{chosen[-1]} starts the runs of a sweep: add --multirun, or leave it out")

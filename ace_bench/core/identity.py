@@ -122,6 +122,12 @@ def _named_embedder(config: Mapping[str, Any]) -> Mapping[str, Any]:
         name = f"{kind}folder: sha256 {_digest_of_model(folder)[:16]}"
     else:
         return config
+    return with_embedder(config, name)
+
+
+def with_embedder(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a resolved configuration with another embedder, which the method's settings repeat."""
+    given = config.get("embedder")
 
     def named(value: Any) -> Any:
         if value == given:

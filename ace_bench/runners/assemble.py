@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
-
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from typing import Any
 
 from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone
 from ace_bench.contexts.playbook.embed import EndpointEmbedder
 from ace_bench.core.agent import Agent
 from ace_bench.core.backbones import Backbone
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.identity import HASHING, RunIdentity, identity_settings
+from ace_bench.core.identity import HASHING, RunIdentity, identity_settings, with_embedder
 from ace_bench.core.method import Method
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import prompt_folders
 from ace_bench.core.role_sampling import check_role_sampling, with_role_sampling
-from ace_bench.core.secrets import refuse_secrets
 from ace_bench.core.settings import build, settings_of
 from ace_bench.core.task import Judged, Task
 from ace_bench.core.types import Record
 from ace_bench.runners.arena import EMBEDDER, GENERATOR, JUDGE
+from ace_bench.runners.composing import RunConfig
 from ace_bench.runners.experiment import Mode
 from ace_bench.runners.observers import Tracker
-from ace_bench.runners.planning import settle_embedder
 from ace_bench.runners.price_checks import check_agent_prices, check_budget_prices, place_of
 from ace_bench.runners.settings import Settings, read_settings
 from ace_bench.store.code import Code, code_of
@@ -74,21 +69,13 @@ class RunSpec(Settings):
     """Whether the run makes no call: it does again what its recorded calls allow."""
 
 
-def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
-    """Build the parts and check that they fit together; ``config`` stays unchanged.
-
-    ``choices`` are Hydra's (task, method, backbone, mode). Raises ``ConfigError`` or ``DataError`` with the fix.
-    """
-    # Backbones come first: the default embedder and the use of sample data depend on whether they are simulated.
-    resolved = _resolved(config)
+def assemble(config: RunConfig) -> RunSpec:
+    """Build the parts and check that they fit together; raises ``ConfigError`` or ``DataError`` with the fix."""
+    # Backbones come first: the use of sample data depends on whether they are simulated.
+    resolved, choices = config.settings, config.choices
     settings = read_settings(_top(resolved))
     backbones = _backbones(resolved)
     simulated = any(backbone.simulated for backbone in backbones.values())
-    automatic = resolved["embedder"] == "auto"
-    config = deepcopy(config)
-    settle_embedder(config)
-    resolved = _resolved(config)
-
     mode: Mode = _build(resolved, "mode")
     method: Method[Any] = _build(resolved, "method")
     embeddings = _embeddings(method, settings)
@@ -103,7 +90,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
         simulated = simulated or embeddings.simulated
     check_budget_prices(settings.budget, backbones)
     _check_data(task, mode.reads(method))
-    prompts = _prompts(config.prompts, task, templates)
+    prompts = _prompts(resolved["prompts"], task, templates)
     agent: Agent = _build(resolved, "agent", prompts=prompts, generator=method.generator)
     check_agent_prices(agent, backbones[GENERATOR])
 
@@ -117,7 +104,7 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
         "source": task.source,
         "simulated": simulated,
         "digest": identity.digest,
-        "prompts": {"set": str(config.prompts), "digest": prompts.digest},
+        "prompts": {"set": resolved["prompts"], "digest": prompts.digest},
         "data": dict(task.checksums),
         **({} if simulated or not method.embedders else {"embedder": identity.settings["embedder"]}),
     }
@@ -125,20 +112,20 @@ def assemble(config: DictConfig, choices: Mapping[str, str]) -> RunSpec:
         **vars(settings),
         task=task,
         method=method,
-        rehearsed_method=method if embeddings is None else _with_hashed_words(config),
+        rehearsed_method=method if embeddings is None else _build(with_embedder(resolved, HASHING), "method"),
         mode=mode,
         agent=agent,
         prompts=prompts,
         backbones=backbones,
         rehearsal=_build(resolved, "rehearsal"),
         trackers=_trackers(resolved),
-        folder=_folder(config, about, settings),
+        folder=_folder(resolved, about, settings),
         simulated=simulated,
         about=about,
         identity=identity,
         code=code_of(resolved),
-        config=OmegaConf.to_yaml(config, resolve=True),
-        notes=(_HASHED,) if automatic and about.get("embedder") == HASHING else (),
+        config=config.text,
+        notes=(_HASHED,) if config.automatic and about.get("embedder") == HASHING else (),
     )
 
 
@@ -151,14 +138,6 @@ def _embeddings(method: Method[Any], settings: Settings) -> EmbeddingsBackbone |
         raise ConfigError("a run takes embeddings from one endpoint: give it as embedder={url: ..., model: ...}")
     with settings_of(EMBEDDER):
         return EmbeddingsBackbone(*wanted)
-
-
-def _with_hashed_words(config: DictConfig) -> Method[Any]:
-    """Return the method as it is rehearsed, at no cost."""
-    config = deepcopy(config)
-    config.embedder = HASHING
-    method: Method[Any] = _build(_resolved(config), "method")
-    return method
 
 
 def check_backbones(resolved: Record) -> None:
@@ -210,25 +189,10 @@ def _trackers(resolved: Record) -> tuple[Tracker, ...]:
     return tuple(build(node, f"tracker.{name}") for name, node in chosen.items())
 
 
-def _folder(config: DictConfig, about: Record, settings: Settings) -> Path:
+def _folder(resolved: Record, about: Record, settings: Settings) -> Path:
     run = "-".join(about[group] for group in _NAMED)
-    parent = Path(config.results) / str(config.name) / run / about["digest"][:12]
+    parent = Path(resolved["results"]) / resolved["name"] / run / about["digest"][:12]
     return choose_folder(parent, settings.seed, resume=settings.resume)
-
-
-def _resolved(config: DictConfig) -> dict[str, Any]:
-    """Return the configuration as plain values.
-
-    Raises ``ConfigError`` for an interpolation that cannot be resolved, and for a secret, because the configuration
-    is written to files.
-    """
-    try:
-        resolved = cast(dict[str, Any], OmegaConf.to_container(config, resolve=True, throw_on_missing=True))
-    except OmegaConfBaseException as error:
-        problem = str(error).splitlines()[0]
-        raise ConfigError(f"{error.full_key} cannot be resolved: {problem}; correct what it refers to") from error
-    refuse_secrets(resolved)
-    return resolved
 
 
 def _build(resolved: Record, group: str, **parts: Any) -> Any:

@@ -9,11 +9,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from omegaconf import OmegaConf
-
 from ace_bench.core.backbones import Backbone, Served
 from ace_bench.core.errors import AceBenchError, ConfigError
-from ace_bench.runners.assemble import RunSpec, assemble
+from ace_bench.runners.assemble import assemble
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.preflight import (
     check_beginning,
@@ -44,11 +42,6 @@ class _Built:
     """The refusal, or that data is missing."""
     folder: Path | None = None
     backbones: Mapping[str, Backbone] = field(default_factory=dict)
-
-
-def assembled(compose: Composer, overrides: Sequence[str]) -> RunSpec:
-    """Build a run by its overrides; raises ``ConfigError`` or ``DataError``."""
-    return assemble(OmegaConf.create(dict(compose(overrides))), compose.choices(overrides))
 
 
 class RunChecks:
@@ -111,7 +104,7 @@ class RunChecks:
 
     def _built(self, run: Candidate) -> _Built:
         try:
-            plan = assembled(self._compose, run.overrides)
+            plan = assemble(self._compose.run(run.overrides))
             if not run.waits:
                 check_beginning(plan)
         except ConfigError as error:

@@ -15,12 +15,14 @@ from hydra.errors import CompactHydraException, HydraException, OverrideParseExc
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from ace_bench.core.errors import AceBenchError, ConfigError
 from ace_bench.core.extras import missing, missing_extra
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import options
+from ace_bench.core.secrets import refuse_secret_arguments
 from ace_bench.runners.renamed_settings import RENAMED
 
-_FAILED, _MISTAKE = 1, 2
+_FAILED = 1
 _FEW = 24
 """The maximum number of names that a message lists."""
 _TAKING = ("--config-name", "-cn", "--config-path", "-cp", "--package", "-p")
@@ -38,50 +40,44 @@ _RESULT = re.compile(r"\+?(?:experiment=)?(table|figure)[_=]0*(\w+)|\+?(experime
 
 
 @contextmanager
-def explain_overrides(folders: Sequence[Path], arguments: Sequence[str]) -> Iterator[None]:
-    """Replace Hydra's errors by one sentence with the closest key or option, and reject arguments that hold a secret.
+def explain(folders: Sequence[Path], arguments: Sequence[str]) -> Iterator[None]:
+    """Raise ``ConfigError``, one sentence with the closest key or option, in place of Hydra's errors.
 
-    ``folders`` hold the config groups. For ``table=2`` and the like, which need several runs, the message names the
-    command that makes them.
+    ``folders`` hold the config groups. Arguments that hold a secret are rejected, because Hydra writes those of a sweep
+    to a file. For ``table=2`` and the like, which need several runs, the message names the command that makes them.
     """
-    if any("=" in argument for argument in arguments):
-        _refuse_secrets(arguments)
+    refuse_secret_arguments(arguments)
     results = list(filter(None, map(_RESULT.fullmatch, arguments)))
     if results:
         requested = "=".join(filter(None, results[0].groups()))
-        sys.stderr.write(
-            f"error: `{command_line('run')}` makes one run; all runs of a result, and its table or figure, are "
-            f"made by `{command_line('reproduce')} {requested}`.\n"
+        raise ConfigError(
+            f"`{command_line('run')}` makes one run; all runs of a result, and its table or figure, are made by "
+            f"`{command_line('reproduce')} {requested}`"
         )
-        sys.exit(_MISTAKE)
-    own = os.environ.get(_FULL_ERROR)
-    os.environ[_FULL_ERROR] = "1"  # else Hydra prints its errors itself, in many lines, and exits
     try:
         yield
     except (HydraException, OmegaConfBaseException, ValueError) as error:
-        if type(error) is CompactHydraException:  # of a sweep: its runs have already printed their errors
-            sys.stderr.write(f"{error}\n")
-            sys.exit(_FAILED)
         text = explanation(error, folders, arguments)
-        if own is not None or text is None:
+        if text is None or _FULL_ERROR in os.environ:
             raise
-        sys.stderr.write(f"error: {text}\n")
-        sys.exit(_MISTAKE)
+        raise ConfigError(text) from error
+
+
+@contextmanager
+def raised_by_hydra() -> Iterator[None]:
+    """Let Hydra raise its errors, which it prints in many lines else; those of a sweep's runs end the program."""
+    own = os.environ.get(_FULL_ERROR)
+    os.environ[_FULL_ERROR] = "1"
+    try:
+        yield
+    except CompactHydraException as error:
+        if type(error) is not CompactHydraException:
+            raise
+        sys.stderr.write(f"{error}\n")  # its runs have already printed their errors
+        sys.exit(_FAILED)
     finally:
         if own is None:
             del os.environ[_FULL_ERROR]
-
-
-def _refuse_secrets(arguments: Sequence[str]) -> None:
-    """Reject arguments that hold a secret, because Hydra writes those of a sweep to a file."""
-    from ace_bench.core.errors import ConfigError  # slow to import (0.1 s), and --help does not need them
-    from ace_bench.core.secrets import refuse_secret_arguments
-
-    try:
-        refuse_secret_arguments(arguments)
-    except ConfigError as error:
-        sys.stderr.write(f"error: {error}\n")
-        sys.exit(_MISTAKE)
 
 
 def explanation(error: Exception, folders: Sequence[Path], arguments: Sequence[str]) -> str | None:
@@ -95,8 +91,6 @@ def explanation(error: Exception, folders: Sequence[Path], arguments: Sequence[s
 
 def _explained_by_cause(error: Exception) -> str | None:
     """Return what the cause of an error says, where that is one of ours, or names a key of a group."""
-    from ace_bench.core.errors import AceBenchError  # slow to import
-
     if isinstance(error.__cause__, AceBenchError):
         return str(error.__cause__)
     unknown = _NOT_IN_STRUCT.search(str(error.__cause__))

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from pickle import dumps, loads
 from typing import Any, cast
 
-import hydra
 import msgspec
-import omegaconf
 from hydra import version
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository
@@ -35,11 +31,10 @@ from omegaconf.errors import OmegaConfBaseException
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import ConfigError, FileUnwritable
 from ace_bench.core.identity import default_embedder
-from ace_bench.store.caching import cache_folder, write_cached
+from ace_bench.runners.composing import AUTOMATIC, RunConfig, digest_of_configs, settled
+from ace_bench.store.caching import cache_folder, read_sealed, write_sealed
 
 _HYDRA = "hydra"
-_SEAL = sha256().digest_size
-"""Bytes of the checksum in front of a cached configuration."""
 _FORM = "configuration and choices"
 """What the cache holds; another word keeps older files from being read."""
 
@@ -60,20 +55,23 @@ class Composer:
             path.append("ace_bench", f"file://{folder.resolve()}")
         path.append("schema", "structured://")
         self._loader = _Loader(path)
-        self._cache = cache_folder("plans") / _digest(folders)
-        self._parse = cache(OverridesParser.create().parse_override)
+        self._cache = cache_folder("plans") / digest_of([_FORM, digest_of_configs(folders)])
+        parser = OverridesParser.create()
+        self._parse = cache(lambda override: parser.parse_overrides([override])[0])
         self._choose = cache(self._chosen)
         self._compose = cache(self._composed)
 
     def __call__(self, overrides: Sequence[str]) -> Mapping[str, Any]:
         """Return the whole configuration, resolved; raises ``ConfigError`` for an override that does not fit."""
+        return self.run(overrides).settings
+
+    def run(self, overrides: Sequence[str]) -> RunConfig:
+        """Return the configuration of a run; raises ``ConfigError`` for an override that does not fit."""
         return self._compose(tuple(overrides))
 
     def choices(self, overrides: Sequence[str]) -> Mapping[str, str]:
         """Return the option chosen in each group; raises ``ConfigError`` for an override that does not fit."""
-        self(overrides)
-        parsed = map(self._parse, overrides)
-        return self._choose(tuple(str(one.input_line) for one in parsed if self._is_choice(one))).choices
+        return self.run(overrides).choices
 
     def sweep(self, words: Sequence[str], *, searches: bool) -> list[tuple[str, ...]]:
         """Return the overrides of each run of a sweep; of a search one run, with the first of each list of values.
@@ -89,15 +87,19 @@ class Composer:
             raise ConfigError(f"{' '.join(own)} cannot be parsed: {error}") from error
         return [tuple(run) for run in (runs[:1] if searches else runs)]
 
-    def _composed(self, overrides: tuple[str, ...]) -> Mapping[str, Any]:
+    def compose(self, overrides: Sequence[str]) -> tuple[DictConfig, Mapping[str, str]]:
+        """Return the configuration, not resolved, and the option of each group; raises what Hydra raises."""
+        parsed = [self._parse(override) for override in overrides]
+        self._loader.validate_sweep_overrides_legal(parsed, RunMode.RUN, from_shell=False)
+        settings = [override for override in parsed if not self._is_choice(override)]
+        chosen = self._choose(tuple(str(one.input_line) for one in parsed if self._is_choice(one)))
+        config: DictConfig = loads(chosen.config)
+        self._loader._apply_overrides_to_config(settings, config)
+        return config, chosen.choices
+
+    def _composed(self, overrides: tuple[str, ...]) -> RunConfig:
         try:
-            parsed = [self._parse(override) for override in overrides]
-            self._loader.validate_sweep_overrides_legal(parsed, RunMode.RUN, from_shell=False)
-            settings = [override for override in parsed if not self._is_choice(override)]
-            config = loads(self._choose(tuple(str(one.input_line) for one in parsed if self._is_choice(one))).config)
-            self._loader._apply_overrides_to_config(settings, config)
-            settle_embedder(config)
-            return cast(dict[str, Any], OmegaConf.to_container(config, resolve=True))
+            return settled(*self.compose(overrides), written=False)
         except (HydraException, OmegaConfBaseException, ValueError) as error:  # ValueError: Hydra's for task=null
             raise ConfigError(f"{' '.join(overrides)} cannot be composed: {error}") from error
 
@@ -111,15 +113,11 @@ class Composer:
         plain values and a checksum: others may be able to write to it.
         """
         cached = self._cache / f"{digest_of(choices)}.msgpack"
-        try:
-            sealed = cached.read_bytes()
-        except OSError:
-            sealed = b""
-        content = sealed[_SEAL:]
-        if not content or sealed[:_SEAL] != sha256(content).digest():
+        content = read_sealed(cached)
+        if content is None:
             content = msgspec.msgpack.encode(self._merged(choices))
             with suppress(FileUnwritable, OSError):  # without a cache, planning only takes longer
-                write_cached(cached, sha256(content).digest() + content)
+                write_sealed(cached, content)
         plain, chosen = msgspec.msgpack.decode(content)
         config = OmegaConf.create(plain)
         OmegaConf.set_struct(config, True)
@@ -172,20 +170,13 @@ class _Parsed(ConfigRepository):
         return found
 
 
-def _digest(folders: Sequence[Path]) -> str:
-    """Name the content of configuration folders, and the versions of what reads them."""
-    files = ((folder, path) for folder in folders for path in sorted(folder.rglob("*.yaml")))
-    contents = [(str(path.relative_to(folder)), path.read_bytes()) for folder, path in files]
-    return digest_of([_FORM, hydra.__version__, omegaconf.__version__, sys.version, contents])
-
-
 def _is_hydras(choice: GroupDefault) -> bool:
     return str(choice.group).lstrip("/").startswith(f"{_HYDRA}/")
 
 
 def settle_embedder(config: DictConfig) -> None:
     """Replace ``embedder=auto`` by the embedder's name; raises ``ConfigError``."""
-    if config.get("embedder") == "auto":
+    if config.get("embedder") == AUTOMATIC:
         roles = config.get("roles")
         nodes = [config.get("backbone"), *(roles.values() if isinstance(roles, DictConfig) else ())]
         simulated = any(_is_simulated(node) for node in nodes if isinstance(node, DictConfig))

@@ -11,18 +11,16 @@ import json
 import logging
 import shlex
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
-from omegaconf import DictConfig, OmegaConf
 
 from ace_bench.core.errors import AceBenchError, BudgetExhausted, FolderDamaged, Interrupted, StoreError
 from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.types import Record
-from ace_bench.runners.composing import compose_run
+from ace_bench.runners.composing import RunConfig, compose_run
 from ace_bench.store.checksums import damaged_files
 from ace_bench.store.damage import JOURNAL, Damage, examine, lasting
 from ace_bench.store.files import DRAFT, WriteGate, replace_files
@@ -77,22 +75,26 @@ def check_records(folder: Path) -> None:
         raise StoreError(f"{damage.problems[-1]}; put the right file back, or pass resume=false for a new run")
 
 
-def recorded_settings(folder: Path) -> tuple[DictConfig, Mapping[str, Any]]:
-    """Return the configuration of a run and its options by group; raises ``StoreError``.
+def recorded_settings(folder: Path) -> RunConfig:
+    """Return the configuration of a run; raises ``StoreError``.
 
     They come from the run's files, or from its command if these are damaged.
     """
     try:
-        config = OmegaConf.create(read_settings(folder))
+        settings = read_settings(folder)
         with suppress(FolderDamaged):
-            return config, read_about(folder)
-        return config, read_metrics(folder) or read_about(folder)
+            return RunConfig(settings=settings, choices=read_about(folder), text=_text(folder))
+        return RunConfig(settings=settings, choices=read_metrics(folder) or read_about(folder), text=_text(folder))
     except FolderDamaged:
         commands = [shlex.split(process.command or "") for process in read_processes(folder)]
         words = next((words for words in reversed(commands) if tuple(words[:2]) == _COMMAND), None)
         if words is None:
             raise
         return compose_run(words[2:])
+
+
+def _text(folder: Path) -> str:
+    return (folder / "config.yaml").read_text(encoding="utf-8")
 
 
 def _copy(folder: Path, copy: Path, *, journal: bool) -> None:

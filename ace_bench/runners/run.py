@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
 from rich.console import Console
 
 from ace_bench.core.backbones import Interruptible
@@ -21,6 +20,7 @@ from ace_bench.runners.budget import Budget, check_reply_limits
 from ace_bench.runners.build import ALONE, Shared, build_experiment
 from ace_bench.runners.call_slots import slots_of_run
 from ace_bench.runners.code_changes import changes_of_code, settle_code
+from ace_bench.runners.composing import RunConfig
 from ace_bench.runners.config_tree import show_config
 from ace_bench.runners.exporter import Exporter
 from ace_bench.runners.loop import run_loop
@@ -65,8 +65,7 @@ class Launch:
 
 
 def run(
-    config: DictConfig,
-    choices: Mapping[str, str],
+    config: RunConfig,
     *,
     launch: Launch = Launch(),
     on_metrics: Callable[[Record], object] = lambda _: None,
@@ -83,7 +82,7 @@ def run(
     folders: list[Path] = []
     try:
         caller = Caller(console=console, launch=launch, on_folder=folders.append)
-        metrics = carry_out(config, choices, caller)
+        metrics = carry_out(config, caller)
         if metrics is not None:
             on_metrics(metrics)
         return 0
@@ -120,13 +119,12 @@ class Caller:
     on_folder: Callable[[Path], object] = lambda _: None
 
 
-def carry_out(config: DictConfig, choices: Mapping[str, str], caller: Caller) -> Record | None:
+def carry_out(config: RunConfig, caller: Caller) -> Record | None:
     """Run or continue one experiment and return its metrics, ``None`` with ``dry_run`` or ``print_config``.
 
     Raises ``AceBenchError``: of its subclass ``Stopped`` where the same configuration continues the run.
     """
-    plan = assemble(config, choices)
-    plan = check_beginning(plan)
+    plan = check_beginning(assemble(config))
     if plan.print_config:
         show_config(plan, caller.console)
         return None
@@ -220,7 +218,7 @@ def _repair_finished(plan: RunSpec, damage: Damage, caller: Caller) -> None:
 
 def repair_run(folder: Path, damage: Damage, launch: Launch) -> None:
     """Repair a damaged run, finished or not, from its own records; raises ``AceBenchError`` if that cannot be done."""
-    plan = assemble(*recorded_settings(folder))
+    plan = assemble(recorded_settings(folder))
     if not folder.resolve().parent.name.startswith(plan.about["digest"][:12]):
         raise CannotRepair(
             f"settings or data have changed since it was made (digest {plan.about['digest'][:12]}, not "

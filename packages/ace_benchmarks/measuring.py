@@ -122,25 +122,18 @@ def in_process(setting: Setting, overrides: list[str], adjust: Callable[[Any], A
     """Run in this process with an adjusted plan: for parts no configuration can name, such as a scripted model."""
     from unittest import mock
 
-    from hydra import compose, initialize_config_dir
-    from omegaconf import open_dict
-
     from ace_bench.runners import run as experiment
     from ace_bench.runners.assemble import assemble
+    from ace_bench.runners.composing import RunConfig, compose_run
 
-    with initialize_config_dir(str(configs_folder()), version_base="1.3"):
-        config = compose("config", [f"results={setting.scratch}", *overrides], return_hydra_config=True)
-    choices = dict(config.hydra.runtime.choices)
-    with open_dict(config):
-        del config.hydra
     plans: list[Any] = []
 
-    def adjusted(*arguments: Any) -> Any:
-        plans.append(adjust(assemble(*arguments)))
+    def adjusted(config: RunConfig) -> Any:
+        plans.append(adjust(assemble(config)))
         return plans[-1]
 
     with mock.patch.object(experiment, "assemble", adjusted):
-        status = experiment.run(config, choices)
+        status = experiment.run(compose_run([f"results={setting.scratch}", *overrides]))
     if status:
         raise RuntimeError(f"the run ended with status {status}")
     folder: Path = plans[0].folder

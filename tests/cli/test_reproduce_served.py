@@ -13,6 +13,7 @@ from ace_bench.cli.main import start
 from ace_bench.cli.reproducing.job_runner import JobResult, JobRunner
 from ace_bench.report.records import find_runs
 from ace_bench.runners import run as experiment
+from ace_bench.runners.composing import settled
 from tests.cli.test_reproduce_settings import over_http, reader  # noqa: F401 - a fixture
 from tests.launching import composed
 
@@ -45,7 +46,7 @@ def in_this_process(one_composer, monkeypatch, one_warm_engine):
 
     def run(runner, command):
         started = time.monotonic()
-        status = experiment.run(*composed(*command[4:]))
+        status = experiment.run(settled(*composed(*command[4:])))
         return JobResult(status=status, seconds=time.monotonic() - started)
 
     monkeypatch.setattr(JobRunner, "_run_one", run)
