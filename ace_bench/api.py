@@ -184,7 +184,8 @@ def run(  # noqa: PLR0913 - the settings that most calls name
     of ``AceBenchError``, each with a message that names the fix.
     """
     from ace_bench.runners.composing import compose_run
-    from ace_bench.runners.run import Caller, Launch, carry_out
+    from ace_bench.runners.host import Host, Launch
+    from ace_bench.runners.run import carry_out
     from ace_bench.store.processes import command_of
 
     read_env_file()
@@ -199,13 +200,13 @@ def run(  # noqa: PLR0913 - the settings that most calls name
     words = _words(named | {"limit": limit, "results": results}, overrides)
     config = compose_run(words)
     folders: list[Path] = []
-    caller = Caller(
+    host = Host(
         console=Console(quiet=not progress, force_jupyter=False),
         launch=Launch(command=command_of(words)),
         owns_process=False,
         on_folder=folders.append,
     )
-    carry_out(config, caller)
+    carry_out(config, host)
     if not folders:
         raise StoreError("dry_run=true makes no run; leave it out, or use the command line")
     return load_run(folders[0])

@@ -33,8 +33,9 @@ def experiment(config: DictConfig) -> float | None:
     """Run one experiment and return its score for searches; exits with its status unless that is 0."""
     from ace_bench.runners.call_slots import shares_slots
     from ace_bench.runners.composing import settled
+    from ace_bench.runners.host import Launch
     from ace_bench.runners.metrics import objective
-    from ace_bench.runners.run import Launch, run
+    from ace_bench.runners.run import run
     from ace_bench.runners.signals import EXIT_INTERRUPTED, end_after, parent_process
     from ace_bench.store.processes import command_of
 

@@ -35,7 +35,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def _run(words: Sequence[str]) -> int:
     from ace_bench.runners.composing import compose_run
-    from ace_bench.runners.run import Launch, run
+    from ace_bench.runners.host import Launch
+    from ace_bench.runners.run import run
     from ace_bench.runners.signals import end_after, parent_process
     from ace_bench.store.processes import command_of
 

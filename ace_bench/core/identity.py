@@ -17,6 +17,7 @@ from typing import Any
 from ace_bench.core.digest import digest_of, digest_of_text
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.role_sampling import given_by_role
+from ace_bench.core.settings import NotNegative, Text
 from ace_bench.core.types import Record
 
 HASHING = "hashing"
@@ -44,6 +45,21 @@ _ACCESS = (
 _NOT_SENT = (_TARGET, "seed", "max_tokens_field")
 _MODEL_FILES = frozenset({".json", ".txt", ".model", ".safetensors", ".bin"})
 """Files of a model's folder that decide its vectors: configuration, vocabulary and weights."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedderSettings:
+    """An OpenAI-compatible endpoint of embeddings, such as ``http://localhost:8000/v1``.
+
+    ``key_env`` is the environment variable of its key, ``None`` where it needs none. ``usd_per_million`` is the price
+    of a million tokens, ``None`` if unknown. ``simulated`` marks vectors that come from no model.
+    """
+
+    url: Text
+    model: Text
+    key_env: Text | None = None
+    usd_per_million: NotNegative | None = None
+    simulated: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone
-from ace_bench.contexts.playbook.embed import EndpointEmbedder
 from ace_bench.core.agent import Agent
 from ace_bench.core.backbones import Backbone
 from ace_bench.core.errors import ConfigError
@@ -24,6 +22,7 @@ from ace_bench.core.types import Record
 from ace_bench.runners.arena import EMBEDDER, GENERATOR, JUDGE
 from ace_bench.runners.composing import RunConfig
 from ace_bench.runners.experiment import Mode
+from ace_bench.runners.gateway import Caller
 from ace_bench.runners.observers import Tracker
 from ace_bench.runners.price_checks import check_agent_prices, check_budget_prices, place_of
 from ace_bench.runners.settings import Settings, read_settings
@@ -65,8 +64,8 @@ class RunSpec(Settings):
     code: Code
     config: str
     notes: tuple[str, ...] = ()
-    replays: bool = False
-    """Whether the run makes no call: it does again what its recorded calls allow."""
+    unrecorded: Callable[[Caller], Exception] | None = None
+    """What a call raises that is not recorded, where a run only does again what its calls allow."""
 
 
 def assemble(config: RunConfig) -> RunSpec:
@@ -129,13 +128,19 @@ def assemble(config: RunConfig) -> RunSpec:
     )
 
 
-def _embeddings(method: Method[Any], settings: Settings) -> EmbeddingsBackbone | None:
+def _embeddings(method: Method[Any], settings: Settings) -> Backbone | None:
     """Return the endpoint that the method's embedders need, ``None`` if they need none."""
+    if not method.embedders:
+        return None
+    from ace_bench.contexts.playbook.embed import EndpointEmbedder  # slow to import, and seldom needed
+
     wanted = {embedder.settings for embedder in method.embedders if isinstance(embedder, EndpointEmbedder)}
     if not wanted:
         return None
     if wanted != {settings.embedder}:
         raise ConfigError("a run takes embeddings from one endpoint: give it as embedder={url: ..., model: ...}")
+    from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone
+
     with settings_of(EMBEDDER):
         return EmbeddingsBackbone(*wanted)
 

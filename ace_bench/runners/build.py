@@ -56,6 +56,7 @@ def build_experiment(
         spending=shared.spending,
         # An evaluation is wide: none of its calls holds up another.
         chain=lambda stage: progress.seconds_left() if stage is Stage.ADAPT else 0.0,
+        unrecorded=plan.unrecorded,
         seed=plan.seed,
     )
     arena = RunArena(

@@ -12,63 +12,49 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from rich.console import Console
-
-from ace_bench.core.backbones import Backbone
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, FolderUnwritable, Interrupted, RolloutFault
-from ace_bench.core.tools import takes_tools
-from ace_bench.core.types import Completion, Fault, Message, Record
+from ace_bench.core.types import Fault, Record
 from ace_bench.runners.arena import EMBEDDER
 from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.budget import Budget
-from ace_bench.runners.build import build_experiment
-from ace_bench.runners.loop import run_loop
-from ace_bench.runners.metrics import run_metrics
-from ace_bench.runners.preflight import parts_ready
-from ace_bench.runners.stopping import Stop
+from ace_bench.runners.executing import replay
+from ace_bench.runners.gateway import Caller
+from ace_bench.runners.host import Host
 from ace_bench.store.call_log import FILE as CALLS
 from ace_bench.store.code import changed_modules, modules_in_words
 from ace_bench.store.environment import describe_environment
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.journal import Journal, RolloutRecord
-from ace_bench.store.processes import How, Process, last_code
+from ace_bench.store.processes import How, last_code
 from ace_bench.store.results import METRICS, read_metrics
 
 _CLIENTS = "ace_bench."
 """Where the classes of backbones are that ask a server."""
-_PLAIN: Any = {"markup": False, "highlight": False, "soft_wrap": True}
 _STANDS = {"replayed": "and a replay gave the same result", "accepted": "and accept_code=true accepted it"}
 _RESULTS = ("splits", "validation", "learning", "trials", "context", "rollouts", "steps", "operations", "counters")
 """Parts of the metrics that prompts, replies and grades decide; intervals can be computed again at any time."""
 
 
-def changes_of_code(plan: RunSpec, processes: Sequence[Process]) -> list[str]:
-    """Return the modules that changed since a run was made or last stood; none where that is not recorded."""
-    return changed_modules(last_code(processes), plan.code.modules)
-
-
-def settle_code(folder: RunFolder, plan: RunSpec, console: Console, stop: Stop, command: str | None) -> None:
+def settle_code(folder: RunFolder, spec: RunSpec, host: Host) -> None:
     """Raise ``ConfigError`` if the code changed, and with it the result; record it if the run stands all the same."""
-    changed = changes_of_code(plan, folder.processes.processes)
+    changed = changed_modules(last_code(folder.processes.processes), spec.code.modules)
     if not changed:
         return
     words = modules_in_words(changed)
     how: How = "accepted"
-    if not plan.accept_code:
-        console.print(
+    if not spec.accept_code:
+        host.say(
             f"The code of {words} changed since this run was made: its recorded calls are replayed with the new code, "
-            "which costs nothing; accept_code=true skips this.",
-            **_PLAIN,
+            "which costs nothing; accept_code=true skips this."
         )
-        difference = _difference(folder, plan, changed, stop)
+        difference = _difference(folder, spec, changed, host)
         if difference is not None:
             raise ConfigError(_refusal(folder.path, words, difference))
         how = "replayed"
     reason = f"{words} changed, {_STANDS[how]}"
-    console.print(f"{reason}.", **_PLAIN)
-    folder.processes.add_check(how, reason, command, {**describe_environment(), "code": plan.code.modules})
+    host.say(f"{reason}.")
+    folder.processes.add_check(how, reason, host.launch.command, {**describe_environment(), "code": spec.code.modules})
 
 
 def _refusal(folder: Path, words: str, difference: str) -> str:
@@ -84,35 +70,35 @@ def _is_finished(folder: Path) -> bool:
     return (folder / METRICS).exists()
 
 
-def _difference(recorded: RunFolder, plan: RunSpec, changed: Sequence[str], stop: Stop) -> str | None:
+def _difference(recorded: RunFolder, spec: RunSpec, changed: Sequence[str], host: Host) -> str | None:
     """Replay a run and return what comes out otherwise, ``None`` if nothing does."""
-    free = all(one.simulated and not type(one).__module__.startswith(_CLIENTS) for one in plan.backbones.values())
-    answering = [name for name in changed if name in plan.code.backbones]
+    free = all(one.simulated and not type(one).__module__.startswith(_CLIENTS) for one in spec.backbones.values())
+    answering = [name for name in changed if name in spec.code.backbones]
     if answering and not free:
         return f"{modules_in_words(answering)} answers in place of a model, which a replay cannot check"
+    spec = replace(spec, budget=Budget(), faults=replace(spec.faults, accept=True))
+    metrics: Record = {}
+    problem = ""
     with tempfile.TemporaryDirectory() as scratch:
         if not free:
             shutil.copyfile(recorded.path / CALLS, Path(scratch) / CALLS)
-        plan = replace(plan, budget=Budget(), faults=replace(plan.faults, accept=True), replays=not free)
+            spec = replace(spec, unrecorded=_fault)
         with closing(RunFolder(Path(scratch))) as folder:
-            metrics, problem = _replay(folder, plan, stop)
+            try:
+                metrics = replay(folder, spec, host)
+            except (Interrupted, FolderUnwritable):
+                raise
+            except Exception as error:  # the new code may raise anything
+                problem = f"replaying it raises {type(error).__name__}: {error}"
             difference = _first_difference(recorded, folder.journal, metrics)
     # The replay of an unfinished run may fail behind its last call.
     return problem if problem and (difference or _is_finished(recorded.path)) else difference
 
 
-def _replay(folder: RunFolder, plan: RunSpec, stop: Stop) -> tuple[Record, str]:
-    """Return the metrics, or why there are none."""
-    try:
-        with parts_ready(plan, folder, Console(quiet=True), stop):
-            if plan.replays:
-                plan = replace(plan, backbones={role: _Silent(one) for role, one in plan.backbones.items()})
-            experiment = build_experiment(folder, plan, stop, ())
-            return run_metrics(experiment, run_loop(experiment, plan.mode), plan.about), ""
-    except (Interrupted, FolderUnwritable):
-        raise
-    except Exception as error:  # the new code may raise anything
-        return {}, f"replaying it raises {type(error).__name__}: {error}"
+def _fault(caller: Caller) -> Exception:
+    if caller.role == EMBEDDER:  # no fault can stand for its reply
+        return BackboneUnavailable("it needs embeddings that are not recorded")
+    return RolloutFault(Fault(owner="backbone", kind="not_recorded", message=f"{caller.session} asks something new"))
 
 
 def _first_difference(recorded: RunFolder, again: Journal, metrics: Record) -> str | None:
@@ -136,20 +122,3 @@ def _differ(record: RolloutRecord, again: RolloutRecord | None) -> bool:
         or record.attempt.answer != again.attempt.answer
         or any(getattr(record, name) != getattr(again, name) for name in names)
     )
-
-
-class _Silent:
-    """Stands in for a backbone while its recorded calls are replayed, and answers no other call."""
-
-    def __init__(self, real: Backbone):
-        self.name, self.identity, self.simulated = real.name, real.identity, real.simulated
-        self.takes_tools, self.context_length = takes_tools(real), real.context_length
-        self.count = real.count
-
-    def complete(
-        self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
-    ) -> Completion:
-        del messages, schema
-        if role == EMBEDDER:  # no fault can stand for its reply
-            raise BackboneUnavailable("it needs embeddings that are not recorded")
-        raise RolloutFault(Fault(owner="backbone", kind="not_recorded", message=f"{session} asks something new"))

@@ -62,7 +62,8 @@ class CallGateway:
 
     A call waits for one of the ``slots``; ``chain`` estimates the seconds of work that a call of a stage holds up.
 
-    A call that the backbone leaves unanswered raises ``CallLost``, unless ``faults`` accepts that as an answer.
+    A call that the backbone leaves unanswered raises ``CallLost``, unless ``faults`` accepts that as an answer. Where
+    only recorded calls may be replayed, ``unrecorded`` returns what any other raises.
     """
 
     def __init__(  # noqa: PLR0913 - parts, all keyword-only
@@ -77,6 +78,7 @@ class CallGateway:
         slots: CallSlots | None = None,
         spending: SharedSpending | None = None,
         chain: Callable[[Stage], float] = lambda _: 0.0,
+        unrecorded: Callable[[Caller], Exception] | None = None,
         seed: int = 0,
     ):
         self.faults = faults or FaultRule()
@@ -85,6 +87,7 @@ class CallGateway:
         self._responses = responses
         self._slots = slots or Unlimited()
         self._chain = chain
+        self._unrecorded = unrecorded
         self._seed = seed
         self._budget = Reservations(
             budget, spent=lambda: calls.ledger.total, wall=wall, check=stop.check, shared=spending
@@ -105,6 +108,8 @@ class CallGateway:
         recorded = self._recorded(call)
         if recorded is not None:
             return recorded
+        if self._unrecorded is not None:
+            raise self._unrecorded(caller)
         if self._responses is None:
             return self._pay(call)
         return self._cached_or_paid(call, self._responses)

@@ -9,7 +9,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
 from rich.console import Console
+from rich.syntax import Syntax
+from rich.tree import Tree
 
 from ace_bench.core.backbones import Adaptive, Backbone, CacheReporting, Keyed, Limited, Probing, Served
 from ace_bench.core.errors import BudgetExhausted, ConfigError
@@ -29,6 +32,7 @@ from ace_bench.runners.stopping import Stop
 from ace_bench.store.calls import first_settings
 from ace_bench.store.folder import RunFolder, pretty
 from ace_bench.store.ledger import Account
+from ace_bench.store.results import METRICS
 
 NOT_KNOWN = "n/a"
 
@@ -126,7 +130,7 @@ def parts_ready(plan: RunSpec, folder: RunFolder, console: Console, stop: Stop) 
             with settings_of(place):
                 if isinstance(backbone, Adaptive) and (settings := _recorded(plan, folder, backbone)) is not None:
                     backbone.adopt(settings)
-                if plan.replays:
+                if plan.unrecorded is not None:
                     continue
                 if isinstance(backbone, Lifecycle):
                     stack.callback(backbone.close)
@@ -215,7 +219,34 @@ def _range(low: _Number | None, high: _Number | None, text: Callable[[_Number], 
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
-def show_dry_run(plan: RunSpec, console: Console) -> None:
+def show(plan: RunSpec, console: Console) -> None:
+    """Print the configuration of a run, or what a dry run shows; a finished run needs no key and no endpoint."""
+    if plan.print_config:
+        _show_config(plan, console)
+        return
+    _show_dry_run(with_leakage(plan), console)
+    if not (plan.folder / METRICS).exists():
+        check_beside(plan)
+
+
+def _show_config(plan: RunSpec, console: Console) -> None:
+    """Print the contents of a run's ``config.yaml``. It cannot hold secrets, because ``assemble`` rejects them."""
+    settings = msgspec.yaml.decode(plan.config)
+    tree = Tree(f"configuration of {plan.folder}", guide_style="dim")
+    single = {name: value for name, value in settings.items() if not isinstance(value, Mapping)}
+    tree.add(_yaml(single))
+    for name, group in settings.items():
+        if isinstance(group, Mapping) and group:
+            tree.add(name, style="bold").add(_yaml(group))
+    console.print(tree)
+
+
+def _yaml(value: object) -> Syntax:
+    text = msgspec.yaml.encode(value).decode().rstrip()
+    return Syntax(text, "yaml", background_color="default", word_wrap=True)
+
+
+def _show_dry_run(plan: RunSpec, console: Console) -> None:
     """Print the notes on the plan, the estimate and the first prompt of each role."""
     estimate = rehearse(plan)
     for role, messages in estimate.prompts.items():

@@ -11,22 +11,30 @@ import json
 import logging
 import shlex
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+from rich.console import Console
 
 from ace_bench.core.errors import AceBenchError, BudgetExhausted, FolderDamaged, Interrupted, StoreError
 from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.types import Record
+from ace_bench.runners.assemble import RunSpec, assemble
 from ace_bench.runners.composing import RunConfig, compose_run
+from ace_bench.runners.executing import replay
+from ace_bench.runners.gateway import Caller
+from ace_bench.runners.host import Host, Launch
+from ace_bench.runners.preflight import with_leakage
 from ace_bench.store.checksums import damaged_files
+from ace_bench.store.code import changed_modules
 from ace_bench.store.damage import JOURNAL, Damage, examine, lasting
 from ace_bench.store.files import DRAFT, WriteGate, replace_files
 from ace_bench.store.folder import LOCK, RunFolder
 from ace_bench.store.lines import DAMAGED
-from ace_bench.store.processes import read_processes
+from ace_bench.store.processes import last_code, read_processes
 from ace_bench.store.results import METRICS, SUMMARY, read_about, read_metrics, read_settings
 
 _COMMAND = ("ace-bench", "run")
@@ -36,13 +44,26 @@ class CannotRepair(StoreError):
     """The records of a run do not give its result again; the folder is unchanged."""
 
 
-def repair(folder: Path, damage: Damage, replay: Callable[[Path], Record]) -> None:
+def repair_run(folder: Path, damage: Damage, launch: Launch) -> None:
+    """Repair a damaged run, finished or not, from its own records; raises ``AceBenchError`` if that cannot be done."""
+    spec = replace(assemble(recorded_settings(folder)), folder=folder)
+    if not folder.resolve().parent.name.startswith(spec.about["digest"][:12]):
+        raise CannotRepair(
+            f"settings or data have changed since it was made (digest {spec.about['digest'][:12]}, not "
+            f"{folder.resolve().parent.name})"
+        )
+    if changed_modules(last_code(read_processes(folder)), spec.code.modules):
+        raise CannotRepair("code that decides its result has changed; its command checks whether the result stands")
+    repair(spec, damage, Host(console=Console(quiet=True), launch=launch, owns_process=False))
+
+
+def repair(spec: RunSpec, damage: Damage, host: Host) -> None:
     """Replace the damaged files of a run folder.
 
-    ``replay`` runs the run in the folder that it is given, which has no result, without any call, and returns the
-    metrics; it raises ``BudgetExhausted`` where a call is not recorded. A journal with which this fails is made again
-    as a whole. Raises ``CannotRepair``, and what ``replay`` raises.
+    A journal with which the run cannot be replayed is made again as a whole. Raises ``CannotRepair``, and what the
+    replay raises.
     """
+    folder = spec.folder
     if damage.lost_calls:
         raise CannotRepair("recorded calls are lost, and making them again costs money")
     if damage.foreign and not damage.finished:
@@ -52,7 +73,7 @@ def repair(folder: Path, damage: Damage, replay: Callable[[Path], Record]) -> No
         for copy in attempts:
             _copy(folder, copy, journal=copy.name == "with")
             try:
-                _replay_in(copy, folder, damage, replay)
+                _replay_in(copy, spec, damage, host)
             except Interrupted:
                 raise
             except AceBenchError as error:
@@ -93,6 +114,10 @@ def recorded_settings(folder: Path) -> RunConfig:
         return compose_run(words[2:])
 
 
+def _missing(caller: Caller) -> Exception:
+    return BudgetExhausted(f"a call of {caller.session} is not recorded")
+
+
 def _text(folder: Path) -> str:
     return (folder / "config.yaml").read_text(encoding="utf-8")
 
@@ -108,8 +133,9 @@ def _copy(folder: Path, copy: Path, *, journal: bool) -> None:
             (copy / JOURNAL).rename(copy / f"{JOURNAL}{DAMAGED}")
 
 
-def _replay_in(copy: Path, folder: Path, damage: Damage, replay: Callable[[Path], Record]) -> None:
+def _replay_in(copy: Path, spec: RunSpec, damage: Damage, host: Host) -> None:
     """Replay the run in a copy and compare it with what is intact in its folder; raises ``CannotRepair``."""
+    folder = spec.folder
     damaged = damaged_files(folder)
     for name in damaged:  # those that are intact are not written again
         with suppress(OSError):
@@ -118,7 +144,8 @@ def _replay_in(copy: Path, folder: Path, damage: Damage, replay: Callable[[Path]
     with suppress(FileNotFoundError):
         (copy / METRICS).unlink()
     try:
-        metrics = replay(copy)
+        with closing(RunFolder(copy)) as opened:
+            metrics = replay(opened, with_leakage(replace(spec, folder=copy, unrecorded=_missing)), host)
     except BudgetExhausted:
         if damage.finished:
             raise CannotRepair("a call that the run needs is not recorded") from None

@@ -5,7 +5,7 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
-from ace_bench.runners import run as experiment
+from ace_bench.runners import executing
 from ace_bench.store.processes import read_processes
 from ace_rehearsal.reader.serve import ReaderServer
 from tests.backbones.serving import running
@@ -25,12 +25,12 @@ def test_a_run_that_was_stopped_and_killed_shows_it_and_ends_with_the_same_metri
     whole = launch(tmp_path / "whole", *SMALL)
     assert launch(tmp_path / "cut", *SMALL, "budget.calls=2").status == 3
     with monkeypatch.context() as patched:
-        patched.setattr(experiment, "_record_end", lambda *_: None)
-        patched.setattr(experiment, "_work", killed)
+        patched.setattr(executing, "_record_end", lambda *_: None)
+        patched.setattr(executing, "run_loop", killed)
         with pytest.raises(Killed):
             launch(tmp_path / "cut", *SMALL)
     capsys.readouterr()
-    monkeypatch.setattr(experiment, "describe_environment", other_software)
+    monkeypatch.setattr(executing, "describe_environment", other_software)
     continued = launch(tmp_path / "cut", *SMALL)
     output = " ".join(capsys.readouterr().out.split())
     assert "This run continues with other software than before: " in output
@@ -49,7 +49,7 @@ def killed(*_):
     raise Killed
 
 
-def other_software(describe=experiment.describe_environment):
+def other_software(describe=executing.describe_environment):
     described = describe()
     return {**described, "packages": {**described["packages"], "numpy": "9.9"}}
 

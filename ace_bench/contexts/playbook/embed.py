@@ -6,7 +6,6 @@ import math
 import re
 import zlib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -18,8 +17,8 @@ import numpy.typing as npt
 from ace_bench.contexts.base import Texts
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.extras import require
-from ace_bench.core.identity import HASHING, STATIC, model_folder
-from ace_bench.core.settings import Count, NotNegative, Text
+from ace_bench.core.identity import HASHING, STATIC, EmbedderSettings, model_folder
+from ace_bench.core.settings import Count, Text
 
 if TYPE_CHECKING:
     from model2vec import StaticModel
@@ -172,21 +171,6 @@ class StaticEmbedder:
                     "StaticModel.save_pretrained wrote, or a model of the hub such as minishlab/potion-base-8M"
                 ) from error
         return self._model
-
-
-@dataclass(frozen=True, kw_only=True)
-class EmbedderSettings:
-    """An OpenAI-compatible endpoint of embeddings, such as ``http://localhost:8000/v1``.
-
-    ``key_env`` is the environment variable of its key, ``None`` where it needs none. ``usd_per_million`` is the price
-    of a million tokens, ``None`` if unknown. ``simulated`` marks vectors that come from no model.
-    """
-
-    url: Text
-    model: Text
-    key_env: Text | None = None
-    usd_per_million: NotNegative | None = None
-    simulated: bool = False
 
 
 class EndpointEmbedder:

@@ -1,0 +1,146 @@
+"""Makes one run in its folder: begins it, runs the loop, writes what comes of it and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rich.console import Console
+
+from ace_bench.core.backbones import Interruptible
+from ace_bench.core.errors import AceBenchError, Interrupted, Stopped
+from ace_bench.core.redaction import redacted
+from ace_bench.core.types import Record
+from ace_bench.runners.assemble import RunSpec
+from ace_bench.runners.budget import check_reply_limits
+from ace_bench.runners.build import ALONE, Shared, build_experiment
+from ace_bench.runners.call_slots import slots_of_run
+from ace_bench.runners.exporter import Exporter
+from ace_bench.runners.host import Host
+from ace_bench.runners.loop import run_loop
+from ace_bench.runners.metrics import run_metrics
+from ace_bench.runners.observers import Watching
+from ace_bench.runners.preflight import check_estimate, parts_ready, with_confinement
+from ace_bench.runners.progress import Observer
+from ace_bench.runners.saved_files import files_of_contexts, save_questions
+from ace_bench.runners.signals import Ending, stop_on_signals
+from ace_bench.runners.summary import summary_table, summary_text, title
+from ace_bench.store.environment import describe_environment
+from ace_bench.store.folder import RunFolder, pretty
+from ace_bench.store.responses import Responses
+from ace_bench.store.results import IDENTITY, METRICS, SUMMARY
+from ace_bench.store.spending import SharedSpending
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """The resources of a run outside its folder; they are opened before the folder is created."""
+
+    shared: Shared = ALONE
+    exporter: Exporter | None = None
+
+
+@contextmanager
+def open_resources(spec: RunSpec) -> Iterator[Resources]:
+    """Open what the settings of a run name."""
+    with ExitStack() as stack:
+        responses = None if spec.response_cache is None else Responses(spec.response_cache, spec.folder_mode)
+        if responses is not None:
+            stack.callback(responses.close)
+        exporter = None if spec.metrics_port is None else Exporter(spec.metrics_port)
+        if exporter is not None:
+            stack.callback(exporter.close)
+        slots = stack.enter_context(slots_of_run(spec.max_calls_in_flight))
+        spending = SharedSpending(spec.folder.parents[2], spec.folder) if spec.budget.shared else None
+        if spending is not None:
+            stack.callback(spending.close)
+        yield Resources(shared=Shared(responses=responses, slots=slots, spending=spending), exporter=exporter)
+
+
+def execute(folder: RunFolder, spec: RunSpec, host: Host, resources: Resources = Resources()) -> Record:
+    """Make or continue a run in its open folder and return its metrics; its folder says how it ended."""
+    try:
+        save_questions(folder, spec)
+        for line in (title(spec.about), *spec.notes):
+            host.say(line)
+        environment = describe_environment()
+        about = pretty({**environment, **spec.about})
+        identity = pretty(spec.identity.dump())
+        folder.write({"config.yaml": spec.config, IDENTITY: identity, "environment.json": about})
+        folder.set_status("running")
+        _begin(folder, {**environment, "code": spec.code.modules}, host)
+        ending = _ending(folder, spec, host)
+        with stop_on_signals(host.console, ending) as stop, parts_ready(spec, folder, host.console, stop):
+            check_reply_limits(spec.budget, spec.backbones)  # a server has said by now how long its context is
+            spec = with_confinement(spec)
+            folder.write({"environment.json": pretty({**environment, **spec.about})})
+            if spec.estimate:
+                check_estimate(spec, folder.calls.ledger.total, host.console, stop)
+            with _observers(spec, resources.exporter, host.console) as observers:
+                experiment = build_experiment(folder, spec, stop, observers, resources.shared)
+                outcome = run_loop(experiment, spec.mode)
+                metrics = run_metrics(experiment, outcome, spec.about)
+                folder.processes.end("finished")
+                summary = summary_text(metrics, folder.processes.processes)
+                folder.write({**files_of_contexts(outcome), SUMMARY: summary})
+                folder.set_status("finished")
+                folder.write_json(METRICS, metrics)
+                for tracker in spec.trackers:
+                    tracker.finish(metrics)
+    except BaseException as error:
+        if not folder.discard():
+            _record_end(folder, error)
+        raise
+    host.console.print(summary_table(metrics, folder.processes.processes))
+    return metrics
+
+
+def replay(folder: RunFolder, spec: RunSpec, host: Host) -> Record:
+    """Do a run again in a folder that holds its calls, silently and without what it tells others."""
+    quiet = replace(host, console=Console(quiet=True))
+    return execute(folder, replace(spec, trackers=(), estimate=False), quiet)
+
+
+def _begin(folder: RunFolder, environment: Mapping[str, Any], host: Host) -> None:
+    changes = folder.processes.begin(host.launch.command, environment)
+    if changes:
+        host.say(f"This run continues with other software than before: {', '.join(changes)}.", style="yellow")
+
+
+def _record_end(folder: RunFolder, error: BaseException) -> None:
+    if isinstance(error, Stopped):
+        folder.try_set_status("stopped", error.reason)
+        folder.processes.try_end("interrupted" if isinstance(error, Interrupted) else "stopped", error.reason)
+        return
+    reason = str(error) if isinstance(error, AceBenchError) else redacted(f"{type(error).__name__}: {error}")
+    folder.try_set_status("failed", reason)
+    folder.processes.try_end("failed", reason)
+
+
+def _ending(folder: RunFolder, spec: RunSpec, host: Host) -> Ending:
+    def interrupt(grace: float) -> None:
+        for backbone in spec.backbones.values():
+            if isinstance(backbone, Interruptible):
+                backbone.interrupt(grace)
+
+    def abandon(error: Interrupted) -> None:
+        kept = not folder.discard()
+        if kept:
+            _record_end(folder, error)
+        host.say_stopped(error)
+        if kept:
+            host.say(str(folder.path))
+
+    return Ending(interrupt=interrupt, abandon=abandon, parent=host.launch.parent, owns_process=host.owns_process)
+
+
+@contextmanager
+def _observers(spec: RunSpec, exporter: Exporter | None, console: Console) -> Iterator[tuple[Observer, ...]]:
+    with ExitStack() as stack:
+        for tracker in spec.trackers:
+            tracker.begin(spec.folder, spec.about, spec.config)
+            stack.callback(tracker.close)
+        watching = stack.enter_context(Watching(console))
+        yield (*spec.trackers, *([exporter] if exporter is not None else []), watching)
