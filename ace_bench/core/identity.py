@@ -1,29 +1,23 @@
-"""The identity of a run: the settings that can change an answer, and the content of the files they name.
+"""Which runs are the same: the settings that can change an answer, and the content of the files they name.
 
 Only ``identity_settings`` derives these settings from a configuration. A run writes them to ``identity.json`` when it
-is planned; tables and ``reproduce`` compare that file with the identity settings of their plans.
+is planned; tables and ``reproduce`` compare that file with the identity settings of their plans. How they are filled,
+compared and named by a digest is said here, too.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ace_bench.core.digest import digest_of, digest_of_text
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.embedders import embedder_identity, with_embedder
 from ace_bench.core.role_sampling import given_by_role
-from ace_bench.core.settings import NotNegative, Text
 from ace_bench.core.types import Record
 
-HASHING = "hashing"
-"""The name of hashed words as an embedder."""
-STATIC = "static:"
-"""What the name of a static model begins with."""
+EMBEDDER = "embedder"
 GROUPS = ("task", "method", "mode", "agent")
 TOP = ("labels", "limit", "prompts", "embedder")
 CONTEXT_FILES = (("method", "initial"), ("method", "context"), ("mode", "context"), ("agent", "demonstrations"))
@@ -43,23 +37,6 @@ _ACCESS = (
 )
 """How a backbone is reached, paced, priced and cached."""
 _NOT_SENT = (_TARGET, "seed", "max_tokens_field")
-_MODEL_FILES = frozenset({".json", ".txt", ".model", ".safetensors", ".bin"})
-"""Files of a model's folder that decide its vectors: configuration, vocabulary and weights."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class EmbedderSettings:
-    """An OpenAI-compatible endpoint of embeddings, such as ``http://localhost:8000/v1``.
-
-    ``key_env`` is the environment variable of its key, ``None`` where it needs none. ``usd_per_million`` is the price
-    of a million tokens, ``None`` if unknown. ``simulated`` marks vectors that come from no model.
-    """
-
-    url: Text
-    model: Text
-    key_env: Text | None = None
-    usd_per_million: NotNegative | None = None
-    simulated: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,33 +61,13 @@ class RunIdentity:
         return {"digest": self.digest, "settings": self.settings, "contents": self.contents}
 
 
-def default_embedder(*, simulated: bool) -> str:
-    """Return the embedder that ``embedder=auto`` selects.
-
-    The official code's sentence model where sentence-transformers is installed, else hashed words, which need nothing.
-    What is installed decides, not what can be downloaded today: the same command then continues the same run.
-    """
-    installed = find_spec("sentence_transformers") is not None
-    return "sentence-transformers/all-mpnet-base-v2" if installed and not simulated else HASHING
-
-
-def model_folder(embedder: str) -> Path | None:
-    """Return the folder that an embedder's name means, ``None`` for a model's name. A folder need not exist.
-
-    A name is a path if it begins with ``/``, ``.`` or ``~``, or if there is something at that path.
-    """
-    name = embedder.removeprefix(STATIC)
-    path = Path(name).expanduser()
-    return path if name.startswith(("/", ".", "~")) or (name != HASHING and path.exists()) else None
-
-
 def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a resolved configuration that can change an answer, under their own keys.
 
     Left out are the seed, paths, budgets, concurrency, trackers, and how a backbone is reached. A context file counts
     by the SHA-256 of its content, or by its path if it does not exist.
     """
-    config = _named_embedder(config)
+    config = with_embedder(config, embedder_identity(config.get("embedder")))
     found = {group: {k: v for k, v in config[group].items() if k not in _PLACES.get(group, ())} for group in GROUPS}
     for group, name in CONTEXT_FILES:
         path = found[group].get(name)
@@ -128,49 +85,35 @@ def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _named_embedder(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Put what decides the vectors in place of where an embedder is: the model of an endpoint, a folder's content."""
-    given = config.get("embedder")
-    if isinstance(given, Mapping):
-        name = f"endpoint: {given.get('model')}"
-    elif isinstance(given, str) and (folder := model_folder(given)) is not None and folder.is_dir():
-        kind = STATIC if given.startswith(STATIC) else ""
-        name = f"{kind}folder: sha256 {_digest_of_model(folder)[:16]}"
-    else:
-        return config
-    return with_embedder(config, name)
+def filled_settings(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with those of ``usual`` that they lack, also in nested parts that build the same class.
+
+    A run that was made before a setting existed is the one with its default.
+    """
+    found = {**usual, **settings}
+    for key, part in settings.items():
+        other = usual.get(key)
+        if isinstance(part, Mapping) and isinstance(other, Mapping) and part.get(_TARGET) == other.get(_TARGET):
+            found[key] = filled_settings(part, other)
+    return found
 
 
-def with_embedder(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a resolved configuration with another embedder, which the method's settings repeat."""
-    given = config.get("embedder")
+def settings_digest(settings: Mapping[str, Any], *, before: bool = True) -> str:
+    """Name settings, so that runs with equal ones are repetitions, whatever their data and templates hold.
 
-    def named(value: Any) -> Any:
-        if value == given:
-            return name
-        return {key: named(one) for key, one in value.items()} if isinstance(value, Mapping) else value
-
-    return {**config, "method": named(config["method"]), "embedder": name}
+    Without ``before`` the evaluation before adaptation, which changes no other result, is left out.
+    """
+    return digest_of(settings if before else {**settings, "mode": {**settings["mode"], "before": False}})
 
 
-def _digest_of_model(folder: Path) -> str:
-    files = (path for path in folder.rglob("*") if path.suffix in _MODEL_FILES and path.is_file())
-    found = sorted((path.relative_to(folder).as_posix(), path) for path in files)
-    stats = ((name, str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for name, path in found)
-    return _digest_of_files(tuple(stats))
-
-
-@lru_cache(maxsize=8)
-def _digest_of_files(files: tuple[tuple[str, str, int, int], ...]) -> str:
-    """Name files by their relative paths and contents; unchanged files are read once, as plans are compared often."""
-    found = []
-    for name, path, *_ in files:
-        try:
-            with Path(path).open("rb") as file:
-                found.append((name, hashlib.file_digest(file, "sha256").hexdigest()))
-        except OSError as error:
-            raise ConfigError(f"the embedding model's file {path} cannot be read: {error.strerror}") from error
-    return digest_of(found)
+def changed_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield path and value, of ``ours``, of the settings that differ; ``None`` for one that only ``theirs`` has."""
+    for key in sorted({*ours, *theirs} - {_TARGET}):
+        mine, other, name = ours.get(key), theirs.get(key), f"{path}.{key}" if path else key
+        if isinstance(mine, Mapping) and isinstance(other, Mapping):
+            yield from changed_settings(mine, other, name)
+        elif mine != other:
+            yield name, mine
 
 
 def backbone_settings(backbone: Mapping[str, Any]) -> dict[str, Any]:

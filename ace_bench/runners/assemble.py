@@ -10,8 +10,9 @@ from typing import Any
 
 from ace_bench.core.agent import Agent
 from ace_bench.core.backbones import Backbone
+from ace_bench.core.embedders import HASHING, with_embedder
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.identity import HASHING, RunIdentity, identity_settings, with_embedder
+from ace_bench.core.identity import RunIdentity, identity_settings
 from ace_bench.core.method import Method
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import prompt_folders

@@ -29,8 +29,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from ace_bench.core.digest import digest_of
+from ace_bench.core.embedders import default_embedder
 from ace_bench.core.errors import ConfigError, FileUnwritable
-from ace_bench.core.identity import default_embedder
 from ace_bench.runners.composing import AUTOMATIC, RunConfig, digest_of_configs, settled
 from ace_bench.store.caching import cache_folder, read_sealed, write_sealed
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from ace_bench.core.identity import EmbedderSettings
+from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.settings import Count, Parallel, Port, Seed, Text, make_part
 from ace_bench.core.types import Labels
 from ace_bench.runners.budget import Budget

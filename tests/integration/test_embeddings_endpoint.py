@@ -12,7 +12,7 @@ import pytest
 
 from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone
 from ace_bench.backbones.openai_compatible.settings import Retry
-from ace_bench.core.identity import EmbedderSettings
+from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.store.calls import read_calls
 from ace_rehearsal.reader.faults import Faults
 from ace_rehearsal.reader.serve import ReaderServer

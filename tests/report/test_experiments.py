@@ -8,8 +8,9 @@ import pytest
 from omegaconf import OmegaConf
 
 from ace_bench.core.digest import digest_of
+from ace_bench.core.embedders import default_embedder
 from ace_bench.core.errors import ConfigError, DataError
-from ace_bench.core.identity import default_embedder, identity_settings
+from ace_bench.core.identity import identity_settings
 from ace_bench.core.resources import config_folders
 from ace_bench.report.experiments import Experiments, Need, PlannedRun, load_experiments
 from ace_bench.report.matching import Runs

@@ -18,8 +18,8 @@ from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.settings import Rate, Retry
 from ace_bench.backbones.openai_compatible.vectors import write_vectors
 from ace_bench.core.digest import digest_of
+from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, Interrupted, RolloutFault, SettingError
-from ace_bench.core.identity import EmbedderSettings
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import Completion, Fault, Message, Probe, Record, Usage
 from ace_bench.store.prices import PriceCard

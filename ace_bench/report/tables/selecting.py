@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ace_bench.core.digest import digest_of
+from ace_bench.core.embedders import default_embedder
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.identity import default_embedder, identity_settings
+from ace_bench.core.identity import identity_settings
 from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.matching import Runs, settings_with_defaults
 from ace_bench.report.overrides import (
