@@ -177,7 +177,7 @@ def launch(
         return plan(made)
 
     with mock.patch.object(experiment, "assemble", wrapped):
-        status = experiment.run(settled(config, choices))
+        status = experiment.run(lambda: settled(config, choices))
     return Ran(status=status, folder=folders[0] if folders else results)
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
@@ -52,7 +53,7 @@ def experiment(config: DictConfig) -> float | None:
     scores: list[float] = []
     folders: list[Path] = []
     status = run(
-        settled(config, hydra_config.runtime.choices),
+        partial(settled, config, hydra_config.runtime.choices),
         launch=Launch(command=command_of(hydra_config.overrides.task), parent=parent),
         on_metrics=lambda metrics: scores.append(objective(metrics)),
         on_folder=folders.append,

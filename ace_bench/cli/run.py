@@ -6,6 +6,7 @@ import logging
 import re
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 _SEARCH = "hparams_search="
 _PLUS = re.compile(rf"^\+(?=(experiment|debug|{_SEARCH[:-1]})=)")
@@ -44,7 +45,7 @@ def _run(words: Sequence[str]) -> int:
     parent = parent_process()
     if parent is not None:
         end_after(parent)
-    return run(compose_run(words), launch=Launch(command=command_of(words), parent=parent))
+    return run(partial(compose_run, words), launch=Launch(command=command_of(words), parent=parent))
 
 
 def _refuse_launcher(words: Sequence[str]) -> None:

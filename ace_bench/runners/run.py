@@ -27,13 +27,13 @@ EXIT_ERROR, EXIT_STOPPED = 2, 3
 
 
 def run(
-    config: RunConfig,
+    compose: Callable[[], RunConfig],
     *,
     launch: Launch | None = None,
     on_metrics: Callable[[Record], object] = lambda _: None,
     on_folder: Callable[[Path], object] = lambda _: None,
 ) -> int:
-    """Run or continue one experiment and return the exit status.
+    """Compose, then run or continue one experiment, and return the exit status.
 
     0: finished (now or before). 2: an error that the message explains. 3: stopped, by the budget, because a backbone
     cannot be reached or gives no answers, or because the run folder cannot be written. 130: interrupted. After 3 and
@@ -43,7 +43,7 @@ def run(
     folders: list[Path] = []
     host = Host(console=Console(), launch=launch or Launch(), on_folder=folders.append)
     try:
-        metrics = carry_out(config, host)
+        metrics = carry_out(compose(), host)
         if metrics is not None:
             on_metrics(metrics)
         return 0

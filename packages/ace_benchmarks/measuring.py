@@ -133,7 +133,7 @@ def in_process(setting: Setting, overrides: list[str], adjust: Callable[[Any], A
         return plans[-1]
 
     with mock.patch.object(experiment, "assemble", adjusted):
-        status = experiment.run(compose_run([f"results={setting.scratch}", *overrides]))
+        status = experiment.run(lambda: compose_run([f"results={setting.scratch}", *overrides]))
     if status:
         raise RuntimeError(f"the run ended with status {status}")
     folder: Path = plans[0].folder

@@ -46,7 +46,7 @@ def in_this_process(one_composer, monkeypatch, one_warm_engine):
 
     def run(runner, command):
         started = time.monotonic()
-        status = experiment.run(settled(*composed(*command[4:])))
+        status = experiment.run(lambda: settled(*composed(*command[4:])))
         return JobResult(status=status, seconds=time.monotonic() - started)
 
     monkeypatch.setattr(JobRunner, "_run_one", run)

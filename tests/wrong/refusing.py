@@ -24,7 +24,7 @@ def refusal(overrides, results: Path, capsys) -> str:
     if not any(one.startswith("results=") for one in overrides):
         config.results = str(results)
     before = set(Path.cwd().iterdir())
-    status = experiment.run(settled(config, chosen))
+    status = experiment.run(lambda: settled(config, chosen))
     printed = capsys.readouterr()
     assert status == 2, f"{overrides} ended with {status}: {printed.out}"
     assert printed.out == ""
