@@ -9,7 +9,6 @@ beside it, without a package.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import entry_points
@@ -72,11 +71,6 @@ def _config_dirs() -> tuple[Path, ...]:
 
 @cache  # looking through all installed packages takes 7 ms of CPU
 def _plugins() -> tuple[Path, ...]:
-    return _plugins_on(tuple(sys.path))
-
-
-@cache
-def _plugins_on(path: tuple[str, ...]) -> tuple[Path, ...]:  # noqa: ARG001 - what is installed depends on it
     """Return the folders of installed packages that extend this one."""
     found = []
     for point in sorted(entry_points(group=PLUGINS)):

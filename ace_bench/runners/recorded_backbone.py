@@ -8,8 +8,6 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone
 from ace_bench.contexts.playbook.embed import EmbedderSettings, Matrix
 from ace_bench.core.backbones import Backbone, Keyed
@@ -35,8 +33,8 @@ def open_backbone(name: str, *, folder: Path, settings: Sequence[str] = (), seed
 
     ``settings`` are as on the command line (``"backbone.model=..."``). Raises ``ConfigError`` before the first call.
     """
-    config, _ = compose_run([f"backbone={name}", *settings, f"seed={seed}"])
-    backbone: Any = build(OmegaConf.to_container(config.backbone, resolve=True), "backbone")
+    config = compose_run([f"backbone={name}", *settings, f"seed={seed}"])
+    backbone: Any = build(config.settings["backbone"], "backbone")
     if isinstance(backbone, Keyed):
         backbone.check()
     with ExitStack() as stack:

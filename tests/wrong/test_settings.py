@@ -3,6 +3,7 @@
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
+from ace_bench.core.resources import config_folders, options
 from tests.launching import CONFIGS
 from tests.wrong.refusing import refusal
 from tests.wrong.settings import WRONG
