@@ -24,8 +24,8 @@ from ace_bench.runners.arena import EMBEDDER, GENERATOR, JUDGE
 from ace_bench.runners.composing import RunConfig
 from ace_bench.runners.experiment import Mode
 from ace_bench.runners.gateway import Caller
-from ace_bench.runners.observers import Tracker
 from ace_bench.runners.price_checks import check_agent_prices, check_budget_prices, place_of
+from ace_bench.runners.progress import Tracker
 from ace_bench.runners.settings import Settings, read_settings
 from ace_bench.store.code import Code, code_of
 from ace_bench.store.folder import choose_folder

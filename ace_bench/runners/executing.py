@@ -5,32 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from rich.console import Console
 
+from ace_bench.contexts.export import official_text
 from ace_bench.core.backbones import Interruptible
-from ace_bench.core.errors import AceBenchError, Interrupted, Stopped
+from ace_bench.core.errors import AceBenchError, DataError, Interrupted, Stopped, StoreError
 from ace_bench.core.redaction import redacted
 from ace_bench.core.types import Record
 from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.budget import check_reply_limits
 from ace_bench.runners.build import ALONE, Shared, build_experiment
 from ace_bench.runners.call_slots import slots_of_run
+from ace_bench.runners.experiment import RunOutcome
 from ace_bench.runners.exporter import Exporter
 from ace_bench.runners.host import Host
 from ace_bench.runners.loop import run_loop
 from ace_bench.runners.metrics import run_metrics
-from ace_bench.runners.observers import Watching
 from ace_bench.runners.preflight import check_estimate, parts_ready, with_confinement
-from ace_bench.runners.progress import Observer
-from ace_bench.runners.saved_files import files_of_contexts, save_questions
+from ace_bench.runners.progress import Observer, Watching
 from ace_bench.runners.signals import Ending, stop_on_signals
 from ace_bench.runners.summary import summary_table, summary_text, title
 from ace_bench.store.environment import describe_environment
 from ace_bench.store.folder import RunFolder, pretty
 from ace_bench.store.responses import Responses
-from ace_bench.store.results import IDENTITY, METRICS, SUMMARY
+from ace_bench.store.results import IDENTITY, METRICS, SUMMARY, read_object
+from ace_bench.store.samples import SAMPLES, packed, unpacked
 from ace_bench.store.spending import SharedSpending
 
 
@@ -144,3 +146,30 @@ def _observers(spec: RunSpec, exporter: Exporter | None, console: Console) -> It
             stack.callback(tracker.close)
         watching = stack.enter_context(Watching(console))
         yield (*spec.trackers, *([exporter] if exporter is not None else []), watching)
+
+
+def save_questions(folder: RunFolder, plan: RunSpec) -> None:
+    """Save the templates and samples that are missing in the folder.
+
+    A continued run has the same templates and samples, because its digest covers them.
+    """
+    contents = {f"prompts/{name}": text for name, text in plan.prompts.files.items()}
+    lost = {name: text for name, text in contents.items() if not folder.holds(name, text)}
+    try:
+        unpacked(read_object(folder.path, SAMPLES))
+    except (StoreError, DataError):
+        used = (plan.task.samples(split)[: plan.limits.get(split)] for split in plan.mode.reads(plan.method))
+        lost[SAMPLES] = pretty(packed(chain.from_iterable(used)))
+    if lost:
+        folder.write(lost)
+
+
+def files_of_contexts(outcome: RunOutcome) -> Mapping[str, str]:
+    """Return the contexts as JSON, playbooks also in the text format of the published ones, by file name."""
+    files = {}
+    for name, context in {**outcome.contexts, "tested": outcome.context}.items():
+        files[f"contexts/{name}.json"] = pretty(context.dump())
+        text = official_text(context)
+        if text is not None:
+            files[f"contexts/{name}.txt"] = text
+    return files

@@ -12,11 +12,9 @@ from ace_bench.core.errors import CallLost, RolloutFault
 from ace_bench.core.replies import without_surrogates
 from ace_bench.core.tools import takes_tools
 from ace_bench.core.types import Completion, Fault, Message, Record, Stage
-from ace_bench.runners.budget import Budget
+from ace_bench.runners.budget import Budget, Reservations
 from ace_bench.runners.call_slots import CallSlots, Unlimited
-from ace_bench.runners.reservations import Reservations
-from ace_bench.runners.stopping import Stop
-from ace_bench.runners.unanswered import FaultRule, Outage
+from ace_bench.runners.stopping import FaultRule, Outage, Stop
 from ace_bench.store.call_log import CallLog, PaidReply
 from ace_bench.store.requests import PreparedRequest
 from ace_bench.store.responses import Responses, response_key

@@ -25,8 +25,8 @@ from ace_bench.core.types import Record
 from ace_bench.runners.arena import GENERATOR
 from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.build import build_experiment
-from ace_bench.runners.observers import compact
 from ace_bench.runners.price_checks import place_of
+from ace_bench.runners.progress import compact
 from ace_bench.runners.rehearsal import Estimate, rehearse
 from ace_bench.runners.stopping import Stop
 from ace_bench.store.calls import first_settings

@@ -1,4 +1,4 @@
-"""The current progress of a run: updated by the arena and the runners, read by the console and trackers."""
+"""The current progress of a run: counted by the arena and the loop, shown on the console, read by trackers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
+from pathlib import Path
+from types import TracebackType
 from typing import Protocol
 
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
+from rich.progress import Progress as Bars
+from rich.table import Column
+
 from ace_bench.core.context import Context
+from ace_bench.core.types import Record
 from ace_bench.store.journal import RolloutRecord
 from ace_bench.store.ledger import Account
 
@@ -107,3 +115,138 @@ class ProgressCounter:
             context_tokens=self._context_tokens,
             left=self._left(),
         )
+
+
+_PLAIN_EVERY_S = 10.0
+_WIDE = 80
+"""Columns from which the bar has its full length."""
+
+
+class Tracker(Observer, Protocol):
+    """An observer that also gets the final metrics, such as Weights & Biases. It returns at once and never raises."""
+
+    def begin(self, folder: Path, about: Record, config: str) -> None:
+        """Take a run's folder, description and resolved YAML before it starts or continues."""
+        ...
+
+    def finish(self, metrics: Record) -> None:
+        """Take the metrics of a finished run."""
+        ...
+
+
+class TerminalDisplay:
+    """One live line per phase."""
+
+    def __init__(self, console: Console):
+        self._bars = Bars(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24 if console.width >= _WIDE else 10),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]}"),
+            # Details take what is left of the line and are cut where it ends.
+            TextColumn(
+                "{task.fields[details]}", style="dim", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
+            ),
+            console=console,
+            expand=True,
+        )
+        self._lock = threading.Lock()
+        self._phase: str | None = None
+        self._bar = TaskID(0)
+        self._bars.start()
+
+    def update(self, progress: Progress) -> None:
+        """Redraw the phase's line."""
+        with self._lock:
+            if progress.phase != self._phase:
+                self._phase = progress.phase
+                self._bar = self._bars.add_task(progress.phase, total=progress.total, left="", details="")
+            self._bars.update(self._bar, completed=progress.done, left=time_left(progress), details=describe(progress))
+
+    def close(self) -> None:
+        """Leave the last state on the screen."""
+        self._bars.stop()
+
+
+class PlainDisplay:
+    """Lines for logs: one when a phase starts or ends and one every few seconds."""
+
+    def __init__(self, console: Console):
+        self._console = console
+        self._lock = threading.Lock()
+        self._phase: str | None = None
+        self._last = 0.0
+
+    def update(self, progress: Progress) -> None:
+        """Print a line if one is due."""
+        with self._lock:
+            now = time.monotonic()
+            due = now - self._last >= _PLAIN_EVERY_S or progress.done == progress.total
+            if progress.phase == self._phase and not due:
+                return
+            self._phase, self._last = progress.phase, now
+            left = filter(None, (time_left(progress), describe(progress)))
+            line = f"{progress.phase}: {progress.done}/{progress.total}, {' · '.join(left)}"
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class Watching:
+    """Context manager that always closes a display."""
+
+    def __init__(self, console: Console):
+        self.display: Observer = TerminalDisplay(console) if console.is_terminal else PlainDisplay(console)
+
+    def __enter__(self) -> Observer:
+        return self.display
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.display.close()
+
+
+def describe(progress: Progress) -> str:
+    """Describe a snapshot in one line; unknown figures are n/a."""
+    spent = progress.spent
+    prompt, completion = spent.usage.prompt, spent.usage.completion
+    tokens = None if prompt is None or completion is None else prompt + completion
+    parts = [
+        "score n/a" if progress.score is None else f"score {progress.score:.1f}",
+        f"{spent.calls:,} calls",
+        "tokens n/a" if tokens is None else f"{compact(tokens)} tokens",
+        "$ n/a" if spent.usage.usd is None else f"${spent.usage.usd:,.2f}",
+    ]
+    if spent.retries:
+        parts.append(f"{spent.retries:,} retries")
+    if progress.faults:
+        parts.append(f"{progress.faults} faults")
+    if progress.context_size:
+        parts.append(f"context {progress.context_size} items, {compact(progress.context_tokens)} tokens")
+    return " · ".join(parts)
+
+
+def time_left(progress: Progress) -> str:
+    """Describe the time left in a phase, "" where it is unknown or over."""
+    if progress.left is None or progress.done >= progress.total:
+        return ""
+    return f"{duration(progress.left)} left"
+
+
+def compact(number: float) -> str:
+    """Format a count in about three digits: 950, 12.3k, 4.5M."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= limit:
+            return f"{number / limit:.1f}{unit}"
+    return f"{number:.0f}"
+
+
+def duration(seconds: float) -> str:
+    """Format a duration: 42s, 3m05s, 2h10m."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes:02d}m"
+    return f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"

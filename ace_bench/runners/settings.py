@@ -13,7 +13,7 @@ from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.settings import Count, Parallel, Port, Seed, Text, make_part
 from ace_bench.core.types import Labels
 from ace_bench.runners.budget import Budget
-from ace_bench.runners.unanswered import FaultRule
+from ace_bench.runners.stopping import FaultRule
 from ace_bench.store.files import PRIVATE
 
 _Word = Annotated[

@@ -15,7 +15,7 @@ from rich.text import Text
 from ace_bench.core.backbones import backbone_name
 from ace_bench.core.confine import describe_layers
 from ace_bench.core.leakage import Leakage
-from ace_bench.runners.observers import compact, duration
+from ace_bench.runners.progress import compact, duration
 from ace_bench.store.processes import CHECKS, KILLED, Process, accepted_code, working
 
 _MANY = 0.1

@@ -10,8 +10,7 @@ from ace_bench.core.errors import BudgetExhausted, CallLost, ConfigError, Rollou
 from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
 from ace_bench.runners.budget import Budget, check_reply_limits
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
-from ace_bench.runners.stopping import Stop
-from ace_bench.runners.unanswered import FaultRule
+from ace_bench.runners.stopping import FaultRule, Stop
 from ace_bench.store.call_log import CallLog
 from ace_bench.store.spending import Cost, OtherRuns, SharedSpending
 from ace_rehearsal.reader.serve import ReaderServer
