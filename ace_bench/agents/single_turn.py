@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from ace_bench.agents.answers import GeneratorReply, read_reply
@@ -70,20 +71,17 @@ class SingleTurn:
     def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str | None) -> Attempt:
         """Attempt the sample. Raises ``RolloutFault`` for an empty or unreadable reply."""
         del session  # these tasks have no actions to take
-
-        def send(shown: Context) -> Attempt:
-            own = {
-                "reflection": reflection or "(none)",
-                RAW_REFLECTION: "(empty)" if reflection is None else reflection,
-                "code_runs": self._generator.code_runs,
-            }
-            fields = {**own, **sample.inputs, **shown.render(sample)}
-            return self._send(self._prompts.render(self._generator.template, fields), lm)
-
-        attempt, dropped = send_within_limit(context, send)
+        attempt, dropped = send_within_limit(context, partial(self._send, sample, lm, reflection))
         return replace(attempt, dropped=dropped)
 
-    def _send(self, messages: Sequence[Message], lm: Lm) -> Attempt:
+    def _send(self, sample: Sample, lm: Lm, reflection: str | None, shown: Context) -> Attempt:
+        own = {
+            "reflection": reflection or "(none)",
+            RAW_REFLECTION: "(empty)" if reflection is None else reflection,
+            "code_runs": self._generator.code_runs,
+        }
+        fields = {**own, **sample.inputs, **shown.render(sample)}
+        messages = self._prompts.render(self._generator.template, fields)
         if self._generator.reply == "text":
             return Attempt(answer=_text_reply(lm, messages))
         if self._generator.reply == "tagged":

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from ace_bench.cli.commands import all_commands, find_command
 from ace_bench.core.loading import exit_on_signals, read_env_file
@@ -48,34 +50,43 @@ def start(command: str, arguments: Sequence[str]) -> int:
     First loads ``.env`` of the current folder; ``--config-dir DIR`` adds a folder of configs.
     """
 
-    def work() -> int:
+    with _reporting() as report:
         read_env_file()
         rest = _without_config_dirs(arguments)
-        status: int = importlib.import_module(str(find_command(command))).main(rest)
-        return status
-
-    return _reporting(work)
+        report.status = importlib.import_module(str(find_command(command))).main(rest)
+    return report.status
 
 
-def _reporting(work: Callable[[], int]) -> int:
-    """Do the work of a command and return its exit status; what stopped it is one sentence."""
+@dataclass
+class _Report:
+    """How a command ended."""
+
+    status: int = _MISTAKE
+
+
+@contextmanager
+def _reporting() -> Iterator[_Report]:
+    """Take the status of a command; what stops it is one sentence."""
     from ace_bench.core.errors import AceBenchError
 
+    report = _Report()
     try:
         try:
-            return work()
+            yield report
         finally:
             sys.stdout.flush()  # at the exit of the program nobody could say what is wrong
     except AceBenchError as error:
+        report.status = _MISTAKE
         _print_error(error)
     except BrokenPipeError:  # the program that reads the output has ended
         _drop_output()
-        return _UNREAD
+        report.status = _UNREAD
     except OSError as error:
         from ace_bench.store.files import disk_problem
 
         if (problem := disk_problem(error, failed="read or written")) is None:
             raise
+        report.status = _MISTAKE
         _drop_output()
         _print_error(problem)
     except ImportError as error:
@@ -84,15 +95,13 @@ def _reporting(work: Callable[[], int]) -> int:
         if (needed := missing_extra(error)) is None:
             raise
         _print_error(needed)
-    return _MISTAKE
 
 
 def _say(text: str) -> int:
-    def work() -> int:
+    with _reporting() as report:
         sys.stdout.write(text)
-        return 0
-
-    return _reporting(work)
+        report.status = 0
+    return report.status
 
 
 def _drop_output() -> None:

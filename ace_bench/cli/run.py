@@ -31,10 +31,6 @@ def main(arguments: Sequence[str]) -> int:
 
         call_hydra(words, sweeps=sweeps)
         return 0
-    return _run(words)
-
-
-def _run(words: Sequence[str]) -> int:
     from ace_bench.runners.composing import compose_run
     from ace_bench.runners.host import Launch
     from ace_bench.runners.run import run

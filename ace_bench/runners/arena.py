@@ -185,7 +185,18 @@ class RunArena:
             if restarts:
                 self.gateway.replay(key)
             lm = self._bind(GENERATOR, key)
-            attempt, grade, fault = self._solve(sample, context, lm, reflection)
+            fault: Fault | None = None
+            try:
+                with self.task.open(sample) as session:
+                    try:
+                        attempt = self.agent.solve(sample, session, self.select(context, sample), lm, reflection)
+                    except RolloutFault as error:
+                        failed = error.unreadable and self.learns_unreadable
+                        attempt = _unreadable_attempt(error) if failed else Attempt(answer=None)
+                        fault = None if failed else error.fault
+                    grade = session.grade(attempt.answer)
+            except RolloutFault as error:  # the environment failed, not the agent
+                attempt, grade, fault = Attempt(answer=None), self.task.forfeit(sample), error.fault
             if fault is None or fault.owner != "task":
                 break
         grade, judge_fault = self._judge(sample, attempt.answer, grade)
@@ -204,21 +215,6 @@ class RunArena:
             restarts=restarts,
             judge_fault=judge_fault,
         )
-
-    def _solve(
-        self, sample: Sample, context: Context, lm: Lm, reflection: str | None
-    ) -> tuple[Attempt, Grade, Fault | None]:
-        try:
-            with self.task.open(sample) as session:
-                try:
-                    attempt = self.agent.solve(sample, session, self.select(context, sample), lm, reflection)
-                except RolloutFault as error:
-                    failed = error.unreadable and self.learns_unreadable
-                    attempt = _unreadable_attempt(error) if failed else Attempt(answer=None)
-                    return attempt, session.grade(None), None if failed else error.fault
-                return attempt, session.grade(attempt.answer), None
-        except RolloutFault as error:  # the environment failed, not the agent
-            return Attempt(answer=None), self.task.forfeit(sample), error.fault
 
     def _judge(self, sample: Sample, answer: str | None, grade: Grade) -> tuple[Grade, Fault | None]:
         if not isinstance(self.task, Judged) or self.task.judge_template is None:

@@ -17,9 +17,9 @@ from ace_bench.core.backbones import Backbone, Limited, Priced
 from ace_bench.core.errors import BudgetExhausted, ConfigError
 from ace_bench.core.settings import Count, Positive
 from ace_bench.core.types import Usage
-from ace_bench.store.ledger import Account
+from ace_bench.store.ledger import Account, Cost, Ledger
 from ace_bench.store.requests import PreparedRequest
-from ace_bench.store.spending import Cost, OtherRuns, SharedSpending
+from ace_bench.store.spending import OtherRuns, SharedSpending
 
 _LIMITS = ("calls", "tokens", "usd")
 _FRAME_BYTES = 256
@@ -138,7 +138,7 @@ class Reservations:
 
     A call that does not fit waits for those in flight: they mostly cost less than was reserved for them. If it does not
     fit when there are none, the budget is exhausted, and every later call is refused. ``check`` is called while waiting
-    and may raise; ``spent`` returns the cost of the finished calls, ``wall`` the seconds of the run. ``shared`` is the
+    and may raise; ``ledger`` holds the cost of the finished calls, ``wall`` the seconds of the run. ``shared`` is the
     spending of the runs that share the budget.
     """
 
@@ -146,13 +146,13 @@ class Reservations:
         self,
         budget: Budget,
         *,
-        spent: Callable[[], Account],
+        ledger: Ledger,
         wall: Callable[[], float],
         check: Callable[[], None],
         shared: SharedSpending | None = None,
     ):
         self._budget = budget
-        self._spent = spent
+        self._ledger = ledger
         self._wall = wall
         self._check = check
         self._shared = shared
@@ -192,7 +192,7 @@ class Reservations:
             raise BudgetExhausted(self._exhausted)
         cost = self._bounds.of(backbone, request) if self._budget.needs_bounds else Cost(calls=1)
         with self._others() as others:
-            taken = others.cost + Cost.of(self._spent()) + self._reserved()
+            taken = others.cost + Cost.of(self._ledger.total) + self._reserved()
             refusal = self._budget.refusal(taken, cost)
             if refusal is None:
                 self._held[ticket] = cost
@@ -210,4 +210,4 @@ class Reservations:
 
     def _book(self) -> None:
         if self._shared is not None:
-            self._shared.book(Cost.of(self._spent()), self._reserved())
+            self._shared.book(Cost.of(self._ledger.total), self._reserved())

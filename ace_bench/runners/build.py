@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from ace_bench.core.method import Method
 from ace_bench.core.types import Completion, Message, Stage
 from ace_bench.runners.arena import EMBEDDER, RunArena
 from ace_bench.runners.assemble import RunSpec
-from ace_bench.runners.call_slots import CallSlots, Unlimited
+from ace_bench.runners.call_slots import CallSlots
 from ace_bench.runners.experiment import Experiment, StageClock
 from ace_bench.runners.gateway import CallGateway
 from ace_bench.runners.progress import Observer, ProgressCounter
@@ -32,7 +32,7 @@ class Shared:
     """What a run shares with others: the cache of replies, the slots for calls, and the budget."""
 
     responses: Responses | None = None
-    slots: CallSlots = field(default_factory=Unlimited)
+    slots: CallSlots | None = None
     spending: SharedSpending | None = None
 
 
@@ -49,18 +49,17 @@ def build_experiment(
     """Connect the parts of one run; all its calls pass one gateway and are recorded in one folder."""
     journal, calls = folder.journal, folder.calls
     folder.gate.on_failure = stop.request
-    progress = ProgressCounter(spent=lambda: calls.ledger.total, observers=observers)
+    progress = ProgressCounter(ledger=calls.ledger, observers=observers)
     gateway = CallGateway(
         calls=calls,
         budget=plan.budget,
         stop=stop,
-        wall=lambda: sum(journal.wall(stage) for stage in Stage),
+        wall=journal.total_wall,
         faults=plan.faults,
         responses=shared.responses,
         slots=shared.slots,
         spending=shared.spending,
-        # An evaluation is wide: none of its calls holds up another.
-        chain=lambda stage: progress.seconds_left() if stage is Stage.ADAPT else 0.0,
+        chain=progress.seconds_left,
         unrecorded=plan.unrecorded,
         seed=plan.seed,
     )

@@ -45,16 +45,6 @@ class CallSlots(Protocol):
         ...
 
 
-class Unlimited:
-    """No limit."""
-
-    @contextmanager
-    def held(self, chain: float, check: Callable[[], None]) -> Iterator[None]:
-        """Hold nothing."""
-        del chain, check
-        yield
-
-
 class SharedSlots:
     """The slots of the ``SlotServer`` at an address."""
 
@@ -206,11 +196,11 @@ def slots_for_runs(number: int | None) -> Iterator[None]:
 
 
 @contextmanager
-def slots_of_run(number: int | None) -> Iterator[CallSlots]:
+def slots_of_run(number: int | None) -> Iterator[CallSlots | None]:
     """Yield the slots of the command that started this run, or ``number`` slots of its own; ``None``: no limit."""
     address = os.environ.get(ADDRESS)
     if number is None:
-        yield Unlimited()
+        yield None
     elif address is not None:
         yield SharedSlots(address)
     else:

@@ -192,10 +192,8 @@ class Experiment:
         """Whether the method changes its context."""
         return self.method.adaptation != "none"
 
-    def begin_step(self, context: Context, batch: Batch) -> RunArena:
+    def begin_step(self, batch: Batch) -> RunArena:
         """Return the arena of a step."""
-        if batch.step.index == 0:  # now and not at the end, so that a stopped run has it, too
-            self.folder.write_missing("contexts/initial.json", context.dump())
         self.progress.enter("adapt", batch.step.total, done=batch.step.index)
         self.clock.enter(Stage.ADAPT)
         return self.arena.at(Stage.ADAPT, batch.scope)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from ace_bench.core.backbones import Backbone
@@ -13,7 +14,7 @@ from ace_bench.core.replies import without_surrogates
 from ace_bench.core.tools import takes_tools
 from ace_bench.core.types import Completion, Fault, Message, Record, Stage
 from ace_bench.runners.budget import Budget, Reservations
-from ace_bench.runners.call_slots import CallSlots, Unlimited
+from ace_bench.runners.call_slots import CallSlots
 from ace_bench.runners.stopping import FaultRule, Outage, Stop
 from ace_bench.store.call_log import CallLog, PaidReply
 from ace_bench.store.requests import PreparedRequest
@@ -58,7 +59,7 @@ class CallGateway:
     A call is known by its session, role, the hash of all that it asks, and how often that was asked in the session: a
     run that is killed and continued asks the same in the same sessions and gets the recorded replies for free.
 
-    A call waits for one of the ``slots``; ``chain`` estimates the seconds of work that a call of a stage holds up.
+    A call waits for one of the ``slots``; ``chain`` estimates the seconds of work that a call of adaptation holds up.
 
     A call that the backbone leaves unanswered raises ``CallLost``, unless ``faults`` accepts that as an answer. Where
     only recorded calls may be replayed, ``unrecorded`` returns what any other raises.
@@ -75,7 +76,7 @@ class CallGateway:
         responses: Responses | None = None,
         slots: CallSlots | None = None,
         spending: SharedSpending | None = None,
-        chain: Callable[[Stage], float] = lambda _: 0.0,
+        chain: Callable[[], float] = lambda: 0.0,
         unrecorded: Callable[[Caller], Exception] | None = None,
         seed: int = 0,
     ):
@@ -83,13 +84,11 @@ class CallGateway:
         self._outage = Outage(self.faults, stop)
         self._calls = calls
         self._responses = responses
-        self._slots = slots or Unlimited()
+        self._slots = slots
         self._chain = chain
         self._unrecorded = unrecorded
         self._seed = seed
-        self._budget = Reservations(
-            budget, spent=lambda: calls.ledger.total, wall=wall, check=stop.check, shared=spending
-        )
+        self._budget = Reservations(budget, ledger=calls.ledger, wall=wall, check=stop.check, shared=spending)
         self._stop = stop
         self._lock = threading.Lock()
         self._seen: Counter[str] = Counter()
@@ -173,10 +172,10 @@ class CallGateway:
 
     def _pay(self, call: _Call) -> Completion:
         """Make a call within the budget, once there is a slot for it."""
-        with (
-            self._slots.held(self._chain(call.stage), self._stop.check),
-            self._budget.held(call.backbone, call.request),
-        ):
+        # An evaluation is wide: none of its calls holds up another.
+        chain = self._chain() if self._slots is not None and call.stage is Stage.ADAPT else 0.0
+        slot = nullcontext() if self._slots is None else self._slots.held(chain, self._stop.check)
+        with slot, self._budget.held(call.backbone, call.request):
             return self._ask(call)
 
     def _ask(self, call: _Call) -> Completion:

@@ -20,6 +20,8 @@ def run_loop(experiment: Experiment, mode: Mode) -> RunOutcome:
     tested, batches = mode.tested(experiment), mode.batches(experiment)
     predicted: list[RolloutRecord] = []
     validations: list[Validation] = []
+    if batches:  # saved now and not at the end, so that a stopped run has it, too
+        experiment.folder.write_missing("contexts/initial.json", start.dump())
     with experiment.clock:
         phase = f"evaluate {mode.split}"
         before = experiment.evaluate(tested, start, f"{phase}, before") if mode.tests_start(method) else None
@@ -48,7 +50,7 @@ def take_step(experiment: Experiment, context: Context, batch: Batch) -> tuple[C
     A step that loses a call starts over. Its other calls are replayed, so either one more of them is answered, or the
     count of unanswered calls grows until the run stops.
     """
-    method, arena = experiment.method, experiment.begin_step(context, batch)
+    method, arena = experiment.method, experiment.begin_step(batch)
     learnt = experiment.recorded_context(context, batch)
     if learnt is not None and not batch.predicts:
         return learnt, ()

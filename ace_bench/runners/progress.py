@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -19,7 +18,7 @@ from rich.table import Column
 from ace_bench.core.context import Context
 from ace_bench.core.types import Record
 from ace_bench.store.journal import RolloutRecord
-from ace_bench.store.ledger import Account
+from ace_bench.store.ledger import Account, Ledger
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +51,8 @@ class Observer(Protocol):
 class ProgressCounter:
     """Counts the progress of the current phase and notifies the observers."""
 
-    def __init__(self, *, spent: Callable[[], Account], observers: tuple[Observer, ...] = ()):
-        self._spent = spent
+    def __init__(self, *, ledger: Ledger, observers: tuple[Observer, ...] = ()):
+        self._ledger = ledger
         self._observers = observers
         self._lock = threading.Lock()
         self.begin("start", 0)
@@ -110,7 +109,7 @@ class ProgressCounter:
             total=self._total,
             score=100 * self._points / self._graded if self._graded else None,
             faults=self._faults,
-            spent=self._spent(),
+            spent=self._ledger.total,
             context_size=self._context_size,
             context_tokens=self._context_tokens,
             left=self._left(),

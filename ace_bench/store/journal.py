@@ -193,6 +193,10 @@ class Journal:
         )
         return before + running
 
+    def total_wall(self) -> float:
+        """Wall seconds spent in all stages so far."""
+        return sum(map(self.wall, Stage))
+
     def add_rollout(self, record: RolloutRecord) -> None:
         """Add a graded rollout."""
         self._append({"kind": "rollout", **msgspec.to_builtins(record)})

@@ -53,6 +53,33 @@ class Account:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What some calls cost, or may cost at most; ``None`` is unknown."""
+
+    calls: int = 0
+    tokens: int | None = 0
+    usd: float | None = 0.0
+
+    @classmethod
+    def of(cls, account: Account) -> Cost:
+        """Return what a budget counts of some calls."""
+        used = account.usage
+        tokens = None if used.prompt is None or used.completion is None else used.prompt + used.completion
+        return cls(calls=account.paid, tokens=tokens, usd=used.usd)
+
+    def __add__(self, other: Cost) -> Cost:
+        """Sum field by field; a sum with an unknown term is unknown."""
+        return Cost(
+            calls=self.calls + other.calls,
+            tokens=None if self.tokens is None or other.tokens is None else self.tokens + other.tokens,
+            usd=None if self.usd is None or other.usd is None else self.usd + other.usd,
+        )
+
+
+NOTHING = Cost()
+
+
 class Ledger:
     """Accounts by (stage, role). Safe to use from several threads."""
 

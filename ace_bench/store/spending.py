@@ -1,4 +1,4 @@
-"""What runs cost, and the file in which the runs of one results folder share a budget."""
+"""The file in which the runs of one results folder share a budget."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 from ace_bench.store.call_log import FILE as CALLS
 from ace_bench.store.call_log import CallLog
 from ace_bench.store.files import DRAFT, WriteGate
-from ace_bench.store.ledger import Account
+from ace_bench.store.ledger import NOTHING, Cost
 
 FILE = "budget.json"
 _POLL_S = 0.002
@@ -24,43 +24,19 @@ _LOOK_S = 1.0
 """How often the other run folders are looked at."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cost:
-    """What some calls cost, or may cost at most; ``None`` is unknown."""
-
-    calls: int = 0
-    tokens: int | None = 0
-    usd: float | None = 0.0
-
-    @classmethod
-    def of(cls, account: Account) -> Cost:
-        """Return what a budget counts of some calls."""
-        used = account.usage
-        tokens = None if used.prompt is None or used.completion is None else used.prompt + used.completion
-        return cls(calls=account.paid, tokens=tokens, usd=used.usd)
-
-    def __add__(self, other: Cost) -> Cost:
-        """Sum field by field; a sum with an unknown term is unknown."""
-        return Cost(
-            calls=self.calls + other.calls,
-            tokens=None if self.tokens is None or other.tokens is None else self.tokens + other.tokens,
-            usd=None if self.usd is None or other.usd is None else self.usd + other.usd,
-        )
-
-
 class _Entry(msgspec.Struct, kw_only=True):
     """What a run has spent by its ``calls.jsonl`` of ``size`` bytes, and has reserved for its calls in flight."""
 
     size: int
     spent: Cost
-    reserved: Cost = Cost()
+    reserved: Cost = NOTHING
 
 
 @dataclass(frozen=True, kw_only=True)
 class OtherRuns:
     """What other runs have spent and reserved, and whether one of them has calls in flight."""
 
-    cost: Cost = Cost()
+    cost: Cost = NOTHING
     in_flight: bool = False
 
 

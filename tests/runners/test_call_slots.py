@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ace_bench.core.errors import Interrupted, Stopped
-from ace_bench.runners.call_slots import ADDRESS, SharedSlots, SlotServer, Unlimited, slots_for_runs, slots_of_run
+from ace_bench.runners.call_slots import ADDRESS, SharedSlots, SlotServer, slots_for_runs, slots_of_run
 
 
 def nothing():
@@ -114,7 +114,7 @@ def test_runs_stop_when_the_command_that_shares_the_slots_has_ended():
 def test_a_run_takes_the_slots_of_its_command_and_else_its_own(monkeypatch):
     monkeypatch.delenv(ADDRESS, raising=False)
     with slots_of_run(None) as slots:
-        assert isinstance(slots, Unlimited)
+        assert slots is None
     with slots_of_run(2) as slots:
         hold(slots)
     with slots_for_runs(2):
