@@ -1,8 +1,12 @@
 """Intervals whose items depend on each other: groups are drawn whole."""
 
+import math
 from statistics import fmean
 
-from ace_bench.core.statistics import bootstrap_interval
+import pytest
+from scipy.stats import t
+
+from ace_bench.core.statistics import Estimate, bootstrap_interval
 
 
 def test_a_group_is_drawn_whole_and_so_widens_the_interval():
@@ -31,3 +35,9 @@ def test_items_without_a_group_stand_alone_beside_groups():
 
 def test_one_group_alone_says_nothing_of_its_spread():
     assert bootstrap_interval([1.0, 2.0, 3.0], fmean, seed=0, group=lambda _: "one") is None
+
+
+@pytest.mark.parametrize("df", [1, 1.5, 2, 4.7, 30, 1000.5, 1e6, math.inf])
+def test_an_interval_reaches_as_far_as_students_t(df):
+    low, high = Estimate(value=0.0, variance=1.0, df=df, units=2).bounds
+    assert high == -low == pytest.approx(t.ppf(0.975, df), rel=1e-9)

@@ -3,8 +3,10 @@
 import shutil
 
 import pytest
+import yaml
 
 from ace_bench.core.errors import ConfigError
+from ace_bench.runners.composing import compose_run
 from ace_bench.runners.planning import Composer
 from tests.launching import ROOT
 
@@ -52,3 +54,21 @@ def test_without_a_place_for_the_cache_planning_works_and_mistakes_are_named(con
     assert compose(OVERRIDES)["task"]["_target_"].endswith("Formula")
     with pytest.raises(ConfigError, match="task=nothing"):
         compose(("task=nothing",))
+
+
+def test_a_command_that_was_composed_is_read_without_hydra(tmp_path, monkeypatch):
+    monkeypatch.setenv("ACE_BENCH_CACHE", str(tmp_path / "cache"))
+    first = compose_run(OVERRIDES)
+    monkeypatch.setattr(Composer, "__init__", None)
+    assert compose_run(OVERRIDES) == first
+    assert first.settings == yaml.safe_load(first.text)
+    assert first.choices["method"] == "icl"
+
+
+def test_a_command_that_reads_the_environment_is_composed_each_time(tmp_path, monkeypatch):
+    monkeypatch.setenv("ACE_BENCH_CACHE", str(tmp_path / "cache"))
+    found = []
+    for name in ("one", "two"):
+        monkeypatch.setenv("NAME_OF_THE_RUNS", name)
+        found.append(compose_run([*OVERRIDES, "name=${oc.env:NAME_OF_THE_RUNS}"]).settings["name"])
+    assert found == ["one", "two"]
