@@ -25,7 +25,8 @@ from ace_bench.core.types import Completion, Message, Record
 from ace_bench.methods.base import BaseMethod
 from ace_bench.runners import run as experiment
 from ace_bench.runners.assemble import RunSpec, assemble
-from ace_bench.runners.composing import RunConfig, settled
+from ace_bench.runners.composing import settled
+from ace_bench.runners.identifying import IdentifiedRun
 from ace_field.stream_memory import StreamMemory
 from ace_rehearsal.reader.backbone import EmbeddedBackbone
 
@@ -167,8 +168,8 @@ def launch(
     config.results = str(results)
     folders: list[Path] = []
 
-    def wrapped(config: RunConfig) -> RunSpec:
-        made = assemble(config)
+    def wrapped(found: IdentifiedRun) -> RunSpec:
+        made = assemble(found)
         folders.append(made.folder)
         if backbone is not None:
             made = replace(made, backbones={role: backbone(inner) for role, inner in made.backbones.items()})
@@ -176,8 +177,8 @@ def launch(
             made = replace(made, task=task(made.task))
         return plan(made)
 
-    with mock.patch.object(experiment, "assemble", wrapped):
-        status = experiment.run(lambda: settled(config, choices))
+    with mock.patch("ace_bench.runners.assemble.assemble", wrapped):
+        status = experiment.run(lambda: settled(config, choices), on_folder=folders.append)
     return Ran(status=status, folder=folders[0] if folders else results)
 
 

@@ -19,6 +19,10 @@ def backbone_name(option: str, model: str | None) -> str:
     return (option in _ANY_MODEL and model and model.rstrip("/").rpartition("/")[2]) or option
 
 
+GENERATOR, JUDGE, EMBEDDER = "generator", "judge", "embedder"
+"""Roles that a run may have whatever its method is."""
+
+
 class Backbone(Protocol):
     """A chat-completions model."""
 

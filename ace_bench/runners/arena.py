@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ace_bench.core.agent import Agent, Conversational, ToolUser
-from ace_bench.core.backbones import Backbone, Lm, TokenCounter
+from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, Lm, TokenCounter
 from ace_bench.core.context import Context
 from ace_bench.core.digest import digest_of_text
 from ace_bench.core.errors import CallLost, ConfigError, RolloutFault
@@ -25,10 +25,7 @@ from ace_bench.store.journal import Journal, RolloutRecord
 T = TypeVar("T")
 R = TypeVar("R")
 
-GENERATOR = "generator"
 _REVEALED = ("train", "val")
-JUDGE = "judge"
-EMBEDDER = "embedder"
 _ATTEMPTS = 2
 """Attempts allowed when the environment fails; errors of the agent are not retried."""
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from ace_bench.backbones.openai_compatible.vectors import read_vectors, text_key
 from ace_bench.contexts.playbook.embed import EndpointEmbedder, Matrix
-from ace_bench.core.backbones import CacheReporting, Lm
+from ace_bench.core.backbones import EMBEDDER, CacheReporting, Lm
 from ace_bench.core.errors import BackboneUnavailable
 from ace_bench.core.method import Method
 from ace_bench.core.types import Completion, Message, Stage
-from ace_bench.runners.arena import EMBEDDER, RunArena
+from ace_bench.runners.arena import RunArena
 from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.call_slots import CallSlots
 from ace_bench.runners.experiment import Experiment, StageClock

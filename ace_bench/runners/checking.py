@@ -12,6 +12,7 @@ from pathlib import Path
 from ace_bench.core.backbones import Backbone, Served
 from ace_bench.core.errors import AceBenchError, ConfigError
 from ace_bench.runners.assemble import assemble
+from ace_bench.runners.identifying import identify
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.preflight import (
     check_beginning,
@@ -104,7 +105,7 @@ class RunChecks:
 
     def _built(self, run: Candidate) -> _Built:
         try:
-            plan = assemble(self._compose.run(run.overrides))
+            plan = assemble(identify(self._compose.run(run.overrides)))
             if not run.waits:
                 check_beginning(plan)
         except ConfigError as error:

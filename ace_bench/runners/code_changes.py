@@ -13,9 +13,9 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+from ace_bench.core.backbones import EMBEDDER
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, FolderUnwritable, Interrupted, RolloutFault
 from ace_bench.core.types import Fault, Record
-from ace_bench.runners.arena import EMBEDDER
 from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.executing import replay

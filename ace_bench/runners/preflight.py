@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.tree import Tree
 
-from ace_bench.core.backbones import Adaptive, Backbone, CacheReporting, Keyed, Limited, Probing, Served
+from ace_bench.core.backbones import GENERATOR, Adaptive, Backbone, CacheReporting, Keyed, Limited, Probing, Served
 from ace_bench.core.errors import BudgetExhausted, ConfigError
 from ace_bench.core.leakage import find_leakage
 from ace_bench.core.lifecycle import Confining, Lifecycle
@@ -22,7 +22,6 @@ from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.settings import settings_of
 from ace_bench.core.task import Judged
 from ace_bench.core.types import Record
-from ace_bench.runners.arena import GENERATOR
 from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.build import build_experiment
 from ace_bench.runners.price_checks import place_of

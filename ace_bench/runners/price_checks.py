@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ace_bench.core.agent import Agent, CostLimited
-from ace_bench.core.backbones import Backbone, Priced
+from ace_bench.core.backbones import EMBEDDER, GENERATOR, Backbone, Priced
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Usage
-from ace_bench.runners.arena import EMBEDDER, GENERATOR
 from ace_bench.runners.budget import Budget
 
 _ANY_USAGE = Usage(prompt=2, completion=1, cached=1)

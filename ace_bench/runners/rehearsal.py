@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ace_bench.core.backbones import Backbone, Priced
+from ace_bench.core.backbones import GENERATOR, JUDGE, Backbone, Priced
 from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.types import Completion, Message, Record, Stage, Usage
 from ace_bench.core.workload import Learning, Span, Workload, exactly
-from ace_bench.runners.arena import GENERATOR, JUDGE
 from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.build import build_experiment

@@ -27,6 +27,7 @@ from ace_bench.runners.composing import RunConfig, compose_run
 from ace_bench.runners.executing import replay
 from ace_bench.runners.gateway import Caller
 from ace_bench.runners.host import Host, Launch
+from ace_bench.runners.identifying import identify
 from ace_bench.runners.preflight import with_leakage
 from ace_bench.store.checksums import damaged_files
 from ace_bench.store.code import changed_modules
@@ -46,7 +47,7 @@ class CannotRepair(StoreError):
 
 def repair_run(folder: Path, damage: Damage, launch: Launch) -> None:
     """Repair a damaged run, finished or not, from its own records; raises ``AceBenchError`` if that cannot be done."""
-    spec = replace(assemble(recorded_settings(folder)), folder=folder)
+    spec = replace(assemble(identify(recorded_settings(folder))), folder=folder)
     if not folder.resolve().parent.name.startswith(spec.about["digest"][:12]):
         raise CannotRepair(
             f"settings or data have changed since it was made (digest {spec.about['digest'][:12]}, not "

@@ -11,9 +11,9 @@ from rich.console import Console
 
 from ace_bench.core.errors import AceBenchError, FolderDamaged, Interrupted, Stopped
 from ace_bench.core.types import Record
-from ace_bench.runners.assemble import RunSpec, assemble
 from ace_bench.runners.composing import RunConfig
 from ace_bench.runners.host import Host, Launch
+from ace_bench.runners.identifying import IdentifiedRun, identify
 from ace_bench.runners.signals import EXIT_INTERRUPTED
 from ace_bench.runners.summary import summary_table
 from ace_bench.store.code import changed_modules
@@ -71,16 +71,18 @@ def carry_out(config: RunConfig, host: Host) -> Record | None:
 
     Raises ``AceBenchError``: of its subclass ``Stopped`` where the same configuration continues the run.
     """
-    spec = assemble(config)
-    if not (spec.print_config or spec.dry_run) and (metrics := _finished(spec, host)):
+    found = identify(config)
+    shows = found.settings.print_config or found.settings.dry_run
+    if not shows and (metrics := _finished(found, host)):
         return metrics
     from ace_bench.runners import preflight
+    from ace_bench.runners.assemble import assemble
     from ace_bench.runners.code_changes import settle_code
     from ace_bench.runners.executing import execute, open_resources
     from ace_bench.runners.repair import check_records
 
-    spec = preflight.check_beginning(spec)
-    if spec.print_config or spec.dry_run:
+    spec = preflight.check_beginning(assemble(found))
+    if shows:
         preflight.show(spec, host.console)
         return None
     preflight.check_keys(preflight.distinct_backbones(spec))
@@ -93,13 +95,13 @@ def carry_out(config: RunConfig, host: Host) -> Record | None:
             return execute(folder, spec, host, resources)
 
 
-def _finished(spec: RunSpec, host: Host) -> Record | None:
+def _finished(found: IdentifiedRun, host: Host) -> Record | None:
     """Show and return the metrics of a finished run; ``None`` if they are missing or damaged.
 
     What else is damaged is repaired, unless that needs new calls: a valid result is not paid for again.
     Raises ``ConfigError`` if the code that decides the result changed.
     """
-    folder = spec.folder
+    folder = found.folder
     try:
         metrics = read_metrics(folder)
         if metrics is None:
@@ -111,21 +113,25 @@ def _finished(spec: RunSpec, host: Host) -> Record | None:
     for problem in damage.problems:
         host.say(f"{problem}.", style="yellow")
     host.on_folder(folder)
-    if changed_modules(last_code(read_processes(folder)), spec.code.modules):
-        from ace_bench.runners.code_changes import settle_code
-
-        with closing(RunFolder(folder)) as opened:
-            settle_code(opened, spec, host)
-    if damage.problems:  # only now: the repair records the code that it was made with
-        _repair_finished(spec, damage, host)
+    changed = changed_modules(last_code(read_processes(folder)), found.code.modules)
+    if changed or damage.problems:
+        _settle(found, damage, host)
     host.console.print("This run is finished; resume=false starts a new one.", highlight=False)
     host.console.print(summary_table(metrics, read_processes(folder)))
     return metrics
 
 
-def _repair_finished(spec: RunSpec, damage: Damage, host: Host) -> None:
+def _settle(found: IdentifiedRun, damage: Damage, host: Host) -> None:
+    """Check a finished run whose code changed, then repair what is damaged, which records that code."""
+    from ace_bench.runners.assemble import assemble
+    from ace_bench.runners.code_changes import settle_code
     from ace_bench.runners.repair import CannotRepair, repair
 
+    spec = assemble(found)
+    with closing(RunFolder(spec.folder)) as opened:
+        settle_code(opened, spec, host)
+    if not damage.problems:
+        return
     try:
         repair(spec, damage, host)
     except CannotRepair as error:

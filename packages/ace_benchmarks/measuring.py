@@ -124,15 +124,16 @@ def in_process(setting: Setting, overrides: list[str], adjust: Callable[[Any], A
 
     from ace_bench.runners import run as experiment
     from ace_bench.runners.assemble import assemble
-    from ace_bench.runners.composing import RunConfig, compose_run
+    from ace_bench.runners.composing import compose_run
+    from ace_bench.runners.identifying import IdentifiedRun
 
     plans: list[Any] = []
 
-    def adjusted(config: RunConfig) -> Any:
-        plans.append(adjust(assemble(config)))
+    def adjusted(found: IdentifiedRun) -> Any:
+        plans.append(adjust(assemble(found)))
         return plans[-1]
 
-    with mock.patch.object(experiment, "assemble", adjusted):
+    with mock.patch("ace_bench.runners.assemble.assemble", adjusted):
         status = experiment.run(lambda: compose_run([f"results={setting.scratch}", *overrides]))
     if status:
         raise RuntimeError(f"the run ended with status {status}")

@@ -12,6 +12,7 @@ from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import GeneratorSpec
 from ace_bench.runners.assemble import assemble
 from ace_bench.runners.composing import settled
+from ace_bench.runners.identifying import identify
 from ace_bench.tasks.appworld.task import SECTIONS
 from ace_bench.tasks.catalog import make_task
 from tests.agents.test_react_memory import TOOLS
@@ -165,7 +166,7 @@ def test_a_demonstration_file_identifies_a_run_by_its_words(tmp_path):
     def digest(name, text):
         (tmp_path / name).write_text(text)
         overrides = ("task=appworld", "task.source=sample", f"agent.demonstrations={tmp_path / name}")
-        return assemble(settled(*composed(f"results={tmp_path}", *overrides))).about["digest"]
+        return assemble(identify(settled(*composed(f"results={tmp_path}", *overrides)))).about["digest"]
 
     one = digest("a.txt", "USER: wave\nASSISTANT: hi")
     assert digest("b.txt", "USER: wave\nASSISTANT: hi") == one

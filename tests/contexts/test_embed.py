@@ -20,8 +20,8 @@ from ace_bench.contexts.playbook.embed import (
 from ace_bench.core import extras
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import RunIdentity
-from ace_bench.runners.assemble import assemble
 from ace_bench.runners.composing import settled
+from ace_bench.runners.identifying import identify
 from tests.launching import composed
 
 from .making import examples
@@ -144,9 +144,8 @@ def test_a_path_that_is_not_a_models_folder_is_an_error_with_the_fix(
 
 def test_a_folder_is_identified_by_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def identity(embedder: str) -> RunIdentity:
-        return assemble(
-            settled(*composed("task=finer", "method=ace", "backbone=embedded", f"embedder={embedder}"))
-        ).identity
+        chosen = composed("task=finer", "method=ace", "backbone=embedded", f"embedder={embedder}")
+        return identify(settled(*chosen)).identity
 
     for name in ("model", "copy", "other"):
         (tmp_path / name / "1_Pooling").mkdir(parents=True)

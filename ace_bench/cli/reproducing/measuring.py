@@ -11,7 +11,7 @@ from ace_bench.core.measurement import Measure, MeasurementRequest
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.overrides import Compose, read_setting
 from ace_bench.report.tables.write import TableFiles, measured_table
-from ace_bench.runners.assemble import check_backbones
+from ace_bench.runners.identifying import check_backbones
 
 _MODEL = "backbone.model="
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ace_bench.cli.reproducing.estimating import UNKNOWN, Cost, CostRange, known
 from ace_bench.core.errors import AceBenchError
 from ace_bench.runners.assemble import assemble
+from ace_bench.runners.identifying import identify
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.rehearsal import rehearse
 from ace_bench.store.ledger import Account
@@ -30,7 +31,7 @@ class Rehearsals:
 
     def _rehearsed(self, overrides: Sequence[str]) -> CostRange:
         try:
-            estimate = rehearse(assemble(self._compose.run(overrides)))
+            estimate = rehearse(assemble(identify(self._compose.run(overrides))))
         except AceBenchError as error:
             self.problems[str(error)] = None
             return known(UNKNOWN)

@@ -7,6 +7,7 @@ import pytest
 
 from ace_bench.runners.assemble import assemble
 from ace_bench.runners.composing import settled
+from ace_bench.runners.identifying import identify
 from tests.integration.test_resume import Crash, Fragile
 from tests.launching import Recording, composed, launch
 from tests.tasks.qa.making import made
@@ -43,7 +44,7 @@ def planned(data, seed=0, **settings):
     config, choices = composed("task=qa", "method=base")
     config.seed = seed
     config.task = {**config.task, "data": str(data), "question": "message", "answer": "team", **settings}
-    return assemble(settled(config, choices))
+    return assemble(identify(settled(config, choices)))
 
 
 def digest(data, **settings):

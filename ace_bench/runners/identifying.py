@@ -1,0 +1,173 @@
+"""Finds out which run a configuration means: its identity, its folder, and the code that decides its result.
+
+Only what identifies a run is built and imported, so that a finished one is found quickly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone
+from ace_bench.core.embedders import EmbedderSettings
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.identity import RunIdentity, identity_settings
+from ace_bench.core.method import Method
+from ace_bench.core.program import command_line
+from ace_bench.core.resources import prompt_folders
+from ace_bench.core.role_sampling import check_role_sampling, with_role_sampling
+from ace_bench.core.settings import build, settings_of
+from ace_bench.core.task import Judged, Task
+from ace_bench.core.types import Record
+from ace_bench.runners.composing import RunConfig
+from ace_bench.runners.price_checks import check_budget_prices, place_of
+from ace_bench.runners.settings import Settings, read_settings
+from ace_bench.store.code import Code, code_of
+from ace_bench.store.folder import choose_folder
+from ace_bench.store.prompts import PromptSet
+
+_GROUPS = ("agent", "task", "method", "backbone", "roles", "default_roles", "rehearsal", "mode", "tracker", "sampling")
+_NAMED = ("task", "method", "backbone", "mode")
+"""Groups whose options name a run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdentifiedRun:
+    """A run before it is built: ``names`` are the options that name it."""
+
+    config: RunConfig
+    settings: Settings
+    names: Mapping[str, str]
+    task: Task
+    prompts: PromptSet
+    backbones: Mapping[str, Backbone]
+    simulated: bool
+    identity: RunIdentity
+    code: Code
+    folder: Path
+
+
+def identify(config: RunConfig) -> IdentifiedRun:
+    """Build what identifies a run; raises ``ConfigError`` or ``DataError`` with the fix."""
+    # Backbones come first: the use of sample data depends on whether they are simulated.
+    resolved, names = config.settings, _names(config.choices)
+    settings = read_settings(_top(resolved))
+    backbones = _backbones(resolved)
+    simulated = any(backbone.simulated for backbone in backbones.values())
+    task: Task = build_part(resolved, "task", sample_allowed=simulated)
+    if judge_template(task) is not None and not simulated:
+        backbones |= _default_judge(resolved, backbones)
+    if isinstance(settings.embedder, EmbedderSettings):
+        embeddings = embeddings_of(build_part(resolved, "method"), settings)
+        if embeddings is not None:
+            backbones[EMBEDDER] = embeddings
+            simulated = simulated or embeddings.simulated
+    prompts = PromptSet(*_prompt_roots(resolved["prompts"]), task=task.name, prompt_group=task.prompt_group)
+    identity = RunIdentity(settings=identity_settings(resolved), contents=_contents(task, prompts, backbones))
+    parent = Path(resolved["results"]) / resolved["name"] / "-".join(names.values()) / identity.digest[:12]
+    return IdentifiedRun(
+        config=config,
+        settings=settings,
+        names=names,
+        task=task,
+        prompts=prompts,
+        backbones=backbones,
+        simulated=simulated,
+        identity=identity,
+        code=code_of(resolved),
+        folder=choose_folder(parent, settings.seed, resume=settings.resume),
+    )
+
+
+def check_backbones(resolved: Record) -> None:
+    """Check the top-level settings and the backbones; raises ``ConfigError``."""
+    settings = read_settings(_top(resolved))
+    check_budget_prices(settings.budget, _backbones(resolved))
+
+
+def build_part(resolved: Record, group: str, **parts: Any) -> Any:
+    """Build the part that a group of settings describes; raises ``ConfigError``."""
+    if resolved.get(group) is None:
+        raise ConfigError(
+            f"{group}=null leaves nothing to run: choose one; `{command_line('run')} --help` lists the options"
+        )
+    return build(resolved[group], group, **parts)
+
+
+def judge_template(task: Task) -> str | None:
+    """Return the template by which a model judges answers, ``None`` where none does."""
+    if getattr(task, "judge_template", None) is not None and not isinstance(task, Judged):
+        raise TypeError(
+            f"{type(task).__name__} names a judge's template and needs the methods `judge` and `prompt_fields`"
+        )
+    return task.judge_template if isinstance(task, Judged) else None
+
+
+def embeddings_of(method: Method[Any], settings: Settings) -> Backbone | None:
+    """Return the endpoint that the method's embedders need, ``None`` if they need none."""
+    if not method.embedders:
+        return None
+    from ace_bench.contexts.playbook.embed import EndpointEmbedder  # slow to import, and seldom needed
+
+    wanted = {embedder.settings for embedder in method.embedders if isinstance(embedder, EndpointEmbedder)}
+    if not wanted:
+        return None
+    if wanted != {settings.embedder}:
+        raise ConfigError("a run takes embeddings from one endpoint: give it as embedder={url: ..., model: ...}")
+    from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone
+
+    with settings_of(EMBEDDER):
+        return EmbeddingsBackbone(*wanted)
+
+
+def _names(choices: Mapping[str, str]) -> dict[str, str]:
+    several = [group for group in _NAMED if group not in choices]
+    if several:
+        raise ConfigError(f"{several[0]} must be one option: write {several[0]}=NAME, without brackets")
+    return {group: choices[group] for group in _NAMED}
+
+
+def _top(resolved: Record) -> Record:
+    return {name: value for name, value in resolved.items() if name not in _GROUPS}
+
+
+def _backbones(resolved: Record) -> dict[str, Backbone]:
+    roles = resolved.get("roles") or {}
+    if not isinstance(roles, Mapping):
+        raise ConfigError(f"roles={roles} must be a group of backbones: choose one by backbone@roles.reflector=NAME")
+    check_role_sampling(resolved)
+    if resolved.get("backbone") is not None:
+        resolved = with_role_sampling(resolved)
+        roles = resolved["roles"]
+    own = {role: build(node, place_of(role)) for role, node in roles.items()}
+    return {GENERATOR: build_part(resolved, "backbone"), **own}
+
+
+def _default_judge(resolved: Record, backbones: Mapping[str, Backbone]) -> dict[str, Backbone]:
+    """Return the judge of ``default_roles``, if there is one and the run configures no other."""
+    default = (resolved.get("default_roles") or {}).get(JUDGE)
+    return {} if default is None or JUDGE in backbones else {JUDGE: build(default, f"default_roles.{JUDGE}")}
+
+
+def _prompt_roots(name: str) -> list[Path]:
+    """Return the folders of a prompt set: this project's and other packages', or the folder that it names."""
+    folders = prompt_folders()
+    found = [folder / name for folder in folders if (folder / name).is_dir()]
+    if not found and Path(name).is_dir():
+        found = [Path(name)]
+    if not found:
+        known = sorted({path.name for folder in folders for path in folder.iterdir() if path.is_dir()})
+        raise ConfigError(f"prompts={name} is neither one of {', '.join(known)} nor a folder")
+    return found
+
+
+def _contents(task: Task, prompts: PromptSet, backbones: Mapping[str, Backbone]) -> Record:
+    """Return what affects a run's result besides its settings."""
+    return {
+        "source": task.source,
+        "data": dict(task.checksums),
+        "prompts": prompts.digest,
+        "backbones": {role: backbone.identity for role, backbone in backbones.items()},
+    }
