@@ -154,7 +154,7 @@ class RunArena:
         """Apply in parallel; on an exception, drop the items that have not started and raise it."""
         todo = list(items)
         if len(todo) <= 1 or self.concurrency == 1:
-            return [function(item) for item in todo]
+            return list(map(function, todo))
         with ThreadPoolExecutor(max_workers=min(self.concurrency, len(todo))) as pool:
             return list(pool.map(function, todo))
 
