@@ -12,10 +12,10 @@ from rich.console import Console
 
 from ace_bench.contexts.export import load
 from ace_bench.contexts.load import restore
-from ace_bench.contexts.playbook.embed import EmbedderSettings
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.backbones import Backbone
 from ace_bench.core.context import Context
+from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.extras import require
 from ace_bench.core.loading import read_env_file

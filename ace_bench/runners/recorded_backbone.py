@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone
-from ace_bench.contexts.playbook.embed import EmbedderSettings, Matrix
-from ace_bench.core.backbones import Backbone, Keyed
+from ace_bench.contexts.playbook.embed import Matrix
+from ace_bench.core.backbones import EMBEDDER, Backbone, Keyed
+from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.lifecycle import Lifecycle
 from ace_bench.core.settings import build, settings_of
 from ace_bench.core.tools import takes_tools
 from ace_bench.core.types import Completion, Message, Record, Stage
-from ace_bench.runners.arena import EMBEDDER
 from ace_bench.runners.budget import Budget
+from ace_bench.runners.build import EmbeddingCalls
 from ace_bench.runners.composing import compose_run
-from ace_bench.runners.embedding_calls import EmbeddingCalls
 from ace_bench.runners.gateway import Caller, CallGateway
 from ace_bench.runners.stopping import Stop
 from ace_bench.store.call_log import CallLog

@@ -128,8 +128,9 @@ def _settle(found: IdentifiedRun, damage: Damage, host: Host) -> None:
     from ace_bench.runners.repair import CannotRepair, repair
 
     spec = assemble(found)
-    with closing(RunFolder(spec.folder)) as opened:
-        settle_code(opened, spec, host)
+    if changed_modules(last_code(read_processes(spec.folder)), spec.code.modules):
+        with closing(RunFolder(spec.folder)) as opened:  # which drops lines that refer to lost calls
+            settle_code(opened, spec, host)
     if not damage.problems:
         return
     try:
