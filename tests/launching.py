@@ -177,7 +177,7 @@ def launch(
             made = replace(made, task=task(made.task))
         return plan(made)
 
-    with mock.patch("ace_bench.runners.assemble.assemble", wrapped):
+    with mock.patch.object(experiment, "build_run", wrapped):
         status = experiment.run(lambda: settled(config, choices), on_folder=folders.append)
     return Ran(status=status, folder=folders[0] if folders else results)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -22,6 +23,9 @@ from ace_bench.store.files import disk_problem
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.processes import last_code, read_processes
 from ace_bench.store.results import METRICS, read_metrics
+
+if TYPE_CHECKING:
+    from ace_bench.runners.assemble import RunSpec
 
 EXIT_ERROR, EXIT_STOPPED = 2, 3
 
@@ -76,12 +80,11 @@ def carry_out(config: RunConfig, host: Host) -> Record | None:
     if not shows and (metrics := _finished(found, host)):
         return metrics
     from ace_bench.runners import preflight
-    from ace_bench.runners.assemble import assemble
     from ace_bench.runners.code_changes import settle_code
     from ace_bench.runners.executing import execute, open_resources
     from ace_bench.runners.repair import check_records
 
-    spec = preflight.check_beginning(assemble(found))
+    spec = preflight.check_beginning(build_run(found))
     if shows:
         preflight.show(spec, host.console)
         return None
@@ -93,6 +96,13 @@ def carry_out(config: RunConfig, host: Host) -> Record | None:
         with closing(RunFolder(spec.folder, spec.folder_mode)) as folder:
             settle_code(folder, spec, host)
             return execute(folder, spec, host, resources)
+
+
+def build_run(found: IdentifiedRun) -> RunSpec:
+    """Build all parts of a run; what they need is imported now and not for a finished run."""
+    from ace_bench.runners.assemble import assemble
+
+    return assemble(found)
 
 
 def _finished(found: IdentifiedRun, host: Host) -> Record | None:
@@ -123,11 +133,10 @@ def _finished(found: IdentifiedRun, host: Host) -> Record | None:
 
 def _settle(found: IdentifiedRun, damage: Damage, host: Host) -> None:
     """Check a finished run whose code changed, then repair what is damaged, which records that code."""
-    from ace_bench.runners.assemble import assemble
     from ace_bench.runners.code_changes import settle_code
     from ace_bench.runners.repair import CannotRepair, repair
 
-    spec = assemble(found)
+    spec = build_run(found)
     if changed_modules(last_code(read_processes(spec.folder)), spec.code.modules):
         with closing(RunFolder(spec.folder)) as opened:  # which drops lines that refer to lost calls
             settle_code(opened, spec, host)

@@ -133,7 +133,7 @@ def in_process(setting: Setting, overrides: list[str], adjust: Callable[[Any], A
         plans.append(adjust(assemble(found)))
         return plans[-1]
 
-    with mock.patch("ace_bench.runners.assemble.assemble", adjusted):
+    with mock.patch.object(experiment, "build_run", adjusted):
         status = experiment.run(lambda: compose_run([f"results={setting.scratch}", *overrides]))
     if status:
         raise RuntimeError(f"the run ended with status {status}")
