@@ -48,7 +48,7 @@ WRONG = {
         "estimate=0": "estimate=0 must be true or false",
         "prompts=null": "prompts=null must be a text",
         "prompts=''": "prompts= must be a text that is not empty",
-        "prompts=nowhere": "prompts=nowhere is neither one of default nor a folder",
+        "prompts=nowhere": "prompts=nowhere is neither one of default, short nor a folder",
         "prompts=5": "prompts=5 must be a text",
         "embedder=null": "embedder=null must be a text",
         "embedder=[[1]]": "embedder=[[1]] must be a text that is not empty, or a group of settings (url, model",
