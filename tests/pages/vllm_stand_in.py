@@ -11,8 +11,8 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from ace_rehearsal.reader.backbone import EmbeddedBackbone
-from ace_rehearsal.reader.bad_request import BadRequest
 from ace_rehearsal.reader.chat import completion_body, error_body, read_request
+from ace_rehearsal.reader.schema_values import BadRequest
 
 READER = EmbeddedBackbone()
 TOTALS = {"queries": 0, "hits": 0}

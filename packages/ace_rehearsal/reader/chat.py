@@ -10,9 +10,8 @@ from typing import Any
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.tools import ToolTurn, read_turn
 from ace_bench.core.types import Completion, Message, Record
-from ace_rehearsal.reader.bad_request import BadRequest
 from ace_rehearsal.reader.chat_tools import Offer, calls_as_offered, content_with_tools, message_with_tools, read_offer
-from ace_rehearsal.reader.schema_values import ANY_OBJECT, obey
+from ace_rehearsal.reader.schema_values import ANY_OBJECT, BadRequest, obey
 
 _MOST_CHOICES = 128
 _ROLES = ("system", "developer", "user", "assistant", "tool")

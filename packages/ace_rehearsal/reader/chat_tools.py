@@ -9,8 +9,7 @@ from typing import Any
 
 from ace_bench.core.tools import ToolCall, ToolResult, ToolTurn, offer, write_turn
 from ace_bench.core.types import Record
-from ace_rehearsal.reader.bad_request import BadRequest
-from ace_rehearsal.reader.schema_values import build
+from ace_rehearsal.reader.schema_values import BadRequest, build
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ace_bench.contexts.playbook.embed import HashingEmbedder
 from ace_bench.core.tokens import estimate_tokens
-from ace_rehearsal.reader.bad_request import BadRequest
+from ace_rehearsal.reader.schema_values import BadRequest
 
 _EMBEDDER = HashingEmbedder()
 

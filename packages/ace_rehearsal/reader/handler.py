@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 
-from ace_rehearsal.reader.bad_request import BadRequest
 from ace_rehearsal.reader.chat import completion_body, error_body, model_body, models_body, read_request
 from ace_rehearsal.reader.chat_stream import events
 from ace_rehearsal.reader.embeddings import embeddings_body
+from ace_rehearsal.reader.schema_values import BadRequest
 
 if TYPE_CHECKING:
     from ace_rehearsal.reader.serve import ReaderServer

@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 
 from ace_bench.core.types import Record
-from ace_rehearsal.reader.bad_request import BadRequest
 
 ANY_OBJECT: Record = {"type": "object"}
 """What ``response_format={"type": "json_object"}`` asks for."""
@@ -40,6 +39,15 @@ _FORMATS = {
     "uri": "https://example.com/",
     "uuid": "00000000-0000-4000-8000-000000000000",
 }
+
+
+class BadRequest(Exception):
+    """A request that gets an error reply: HTTP status, machine-readable code, message."""
+
+    def __init__(self, status: int, code: str, message: str):
+        super().__init__(message)
+        self.status = status
+        self.code = code
 
 
 def obey(text: str, schema: Record) -> str:

@@ -9,9 +9,8 @@ import openai
 import pytest
 from pydantic import BaseModel
 
-from ace_rehearsal.reader.bad_request import BadRequest
 from ace_rehearsal.reader.faults import Faults
-from ace_rehearsal.reader.schema_values import obey
+from ace_rehearsal.reader.schema_values import BadRequest, obey
 from ace_rehearsal.reader.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.packages.rehearsal.reader.test_tools import tool
