@@ -1,1 +1,1 @@
-"""Models behind one interface: the embedded reader here, real endpoints beside it."""
+"""Models behind one interface: any OpenAI-compatible endpoint, and servers that a run starts."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from ace_bench.backbones.openai_compatible.capabilities import PROMPT
+from ace_bench.backbones.openai_compatible.probing import PROMPT
 from tests.backbones.serving import running
 
 MODEL = "scripted"

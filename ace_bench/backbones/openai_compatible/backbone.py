@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import threading
 import urllib.parse
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
-from ace_bench.backbones.openai_compatible.attempts import CallResult, Clock, attempt
-from ace_bench.backbones.openai_compatible.bounds import Bounds
-from ace_bench.backbones.openai_compatible.dialects import AUTO, Dialect, candidates, read_dialect
-from ace_bench.backbones.openai_compatible.endpoint import Address, Endpoint
+from ace_bench.backbones.openai_compatible.attempts import CallResult
+from ace_bench.backbones.openai_compatible.endpoint import Address
+from ace_bench.backbones.openai_compatible.http_backbone import HttpBackbone
 from ace_bench.backbones.openai_compatible.outcomes import accept
-from ace_bench.backbones.openai_compatible.pacing import Pacer
 from ace_bench.backbones.openai_compatible.probing import SIMULATED, hurried, probe
-from ace_bench.backbones.openai_compatible.problems import Problem
-from ace_bench.backbones.openai_compatible.replies import Answer
-from ace_bench.backbones.openai_compatible.requests import Question, RequestBuilder, check_extra_body
+from ace_bench.backbones.openai_compatible.requests import (
+    AUTO,
+    Dialect,
+    Question,
+    RequestBuilder,
+    candidates,
+    check_extra_body,
+    read_dialect,
+)
+from ace_bench.backbones.openai_compatible.schemas import Bounds
 from ace_bench.backbones.openai_compatible.settings import (
     NOT_AZURE,
     Azure,
@@ -29,11 +33,10 @@ from ace_bench.backbones.openai_compatible.settings import (
     Structured,
 )
 from ace_bench.core.digest import digest_of
-from ace_bench.core.errors import BackboneUnavailable, ConfigError, Interrupted, SettingError
+from ace_bench.core.errors import BackboneUnavailable, ConfigError, SettingError
 from ace_bench.core.secrets import refuse_secrets
 from ace_bench.core.settings import Count, Parallel, Seconds, Text
-from ace_bench.core.tokens import estimate_tokens
-from ace_bench.core.types import Completion, Message, Probe, Record, Usage
+from ace_bench.core.types import Completion, Message, Probe, Record
 from ace_bench.store.prices import PriceCard
 
 _UNSEEDED = ("seed", "max_tokens_field")
@@ -43,7 +46,7 @@ _MESSAGE_TOKENS = 4
 """About what a chat template adds to a message."""
 
 
-class OpenAICompatible:
+class OpenAICompatible(HttpBackbone):
     """Answers over HTTP. Safe to use from many threads; nothing is sent and no key is read before the first call.
 
     ``api_key_env`` names the environment variable of the key, ``None`` where the server needs none;
@@ -91,16 +94,26 @@ class OpenAICompatible:
             raise SettingError("model is not set: name the model as the server does")
         refuse_secrets({"base_url": base_url, "extra_headers": extra_headers, "extra_body": extra_body})
         azure.check(client, base_url=checked_url(base_url), api_key_env=api_key_env)
+        address = Address(
+            base_url=base_url,
+            model=model,
+            api_key_env=api_key_env,
+            headers=extra_headers or {},
+            headers_from_env=headers_from_env or {},
+            timeout=timeout,
+            connections=connections,
+            client=client,
+            azure=azure,
+        )
+        super().__init__(address, retry=retry, rate=rate, prices=prices)
         self.name = model
         self.simulated = simulated
         self.context_length = context_length
         self._structured: Structured = structured
         self._adopted = False
         self._dialect: Dialect | None = None if structured == AUTO else Dialect(structured=structured)
-        self.prices = prices
         sampling.check_limits(context_length)
         self.sampling = sampling
-        self._retry = retry
         self._requests = RequestBuilder(
             model=model,
             sampling=sampling,
@@ -108,22 +121,6 @@ class OpenAICompatible:
             salt=uuid.uuid4().hex if cache.salt == "new" else cache.salt,
             extra_body=check_extra_body(extra_body or {}),
             bound_replies=bound_replies,
-        )
-        self._interrupted = threading.Event()
-        self._clock = Clock(sleep=self._pause)
-        self._pacer = Pacer(rate, now=self._clock.now)
-        self._endpoint = Endpoint(
-            Address(
-                base_url=base_url,
-                model=model,
-                api_key_env=api_key_env,
-                headers=extra_headers or {},
-                headers_from_env=headers_from_env or {},
-                timeout=timeout,
-                connections=connections,
-                client=client,
-                azure=azure,
-            )
         )
         settings = {name: value for name, value in asdict(sampling).items() if name not in _UNSEEDED}
         if not sampling.roles:
@@ -150,24 +147,6 @@ class OpenAICompatible:
         if self._structured == AUTO:
             self._dialect = read_dialect(recorded)
 
-    def check(self) -> None:
-        """Raise ``SettingError`` where a key is missing."""
-        self._endpoint.ready()
-
-    def start(self, say: Callable[[str], None]) -> None:
-        """Read the key; raises ``ConfigError`` where it is missing."""
-        del say
-        self._endpoint.ready()
-
-    def interrupt(self, grace: float) -> None:
-        """End calls early: pauses at once, requests in flight after ``grace`` seconds; later calls are refused."""
-        self._interrupted.set()
-        self._endpoint.abort(grace)
-
-    def close(self) -> None:
-        """Close the connections; a later call opens new ones."""
-        self._endpoint.close()
-
     def complete(
         self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
     ) -> Completion:
@@ -184,14 +163,6 @@ class OpenAICompatible:
         question = Question(messages=messages, session=session, role=role, schema=schema)
         outcome = self._ask(question, self._dialect or _FIRST, self._retry)
         return accept(outcome, schema=schema, prices=self.prices, endpoint=self._endpoint)
-
-    def count(self, text: str) -> int:
-        """Estimate tokens by length."""
-        return estimate_tokens(text)
-
-    def dollars(self, usage: Usage) -> float | None:
-        """Price some tokens by the card in the configuration."""
-        return self.prices.dollars(usage)
 
     def reply_limit(self, role: str) -> int | None:
         """Return the most tokens of a reply to a role: what is sent, or else the context length."""
@@ -234,19 +205,7 @@ class OpenAICompatible:
     def _ask(self, question: Question, dialect: Dialect, retry: Retry) -> CallResult:
         body, headers = self._requests.build(question, dialect)
         tokens = self._estimate(question.messages) if self._pacer.counts_tokens else 0
-
-        def send() -> Answer | Problem:
-            self._pause(0.0)
-            result = self._endpoint.chat(body, headers)
-            if isinstance(result, Problem):  # perhaps because it was cut off
-                self._pause(0.0)
-            return result
-
-        return attempt(send, retry=retry, pacer=self._pacer, tokens=tokens, clock=self._clock)
-
-    def _pause(self, seconds: float) -> None:
-        if self._interrupted.wait(seconds):
-            raise Interrupted("interrupted")
+        return self._send(lambda: self._endpoint.chat(body, headers), tokens=tokens, retry=retry)
 
     def _estimate(self, messages: Sequence[Message]) -> int:
         return sum(self.count(message.content) + _MESSAGE_TOKENS for message in messages)

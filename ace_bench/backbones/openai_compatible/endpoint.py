@@ -12,11 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
-from ace_bench.backbones.openai_compatible.listed_models import ListedModel, read_models
 from ace_bench.backbones.openai_compatible.problems import Problem, from_status
-from ace_bench.backbones.openai_compatible.replies import Answer, read_answer, read_embeddings_answer
+from ace_bench.backbones.openai_compatible.replies import (
+    Answer,
+    ListedModel,
+    read_answer,
+    read_embeddings_answer,
+    read_models,
+)
 from ace_bench.backbones.openai_compatible.secret import Secrets, read_secrets
 from ace_bench.backbones.openai_compatible.settings import NOT_AZURE, Azure, Client
 from ace_bench.core.types import Record
@@ -197,11 +200,3 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         return max(email.utils.parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time(), 0.0)
     except (KeyError, ValueError):
         return None
-
-
-def encode(request: Mapping[str, Any]) -> bytes:
-    """Encode a request body; raises ``TypeError`` for what JSON cannot hold.
-
-    Prompts of megabytes take a sixth of the time that msgspec takes.
-    """
-    return orjson.dumps(request)

@@ -7,17 +7,20 @@
 - An answer cut at the token limit is passed on where it can be used: as plain text, or if the JSON asked for is
   complete. Otherwise, and where the model wrote only hidden reasoning, it is ``length_truncated``.
 - Text that a reasoning model returns beside its answer is not part of the answer.
+
+Messages of errors name the fix and never show a key.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 
 import msgspec
 
 from ace_bench.backbones.openai_compatible.attempts import CallResult
 from ace_bench.backbones.openai_compatible.endpoint import Endpoint
-from ace_bench.backbones.openai_compatible.error_hints import explain
 from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault
@@ -25,6 +28,43 @@ from ace_bench.core.replies import parse
 from ace_bench.core.tools import ToolTurn, is_offer, write_turn
 from ace_bench.core.types import NO_USAGE, Completion, Fault, Record, Usage
 from ace_bench.store.prices import PriceCard
+
+_SHOWN = 8
+
+
+def explain(problem: Problem, endpoint: Endpoint) -> str:
+    """Return the problem's message, with the fix if one is known; may request the server's list of models."""
+    text = endpoint.ready().hide_in_error(problem.message)
+    if problem.kind == "unreachable":
+        return f"{endpoint.base_url} cannot be reached ({text}); start the server or correct backbone.base_url"
+    if problem.kind == "unknown_model" and endpoint.azure.api_version:
+        deployment = endpoint.azure.deployment or endpoint.model
+        return f"{text}; check backbone.azure.deployment={deployment}, azure.api_version and {endpoint.base_url}"
+    if problem.kind == "unknown_model":
+        return f"{text}; {_models(endpoint.model, [one.id for one in endpoint.models()], endpoint.base_url)}"
+    variable = endpoint.api_key_env
+    fix = {
+        "authentication": "give the identity a role on the resource, such as Cognitive Services OpenAI User"
+        if endpoint.azure.entra
+        else f"check the key in the environment variable {variable}"
+        if variable
+        else "name the environment variable that holds the key: backbone.api_key_env=NAME",
+        "quota_exhausted": f"top up the account at {endpoint.base_url}, or raise its limit",
+        "redirected": f"{endpoint.base_url} redirects calls, and redirects are not followed: correct backbone.base_url",
+        "context_length": "shorten the context or lower backbone.sampling.max_tokens",
+    }.get(problem.kind)
+    return text if fix is None else f"{text}; {fix}"
+
+
+def _models(model: str, listed: Sequence[str], base_url: str) -> str:
+    if not listed:
+        return f"check backbone.model={model} and backbone.base_url={base_url}, which often ends in /v1"
+    if model in listed:
+        return f"{base_url} does list {model}: it may not offer chat completions for it"
+    close = get_close_matches(model, listed, n=3, cutoff=0.4)
+    names = ", ".join(close or sorted(listed)[:_SHOWN])
+    more = "" if close or len(listed) <= _SHOWN else f" and {len(listed) - _SHOWN} more"
+    return f"set backbone.model to one that the server has: {names}{more}"
 
 
 class _AnyObject(msgspec.Struct):

@@ -1,26 +1,34 @@
-"""Tiny calls that check whether an endpoint accepts its settings, before a run spends anything."""
+"""Tiny calls that check whether an endpoint accepts its settings, before a run spends anything.
+
+Two of them find out whether the server follows ``seed`` and ``stop``: the same prompt is sent twice with one seed, at
+temperature 1; the second time a word of the first reply is the stop sequence. If the server follows both, the second
+reply is the first one up to that word.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 
 from ace_bench.backbones.openai_compatible.attempts import CallResult
-from ace_bench.backbones.openai_compatible.capabilities import PROMPT, TOKENS, find_capabilities
-from ace_bench.backbones.openai_compatible.dialects import Dialect, refuses_format, refuses_system_role
 from ace_bench.backbones.openai_compatible.endpoint import Endpoint
-from ace_bench.backbones.openai_compatible.error_hints import explain
-from ace_bench.backbones.openai_compatible.outcomes import priced
+from ace_bench.backbones.openai_compatible.outcomes import explain, priced
 from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
-from ace_bench.backbones.openai_compatible.requests import Question
+from ace_bench.backbones.openai_compatible.requests import Dialect, Question, refuses_format, refuses_system_role
 from ace_bench.backbones.openai_compatible.settings import Retry, Sampling
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_bench.core.replies import parse, schema_of
 from ace_bench.core.types import Message, Probe, Usage
 from ace_bench.store.prices import PriceCard
+
+_TOKENS = 16
+PROMPT = (Message(role="user", content="Write one sentence about a town that you like."),)
+_FOLLOWED, _IGNORED, _REFUSED, _UNKNOWN = "followed", "ignored", "refused", "n/a"
+
 
 _MOST_RETRIES, _MOST_SECONDS, _FIRST_PAUSE = 3, 60, 0.2
 _SESSION = "probe"
@@ -105,10 +113,39 @@ def hurried(retry: Retry) -> Retry:
 
 def _capabilities(ask: Ask, dialect: Dialect, sampling: Sampling) -> tuple[Mapping[str, str], Usage | None]:
     varied = {} if sampling.temperature is None else {"temperature": 1.0}
-    short = {**varied, sampling.max_tokens_field: TOKENS}
-    return find_capabilities(
+    short = {**varied, sampling.max_tokens_field: _TOKENS}
+    return _find_capabilities(
         lambda fields: ask(Question(messages=PROMPT, session=_SESSION, changes={**short, **fields}), dialect)
     )
+
+
+def _find_capabilities(
+    ask: Callable[[Mapping[str, Any]], CallResult], seed: int = 7
+) -> tuple[Mapping[str, str], Usage | None]:
+    """Return what is known of ``seed`` and ``stop``, and the usage of the last reply.
+
+    ``ask`` sends the prompt with further fields of the request.
+    """
+    first = ask({"seed": seed}).result
+    if isinstance(first, Problem):
+        return {"seed": _refusal(first), "stop": _UNKNOWN}, None
+    words = first.text.split()
+    if len(words) < 3:
+        return {"seed": _UNKNOWN, "stop": _UNKNOWN}, first.usage
+    stop = words[len(words) // 2]
+    second = ask({"seed": seed, "stop": [stop]}).result
+    if isinstance(second, Problem):
+        return {"seed": _UNKNOWN, "stop": _refusal(second)}, first.usage
+    whole = second.text.strip() == first.text.strip()
+    begun = second.text.strip() == first.text.partition(stop)[0].strip()
+    return {
+        "seed": _FOLLOWED if whole or begun else _IGNORED,
+        "stop": _IGNORED if stop in second.text else _FOLLOWED,
+    }, second.usage
+
+
+def _refusal(problem: Problem) -> str:
+    return _REFUSED if problem.kind == "bad_request" else _UNKNOWN
 
 
 def _first_taken(dialects: Sequence[Dialect], ask: Callable[[Dialect], CallResult]) -> tuple[Dialect, CallResult]:

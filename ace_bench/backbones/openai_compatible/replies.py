@@ -1,4 +1,4 @@
-"""Reads a chat completion: the text, why it ended and what it cost.
+"""Reads what a server sends: a chat completion (text, why it ended, cost), embeddings, its list of models.
 
 A reply with text was paid for, so a malformed field beside the text must not lose it: such a field is read if its
 meaning is clear, and counts as unknown otherwise.
@@ -8,16 +8,50 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
 from ace_bench.backbones.openai_compatible.problems import Problem, from_status, unreadable_body
-from ace_bench.backbones.openai_compatible.tool_calls import read_calls
 from ace_bench.core.replies import without_surrogates
 from ace_bench.core.tools import ToolCall
+from ace_bench.core.typed import decoder_of
 from ace_bench.core.types import Usage
+
+_LENGTHS = ("max_model_len", "loaded_context_length", "context_length", "max_context_length", "context_window")
+"""Names that servers give it: vLLM and SGLang, LM Studio, Together and OpenRouter, LM Studio, Groq."""
+_META_LENGTHS = ("n_ctx", "n_ctx_train")
+"""llama.cpp's: of the server, and the one the model was trained with."""
+
+
+class ListedModel(msgspec.Struct, frozen=True):
+    """A model's name, and the most tokens of a prompt with its reply; ``None``: the server does not say."""
+
+    id: str
+    context_length: int | None = None
+
+
+class _Models(msgspec.Struct):
+    data: list[dict[str, Any]] = []
+
+
+def read_models(body: bytes) -> Sequence[ListedModel]:
+    """Read the body of a reply to ``GET /models``; empty if it is not such a list."""
+    try:
+        listed = decoder_of(_Models).decode(body).data
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ()
+    return [ListedModel(str(model["id"]), _length(model)) for model in listed if model.get("id")]
+
+
+def _length(model: dict[str, Any]) -> int | None:
+    meta = model.get("meta")
+    found = [model.get(name) for name in _LENGTHS]
+    found += [meta.get(name) for name in _META_LENGTHS] if isinstance(meta, dict) else []
+    return next((length for length in found if type(length) is int and length > 0), None)
+
 
 _MAX_TOKENS = 2**53
 """The largest whole number that JSON carries safely; a larger count is a server error."""
@@ -92,7 +126,7 @@ def read_answer(body: bytes) -> Answer | Problem:
         model=_plain(data.model),
         usage=_usage(data.usage, data.timings),
         simulated=data.simulated is True,
-        tool_calls=read_calls(choice.message.tool_calls),
+        tool_calls=_read_calls(choice.message.tool_calls),
     )
 
 
@@ -158,3 +192,14 @@ def _count(value: Any) -> int | None:
         return None
     possible = not isinstance(value, bool) and math.isfinite(number) and 0 <= number <= _MAX_TOKENS
     return int(number) if possible and number.is_integer() else None
+
+
+def _read_calls(listed: Any) -> tuple[ToolCall, ...]:
+    """Read the calls of a reply. Entries without a function name cannot be answered and are left out."""
+    calls = [call for call in listed if isinstance(call, dict)] if isinstance(listed, list) else []
+    functions = ((call.get("id"), call.get("function")) for call in calls)
+    return tuple(
+        ToolCall(id=_plain(name), name=_plain(function["name"]), arguments=_plain(function.get("arguments")) or "{}")
+        for name, function in functions
+        if isinstance(function, dict) and function.get("name")
+    )

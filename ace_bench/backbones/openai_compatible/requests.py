@@ -1,21 +1,92 @@
-"""Builds the body and headers of a request."""
+"""Builds the body and headers of a request, in the dialect of the protocol that an endpoint understands.
+
+A dialect is how JSON replies are asked for, whether schemas hold bounds, and whether there is a system role.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from ace_bench.backbones.openai_compatible.bounds import Bounds, share_limit
-from ace_bench.backbones.openai_compatible.dialects import Dialect
-from ace_bench.backbones.openai_compatible.endpoint import encode
-from ace_bench.backbones.openai_compatible.schemas import response_format
-from ace_bench.backbones.openai_compatible.settings import CacheHints, Sampling, TokenLimitField
-from ace_bench.backbones.openai_compatible.tool_calls import tool_fields
+import orjson
+
+from ace_bench.backbones.openai_compatible.problems import Problem
+from ace_bench.backbones.openai_compatible.schemas import Bounds, response_format, share_limit
+from ace_bench.backbones.openai_compatible.settings import CacheHints, Sampling, Structured, TokenLimitField
 from ace_bench.core.digest import digest_of_text
 from ace_bench.core.errors import SettingError
-from ace_bench.core.tools import is_offer
+from ace_bench.core.tools import CHOICE, TOOLS, ToolResult, ToolTurn, is_offer, read_turn
 from ace_bench.core.types import Message, Record
+
+AUTO = "auto"
+_NO_SYSTEM = re.compile(r"system (role|message)|roles? must alternate|only user and assistant", re.I)
+_REFUSED = "bad_request"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """``structured`` is how JSON replies are asked for; ``bounded``: open strings in schemas get a longest length.
+
+    Without ``system_role`` the system message is put before the first user message.
+    """
+
+    structured: Structured
+    bounded: bool = False
+    system_role: bool = True
+
+    def record(self) -> Record:
+        """Return the dialect for identities and recorded calls; what every endpoint understands is left out."""
+        found: dict[str, object] = {"structured": self.structured}
+        found |= {"bounded": True} if self.bounded else {}
+        found |= {} if self.system_role else {"system_role": False}
+        return found
+
+    def words(self) -> str:
+        """Describe the dialect for the console."""
+        parts = [self.structured, *(["with bounded strings"] if self.bounded else [])]
+        return ", ".join([*parts, *([] if self.system_role else ["no system role"])])
+
+    def messages(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Return the messages as the endpoint takes them."""
+        if self.system_role or len(messages) < 2 or messages[0].role != "system" or messages[1].role != "user":
+            return messages
+        merged = replace(messages[1], content=f"{messages[0].content}\n\n{messages[1].content}")
+        return (merged, *messages[2:])
+
+
+def read_dialect(recorded: Record) -> Dialect:
+    """Return the dialect that ``record`` described."""
+    return Dialect(
+        structured=recorded["structured"],
+        bounded=recorded.get("bounded", False),
+        system_role=recorded.get("system_role", True),
+    )
+
+
+def candidates(structured: Structured, *, bound: bool) -> Sequence[Dialect]:
+    """Return the dialects to try, the best first; a setting other than ``auto`` is tried alone.
+
+    llama.cpp's form has no bounds: its Python server dies of long ones, and short ones take it a third of a second a
+    token.
+    """
+    if structured != AUTO:
+        return (Dialect(structured=structured),)
+    kinds: tuple[Structured, ...] = ("json_schema", "json_object_schema", "json_object", "none")
+    best = [Dialect(structured="json_schema", bounded=True)] if bound else []
+    return [*best, *(Dialect(structured=kind) for kind in kinds)]
+
+
+def refuses_system_role(problem: Problem) -> bool:
+    """Whether a server refused a request for its system message."""
+    return problem.kind == _REFUSED and bool(_NO_SYSTEM.search(problem.message))
+
+
+def refuses_format(problem: Problem) -> bool:
+    """Whether a server refused a request for its form, so that another dialect may pass."""
+    return problem.kind == _REFUSED
+
 
 _OWN_FIELDS = frozenset(("model", "messages", "stream", "n", "response_format", "cache_salt", "tools", "tool_choice"))
 
@@ -47,7 +118,7 @@ class RequestBuilder:
         messages, schema = dialect.messages(question.messages), question.schema
         fields = {**self.fields(question.role), **question.changes, "messages": messages}
         if schema is not None and is_offer(schema):
-            fields |= tool_fields(schema, messages)
+            fields |= _tool_fields(schema, messages)
         elif schema is not None:
             requested = response_format(self._bounded(schema, question.role, dialect), dialect.structured)
             fields |= {} if requested is None else {"response_format": requested}
@@ -59,7 +130,7 @@ class RequestBuilder:
                 fields[self.cache.session_field] = short
             if self.cache.session_header:
                 headers[self.cache.session_header] = short
-        return encode(fields), headers
+        return orjson.dumps(fields), headers
 
     def fields(self, role: str = "") -> dict[str, Any]:
         """Return the fields of every request of a role."""
@@ -93,7 +164,29 @@ def check_extra_body(extra_body: Record) -> Record:
     if own:
         raise SettingError(f"extra_body.{own[0]} has a setting of its own, or is the harness's to decide")
     try:
-        encode(extra_body)
+        orjson.dumps(extra_body)
     except TypeError as error:
         raise SettingError(f"extra_body is not JSON: {error}") from error
     return dict(extra_body)
+
+
+def _tool_fields(schema: Record, messages: Sequence[Message]) -> dict[str, Any]:
+    """Return the fields of a request that offers tools; without tools in the offer only the messages."""
+    fields: dict[str, Any] = {"messages": [_with_tools(message) for message in messages]}
+    if schema[TOOLS]:
+        fields |= {name: schema[name] for name in (TOOLS, CHOICE) if name in schema}
+    return fields
+
+
+def _with_tools(message: Message) -> dict[str, Any]:
+    if message.role == "tool":
+        result = read_turn(message.content, ToolResult)
+        return {"role": "tool", "tool_call_id": result.tool_call_id, "content": result.content}
+    if message.role != "assistant":
+        return {"role": message.role, "content": message.content}
+    turn = read_turn(message.content, ToolTurn)
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in turn.tool_calls
+    ]
+    return {"role": "assistant", "content": turn.content, **({"tool_calls": calls} if calls else {})}

@@ -1,15 +1,97 @@
-"""JSON schemas in the form that servers accept.
+"""JSON schemas in the form that servers accept, and bounds on their open parts.
 
 OpenAI's strict mode requires all properties, allows no others, and cannot express "anything"; servers that constrain
 decoding by a grammar follow the schema either way. So a schema is sent as strict if strict mode can express it.
+
+Under a grammar, a weak model fills the first open string, list or number up to its token limit: bounds make it stop.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from ace_bench.core.settings import Count
 from ace_bench.core.types import Record
+
+_LARGEST = 10**9
+_CHARACTERS = 3
+"""Characters a token, when strings share a limit of tokens."""
+_SHORTEST = 400
+_MOST_ITEMS = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """Most characters of a string and most items of a list; a schema's own bounds stay.
+
+    Numbers are kept within a billion, objects to the properties they name. ``anything`` is the schema of values without
+    a type; ``None`` makes them strings. With such bounds even random weights return readable replies.
+    """
+
+    max_string: Count
+    max_items: Count
+    anything: Record | None = None
+
+    def record(self) -> Record:
+        """Return the bounds as a JSON object, for the identity of a backbone."""
+        return asdict(self)
+
+    def apply(self, schema: Record) -> Record:
+        """Return the schema with every string, list and number in it bounded."""
+        bounded: dict[str, Any] = self._node(schema)
+        return bounded
+
+    def _node(self, node: Any) -> Any:
+        if not isinstance(node, dict) or not node.keys() & {"type", "anyOf", "enum", "const"}:
+            return self._untyped(node)
+        bounded = {**self._limits(node), **node}
+        if node.get("type") == "array":
+            bounded["items"] = self._node(node.get("items"))
+        if "anyOf" in node:
+            bounded["anyOf"] = [self._node(part) for part in node["anyOf"]]
+        if "properties" in node:
+            bounded["properties"] = {name: self._node(part) for name, part in node["properties"].items()}
+        return bounded
+
+    def _untyped(self, node: Any) -> Any:
+        del node
+        return self._node(dict(self.anything) if self.anything else {"type": "string"})
+
+    def _limits(self, node: Record) -> Record:
+        kind = node.get("type")
+        if kind == "string" and "enum" not in node:
+            return {"maxLength": self.max_string}
+        if kind == "array":
+            return {"maxItems": self.max_items}
+        if kind in ("integer", "number"):
+            return {"minimum": -_LARGEST, "maximum": _LARGEST}
+        return {"additionalProperties": False} if kind == "object" else {}
+
+
+class _Shared(Bounds):
+    """Bounds of texts and lists alone: numbers, objects and values without a type stay as they are."""
+
+    def _untyped(self, node: Any) -> Any:
+        return {} if node is None else node
+
+    def _limits(self, node: Record) -> Record:
+        return super()._limits(node) if node.get("type") in ("string", "array") else {}
+
+
+def share_limit(schema: Record, most_tokens: int) -> Record:
+    """Bound a schema so that the strings outside its lists share ``most_tokens`` evenly."""
+    share = _CHARACTERS * most_tokens // max(1, _count_strings(schema))
+    return _Shared(max_string=max(_SHORTEST, share), max_items=_MOST_ITEMS).apply(schema)
+
+
+def _count_strings(node: Any) -> int:
+    if not isinstance(node, dict):
+        return 0
+    inner = [*node.get("properties", {}).values(), *node.get("anyOf", ())]
+    return int(node.get("type") == "string" and "enum" not in node) + sum(map(_count_strings, inner))
+
 
 _NOTES = ("title", "description", "default")
 """Documentation for developers; it is not sent, because the prompt instructs the model."""

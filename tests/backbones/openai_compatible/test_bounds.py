@@ -3,7 +3,7 @@
 import pytest
 
 from ace_bench.agents.answers import GeneratorReply
-from ace_bench.backbones.openai_compatible.bounds import Bounds
+from ace_bench.backbones.openai_compatible.schemas import Bounds
 from ace_bench.core.replies import schema_of
 from ace_bench.methods.ace_parts.replies import CuratorReply, MergerReply, ReflectorReply, RewriterReply
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from ace_bench.backbones.openai_compatible.attempts import Clock, attempt
-from ace_bench.backbones.openai_compatible.pacing import Pacer
+from ace_bench.backbones.openai_compatible.attempts import Clock, Pacer, attempt
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.settings import Rate, Retry
 from ace_bench.core.types import Usage

@@ -4,12 +4,12 @@ import socket
 
 import pytest
 
-from ace_bench.backbones.openai_compatible.bounds import Bounds
-from ace_bench.backbones.openai_compatible.capabilities import PROMPT as TRIAL
+from ace_bench.backbones.openai_compatible.probing import PROMPT as TRIAL
+from ace_bench.backbones.openai_compatible.schemas import Bounds
 from ace_bench.backbones.openai_compatible.settings import Retry, Sampling
 from ace_bench.core.backbones import Backbone, Priced, Probing
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
-from ace_bench.core.lifecycle import Lifecycle
+from ace_bench.core.task import Lifecycle
 from ace_bench.store.prices import PriceCard
 from tests.backbones.openai_compatible.scripted import DROP, PROMPT, Reply, answer, client, error, serving
 
