@@ -11,7 +11,7 @@ OWN_FILES = {
     "ace_bench/store/lines.py": "logs that grow line by line, behind the gate of their folder",
     "ace_bench/store/spending.py": "a draft behind the gate of its folder",
     "ace_bench/cli/data.py": "a download that continues where it was cut",
-    "ace_bench/backbones/vllm/supervised.py": "the log of a server",
+    "ace_bench/backbones/vllm/server.py": "the log of a server",
     "packages/ace_trackers/wandb.py": "the log and the id of a tracker, which must not stop a run",
     "ace_bench/cli/sweep_summary.py": "a temporary file",
     "packages/ace_benchmarks/": "temporary folders",
@@ -21,7 +21,7 @@ OWN_FILES = {
 WRITES = {"write_text", "write_bytes", "savefig", "copyfile", "copytree", "copyfileobj"}
 MAY_WRITE = re.compile(r"\b(open|fdopen|copy\w*|savefig|write_text|write_bytes)\(")
 ANYWHERE = {
-    "ace_bench/tasks/bird_sql/archives.py": {"copyfileobj"},
+    "ace_bench/tasks/bird_sql/databases.py": {"copyfileobj"},
     "ace_bench/runners/repair.py": {"copytree"},
     "ace_bench/runners/code_changes.py": {"copyfile"},
 }

@@ -3,11 +3,39 @@
 from __future__ import annotations
 
 import http.client
+import math
 import urllib.error
 import urllib.request
+from collections import defaultdict
 
-from ace_bench.backbones.vllm.counters import read_counters
 from ace_bench.core.types import CacheCounters
+
+_FAMILIES = ("vllm:prefix_cache", "vllm:gpu_prefix_cache")
+"""New name first: some versions report the same counts under both names."""
+
+
+def read_counters(page: str) -> CacheCounters | None:
+    """Sum queries and hits (tokens) over the engines of a server; ``None`` where the page has no such counters.
+
+    Names come with or without ``_total`` and, in older versions, with ``gpu_`` before ``prefix_cache``. A server that
+    reports only a hit rate or only one of the two counts gives ``None``.
+    """
+    from prometheus_client.parser import text_string_to_metric_families
+
+    totals: defaultdict[str, float] = defaultdict(float)
+    try:
+        for family in text_string_to_metric_families(page):
+            for sample in family.samples:
+                if sample.name.startswith(_FAMILIES) and math.isfinite(sample.value):
+                    totals[sample.name.removesuffix("_total")] += sample.value
+    except ValueError:
+        return None  # it is no page of metrics
+    for name in _FAMILIES:
+        queries, hits = f"{name}_queries", f"{name}_hits"
+        if {queries, hits} <= totals.keys():
+            return CacheCounters(queries=round(totals[queries]), hits=round(totals[hits]))
+    return None
+
 
 _TIMEOUT_S = 5.0
 

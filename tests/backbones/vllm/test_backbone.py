@@ -9,7 +9,7 @@ import pytest
 from ace_bench.backbones.vllm.backbone import Vllm
 from ace_bench.core.backbones import Backbone, CacheReporting, Priced, Probing
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
-from ace_bench.core.lifecycle import Lifecycle
+from ace_bench.core.task import Lifecycle
 from ace_bench.core.types import CacheCounters, Message
 from tests.launching import built, composed
 
