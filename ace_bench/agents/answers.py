@@ -1,9 +1,12 @@
-"""Reads a Generator's reply: the JSON object it was asked for, or an answer that stands clearly in another form.
+"""Reads a Generator's reply: the JSON object it was asked for, an answer that stands clearly in another form, or tags.
 
 Beyond ``core.replies`` this reads fields of other types (``bullet_ids`` null, a text or numbers; reasoning as list or
 object), objects cut off behind the answer, a ``final_answer`` member in a text that is no JSON, and the sentence
 ``The final answer is: ...``, with or without ``\\boxed{}``, or ``Finish[...]``. If a text that is no JSON gives
 different answers, none is taken.
+
+A tagged reply is any text with the answer between tags, and now and then a block of Python to be run (Dynamic
+Cheatsheet).
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -115,3 +119,34 @@ def _plain_ids(value: Any) -> list[str]:
         return _IDS.findall(value)
     items = value if isinstance(value, list) else []
     return [str(item) for item in items if isinstance(item, str | int)]
+
+
+RUN = "EXECUTE CODE!"
+"""Asks for the block of code right before it to be run, as in Dynamic Cheatsheet (paper, figure 7)."""
+
+_BLOCK = re.compile(rf"```(?:python|py)?[ \t]*\n((?:(?!```).)*?)\n?[ \t]*```\s*{RUN}", re.DOTALL)
+_OPEN, _CLOSE = "<answer>", "</answer>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeRequest:
+    """A reply up to the flag, the text before its code, and the code; what followed the flag was made up."""
+
+    shown: str
+    thought: str
+    code: str
+
+
+def code_request(text: str) -> CodeRequest | None:
+    """Return the first code that a reply asks to have run, ``None`` where it asks for nothing."""
+    found = _BLOCK.search(text.replace("\r\n", "\n"))
+    if found is None:
+        return None
+    whole = found.string
+    return CodeRequest(shown=whole[: found.end()], thought=whole[: found.start()].strip(), code=found[1])
+
+
+def last_answer(text: str) -> str | None:
+    """Return what stands in the last answer tag, up to the end where it is not closed; ``None`` without any."""
+    _, found, rest = text.rpartition(_OPEN)
+    return rest.partition(_CLOSE)[0].strip() or None if found else None

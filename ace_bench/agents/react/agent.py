@@ -7,8 +7,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from ace_bench.agents.react.conversation import Conversation, Exchange, Opening, with_reminder
-from ace_bench.agents.react.dialogue import joined, load_dialogue, read_dialogue
+from ace_bench.agents.react.conversation import (
+    Conversation,
+    Exchange,
+    Opening,
+    joined,
+    load_dialogue,
+    read_dialogue,
+    with_reminder,
+)
 from ace_bench.agents.react.memory import ExecutionMemory, NoMemory
 from ace_bench.agents.react.official import OfficialConversation, OfficialTrimming, read_official_reply
 from ace_bench.agents.react.replies import AgentReply, read_reply, reply_text
