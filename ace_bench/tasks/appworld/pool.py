@@ -14,9 +14,8 @@ from ace_bench.core.confine import describe_layers, missing_layers
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.scratch import clear, clear_abandoned, scratch_folder
 from ace_bench.tasks.appworld.engine import EngineSettings
-from ace_bench.tasks.appworld.outputs import collect
 from ace_bench.tasks.appworld.roots import check_path, close_to_others, copy_visible
-from ace_bench.tasks.appworld.scoring import Scorer, Verdict
+from ace_bench.tasks.appworld.scoring import Scorer, Verdict, collect
 from ace_bench.tasks.appworld.servers import Server, Servers
 
 _SCRATCH = "appworld"

@@ -18,8 +18,7 @@ from ace_bench.core.confine import own_user
 from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.scratch import clear
 from ace_bench.core.types import Fault, Record
-from ace_bench.tasks.appworld.engine import EngineSettings
-from ace_bench.tasks.appworld.engine_process import EngineProcess
+from ace_bench.tasks.appworld.engine import EngineProcess, EngineSettings
 from ace_bench.tasks.appworld.engine_side.messages import INTERPRETER_KILLED
 
 _KILLED = (None, -signal.SIGKILL, INTERPRETER_KILLED)

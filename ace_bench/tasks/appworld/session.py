@@ -1,16 +1,80 @@
-"""One episode: run code in a fresh world and grade the world's final state."""
+"""One episode: run code in a fresh world and grade the world's final state.
+
+The server of a world may be under the control of agent code, so the time and size of a reply are limited and its form
+is checked.
+"""
 
 from __future__ import annotations
 
+import socket
+import time
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
+import msgspec
+from msgspec import Meta
+
+from ace_bench.core.typed import decoder_of
 from ace_bench.core.types import Grade
 from ace_bench.tasks.appworld.catalogue import Truth
-from ace_bench.tasks.appworld.client import CallFailed, Failure, run_code
-from ace_bench.tasks.appworld.outputs import Unusable, collect
+from ace_bench.tasks.appworld.engine_side.messages import MAX_OUTPUT, receive, send
 from ace_bench.tasks.appworld.pool import Pool
+from ace_bench.tasks.appworld.scoring import Unusable, collect
 from ace_bench.tasks.appworld.servers import task_fault
+
+_MAX_REPLY = 1 << 20
+"""Longest reply that is read, in bytes: an output with every character escaped is shorter."""
+
+
+class Failure(StrEnum):
+    """Why a piece of code has no output."""
+
+    TIMEOUT = "timeout"
+    """There was no whole reply in time."""
+    DISCONNECTED = "disconnected"
+    """The connection broke."""
+    INVALID = "invalid reply"
+    """The reply is too long or does not have the right form."""
+
+
+class CallFailed(Exception):
+    """A piece of code without an output."""
+
+    def __init__(self, failure: Failure):
+        super().__init__(failure.value)
+        self.failure = failure
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """``output`` of a piece of code, without the ``left_out`` characters after it, and whether the task is complete."""
+
+    output: Annotated[str, Meta(max_length=MAX_OUTPUT)]
+    left_out: Annotated[int, Meta(ge=0, lt=1 << 40)]
+    completed: bool
+
+
+def run_code(server: socket.socket, code: str, *, seconds: float) -> Reply:
+    """Have a server run a piece of code; raises ``CallFailed``."""
+    until = time.monotonic() + seconds
+
+    def read(count: int) -> bytes:
+        server.settimeout(max(until - time.monotonic(), 1e-3))
+        return server.recv(count)
+
+    try:
+        server.settimeout(seconds)
+        send(server, code.encode(errors="replace"))
+        reply: Reply = decoder_of(Reply).decode(receive(read, _MAX_REPLY))
+    except TimeoutError as error:
+        raise CallFailed(Failure.TIMEOUT) from error
+    except OSError as error:
+        raise CallFailed(Failure.DISCONNECTED) from error
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise CallFailed(Failure.INVALID) from error
+    return reply
+
 
 GRACE_S = 20.0
 """Seconds after the engine's own time limit at which the server is killed: agent code can catch the engine's error."""

@@ -22,8 +22,7 @@ from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade, Sample
-from ace_bench.tasks.appworld.catalogue import Catalogue
-from ace_bench.tasks.appworld.chosen import ChosenTasks
+from ace_bench.tasks.appworld.catalogue import Catalogue, ChosenTasks
 from ace_bench.tasks.appworld.engine import VERSION, EngineSettings, find_engine
 from ace_bench.tasks.appworld.pool import Pool
 from ace_bench.tasks.appworld.roots import builder_digest, check_path, find_data, sample_root

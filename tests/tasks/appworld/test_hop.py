@@ -12,8 +12,8 @@ from contextlib import suppress
 
 import pytest
 
-from ace_bench.tasks.appworld.client import _MAX_REPLY, CallFailed, Reply, run_code
 from ace_bench.tasks.appworld.engine_side.messages import MAX_MESSAGE, MAX_OUTPUT, receive
+from ace_bench.tasks.appworld.session import _MAX_REPLY, CallFailed, Reply, run_code
 
 BUFFERS = 4 << 20
 """What sockets may hold that nobody has read."""

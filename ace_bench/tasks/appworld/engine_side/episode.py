@@ -23,8 +23,8 @@ from urllib.parse import unquote
 
 import httpx
 
-from .forks import close_all_but, run_in_fork
 from .messages import INTERPRETER_KILLED, MAX_OUTPUT, receive, send
+from .process_tree import close_all_but, run_in_fork
 from .shared import Bounds, confine
 
 if TYPE_CHECKING:

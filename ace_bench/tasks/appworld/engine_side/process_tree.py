@@ -1,12 +1,38 @@
-"""Finding and killing all processes that descend from this one."""
+"""Forked processes: what they do first and last, and how all that descend from this process are found and killed."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
+import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+
+def run_in_fork(work: Callable[[], None]) -> None:
+    """Do the work of a forked process and exit: never return into the copy of the parent's stack."""
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        work()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def close_all_but(*kept: int) -> None:
+    """Close all descriptors but ``kept`` and the standard ones, which read and write nothing from now on."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(null, standard)
+    low = 3
+    for descriptor in sorted(kept):
+        os.closerange(low, descriptor)
+        low = descriptor + 1
+    os.closerange(low, os.sysconf("SC_OPEN_MAX"))
+
 
 _TIMEOUT_S = 10.0
 

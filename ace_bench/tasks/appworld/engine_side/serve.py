@@ -41,9 +41,8 @@ from pathlib import Path
 from typing import Any
 
 from .episode import Setup, World
-from .forks import close_all_but, run_in_fork
 from .loading import load
-from .process_tree import end_tree
+from .process_tree import close_all_but, end_tree, run_in_fork
 from .score import Cancelled, evaluate
 from .shared import Bounds, adopt_orphans, clear, die_with_parent, libraries
 
