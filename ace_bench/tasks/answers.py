@@ -1,4 +1,4 @@
-"""Shared parts of question-answering tasks: splits that are read on demand, a session that only grades, numbers."""
+"""Shared parts of question-answering tasks: splits read on demand, a session that only grades, a judge, numbers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Lock
+from typing import Literal
 
+import msgspec
+
+from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault
+from ace_bench.core.prompts import Prompts
+from ace_bench.core.replies import ask
 from ace_bench.core.types import Fault, Grade, Sample
-from ace_bench.tasks.data import SPLITS, Located, Row, read_rows
+from ace_bench.tasks.data import SPLITS, DataSettings, Row, locate, read_rows
 
 Grader = Callable[[str | None], Grade]
 
@@ -50,7 +57,7 @@ class Item:
 class Splits:
     """The splits of a task, each read when it is first used; safe between threads.
 
-    ``read`` returns the rows of a split (see ``split_reader``); ``build`` turns a row into the sample's inputs and its
+    ``read`` returns the rows of a split ; ``build`` turns a row into the sample's inputs and its
     grader and raises ``DataError`` for a row it cannot use.
     """
 
@@ -91,15 +98,19 @@ class Splits:
         return Item(sample=Sample(id=f"{self._task}-{split}-{row.key}", split=split, inputs=inputs), grader=grader)
 
 
-def split_reader(located: Located, fields: Sequence[str]) -> Callable[[str], Sequence[Row]]:
-    """Return a function that reads a split from its file ``<split>.jsonl``; ``fields`` are the text fields of a row."""
-    return lambda split: read_rows(located.files[f"{split}.jsonl"], fields)
-
-
 class AnswerTask:
     """Base class of tasks without an environment: their splits hold the questions and the graders."""
 
+    name: str
     _splits: Splits
+
+    def read_files(self, settings: DataSettings, fields: Sequence[str]) -> Callable[[str], Sequence[Row]]:
+        """Find the files ``<split>.jsonl``; return what reads a split, whose rows have the text ``fields``."""
+        located = locate(self.name, [f"{split}.jsonl" for split in SPLITS], settings)
+        self.source: str = located.source
+        self.files: Mapping[str, Path] = located.files
+        self.checksums: Mapping[str, str] = located.checksums
+        return lambda split: read_rows(located.files[f"{split}.jsonl"], fields)
 
     def samples(self, split: str) -> Sequence[Sample]:
         """Return all samples of a split in the order of its rows; inputs are ``background`` and ``question``."""
@@ -115,11 +126,6 @@ class AnswerTask:
             return session.grade(None)
 
 
-def file_names() -> tuple[str, ...]:
-    """Return the names of the files that hold the splits."""
-    return tuple(f"{split}.jsonl" for split in SPLITS)
-
-
 def parse_number(text: str) -> float | None:
     """Parse a decimal literal in ASCII digits; ``None`` for any other text and for a number that is not finite."""
     if not _LITERAL.fullmatch(text):
@@ -131,3 +137,21 @@ def parse_number(text: str) -> float | None:
 def percent(part: float, whole: float) -> float:
     """Return ``part`` in percent of ``whole``."""
     return 100.0 * part / whole
+
+
+JUDGE_TEMPLATE = "judge"
+
+
+class JudgeReply(msgspec.Struct, frozen=True, kw_only=True):
+    """The judge's reply; the reason comes first, so that the model thinks before it decides."""
+
+    reason: str
+    verdict: Literal["correct", "incorrect"]
+
+
+def ask_judge(fields: Mapping[str, str], prompts: Prompts, lm: Lm) -> bool:
+    """Return whether a model judges an answer correct; it is asked again if its reply cannot be read.
+
+    Raises ``RolloutFault``.
+    """
+    return ask(lm, prompts.render(JUDGE_TEMPLATE, fields), JudgeReply).verdict == "correct"

@@ -21,13 +21,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 from ace_bench.core.errors import DataError
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade
-from ace_bench.tasks.answers import AnswerTask, Grader, Splits, file_names, parse_number, percent, split_reader
-from ace_bench.tasks.data import SPLITS, DataSettings, RemoteFile, Row, Source, locate
+from ace_bench.tasks.answers import AnswerTask, Grader, Splits, parse_number, percent
+from ace_bench.tasks.data import SPLITS, DataSettings, RemoteFile, Row, Source
 from ace_bench.tasks.finance import OFFICIAL, SECTIONS
 
 _FIRST_QUESTION = re.compile(r"^1\. ", re.MULTILINE)
@@ -72,16 +71,11 @@ class Finer(AnswerTask):
     def __init__(
         self, *, data_dir: Text | None, source: Source, sample_data: Text | None, sample_allowed: bool
     ) -> None:
-        located = locate(
-            self.name,
-            file_names(),
-            DataSettings(data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed),
+        settings = DataSettings(
+            data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed
         )
-        self.source: str = located.source
-        self.files: Mapping[str, Path] = located.files
-        self.checksums: Mapping[str, str] = located.checksums
         self._backgrounds: dict[str, str] = {}
-        self._splits = Splits(self.name, split_reader(located, ("context", "target")), self._build)
+        self._splits = Splits(self.name, self.read_files(settings, ("context", "target")), self._build)
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
         """Return three percentages: right labels (official), fully right samples, right labels read leniently.

@@ -21,7 +21,7 @@ from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.types import Completion, Sample, Usage
 from ace_bench.methods.dc.method import Cumulative
 from ace_bench.store.prompts import PromptSet
-from ace_bench.tasks.ddxplus.conditions import CONDITIONS, answer_of
+from ace_bench.tasks.ddxplus import CONDITIONS, answer_of
 from ace_bench.tasks.finer import split_context
 from ace_bench.tasks.formula import question_of
 from tests.official.authors import checkout

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from ace_bench.tasks.ddxplus.release import Condition, Evidence, Release, read_release
+from ace_bench.tasks.ddxplus_release import Condition, Evidence, Release, read_release
 
 
 def write_release(dictionaries: Path, folder: Path, counts: dict[str, int], seed: int = 0) -> None:

@@ -10,10 +10,7 @@ from hypothesis import strategies as st
 
 from ace_bench.core.errors import DataError, RolloutFault
 from ace_bench.core.task import Task
-from ace_bench.tasks.ddxplus import Ddxplus
-from ace_bench.tasks.ddxplus.conditions import CONDITIONS, NUMBERS, answer_of
-from ace_bench.tasks.ddxplus.draw import shuffled
-from ace_bench.tasks.ddxplus.task import INSTRUCTION, grade_diagnosis
+from ace_bench.tasks.ddxplus import CONDITIONS, INSTRUCTION, NUMBERS, Ddxplus, answer_of, grade_diagnosis, shuffled
 
 SETTINGS = {
     "data_dir": None,

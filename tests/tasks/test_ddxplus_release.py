@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from ace_bench.core.errors import DataError
-from ace_bench.tasks.ddxplus import Ddxplus
-from ace_bench.tasks.ddxplus.conditions import CONDITIONS
-from ace_bench.tasks.ddxplus.release import read_release, release_rows
+from ace_bench.tasks.ddxplus import CONDITIONS, Ddxplus
+from ace_bench.tasks.ddxplus_release import read_release, release_rows
 from tests.tasks.simulated import write_release
 from tests.tasks.tiny_release import CODES, HEADER, LINE, write_tiny_release
 

@@ -1,22 +1,33 @@
-"""The databases of a data folder: their SQLite files, checksums and schemas."""
+"""The databases of a data folder: files, checksums, schemas, BIRD's own archives of them, and gold results."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import re
+import shutil
 import sqlite3
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from threading import Lock
+from typing import IO
 from urllib.parse import quote
+
+import msgspec
 
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault
 from ace_bench.core.program import command_line
+from ace_bench.core.typed import decoder_of
 from ace_bench.store.caching import write_cached
-from ace_bench.tasks.bird_sql.outcomes import Limits
-from ace_bench.tasks.bird_sql.pool import Workers
-from ace_bench.tasks.data import sha256_of
+from ace_bench.store.files import replacing
+from ace_bench.tasks.bird_sql.pool import ExecutionResult, Limits, Workers
+from ace_bench.tasks.data import RemoteFile, read_records, sha256_of, text_of
 
 FOLDERS = ("databases", "dev_databases", "train_databases")
 """Folders of a data folder that may hold databases: this project's name, then those of the official archives."""
@@ -143,3 +154,115 @@ def _whole(path: Path) -> bool:
 
 def _noted(path: Path) -> Path:
     return path.with_suffix(".sha256")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Archive:
+    """The archive with the databases of a split's questions.
+
+    The publisher gives no checksum; the archive's internal checksums show whether it is complete.
+    """
+
+    file: RemoteFile
+    split: str
+
+    def lacking(self, folder: Path) -> set[str]:
+        """Return the databases that the split's questions need and that are missing in a data folder."""
+        records = read_records(folder / f"{self.split}.jsonl")
+        needed = {text_of(record, "db_id", where) for _, where, record in records}
+        return {name for name in needed if not any((folder / at / name / f"{name}.sqlite").is_file() for at in FOLDERS)}
+
+    def unpack(self, archive: Path, folder: Path) -> None:
+        """Write the missing databases to ``databases/<name>/<name>.sqlite``, and nothing else.
+
+        The databases may lie in an archive within the archive. Raises ``DataError`` for a broken or wrong archive.
+        """
+        wanted = self.lacking(folder)
+        try:
+            with _innermost(archive, folder) as zipped:
+                for entry in zipped.infolist():
+                    place = PurePosixPath(entry.filename)
+                    if place.suffix == ".sqlite" and place.stem in wanted and place.parent.name == place.stem:
+                        with zipped.open(entry) as source:
+                            _place(source, folder / FOLDERS[0] / place.stem / place.name)
+        except (zipfile.BadZipFile, EOFError) as error:
+            raise DataError(
+                f"{archive} is not a complete zip archive: {error}; remove it and fetch it again"
+            ) from error
+        missing = self.lacking(folder)
+        if missing:
+            raise DataError(f"{archive} lacks the databases {', '.join(sorted(missing))}; is it {self.file.name}?")
+
+
+@contextmanager
+def _innermost(archive: Path, folder: Path) -> Iterator[zipfile.ZipFile]:
+    """Open an archive, or the one inside it whose name ends in ``databases.zip``, which is unpacked temporarily."""
+    with zipfile.ZipFile(archive) as outer:
+        inner = next((e for e in outer.infolist() if PurePosixPath(e.filename).name.endswith("databases.zip")), None)
+        if inner is None:
+            yield outer
+            return
+        scratch = folder / f"{archive.name}.inner"
+        try:
+            with outer.open(inner) as source:
+                _place(source, scratch)
+            with zipfile.ZipFile(scratch) as zipped:
+                yield zipped
+        finally:
+            scratch.unlink(missing_ok=True)
+
+
+def _place(source: IO[bytes], path: Path) -> None:
+    with replacing(path) as target:
+        shutil.copyfileobj(source, target, 1 << 20)
+
+
+_LOG = logging.getLogger(__name__)
+_GOLD_FORM = 2
+"""Increase it when results are computed in another way."""
+
+
+class Golds:
+    """Gold results by database and query; safe between threads.
+
+    The key of an entry holds the database's checksum and the time that queries see. An entry that cannot be read is
+    computed again. A failure is not cached: the query may succeed on a faster machine.
+    """
+
+    def __init__(self, folder: Path, workers: Workers, *, clock: str) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._workers = workers
+        self._lock = Lock()
+        self._known: dict[str, ExecutionResult] = {}
+
+    def outcome(self, database: Database, sql: str) -> ExecutionResult:
+        """Return the result of a gold query; raises ``RolloutFault`` where no worker can be started."""
+        key = digest_of([_GOLD_FORM, sqlite3.sqlite_version, self._clock, database.checksum, sql])
+        with self._lock:
+            known = self._known.get(key)
+        if known is None:
+            path = self._folder / key[:2] / f"{key}.json"
+            known = _read(path) or self._compute(path, database, sql)
+            with self._lock:
+                self._known[key] = known
+        return known
+
+    def _compute(self, path: Path, database: Database, sql: str) -> ExecutionResult:
+        outcome = self._workers.run(database.path, sql)
+        if outcome.ran:
+            write_cached(path, msgspec.json.encode(outcome))
+        else:
+            reason = outcome.message or outcome.kind
+            _LOG.warning(
+                "a gold query fails on %s (%s), so no answer to its question is right: %s", database.file, reason, sql
+            )
+        return outcome
+
+
+def _read(path: Path) -> ExecutionResult | None:
+    try:
+        outcome: ExecutionResult = decoder_of(ExecutionResult).decode(path.read_bytes())
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return outcome if outcome.ran and outcome.exact else None

@@ -1,9 +1,19 @@
-"""The text of a question (schema, external knowledge, user question) and the query in an answer."""
+"""The text of a question (schema, external knowledge, user question), the query in an answer, and the judge of it.
+
+The judge is a model that says whether a query means what the gold query means (paper, section 4.1). The paper names the
+model, GPT-4o-mini, and not the prompt; ``prompts/<set>/bird_sql/judge.j2`` is ours. The judge sees question, schema and
+both queries, but no results. It is not asked where the answer is the gold query letter for letter (correct) or holds no
+query (incorrect).
+"""
 
 from __future__ import annotations
 
 import re
 from itertools import pairwise
+
+from ace_bench.core.backbones import Lm
+from ace_bench.core.prompts import Prompts
+from ace_bench.tasks.answers import ask_judge
 
 INSTRUCTION = (
     "Write one SQLite query that answers the user's question about a database. Name tables and columns exactly as the "
@@ -50,3 +60,21 @@ def orders(sql: str) -> bool:
         if depth == 0:
             words.append(token.lower())
     return ("order", "by") in pairwise(words)
+
+
+FIELDS = frozenset(("schema", "question", "gold", "predicted"))
+
+
+def obvious_verdict(answer: str | None, gold: str) -> bool | None:
+    """Return the verdict where no judge is needed, else ``None``."""
+    sql = sql_of(answer)
+    if not sql:
+        return False
+    return True if sql == gold.strip() else None
+
+
+def verdict(asked: str, answer: str | None, gold: str, prompts: Prompts, lm: Lm) -> bool:
+    """Ask the judge, and ask again if its reply cannot be read; raises ``RolloutFault``."""
+    schema, question = parts_of(asked)
+    fields = {"schema": schema, "question": question, "gold": gold, "predicted": sql_of(answer)}
+    return ask_judge(fields, prompts, lm)

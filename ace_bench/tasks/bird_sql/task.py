@@ -16,7 +16,7 @@ for a question whose gold query returns nothing. These differences do not matter
 where the gold query has an outer ORDER BY, and reals are compared at 12 significant digits. Rows that tie in the
 gold's order must still come in the gold result's order.
 
-``judge`` is the paper's metric, LLM-as-a-judge (see ``judge``). An answer without a verdict counts as wrong.
+``judge`` is the paper's metric, LLM-as-a-judge (see ``layout``). An answer without a verdict counts as wrong.
 Each metric is also given by difficulty: simple, moderate, challenging.
 """
 
@@ -37,14 +37,18 @@ from ace_bench.core.prompts import Prompts
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade, Sample
 from ace_bench.store.caching import cache_folder
-from ace_bench.tasks.answers import AnswerTask, Grader, Splits, percent
-from ace_bench.tasks.bird_sql.archives import Archive
-from ace_bench.tasks.bird_sql.databases import Builder, find_database
-from ace_bench.tasks.bird_sql.golds import Golds
-from ace_bench.tasks.bird_sql.judge import FIELDS, TEMPLATE, obvious_verdict, verdict
-from ace_bench.tasks.bird_sql.layout import INSTRUCTION, format_question, orders, sql_of
-from ace_bench.tasks.bird_sql.outcomes import Limits
-from ace_bench.tasks.bird_sql.pool import Workers
+from ace_bench.tasks.answers import JUDGE_TEMPLATE, AnswerTask, Grader, Splits, percent
+from ace_bench.tasks.bird_sql.databases import Archive, Builder, Golds, find_database
+from ace_bench.tasks.bird_sql.layout import (
+    FIELDS,
+    INSTRUCTION,
+    format_question,
+    obvious_verdict,
+    orders,
+    sql_of,
+    verdict,
+)
+from ace_bench.tasks.bird_sql.pool import Limits, Workers
 from ace_bench.tasks.bird_sql.questions import LEVELS, Draw, read_folder
 from ace_bench.tasks.data import SPLITS, DataSettings, RemoteFile, Row, Source, files_in, find_folder
 from ace_bench.tasks.hub import HubDataset
@@ -110,7 +114,7 @@ class BirdSql(AnswerTask):
         self.headline: str = metric
         if judge == "never" and metric == "judge":
             raise SettingError("metric=judge needs its judge: set judge=auto, or choose another metric")
-        self.judge_template: str | None = TEMPLATE if judge == "always" or metric == "judge" else None
+        self.judge_template: str | None = JUDGE_TEMPLATE if judge == "always" or metric == "judge" else None
         self._evidence = evidence
         self._limits = limits
         now = _moment(clock)

@@ -1,17 +1,139 @@
-"""Finds the data that the settings name, and reads it as questions by split."""
+"""Finds the data that the settings name, and reads it as questions by split.
+
+Splits come from a file for each, from a column, or from seeded shares. A data set of the Hugging Face hub is read with
+the ``datasets`` library.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from ace_bench.core.digest import digest_of, digest_of_text
 from ace_bench.core.errors import DataError, SettingError
-from ace_bench.core.settings import Text
+from ace_bench.core.settings import NotNegative, Text
 from ace_bench.tasks.data import SPLITS, DataSettings, find_folder, sha256_of
+from ace_bench.tasks.hub import load_from_hub
 from ace_bench.tasks.qa.columns import Columns, Question, read_questions
-from ace_bench.tasks.qa.files import TextForm, read_file
-from ace_bench.tasks.qa.splitting import NAMES, Draw, Questions, by_column, by_shares
+from ace_bench.tasks.qa.files import Records, TextForm, read_file
+
+NAMES = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
+    **dict.fromkeys(("test", "testing", "eval"), "test"),
+}
+"""What a split may be called, in any case."""
+
+Questions = Mapping[str, Sequence[Question]]
+"""Questions by split, in the order of their rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shares:
+    """Sizes of the splits in proportion to each other; 0 leaves a split empty."""
+
+    train: NotNegative
+    val: NotNegative
+    test: NotNegative
+
+    def __post_init__(self) -> None:
+        if not self.train + self.val + self.test:
+            raise SettingError("split_ratio: all shares are 0; give at least train and test a share")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw:
+    """How the rows of one file are divided."""
+
+    shares: Shares
+    seed: int
+
+
+def by_column(questions: Sequence[Question], column: str) -> Questions:
+    """Split by the values of a column; raises ``DataError`` for a value that names no split."""
+    found: dict[str, list[Question]] = {split: [] for split in SPLITS}
+    for question in questions:
+        name = NAMES.get(question.split.lower())
+        if name is None:
+            known = ", ".join(sorted(NAMES))
+            raise DataError(
+                f"{question.where}: column {column} (task.split) says {question.split!r}, not one of {known}"
+            )
+        found[name].append(question)
+    return found
+
+
+def by_shares(questions: Sequence[Question], draw: Draw) -> Questions:
+    """Split by seed. Rows of a group, and repeated questions, stay together.
+
+    Units (groups, or questions) are ranked by a hash of the seed and their text. So the order of the rows does not
+    matter, and rows that are added move only units near a border. Within a split the order of the rows is kept.
+    """
+    units = Counter(_unit(question) for question in questions)
+    ranked = sorted(units, key=lambda unit: hashlib.sha256(f"{draw.seed}/{unit}".encode()).digest())
+    borders = _borders(len(questions), draw.shares)
+    place, split_of = 0, dict[str, str]()
+    for unit in ranked:
+        middle = place + units[unit] / 2
+        split_of[unit] = next(split for split, border in borders if middle <= border)
+        place += units[unit]
+    return {split: [one for one in questions if split_of[_unit(one)] == split] for split in SPLITS}
+
+
+def _unit(question: Question) -> str:
+    return f"group {question.group}" if question.group else question.digest
+
+
+def _borders(count: int, shares: Shares) -> list[tuple[str, float]]:
+    """Return the splits that have a share with the rank at which each ends; the last ends at ``count``."""
+    total, reached, borders = shares.train + shares.val + shares.test, 0.0, []
+    for split in SPLITS:
+        share = getattr(shares, split)
+        reached += share
+        if share:
+            borders.append((split, float(round(count * reached / total))))
+    return [*borders[:-1], (borders[-1][0], float(count))]
+
+
+def repeats(questions: Questions) -> list[str]:
+    """Describe in a sentence each what is repeated: questions within a split and between splits."""
+    digests = {split: Counter(question.digest for question in rows) for split, rows in questions.items()}
+    found = []
+    for place, split in enumerate(SPLITS):
+        within = sum(digests[split].values()) - len(digests[split])
+        if within:
+            found.append(f"{within} of {len(questions[split])} questions of {split} repeat an earlier one of {split}")
+        for other in SPLITS[:place]:
+            shared = [one for one in questions[split] if one.digest in digests[other]]
+            if shared:
+                found.append(
+                    f"{len(shared)} of {len(questions[split])} questions of {split} are also in {other}, "
+                    f"such as {shared[0].where}"
+                )
+    return found
+
+
+_SUFFIXES = (".txt", ".md")
+
+
+def read_instruction(setting: str | None, default: str) -> tuple[str, Mapping[str, str]]:
+    """Return the instruction with a line break at its end, and its checksum; a name in .txt or .md is a file."""
+    if setting is None:
+        return f"{default}\n", {}
+    text = setting
+    if setting.endswith(_SUFFIXES) and "\n" not in setting:
+        try:
+            text = Path(setting).expanduser().read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingError(f"instruction={setting} cannot be read: {error}; name a text file in UTF-8") from error
+    if not text.strip():
+        raise SettingError(f"instruction={setting} is empty; write what the model shall do, or set it to null")
+    return f"{text.strip()}\n", {"instruction": digest_of_text(text.strip())}
+
 
 HUB = "hub://"
 _SAMPLE = Columns(question="message", answer="team", id="id", group="customer", split="split")
@@ -65,10 +187,8 @@ def load(data: str | Mapping[str, str], columns: Columns, *, form: TextForm, hub
     if not isinstance(data, str):
         return _by_file(data, columns, form)
     if data.startswith(HUB):
-        from ace_bench.tasks.qa.hub import hub_splits
-
-        found = hub_splits(data.removeprefix(HUB), hub.config, hub.revision, columns)
-        return Loaded(questions=_split(found.questions, columns, draw), checksums=found.checksums)
+        found, checksums = _read_hub(data.removeprefix(HUB), hub.config, hub.revision, columns)
+        return Loaded(questions=_split(found, columns, draw), checksums=checksums)
     path = Path(data).expanduser()
     questions = read_questions(read_file(path, form), columns)
     return Loaded(questions=_split({"": questions}, columns, draw), checksums={path.name: sha256_of(path)})
@@ -96,3 +216,25 @@ def _split(found: Mapping[str, Sequence[Question]], columns: Columns, draw: Draw
         return known
     rows = [one for questions in found.values() for one in questions]
     return by_shares(rows, draw) if columns.split is None else by_column(rows, columns.split)
+
+
+def _read_hub(
+    path: str, config: str | None, revision: str | None, columns: Columns
+) -> tuple[Mapping[str, Sequence[Question]], Mapping[str, str]]:
+    """Download a data set; return its questions by the publisher's names of splits, and a checksum of all of them.
+
+    Raises ``ConfigError`` without the library, ``DataError`` where the data cannot be loaded or lacks a column.
+    """
+    name = "/".join(filter(None, (path, config))) + (f" at {revision}" if revision else "")
+    fix = "check the name, task.hub and the network"
+    loaded = load_from_hub(path, config, revision, called=f"task.data=hub://{name}", fix=fix)
+    questions = {
+        str(split): read_questions(_records(rows, f"hub://{name}, {split}"), columns) for split, rows in loaded.items()
+    }
+    content = [[one.key, one.text, str(one.answer), one.group] for rows in questions.values() for one in rows]
+    return questions, {f"hub://{name}": digest_of(content)}
+
+
+def _records(rows: Iterable[Mapping[str, Any]], name: str) -> Records:
+    for number, row in enumerate(rows, start=1):
+        yield f"{name}, row {number}", row

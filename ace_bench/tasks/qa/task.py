@@ -23,19 +23,14 @@ from ace_bench.core.errors import DataError, SettingError
 from ace_bench.core.prompts import Prompts
 from ace_bench.core.settings import Seed, Share, Text
 from ace_bench.core.types import Grade, Sample
-from ace_bench.tasks.answers import AnswerTask, Grader, Splits, percent
+from ace_bench.tasks.answers import JUDGE_TEMPLATE, AnswerTask, Grader, Splits, ask_judge, percent
 from ace_bench.tasks.data import SPLITS, Row, Source
+from ace_bench.tasks.qa.catalog import FIELDS, JUDGE, PREFIX, PROMPT_GROUP, grader_named, try_function
 from ace_bench.tasks.qa.columns import Columns
 from ace_bench.tasks.qa.files import TextForm
-from ace_bench.tasks.qa.graders.catalog import JUDGE, grader_named
-from ace_bench.tasks.qa.graders.functions import PREFIX, try_function
-from ace_bench.tasks.qa.graders.judge import FIELDS, PROMPT_GROUP, TEMPLATE, verdict
-from ace_bench.tasks.qa.graders.key import AnswerKey
-from ace_bench.tasks.qa.graders.numbers import Tolerance
-from ace_bench.tasks.qa.graders.texts import Ignore
-from ace_bench.tasks.qa.instruction import read_instruction
-from ace_bench.tasks.qa.loading import Hub, load, sample_set
-from ace_bench.tasks.qa.splitting import Draw, Shares, repeats
+from ace_bench.tasks.qa.graders import AnswerKey, Ignore
+from ace_bench.tasks.qa.loading import Draw, Hub, Shares, load, read_instruction, repeats, sample_set
+from ace_bench.tasks.qa.numbers import Tolerance
 
 
 class Qa(AnswerTask):
@@ -78,7 +73,7 @@ class Qa(AnswerTask):
         kind = grader_named(grader, ignore=ignore, tolerance=tolerance)
         self.headline: str = kind.headline
         self.judge_decides: bool = grader == JUDGE
-        self.judge_template: str | None = TEMPLATE if self.judge_decides else None
+        self.judge_template: str | None = JUDGE_TEMPLATE if self.judge_decides else None
         if self.judge_decides:
             self.prompt_group = PROMPT_GROUP
         self._pass_from = pass_from
@@ -129,7 +124,7 @@ class Qa(AnswerTask):
         """Grade by the judge's verdict, unless the answer is empty or the reference itself."""
         if grade.correct or not (answer or "").strip():
             return grade
-        right = verdict(dict(sample.inputs), grade.gold, answer or "", prompts, lm)
+        right = ask_judge({**sample.inputs, "gold": grade.gold, "predicted": answer or ""}, prompts, lm)
         return self._grade_of(float(right), gold=grade.gold, group=grade.group)
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:

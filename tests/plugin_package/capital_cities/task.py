@@ -5,8 +5,8 @@ from functools import partial
 
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade
-from ace_bench.tasks.answers import AnswerTask, Grader, Splits, file_names, percent, split_reader
-from ace_bench.tasks.data import SPLITS, DataSettings, Row, Source, locate
+from ace_bench.tasks.answers import AnswerTask, Grader, Splits, percent
+from ace_bench.tasks.data import SPLITS, DataSettings, Row, Source
 
 
 class CapitalCities(AnswerTask):
@@ -24,10 +24,7 @@ class CapitalCities(AnswerTask):
         settings = DataSettings(
             data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed
         )
-        located = locate(self.name, file_names(), settings)
-        self.source: str = located.source
-        self.checksums: Mapping[str, str] = located.checksums
-        self._splits = Splits(self.name, split_reader(located, ("context", "target")), _build)
+        self._splits = Splits(self.name, self.read_files(settings, ("context", "target")), _build)
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
         """Percent of cities right; no grades give no metrics."""

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from ace_bench.tasks.bird_sql.outcomes import Limits
-from ace_bench.tasks.bird_sql.pool import Workers
+from ace_bench.tasks.bird_sql.pool import Limits, Workers
 from ace_bench.tasks.bird_sql.task import BirdSql
 from ace_bench.tasks.catalog import make_task
 

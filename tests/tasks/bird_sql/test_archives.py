@@ -13,7 +13,7 @@ import pytest
 
 from ace_bench.cli.main import start
 from ace_bench.core.errors import DataError
-from ace_bench.tasks.bird_sql.archives import Archive
+from ace_bench.tasks.bird_sql.databases import Archive
 from ace_bench.tasks.bird_sql.task import BirdSql
 from ace_bench.tasks.data import RemoteFile
 from tests.cli.serving import FileServer

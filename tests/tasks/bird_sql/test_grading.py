@@ -8,12 +8,10 @@ import json
 import pytest
 
 from ace_bench.core.errors import ConfigError, RolloutFault
-from ace_bench.core.lifecycle import Confining, Lifecycle
-from ace_bench.core.task import Judged, Task
+from ace_bench.core.task import Confining, Judged, Lifecycle, Task
 from ace_bench.core.types import Labels, reveal
 from ace_bench.tasks.bird_sql.layout import format_question, orders, parts_of, sql_of
-from ace_bench.tasks.bird_sql.outcomes import Limits
-from ace_bench.tasks.bird_sql.pool import Workers
+from ace_bench.tasks.bird_sql.pool import Limits, Workers
 from tests.tasks.bird_sql.conftest import CLOCK, SCRIPT, build
 
 EMPTY = "SELECT name FROM people WHERE age > 99"

@@ -201,7 +201,7 @@ def test_many_threads_share_few_workers(workers, database):
 PARENT = """
 import sys, threading
 from pathlib import Path
-from ace_bench.tasks.bird_sql.outcomes import Limits
+from ace_bench.tasks.bird_sql.pool import Limits
 from ace_bench.tasks.bird_sql.pool import Workers
 
 limits = Limits(timeout=60, rows=10, cell_bytes=10_000, depth=50, memory_mb=512)

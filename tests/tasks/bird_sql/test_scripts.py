@@ -11,7 +11,7 @@ import pytest
 
 from ace_bench.core.errors import DataError
 from ace_bench.tasks.bird_sql.databases import Builder, find_database
-from ace_bench.tasks.bird_sql.outcomes import Limits
+from ace_bench.tasks.bird_sql.pool import Limits
 from tests.tasks.bird_sql.conftest import CLOCK
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"

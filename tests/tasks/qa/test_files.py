@@ -122,7 +122,7 @@ def test_choices_and_inputs_are_shown(tmp_path):
     ("library", "data", "said"),
     [
         ("pyarrow", "a.parquet", "Parquet files need pyarrow: run `pip install 'ace-bench[data]'`"),
-        ("datasets", "hub://owner/name", "task.data=hub://... needs the datasets library: run `pip install"),
+        ("datasets", "hub://owner/name", "task.data=hub://owner/name needs the datasets library: run `pip install"),
     ],
 )
 def test_a_missing_extra_is_named(library, data, said, tmp_path, monkeypatch):

@@ -1,12 +1,19 @@
-"""Grader of your own: a Python function that scores an answer against the reference."""
+"""The graders by name, each with the metric that heads tables and what a model is asked to answer.
+
+Two of them are not fixed rules: ``python:MODULE.FUNCTION``, a function of your own, and ``judge``, a model that says
+whether an answer says what the reference says. The judge's prompt is ``prompts/<set>/judged/judge.j2``; it sees
+instruction, question, reference and answer, and is not asked where the answer is the reference letter for letter
+(correct) or empty (incorrect).
+"""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +21,20 @@ from typing import Any
 from ace_bench.core.errors import ConfigError, RolloutFault, SettingError
 from ace_bench.tasks.data import sha256_of
 from ace_bench.tasks.qa.columns import Question
-from ace_bench.tasks.qa.graders.key import AnswerKey, MakeKey, accepted, grader_fault
+from ace_bench.tasks.qa.graders import (
+    AnswerKey,
+    Ignore,
+    MakeKey,
+    accepted,
+    choice,
+    contains,
+    exact,
+    f1,
+    grader_fault,
+    json_equal,
+    regex,
+)
+from ace_bench.tasks.qa.numbers import Tolerance, numeric
 
 PREFIX = "python:"
 
@@ -81,3 +101,55 @@ def _score(function: Callable[..., Any], grader: str, gold: str, answer: str) ->
     if not 0 <= value <= 1:
         raise grader_fault(f"grader={grader} returned {score!r}; it must return true, false, or a number from 0 to 1")
     return value
+
+
+FIELDS = frozenset(("background", "question", "gold", "predicted"))
+PROMPT_GROUP = "judged"
+
+
+def judged(question: Question) -> AnswerKey:
+    """Right at once where the answer equals an accepted one; all others are for the judge."""
+    golds = accepted(question)
+    return AnswerKey(gold="\n".join(golds), score=lambda answer: float(answer.strip() in golds))
+
+
+JUDGE = "judge"
+
+_ASKED = "Answer the question. Give the answer alone."
+_FORMS = {
+    "numeric": "Answer the question with one number.",
+    "choice": "Choose the right option. Answer with its letter.",
+    "json": "Answer the question with JSON and nothing else.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraderKind:
+    """``make`` makes the key of a question; ``checksums`` are those of the code that grades, if it is the user's."""
+
+    make: MakeKey
+    headline: str
+    instruction: str
+    checksums: Mapping[str, str] = field(default_factory=dict)
+
+
+def grader_named(name: str, *, ignore: Ignore, tolerance: Tolerance) -> GraderKind:
+    """Return a grader; raises ``SettingError`` for an unknown one, or for a function that cannot be imported."""
+    if name.startswith(PREFIX):
+        function, checksums = load_function(name)
+        return GraderKind(make=by_function(function, name), headline="score", instruction=_ASKED, checksums=checksums)
+    kinds: Mapping[str, MakeKey] = {
+        "exact": exact(ignore),
+        "numeric": numeric(tolerance),
+        "choice": choice(ignore),
+        "contains": contains(ignore),
+        "regex": regex,
+        "f1": f1,
+        "json": json_equal,
+        JUDGE: judged,
+    }
+    if name not in kinds:
+        raise SettingError(f"grader={name} must be one of {', '.join(kinds)}, or {PREFIX}MODULE.FUNCTION")
+    return GraderKind(
+        make=kinds[name], headline="f1" if name == "f1" else "accuracy", instruction=_FORMS.get(name, _ASKED)
+    )

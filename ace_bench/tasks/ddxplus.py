@@ -15,24 +15,129 @@ nothing else. It is never lower than ``accuracy`` and not comparable with publis
 
 The question is the profile alone; instruction and options are ``background``, the same for all samples. StreamBench
 puts the profile between the two; here it comes last, so that a prefix cache can hold the rest.
+
+Splits are drawn in the paper's sizes; StreamBench shuffles the test split.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
 
 from ace_bench.core.errors import DataError
 from ace_bench.core.settings import Count, Seed, Text
 from ace_bench.core.types import Grade
-from ace_bench.tasks.answers import AnswerTask, Grader, Splits, file_names, percent, split_reader
-from ace_bench.tasks.data import SPLITS, DataSettings, Row, Source, locate
-from ace_bench.tasks.ddxplus.conditions import CONDITIONS, NUMBERS, answer_of
-from ace_bench.tasks.ddxplus.draw import Sizes, drawn
-from ace_bench.tasks.ddxplus.release import DIAGNOSIS, PROFILE, release_rows
+from ace_bench.tasks.answers import AnswerTask, Grader, Splits, percent
+from ace_bench.tasks.data import SPLITS, DataSettings, Row, Source
+from ace_bench.tasks.ddxplus_release import DIAGNOSIS, PROFILE, release_rows
 from ace_bench.tasks.hub import HubDataset
+
+CONDITIONS = (
+    "Acute COPD exacerbation / infection",
+    "Acute dystonic reactions",
+    "Acute laryngitis",
+    "Acute otitis media",
+    "Acute pulmonary edema",
+    "Acute rhinosinusitis",
+    "Allergic sinusitis",
+    "Anaphylaxis",
+    "Anemia",
+    "Atrial fibrillation",
+    "Boerhaave",
+    "Bronchiectasis",
+    "Bronchiolitis",
+    "Bronchitis",
+    "Bronchospasm / acute asthma exacerbation",
+    "Chagas",
+    "Chronic rhinosinusitis",
+    "Cluster headache",
+    "Croup",
+    "Ebola",
+    "Epiglottitis",
+    "GERD",
+    "Guillain-Barré syndrome",
+    "HIV (initial infection)",
+    "Influenza",
+    "Inguinal hernia",
+    "Larygospasm",
+    "Localized edema",
+    "Myasthenia gravis",
+    "Myocarditis",
+    "PSVT",
+    "Pancreatic neoplasm",
+    "Panic attack",
+    "Pericarditis",
+    "Pneumonia",
+    "Possible NSTEMI / STEMI",
+    "Pulmonary embolism",
+    "Pulmonary neoplasm",
+    "SLE",
+    "Sarcoidosis",
+    "Scombroid food poisoning",
+    "Spontaneous pneumothorax",
+    "Spontaneous rib fracture",
+    "Stable angina",
+    "Tuberculosis",
+    "URTI",
+    "Unstable angina",
+    "Viral pharyngitis",
+    "Whooping cough",
+)
+
+NUMBERS = {name.lower(): number for number, name in enumerate(CONDITIONS)}
+"""Number of a condition by its name in lower case."""
+
+
+def answer_of(number: int) -> str:
+    """Return the answer that names a condition: ``<number>. <diagnosis>``."""
+    return f"{number}. {CONDITIONS[number]}"
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """Rows to draw for training and validation, and the seeds; ``None`` leaves the splits as in their files."""
+
+    train: int | None
+    val: int
+    draw_seed: int
+    test_seed: int | None
+
+
+def shuffled(items: Sequence[T], seed: int) -> list[T]:
+    """Return the items in the order that ``datasets.Dataset.shuffle(seed=...)`` gives them, which StreamBench uses."""
+    return [items[place] for place in np.random.default_rng(seed).permutation(len(items))]
+
+
+def drawn(split: str, *, read: Callable[[str], Sequence[Row]], sizes: Sizes) -> Sequence[Row]:
+    """Return the rows of a split; ``read`` reads those of a file. Raises ``DataError`` where there are too few."""
+    if split == "test":
+        return read(split) if sizes.test_seed is None else shuffled(read(split), sizes.test_seed)
+    if sizes.train is None:
+        return read(split)
+    pool = shuffled(_pooled(read), sizes.draw_seed)
+    if len(pool) <= sizes.train:
+        raise DataError(
+            f"train.jsonl and val.jsonl hold {len(pool)} different rows and task.train_size={sizes.train} leaves none "
+            f"for validation; lower it, or use task.train_size=null for the files as they are"
+        )
+    return pool[: sizes.train] if split == "train" else pool[sizes.train : sizes.train + sizes.val]
+
+
+def _pooled(read: Callable[[str], Sequence[Row]]) -> list[Row]:
+    """Return the rows of both files, each key prefixed by its file; a row of val that is in train is left out."""
+    train = read("train")
+    seen = {tuple(row.fields.values()) for row in train}
+    val = (row for row in read("val") if tuple(row.fields.values()) not in seen)
+    return [replace(row, key=f"{name}{row.key}") for name, rows in (("train", train), ("val", val)) for row in rows]
+
 
 INSTRUCTION = "\n".join(
     (
@@ -101,16 +206,11 @@ class Ddxplus(AnswerTask):
         sample_allowed: bool,
     ) -> None:
         sizes = Sizes(train=train_size, val=val_size, draw_seed=draw_seed, test_seed=test_seed)
-        located = locate(
-            self.name,
-            file_names(),
-            DataSettings(data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed),
+        settings = DataSettings(
+            data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed
         )
-        self.source: str = located.source
-        self.files: Mapping[str, Path] = located.files
-        self.checksums: Mapping[str, str] = located.checksums
-        read = split_reader(located, (PROFILE, DIAGNOSIS))
-        if located.source == "real":
+        read = self.read_files(settings, (PROFILE, DIAGNOSIS))
+        if self.source == "real":
             read = partial(drawn, read=read, sizes=sizes)
         self._splits = Splits(self.name, read, _build)
 

@@ -10,7 +10,7 @@ from functools import partial
 from ace_bench.core.errors import DataError
 from ace_bench.core.settings import NotNegative
 from ace_bench.tasks.qa.columns import Question
-from ace_bench.tasks.qa.graders.key import AnswerKey, MakeKey, accepted
+from ace_bench.tasks.qa.graders import AnswerKey, MakeKey, accepted
 
 _NUMBER = re.compile(
     r"(?<![\w.,])(?P<open>\()?(?P<sign>[+-])?[$€£¥]?(?P<again>[+-])?"

@@ -1,0 +1,252 @@
+"""Graders of an answer against a reference: texts, JSON and choices.
+
+Texts are equal, contained, matched by a regular expression, or share words. JSON must be the same value, whatever the
+order of keys and the form of numbers. A choice is the letter or the text of the right option.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import regex as regexes
+
+from ace_bench.core.errors import DataError, RolloutFault
+from ace_bench.core.types import Fault
+from ace_bench.tasks.qa.columns import Question, accepted_values, letter, text_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerKey:
+    """``gold`` is the reference answer as text; ``score`` returns the share of points, in [0, 1], of an answer."""
+
+    gold: str
+    score: Callable[[str], float]
+
+
+MakeKey = Callable[[Question], AnswerKey]
+"""Makes the key of a question; raises ``DataError`` for an answer that cannot be a reference."""
+
+
+def accepted(question: Question) -> tuple[str, ...]:
+    """Return the accepted answers as text; the first is the reference answer."""
+    return tuple(text_of(value, question.where, "answer") for value in accepted_values(question))
+
+
+def grader_fault(message: str) -> RolloutFault:
+    """Return the fault of a grader that cannot score an answer."""
+    return RolloutFault(Fault(owner="task", kind="grader", message=message))
+
+
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b", re.IGNORECASE)
+_LONGEST, _SECONDS = 10_000, 1.0
+"""Characters of an answer that a regular expression is searched for in, and how long."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ignore:
+    """Differences between texts that do not count; surrounding white space never does."""
+
+    case: bool
+    whitespace: bool
+    punctuation: bool
+    articles: bool
+    accents: bool
+
+    def normalise(self, text: str) -> str:
+        """Return a text without what is ignored. A text of nothing but that stays as it is."""
+        reduced = unicodedata.normalize("NFKD" if self.accents else "NFC", text)
+        if self.accents:
+            reduced = "".join(char for char in reduced if not unicodedata.combining(char))
+        if self.case:
+            reduced = reduced.casefold()
+        if self.punctuation:
+            reduced = "".join(char for char in reduced if not unicodedata.category(char).startswith("P"))
+        if self.articles:
+            reduced = _ARTICLES.sub(" ", reduced)
+        if self.whitespace or self.articles:
+            reduced = " ".join(reduced.split())
+        return reduced.strip() or text.strip()
+
+
+def exact(ignore: Ignore) -> MakeKey:
+    """Right if the answer equals an accepted one, apart from what is ignored."""
+    return partial(_compared, ignore.normalise, lambda answer, gold: float(answer == gold))
+
+
+def contains(ignore: Ignore) -> MakeKey:
+    """Right if an accepted answer occurs in the answer as whole words, apart from what is ignored."""
+
+    def occurs(answer: str, gold: str) -> float:
+        return float(re.search(rf"(?<!\w){re.escape(gold)}(?!\w)", answer) is not None)
+
+    return partial(_compared, ignore.normalise, occurs)
+
+
+def f1(question: Question) -> AnswerKey:
+    """Share of common words, as SQuAD's official script counts it (evaluate-v1.1.py, f1_score): 0 to 1."""
+    return _compared(_squad, _overlap, question)
+
+
+def _compared(normalise: Callable[[str], str], compare: Callable[[str, str], float], question: Question) -> AnswerKey:
+    golds = accepted(question)
+    wanted = [normalise(gold) for gold in golds]
+
+    def score(answer: str) -> float:
+        given = normalise(answer)
+        return max(compare(given, gold) for gold in wanted)
+
+    return AnswerKey(gold=golds[0], score=score)
+
+
+def _squad(text: str) -> str:
+    plain = "".join(char for char in text.lower() if char not in string.punctuation)
+    return " ".join(_ARTICLES.sub(" ", plain).split())
+
+
+def _overlap(answer: str, gold: str) -> float:
+    given, wanted = answer.split(), gold.split()
+    common = sum((Counter(given) & Counter(wanted)).values())
+    if not given or not wanted:
+        return float(given == wanted)
+    return 2 * common / (len(given) + len(wanted))
+
+
+def regex(question: Question) -> AnswerKey:
+    """Right if a pattern of the answer column is found in the answer (Python's syntax).
+
+    The pattern itself is a right answer, too: it is all that a method with labels=gold is shown. A search that takes
+    over a second is a fault of the task.
+    """
+    golds = accepted(question)
+    compiled = [_pattern(gold, question.where) for gold in golds]
+
+    def score(answer: str) -> float:
+        return float(answer.strip() in golds or any(_found(one, answer) for one in compiled))
+
+    return AnswerKey(gold=golds[0], score=score)
+
+
+def _pattern(text: str, where: str) -> regexes.Pattern[str]:
+    try:
+        return regexes.compile(text)
+    except (regexes.error, RecursionError, OverflowError) as error:
+        raise DataError(f"{where}: the answer {text!r} is not a regular expression: {error}") from error
+
+
+def _found(pattern: regexes.Pattern[str], answer: str) -> bool:
+    try:
+        return pattern.search(answer[:_LONGEST], timeout=_SECONDS) is not None
+    except TimeoutError as error:
+        raise grader_fault(
+            f"the pattern {pattern.pattern!r} was searched for over {_SECONDS:g} s in an answer; write it so that it "
+            "backtracks less"
+        ) from error
+
+
+_FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(.*?)\n?```\s*", re.DOTALL)
+
+
+def json_equal(question: Question) -> AnswerKey:
+    """Right if the answer is JSON of the same value; a fence of backquotes around it does not matter.
+
+    A column of lists holds one list per row here, not several accepted answers.
+    """
+    held = question.answer
+    try:
+        wanted = json.loads(held) if isinstance(held, str) else held
+        gold = held.strip() if isinstance(held, str) else json.dumps(held, ensure_ascii=False)
+        same_form = _form(wanted)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DataError(f"{question.where}: the answer {str(held)[:80]!r} is not JSON: {error}") from error
+    return AnswerKey(gold=gold, score=lambda answer: float(_read(answer) == same_form))
+
+
+def _read(answer: str) -> object:
+    fenced = _FENCED.fullmatch(answer)
+    try:
+        return _form(json.loads(fenced[1] if fenced else answer))
+    except (ValueError, RecursionError):
+        return _NOT_JSON
+
+
+_NOT_JSON = ("not JSON",)
+
+
+def _form(value: object) -> object:
+    """Return a value in a form in which true is not 1, but 1 is 1.0."""
+    if isinstance(value, dict):
+        return {"object": {str(name): _form(one) for name, one in value.items()}}
+    if isinstance(value, list):
+        return [_form(one) for one in value]
+    return {"bool": value} if isinstance(value, bool) else value
+
+
+_ALONE = re.compile(r"\W*([A-Za-z])\W*", re.ASCII)
+_LEADING = re.compile(r"\W*([A-Za-z])\s*[.):\]-]+\s*(\S.*)", re.ASCII | re.DOTALL)
+_LONGEST_CHOICE = 2_000
+"""Characters of an answer that patterns are tried on, which take quadratic time at worst."""
+_STATED = re.compile(r"\b(?i:answer|option|choice)\s*(?:is|:)?\s*[\[(*\"']*([A-Z])\b(?!\s*(?:or|and|/))", re.ASCII)
+
+
+def choice(ignore: Ignore) -> MakeKey:
+    """Right if the answer is the right option, by letter, text or both; one that names two options is wrong.
+
+    The reference is an option's text, its letter, or its number from 0 where the column holds whole numbers.
+    """
+    return partial(_key, ignore.normalise)
+
+
+def _key(normalise: Callable[[str], str], question: Question) -> AnswerKey:
+    if not question.choices:
+        raise DataError("task.grader=choice needs the options: name their column by task.choices")
+    texts = [normalise(option) for option in question.choices]
+    right = [_place(value, texts, normalise, question) for value in accepted_values(question)]
+
+    def score(answer: str) -> float:
+        return float(read_choice(answer, texts, normalise) in right)
+
+    return AnswerKey(gold=f"{letter(right[0])}. {question.choices[right[0]]}", score=score)
+
+
+def _place(value: object, texts: Sequence[str], normalise: Callable[[str], str], question: Question) -> int:
+    text = text_of(value, question.where, "answer")
+    if normalise(text) in texts:
+        return texts.index(normalise(text))
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(texts):
+        return value
+    place = ord(text.upper()) - ord("A") if len(text) == 1 else -1
+    if 0 <= place < len(texts):
+        return place
+    raise DataError(
+        f"{question.where}: the answer {text!r} is neither one of the {len(texts)} choices nor the letter of one"
+    )
+
+
+def read_choice(answer: str, texts: Sequence[str], normalise: Callable[[str], str]) -> int | None:
+    """Return the place of the option that an answer names; ``None`` where it names none or several."""
+    given = normalise(answer)
+    if given in texts:
+        return texts.index(given)
+    answer = answer.strip()[:_LONGEST_CHOICE]
+    alone = _ALONE.fullmatch(answer)
+    if alone:
+        return _within(alone[1], texts)
+    leading = _LEADING.fullmatch(answer)
+    if leading:
+        place = _within(leading[1], texts)
+        if place is not None and normalise(leading[2]) == texts[place]:
+            return place
+    stated = {place for one in _STATED.findall(answer) if (place := _within(one, texts)) is not None}
+    return stated.pop() if len(stated) == 1 else None
+
+
+def _within(name: str, texts: Sequence[str]) -> int | None:
+    place = ord(name.upper()) - ord("A")
+    return place if place < len(texts) else None

@@ -1,1 +1,0 @@
-"""Graders of answers, by name."""
