@@ -27,8 +27,7 @@ from rich.table import Table
 from ace_bench.cli.arguments import Parser
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.leakage import find_leakage
-from ace_bench.core.lifecycle import Lifecycle
-from ace_bench.core.task import Task
+from ace_bench.core.task import Lifecycle, Task
 from ace_bench.core.types import Grade, Sample
 from ace_bench.tasks.catalog import make_task, task_names
 from ace_bench.tasks.data import SOURCES, RemoteFile, difference

@@ -17,10 +17,9 @@ from rich.tree import Tree
 from ace_bench.core.backbones import GENERATOR, Adaptive, Backbone, CacheReporting, Keyed, Limited, Probing, Served
 from ace_bench.core.errors import BudgetExhausted, ConfigError
 from ace_bench.core.leakage import find_leakage
-from ace_bench.core.lifecycle import Confining, Lifecycle
 from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.settings import settings_of
-from ace_bench.core.task import Judged
+from ace_bench.core.task import Confining, Judged, Lifecycle
 from ace_bench.core.types import Record
 from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.build import build_experiment

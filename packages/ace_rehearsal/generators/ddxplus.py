@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ace_bench.tasks.ddxplus.release import DIAGNOSIS, PROFILE, profile_text
+from ace_bench.tasks.ddxplus_release import DIAGNOSIS, PROFILE, profile_text
 from ace_rehearsal.generators.draw import SIZES, WORDINGS, Draw
 
 _FINDINGS = Path(__file__).with_name("ddxplus.txt")

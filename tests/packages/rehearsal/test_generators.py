@@ -9,8 +9,7 @@ import sys
 import pytest
 
 from ace_bench.tasks.catalog import make_task
-from ace_bench.tasks.ddxplus import Ddxplus
-from ace_bench.tasks.ddxplus.task import INSTRUCTION
+from ace_bench.tasks.ddxplus import INSTRUCTION, Ddxplus
 from ace_bench.tasks.finer import Finer
 from ace_bench.tasks.formula import Formula
 
