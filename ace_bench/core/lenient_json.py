@@ -4,6 +4,8 @@ Read are trailing commas, single quotes, Python's ``True``/``False``/``None``, v
 such as ``\\(``, raw line breaks, quotation marks inside a string that nobody escaped, and an object cut off at its end.
 A quotation mark ends a string only where the text goes on as JSON would. What is cut off in the middle of a value is
 not completed: half an answer is another answer.
+
+It is ours because json_repair completes such values, and takes the last of several objects without a word.
 """
 
 from __future__ import annotations
