@@ -71,7 +71,7 @@ def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     found = {group: {k: v for k, v in config[group].items() if k not in _PLACES.get(group, ())} for group in GROUPS}
     for group, name in CONTEXT_FILES:
         path = found[group].get(name)
-        if path is not None and Path(path).is_file():
+        if isinstance(path, str) and Path(path).is_file():
             found[group][name] = digest_of_text(Path(path).read_text(encoding="utf-8", errors="replace"))
     return {
         **found,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from pickle import dumps, loads
+from pkgutil import resolve_name
 from typing import Any, cast
 
 import msgspec
@@ -24,7 +25,6 @@ from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
-from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -187,9 +187,7 @@ def _is_simulated(backbone: DictConfig) -> bool:
     """Whether a backbone is simulated, by its setting or its class."""
     if "simulated" in backbone:
         return bool(backbone.simulated)
-    if "_target_" not in backbone:
-        return False  # building it raises the error
     try:
-        return bool(getattr(get_class(backbone._target_), "simulated", False))
-    except Exception as error:
-        raise ConfigError(f"{backbone._target_} cannot be used: {error}; correct _target_, or install it") from error
+        return bool(getattr(resolve_name(str(backbone.get("_target_"))), "simulated", False))
+    except (ImportError, AttributeError, ValueError):
+        return False  # building it raises the error
