@@ -169,7 +169,7 @@ class OpenAICompatible(HttpBackbone):
         return self._requests.reply_limit(role) or self.context_length
 
     @property
-    def probe_key(self) -> str:
+    def probe_key(self) -> str | None:
         """The address with its key, and the fields of a request."""
         fields = {name: value for name, value in self._requests.fields().items() if name not in ("seed", "cache_salt")}
         return digest_of([self._endpoint.key, fields, self._structured, self.simulated])

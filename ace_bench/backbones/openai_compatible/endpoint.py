@@ -9,7 +9,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ace_bench.backbones.openai_compatible.problems import Problem, from_status
@@ -73,6 +73,10 @@ class Endpoint:
     def key(self) -> Record:
         """What decides whether a request gets through: the address, the model and the names of the keys."""
         return {**asdict(self._address), "connections": None}
+
+    def at(self, base_url: str) -> Endpoint:
+        """Return the same model, asked by the same keys, at another address."""
+        return Endpoint(replace(self._address, base_url=base_url))
 
     def ready(self) -> Secrets:
         """Read the key; raises ``ConfigError`` where it is missing."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import urllib.parse
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Annotated, Any
 
 from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
@@ -13,14 +12,14 @@ from ace_bench.backbones.vllm.command import LOCAL, Launch, free_port
 from ace_bench.backbones.vllm.server import Server
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault, SettingError
 from ace_bench.core.settings import Text
-from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Record, Usage
+from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Record
 
 _EXIT_NOTICE_S = 0.5
 """Seconds to wait for the supervisor to report the server's exit."""
 _NOT_STARTED = f"http://{LOCAL}"
 
 
-class Vllm:
+class Vllm(OpenAICompatible):
     """Uses the server at ``url``, or with ``launch`` starts its own, which runs from ``start`` to ``close``.
 
     ``model`` is the name that requests use (with ``url``) or the model to load (with ``launch``: a name on the model
@@ -30,9 +29,6 @@ class Vllm:
 
     Raises ``ConfigError`` for settings that cannot work.
     """
-
-    simulated = False
-    takes_tools = True
 
     def __init__(
         self,
@@ -53,35 +49,22 @@ class Vllm:
         name = (server.served_name or model) if launch else model
         if launch and client.get("context_length") is None:
             client["context_length"] = server.max_model_len
-        # The port of a server to be launched is not known yet; neither identity nor prices depend on it.
-        self._connect = partial(OpenAICompatible, model=name, **client)
         self._root = _root(url) if url is not None else _NOT_STARTED
-        self._client = self._connect(base_url=f"{self._root}/v1")
+        # The port of a server to be launched is not known yet; neither identity nor prices depend on it.
+        super().__init__(base_url=f"{self._root}/v1", model=name, **client)
         self._server: Server | None = None
-        self.name = self._client.name
-        self._recorded: Record | None = None
 
     @property
     def identity(self) -> Record:
         """The client's, with the model that is loaded."""
         own = {"loads": self._model, **self._serve.identity} if self._launch else {}
-        return {**self._client.identity, **own}
-
-    def adopt(self, recorded: Record) -> None:
-        """See ``OpenAICompatible.adopt``."""
-        self._recorded = recorded
-        self._client.adopt(recorded)
-
-    @property
-    def context_length(self) -> int | None:
-        """The configured length, else the server's own once it runs."""
-        return self._client.context_length
+        return {**super().identity, **own}
 
     def check(self) -> None:
         """Raise ``SettingError`` where a key or the program to launch is missing."""
         if self._launch:
             self._serve.command(self._model, self._serve.port or free_port())
-        self._client.check()
+        super().check()
 
     def start(self, say: Callable[[str], None]) -> None:
         """With ``launch``, start the server unless it runs; read the server's context length."""
@@ -91,21 +74,15 @@ class Vllm:
             self._server = Server(self._serve, model=self._model, port=port)
             self._server.start(say)
             self._root = self._server.root
-            self._client = self._connect(base_url=f"{self._root}/v1")
-            if self._recorded is not None:
-                self._client.adopt(self._recorded)
-        self._client.start(say)
-        self._client.read_context_length()
+            self._endpoint = self._endpoint.at(f"{self._root}/v1")
+        self._endpoint.ready()
+        self.read_context_length()
 
     def close(self) -> None:
         """Close the connections, and end the server if it was launched here."""
-        self._client.close()
+        super().close()
         if self._server is not None:
             self._server.stop()
-
-    def interrupt(self, grace: float) -> None:
-        """End calls early; see ``OpenAICompatible.interrupt``."""
-        self._client.interrupt(grace)
 
     def complete(
         self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
@@ -113,7 +90,7 @@ class Vllm:
         """Return one completion; raises ``BackboneUnavailable`` if a launched server has exited."""
         self._check_alive()
         try:
-            return self._client.complete(messages, role=role, session=session, schema=schema)
+            return super().complete(messages, role=role, session=session, schema=schema)
         except RolloutFault:
             self._check_alive()
             raise
@@ -121,26 +98,14 @@ class Vllm:
             self._check_alive(patience=_EXIT_NOTICE_S)
             raise
 
-    def count(self, text: str) -> int:
-        """Estimate tokens by length."""
-        return self._client.count(text)
-
-    def dollars(self, usage: Usage) -> float | None:
-        """Price some tokens by the card in the configuration."""
-        return self._client.dollars(usage)
-
-    def reply_limit(self, role: str) -> int | None:
-        """Return the most tokens of a reply to a role: what is sent, or else the context length."""
-        return self._client.reply_limit(role) or self.context_length
-
     @property
     def probe_key(self) -> str | None:
         """That of the server that runs, ``None`` for one to launch."""
-        return None if self._launch else self._client.probe_key
+        return None if self._launch else super().probe_key
 
     def probe(self) -> Probe:
-        """Make tiny calls, as ``OpenAICompatible.probe``; also reports whether the server has cache counters."""
-        probe = self._client.probe()
+        """Make tiny calls, as for any endpoint; also reports whether the server has cache counters."""
+        probe = super().probe()
         counters = "reported" if self.cache_counters() is not None else "not reported: n/a in all tables"
         return Probe(facts={**probe.facts, "cache counters": counters}, usage=probe.usage)
 

@@ -12,8 +12,7 @@ from dataclasses import asdict
 import pytest
 
 from ace_bench.backbones.vllm.command import free_port
-from ace_bench.backbones.vllm.server import Server
-from ace_bench.backbones.vllm.startup_errors import likely_fix, phase
+from ace_bench.backbones.vllm.server import Server, likely_fix, phase
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from tests.launching import ROOT
 
@@ -152,7 +151,7 @@ def test_a_server_that_crashes_takes_its_children_along(fake, launch):
 HARNESS = """
 import json, sys
 from ace_bench.backbones.vllm.command import Serve
-from ace_bench.backbones.vllm.startup_errors import likely_fix
+from ace_bench.backbones.vllm.server import likely_fix
 from ace_bench.backbones.vllm.server import Server
 server = Server(Serve(**json.loads(sys.argv[1])), model="m", port=int(sys.argv[2]))
 server.start(lambda line: print(line, flush=True))
