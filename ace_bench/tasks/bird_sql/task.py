@@ -16,7 +16,7 @@ for a question whose gold query returns nothing. These differences do not matter
 where the gold query has an outer ORDER BY, and reals are compared at 12 significant digits. Rows that tie in the
 gold's order must still come in the gold result's order.
 
-``judge`` is the paper's metric, LLM-as-a-judge (see ``layout``). An answer without a verdict counts as wrong.
+``judge`` is the paper's metric, LLM-as-a-judge (see ``questions``). An answer without a verdict counts as wrong.
 Each metric is also given by difficulty: simple, moderate, challenging.
 """
 
@@ -39,17 +39,19 @@ from ace_bench.core.types import Grade, Sample
 from ace_bench.store.caching import cache_folder
 from ace_bench.tasks.answers import JUDGE_TEMPLATE, AnswerTask, Grader, Splits, percent
 from ace_bench.tasks.bird_sql.databases import Archive, Builder, Golds, find_database
-from ace_bench.tasks.bird_sql.layout import (
+from ace_bench.tasks.bird_sql.pool import Limits, Workers
+from ace_bench.tasks.bird_sql.questions import (
     FIELDS,
     INSTRUCTION,
+    LEVELS,
+    Draw,
     format_question,
     obvious_verdict,
     orders,
+    read_folder,
     sql_of,
     verdict,
 )
-from ace_bench.tasks.bird_sql.pool import Limits, Workers
-from ace_bench.tasks.bird_sql.questions import LEVELS, Draw, read_folder
 from ace_bench.tasks.data import SPLITS, DataSettings, RemoteFile, Row, Source, files_in, find_folder
 from ace_bench.tasks.hub import HubDataset
 

@@ -10,8 +10,8 @@ import pytest
 from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.task import Confining, Judged, Lifecycle, Task
 from ace_bench.core.types import Labels, reveal
-from ace_bench.tasks.bird_sql.layout import format_question, orders, parts_of, sql_of
 from ace_bench.tasks.bird_sql.pool import Limits, Workers
+from ace_bench.tasks.bird_sql.questions import format_question, orders, parts_of, sql_of
 from tests.tasks.bird_sql.conftest import CLOCK, SCRIPT, build
 
 EMPTY = "SELECT name FROM people WHERE age > 99"
