@@ -26,7 +26,7 @@ from rich.table import Column, Table
 
 from ace_bench.cli.arguments import Parser
 from ace_bench.core.errors import AceBenchError, ConfigError, Interrupted
-from ace_bench.core.loading import INTERRUPTED
+from ace_bench.core.program import INTERRUPTED
 from ace_bench.core.scratch import abandoned_folders, clear
 from ace_bench.core.types import NO_USAGE, Record, Usage
 from ace_bench.report.records import run_folders

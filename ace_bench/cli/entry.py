@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from ace_bench.core.loading import exit_on_signals
+from ace_bench.core.program import exit_on_signals
 
 if "multiprocessing" not in sys.modules:  # the workers of a sweep import the program, too, and have their own handlers
     exit_on_signals()

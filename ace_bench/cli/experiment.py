@@ -20,7 +20,7 @@ from omegaconf import DictConfig
 from ace_bench.cli.run_options import settings_first
 from ace_bench.cli.sweep_summary import note_failure, note_run, runs_listed
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.loading import INTERRUPTED
+from ace_bench.core.program import INTERRUPTED
 from ace_bench.core.resources import config_folders, configs_folder
 from ace_bench.runners.override_help import explain, raised_by_hydra
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ace_bench.cli.commands import all_commands, find_command
-from ace_bench.core.loading import exit_on_signals, read_env_file
+from ace_bench.core.program import exit_on_signals, read_env_file
 
 _UNREAD, _MISTAKE = 1, 2
 _CONFIG_DIR = ("--config-dir", "-cd")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.hosted import ReplyRequest
+from ace_bench.core.task import ReplyRequest
 from ace_bench.core.tools import ToolTurn
 from ace_bench.core.types import Fault
 

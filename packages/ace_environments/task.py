@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from ace_bench.core.backbones import Lm
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault, SettingError
-from ace_bench.core.hosted import ReplyRequest
 from ace_bench.core.prompts import Prompts
+from ace_bench.core.task import ReplyRequest
 from ace_bench.core.tools import TOOLS, ToolTurn
 from ace_bench.core.types import Grade, Record, Sample
 from ace_bench.tasks.answers import percent
@@ -33,7 +33,7 @@ class EnvironmentItem:
 
 
 class EnvironmentSession:
-    """One attempt in an environment (``core.hosted``)."""
+    """One attempt in an environment (``core.task``)."""
 
     def __init__(self, item: EnvironmentItem, *, timeout: float):
         self._item = item

@@ -10,7 +10,7 @@ from typing import Any
 import verifiers.v1.judge as judges
 from verifiers.v1.judges import decision
 
-from ace_bench.core.hosted import ReplyRequest
+from ace_bench.core.task import ReplyRequest
 from ace_bench.core.types import Message
 from ace_environments.host import Ask, fault
 
