@@ -27,7 +27,8 @@ class Batch:
     """The samples of one step, in a ``scope`` of the arena.
 
     ``window`` holds the samples to attempt where these are more than the ones to learn from; with ``predicts`` the
-    attempts are predictions, which are scored. ``validates``: the context is validated after the step.
+    attempts are predictions, which are scored. ``prepares``: the method prepares the context for the attempts; samples
+    of a window are prepared for together, in its first step. ``validates``: the context is validated after the step.
     """
 
     step: Step
@@ -35,6 +36,7 @@ class Batch:
     window: Sequence[Sample] = ()
     scope: str = ""
     predicts: bool = False
+    prepares: bool = True
     validates: bool = False
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ace_bench.core.context import Context
 from ace_bench.core.errors import CallLost
-from ace_bench.core.method import LAST_TRIAL
+from ace_bench.core.method import LAST_TRIAL, ContextUpdate
 from ace_bench.core.types import Rollout
 from ace_bench.runners.experiment import Batch, Experiment, Mode, RunOutcome, Validation
 from ace_bench.store.journal import Journal, RolloutRecord
@@ -56,7 +56,9 @@ def take_step(experiment: Experiment, context: Context, batch: Batch) -> tuple[C
         return learnt, ()
     while True:
         try:
-            prepared = method.prepare(context, batch.attempted, batch.step, arena)
+            prepared = ContextUpdate(context=context)
+            if batch.prepares:
+                prepared = method.prepare(context, batch.attempted, batch.step, arena)
             rollouts: Sequence[Rollout] = arena.rollouts(batch.attempted, prepared.context)
             if learnt is None:
                 update = method.update(prepared.context, rollouts[: len(batch.samples)], batch.step, arena)

@@ -64,5 +64,7 @@ class Online(Mode):
             predicts = index % self.window == 0
             window = order[index : index + self.window] if predicts else ()
             step = Step(index=index, total=len(order), epoch=0)
-            batches.append(Batch(step=step, samples=order[index : index + 1], window=window, predicts=predicts))
+            batches.append(
+                Batch(step=step, samples=order[index : index + 1], window=window, predicts=predicts, prepares=predicts)
+            )
         return batches
