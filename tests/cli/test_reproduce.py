@@ -149,7 +149,7 @@ def chain():
 def test_a_run_waits_for_the_one_it_needs(fails, tmp_path):
     index = ResultsIndex(results=tmp_path, compose=compose)
     index.__dict__["experiments"] = chain()
-    settings = ["table=chain", "backbone=embedded", "seed=0,1", "limit=2", *(["budget.calls=1"] if fails else [])]
+    settings = ["experiment=chain", "backbone=embedded", "seed=0,1", "limit=2", *(["budget.calls=1"] if fails else [])]
     request = read_request([*settings, f"results={tmp_path}"], index.experiments)
     wanted = jobs(request, index.experiments)
     assert len(wanted) == 4

@@ -33,7 +33,7 @@ def test_two_runs_at_once_pay_once_for_each_call(tmp_path):
     replayed = [sum(one["replayed"].values()) for one in metrics]
     assert calls[0] == calls[1]
     assert sum(calls) - sum(replayed) == calls[0], "each call was paid for by one of them"
-    assert asked == calls[0] + 2, "and the server was asked no more than that, but for the probes"
+    assert asked == calls[0] + 2 * 2, "and the server was asked no more than that, but for two calls of each probe"
     texts = [
         {call["id"]: call["text"] for call in map(json.loads, (folder / "calls.jsonl").read_text().splitlines())}
         for folder in folders
