@@ -19,23 +19,12 @@ ARGUMENTS = {
     "check formula --source sample --set hint=maybe": "task.hint=maybe must be true or false",
     "check formula --source sample --set hnit=true": "there is no setting task.hnit; did you mean task.hint?",
     "check ddxplus --source sample --set val_size=0": "task.val_size=0 must be a whole number, 1 or more",
-    "check bird_sql --source sample --set metric=luck": "task.metric=luck must be one of",
-    "data nope": "there is no task nope",
     "data appworld": "task appworld has no files to download",
     "tables --results nowhere": "there are no runs in nowhere",
-    "tables --results README.md": "there are no runs in README.md",
-    "figures --results nowhere": "there are no runs in nowhere",
     "tables nonsense": "nonsense is not a setting; write table=nonsense",
     "leaderboard nowhere --name a --method b --llm c": "nowhere is not the folder of a finished run",
     "prompts nowhere prompts/official": "nowhere",
-    "prompts configs prompts/official": "configs",
-    "reproduce": "say what to reproduce",
     "reproduce table=99": "no runs make table 99",
-    "reproduce figure=x": "no runs make figure x",
-    "reproduce table=2 seed=x": "seed=x must be whole numbers from 0 up",
-    "reproduce table=2 nonsense": "nonsense is not a setting",
-    "reproduce table=2 backbone=nowhere": "backbone=nowhere",
-    "reproduce table=2 limit=many": "limit=many must be a whole number",
 }
 USAGE = {
     "reproduce table=2 --jobs -1": "argument --jobs: -1 must be a whole number, 1 or more",
@@ -43,8 +32,6 @@ USAGE = {
     "check finer --source imagined": "invalid choice: 'imagined'",
     "tables --colour": "there is no option --colour",
     "data": "the following arguments are required",
-    "leaderboard": "the following arguments are required",
-    "prompts": "the following arguments are required",
 }
 
 
@@ -94,9 +81,7 @@ COMMANDS = {
     "task=qa task.data=~/x.csv": 'shells leave a ~ behind = as it is; write "task.data=$HOME/x.csv"',
     "budget={hours:1}": "budget has no setting hours; ",
     "-m hparams_search=ace hydra.sweeper.n_trials=x": "hydra.sweeper.n_trials=x must be a whole number, 1 or more",
-    "-m hparams_search=ace hydra.sweeper.n_jobs=0": "hydra.sweeper.n_jobs=0 must be a whole number, 1 or more",
     "-m launcher=joblib hydra.launcher.n_jobs=0": "hydra.launcher.n_jobs=0 must be a whole number, 1 or more",
-    "-m launcher=joblib hydra.launcher.n_jobs=x": "hydra.launcher.n_jobs=x must be a whole number, 1 or more",
     "mode.epochs=1,2": "mode.epochs=1,2 gives several values: add --multirun for a sweep",
     "backbone@roles.reflector=nowhere": "backbone@roles.reflector=nowhere: there are deepseek_v3_1, embedded",
     "--limit=3": "there is no option --limit; settings are written without dashes: limit=VALUE",
@@ -107,7 +92,6 @@ COMMANDS = {
     "~task": "~task: it cannot be left out; choose with task=...",
     "~nothing": "~nothing: there is nothing of this name to leave out",
     "launcher=slurm": "launcher=slurm starts the runs of a sweep: add --multirun",
-    "budget.calls=1.5": "budget.calls=1.5 must be a whole number, 1 or more, or null",
 }
 
 
