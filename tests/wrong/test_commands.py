@@ -19,7 +19,6 @@ ARGUMENTS = {
     "check formula --source sample --set hint=maybe": "task.hint=maybe must be true or false",
     "check formula --source sample --set hnit=true": "there is no setting task.hnit; did you mean task.hint?",
     "check ddxplus --source sample --set val_size=0": "task.val_size=0 must be a whole number, 1 or more",
-    "data appworld": "task appworld has no files to download",
     "tables --results nowhere": "there are no runs in nowhere",
     "tables nonsense": "nonsense is not a setting; write table=nonsense",
     "leaderboard nowhere --name a --method b --llm c": "nowhere is not the folder of a finished run",
