@@ -50,13 +50,6 @@ def test_says_whether_a_file_is_the_official_one(script, folder, capsys, monkeyp
     assert out.count("no published file known") == 2
 
 
-def test_bad_line_fails_with_file_and_line(script, folder, capsys):
-    with (folder / "val.jsonl").open("a") as file:
-        file.write("{broken\n")
-    assert start("check", ["formula", "--data-dir", str(folder)]) == 2
-    assert "val.jsonl, line 2: broken JSON" in capsys.readouterr().err
-
-
 def test_gold_that_is_graded_as_wrong_fails(script, capsys, monkeypatch):
     grade = script.grade_golds
 
@@ -69,13 +62,6 @@ def test_gold_that_is_graded_as_wrong_fails(script, capsys, monkeypatch):
     monkeypatch.setattr(script, "grade_golds", without_first)
     assert start("check", ["formula", "--source", "sample"]) == 1
     assert "formula-test-0001: the gold answer is graded as wrong" in capsys.readouterr().out
-
-
-def test_unknown_task_and_absent_folder(script, capsys, tmp_path):
-    assert start("check", ["nope"]) == 2
-    assert "there is no task nope" in capsys.readouterr().err
-    assert start("check", ["finer", "--data-dir", str(tmp_path / "typo")]) == 2
-    assert "is not a folder" in capsys.readouterr().err
 
 
 @pytest.fixture

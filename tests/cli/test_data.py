@@ -11,7 +11,7 @@ from importlib import import_module
 import pytest
 
 from ace_bench.cli.main import start
-from ace_bench.core.errors import ConfigError, DataError, FileUnwritable
+from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.tasks.data import RemoteFile, git_blob_of
 from ace_bench.tasks.finer import Finer
 from ace_bench.tasks.formula import Formula
@@ -101,12 +101,6 @@ def test_missing_page(fetch):
 def test_no_server(script, tmp_path):
     with pytest.raises(DataError, match=r"cannot be reached: .*; check the network or use --base-url"):
         script.fetch(FILE, tmp_path, "http://127.0.0.1:1/f", lambda *_: None)
-
-
-def test_folder_that_cannot_be_made(script, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(FileUnwritable, match="cannot be written"):
-        script.fetch(FILE, tmp_path / "file" / "sub", "http://127.0.0.1:1/f", lambda *_: None)
 
 
 def test_git_blob_checks_where_no_sha256_is_known(fetch, tmp_path):

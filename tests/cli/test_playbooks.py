@@ -147,9 +147,7 @@ def test_a_playbook_is_shown_compared_and_checked(learnt, tmp_path, capsys):
     ("words", "message"),
     [
         (["lnt"], "did you mean lint"),
-        (["show", "nowhere.json"], "nowhere.json"),
         (["lint", "nowhere.json", "--similar", "2"], "--similar 2"),
-        (["card", "nowhere", "--out", "shared"], "nowhere"),
     ],
 )
 def test_mistakes_are_one_sentence(words, message, capsys):

@@ -5,7 +5,6 @@ import traceback
 
 import pytest
 
-from ace_bench.backbones.openai_compatible.secret import read_secrets
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, RolloutFault
 from tests.backbones.openai_compatible.scripted import PROMPT, Reply, answer, client, error, serving
 
@@ -25,7 +24,7 @@ def clean(text: str) -> bool:
     return not any(secret in text for secret in (KEY, TOKEN, TOKEN.replace('"', '\\"'), "0123456789abcdef"))
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500])
+@pytest.mark.parametrize("status", [400, 401, 500])
 def test_an_echoing_server_does_not_get_the_key_into_errors_or_logs(status, caplog):
     caplog.set_level(logging.DEBUG)
     with serving(Reply(status=status, body="ECHO")) as server:
@@ -74,12 +73,6 @@ def test_a_word_in_place_of_a_key_and_a_proxys_password_leave_replies_alone(monk
 def test_without_a_key_nothing_is_hidden():
     with serving(answer("none of sk-whatever")) as server:
         assert client(server.url).complete(PROMPT, role="g", session="s").text == "none of sk-whatever"
-
-
-def test_secrets_show_nothing_of_themselves():
-    secrets = read_secrets("PLANTED_KEY", {"X-Gateway": "PLANTED_TOKEN"})
-    assert clean(repr(secrets) + str(secrets) + f"{secrets!r}")
-    assert secrets.hide(f"{KEY} and {TOKEN}") == "[key] and [key]"
 
 
 def test_a_missing_key_names_its_variable_and_is_found_before_anything_is_sent(monkeypatch):

@@ -159,15 +159,9 @@ def test_identity(make):
 
 
 WRONG = {
-    "neither": ([], "launch=true"),
-    "both": ([*LAUNCH, "backbone.url=http://a:1"], "not both"),
-    "no URL": (["backbone.url=localhost:8000", "backbone.model=m"], "must be like http://localhost:8000"),
-    "no model": (["backbone.url=http://a:1"], "backbone.model"),
     "nothing to launch": (["backbone.launch=true"], "backbone.model"),
     "executor": ([*LAUNCH, "backbone.server.distributed_executor_backend=slurm"], "must be one of ray, mp, or null"),
     "bounds": ([*LAUNCH, "backbone.bound_replies={max_string: 5}"], "max_items"),
-    "unknown setting": ([*LAUNCH, "+backbone.colour=red"], "colour"),
-    "unknown setting of a server": ([*LAUNCH, "+backbone.server.colour=red"], "colour"),
 }
 
 

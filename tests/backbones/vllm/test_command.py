@@ -1,11 +1,10 @@
 """The command line of `vllm serve` and what is refused before anything starts."""
 
 import os
-import socket
 
 import pytest
 
-from ace_bench.backbones.vllm.command import LOCAL, ServeByCommand, free_port, in_use
+from ace_bench.backbones.vllm.command import ServeByCommand
 from ace_bench.core.errors import ConfigError
 
 
@@ -83,19 +82,6 @@ def test_a_missing_executable_names_the_ways_to_get_one(fake):
     assert "or set url" in str(refused.value)
 
 
-def test_identity_holds_what_may_change_an_answer_and_nothing_else(fake):
-    assert fake.serve().identity == {}
-    same = fake.serve(tensor_parallel=2, port=9, gpu_memory_utilization=0.5, block_size=32, start_timeout=9)
-    assert same.identity == {}
-    other = fake.serve(quantization="fp8", dtype="float32", max_model_len=10, flags=["--enforce-eager"])
-    assert other.identity == {
-        "quantization": "fp8",
-        "dtype": "float32",
-        "max_model_len": 10,
-        "flags": ["--enforce-eager"],
-    }
-
-
 def by_command(fake, **settings):
     arguments = ["--model", "{model}", "--alias", "{name}", "--port", "{port}", "--n_ctx", "{max_model_len}"]
     places = {"executable": str(fake.executable), "log_dir": str(fake.folder)}
@@ -118,11 +104,3 @@ def test_a_place_that_is_not_known_is_refused(fake):
         by_command(fake, arguments=["--port", "{number}"])
     with pytest.raises(ConfigError, match=r"make llama-cpp"):
         by_command(fake, executable="/nowhere/python").command("m", 1)
-
-
-def test_ports():
-    assert not in_use(free_port())
-    with socket.socket() as taken:
-        taken.bind((LOCAL, 0))
-        taken.listen()
-        assert in_use(taken.getsockname()[1])
