@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.core.errors import DataError, RolloutFault
-from ace_bench.core.task import Task
+from ace_bench.core.errors import DataError
 from ace_bench.tasks.ddxplus import CONDITIONS, INSTRUCTION, NUMBERS, Ddxplus, answer_of, grade_diagnosis, shuffled
 
 SETTINGS = {
@@ -168,16 +167,6 @@ def test_the_order_does_not_change_between_versions():
     assert shuffled(list(range(10)), 42) == [5, 6, 0, 7, 3, 2, 4, 9, 1, 8]
 
 
-def test_an_unknown_diagnosis_names_file_and_line(patients):
-    folder = patients()
-    (folder / "test.jsonl").write_text('{"PATIENT_PROFILE": "Coughs.", "PATHOLOGY": "Melancholy"}\n')
-    with pytest.raises(DataError, match=r"test\.jsonl, line 1: field PATHOLOGY is not one of the 49 conditions"):
-        real(folder).samples("test")
-    (folder / "test.jsonl").write_text('{"context": "Coughs.", "target": "Anemia"}\n')
-    with pytest.raises(DataError, match="field PATIENT_PROFILE is missing"):
-        real(folder).samples("test")
-
-
 def test_score_counts_faults():
     task = ddxplus()
     grades = [grade_diagnosis(7, answer) for answer in ("7. Anaphylaxis", "Anaphylaxis", "8. Anemia", None)]
@@ -185,10 +174,3 @@ def test_score_counts_faults():
     assert task.headline in task.score(grades)
     assert task.score([]) == {}
     assert not task.forfeit(task.samples("test")[0]).correct
-
-
-def test_session_takes_no_actions_and_the_protocol_is_satisfied():
-    task: Task = ddxplus()
-    with task.open(task.samples("val")[0]) as session, pytest.raises(RolloutFault):
-        session.step("look around")
-    assert (task.name, task.prompt_group, task.source) == ("ddxplus", "qa", "sample")

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.task import Task
 from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.finer import Finer, grade_labels, split_context
 
@@ -152,9 +151,3 @@ def test_session_takes_no_actions(task):
     with task.open(task.samples("val")[0]) as session, pytest.raises(RolloutFault) as caught:
         session.step("look around")
     assert (caught.value.fault.owner, caught.value.fault.kind) == ("model", "no_actions")
-
-
-def test_satisfies_the_protocol(task):
-    as_task: Task = task
-    assert (as_task.name, as_task.prompt_group, as_task.source) == ("finer", "qa", "sample")
-    assert len(as_task.sections) == 7

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.core.errors import DataError, RolloutFault
-from ace_bench.core.task import Task
+from ace_bench.core.errors import DataError
 from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.formula import Formula, grade_number, question_of
 
@@ -147,13 +146,3 @@ def test_score(task):
     assert task.score(grades) == {"accuracy": 25.0, "accuracy_corrected": 50.0}
     assert task.headline in task.score(grades)
     assert task.score([]) == {}
-
-
-def test_session_and_protocol(task):
-    as_task: Task = task
-    sample = as_task.samples("test")[0]
-    assert set(sample.inputs) == {"background", "question"}
-    with as_task.open(sample) as session:
-        assert not session.grade(None).correct
-        with pytest.raises(RolloutFault, match="no_actions"):
-            session.step("ls")
