@@ -8,7 +8,7 @@ import pytest
 
 from ace_bench.backbones.vllm.backbone import Vllm
 from ace_bench.core.backbones import Backbone, CacheReporting, Priced, Probing
-from ace_bench.core.errors import BackboneUnavailable, ConfigError
+from ace_bench.core.errors import BackboneUnavailable, ConfigError, Interrupted
 from ace_bench.core.task import Lifecycle
 from ace_bench.core.types import CacheCounters, Message
 from tests.launching import built, composed
@@ -75,6 +75,13 @@ def test_a_launched_server_from_open_to_close(fake, make):
     backbone.close()
     backbone.close()
     assert fake.all_gone(within=1)
+
+
+def test_an_interruption_while_the_server_loads_ends_later_calls(make):
+    backbone = make(*LAUNCH)
+    backbone.start(lambda _: backbone.interrupt(0.0))
+    with pytest.raises(Interrupted):
+        backbone.complete(ASKED, role="generator", session="s")
 
 
 def test_another_server_is_launched_by_its_command(fake, monkeypatch):
