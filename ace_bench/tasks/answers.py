@@ -99,9 +99,15 @@ class Splits:
 
 
 class AnswerTask:
-    """Base class of tasks without an environment: their splits hold the questions and the graders."""
+    """Base class of tasks without an environment: their splits hold the questions and the graders.
+
+    ``headline`` names the metric that heads tables, ``prompt_group`` the folder of templates.
+    """
 
     name: str
+    prompt_group: str = "qa"
+    headline: str = "accuracy"
+    splits: tuple[str, ...] = SPLITS
     _splits: Splits
 
     def read_files(self, settings: DataSettings, fields: Sequence[str]) -> Callable[[str], Sequence[Row]]:

@@ -33,7 +33,7 @@ from ace_bench.core.errors import DataError
 from ace_bench.core.settings import Count, Seed, Text
 from ace_bench.core.types import Grade
 from ace_bench.tasks.answers import AnswerTask, Grader, Splits, percent
-from ace_bench.tasks.data import SPLITS, DataSettings, Row, Source
+from ace_bench.tasks.data import DataSettings, Row, Source
 from ace_bench.tasks.ddxplus_release import DIAGNOSIS, PROFILE, release_rows
 from ace_bench.tasks.hub import HubDataset
 
@@ -173,9 +173,6 @@ class Ddxplus(AnswerTask):
     """
 
     name: str = "ddxplus"
-    prompt_group: str = "qa"
-    headline: str = "accuracy"
-    splits: tuple[str, ...] = SPLITS
     sections: tuple[str, ...] = (
         "diagnostic_patterns",
         "distinguishing_features",

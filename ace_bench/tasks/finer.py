@@ -26,7 +26,7 @@ from ace_bench.core.errors import DataError
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade
 from ace_bench.tasks.answers import AnswerTask, Grader, Splits, parse_number, percent
-from ace_bench.tasks.data import SPLITS, DataSettings, RemoteFile, Row, Source
+from ace_bench.tasks.data import DataSettings, RemoteFile, Row, Source
 from ace_bench.tasks.finance import OFFICIAL, SECTIONS
 
 _FIRST_QUESTION = re.compile(r"^1\. ", re.MULTILINE)
@@ -46,9 +46,6 @@ class Finer(AnswerTask):
     """
 
     name: str = "finer"
-    prompt_group: str = "qa"
-    headline: str = "accuracy"
-    splits: tuple[str, ...] = SPLITS
     sections: tuple[str, ...] = SECTIONS
     downloads: tuple[RemoteFile, ...] = (
         RemoteFile(

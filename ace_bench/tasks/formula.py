@@ -27,7 +27,7 @@ from ace_bench.core.errors import DataError
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade
 from ace_bench.tasks.answers import AnswerTask, Grader, Splits, percent
-from ace_bench.tasks.data import SPLITS, DataSettings, RemoteFile, Row, Source
+from ace_bench.tasks.data import DataSettings, RemoteFile, Row, Source
 from ace_bench.tasks.finance import OFFICIAL, SECTIONS
 
 INSTRUCTION = (
@@ -69,9 +69,6 @@ class Formula(AnswerTask):
     """
 
     name: str = "formula"
-    prompt_group: str = "qa"
-    headline: str = "accuracy"
-    splits: tuple[str, ...] = SPLITS
     sections: tuple[str, ...] = SECTIONS
     downloads: tuple[RemoteFile, ...] = (
         RemoteFile(

@@ -52,7 +52,7 @@ from ace_bench.tasks.bird_sql.questions import (
     sql_of,
     verdict,
 )
-from ace_bench.tasks.data import SPLITS, DataSettings, RemoteFile, Row, Source, files_in, find_folder
+from ace_bench.tasks.data import DataSettings, RemoteFile, Row, Source, files_in, find_folder
 from ace_bench.tasks.hub import HubDataset
 
 _PUBLISHER = "https://bird-bench.oss-cn-beijing.aliyuncs.com"
@@ -74,8 +74,6 @@ class BirdSql(AnswerTask):
     """
 
     name: str = "bird_sql"
-    prompt_group: str = "qa"
-    splits: tuple[str, ...] = SPLITS
     hub: HubDataset = HubDataset(
         path="appier-ai-research/StreamBench",
         config="bird",

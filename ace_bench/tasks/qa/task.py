@@ -42,7 +42,6 @@ class Qa(AnswerTask):
     """
 
     name: str = "qa"
-    prompt_group: str = "qa"
     sections: tuple[str, ...] = ("rules_and_conventions", "strategies", "common_mistakes", "others")
 
     def __init__(  # noqa: PLR0913 - settings, all keyword-only

@@ -6,16 +6,13 @@ from functools import partial
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade
 from ace_bench.tasks.answers import AnswerTask, Grader, Splits, percent
-from ace_bench.tasks.data import SPLITS, DataSettings, Row, Source
+from ace_bench.tasks.data import DataSettings, Row, Source
 
 
 class CapitalCities(AnswerTask):
     """Rows hold the question with its options (``context``) and the city (``target``)."""
 
     name: str = "capital_cities"
-    prompt_group: str = "qa"
-    headline: str = "accuracy"
-    splits: tuple[str, ...] = SPLITS
     sections: tuple[str, ...] = ("strategies", "others")
 
     def __init__(
