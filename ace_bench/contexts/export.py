@@ -8,7 +8,7 @@ from pathlib import Path
 from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.demonstrations import Demonstrations
 from ace_bench.contexts.instruction import Instruction
-from ace_bench.contexts.load import load_context
+from ace_bench.contexts.loading import load_context
 from ace_bench.core.context import Context, HasBullets
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import Sample

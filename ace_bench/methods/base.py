@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Generic
 
-from ace_bench.contexts.load import load_context
+from ace_bench.contexts.loading import load_context
 from ace_bench.core.arena import Arena
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import Adaptation, C, ContextUpdate

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.instruction import Instruction
-from ace_bench.contexts.load import kind_of, load_context
+from ace_bench.contexts.loading import kind_of, load_context
 from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.selection import NearestTexts, SelectsNearest

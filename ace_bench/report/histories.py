@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from ace_bench.contexts.load import restore
+from ace_bench.contexts.loading import restore
 from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP
 from ace_bench.core.context import Context, HasBullets
 from ace_bench.core.errors import DataError, StoreError

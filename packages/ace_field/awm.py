@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ace_bench.contexts.load import load_kind
+from ace_bench.contexts.loading import load_kind
 from ace_bench.core.arena import Arena
 from ace_bench.core.errors import ConfigError, RolloutFault, SettingError
 from ace_bench.core.method import ContextUpdate

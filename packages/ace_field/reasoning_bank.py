@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ace_bench.contexts.load import load_kind
+from ace_bench.contexts.loading import load_kind
 from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.arena import Arena

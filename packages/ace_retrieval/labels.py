@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, get_args
 
 import msgspec
 
-from ace_bench.contexts.load import load_context
+from ace_bench.contexts.loading import load_context
 from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError, DataError

@@ -7,7 +7,7 @@ import pytest
 
 from ace_bench.agents.react.agent import ReAct
 from ace_bench.contexts.empty import NoContext
-from ace_bench.contexts.load import load_context
+from ace_bench.contexts.loading import load_context
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import GeneratorSpec
 from ace_bench.runners.assemble import assemble

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
 from ace_bench.contexts.empty import NoContext
-from ace_bench.contexts.load import restore
+from ace_bench.contexts.loading import restore
 from ace_bench.core.errors import DataError
 
 from .making import SAMPLE, contents, count, examples

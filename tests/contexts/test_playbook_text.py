@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ace_bench.contexts.load import load_text_playbook, restore
+from ace_bench.contexts.loading import load_text_playbook, restore
 from ace_bench.contexts.playbook_text.dialects import Dialect
 from ace_bench.contexts.playbook_text.operations import DroppedOperations
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook

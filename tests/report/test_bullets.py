@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ace_bench.contexts.load import restore
+from ace_bench.contexts.loading import restore
 from ace_bench.core.errors import DataError
 from ace_bench.core.types import Attempt, Grade, Stage
 from ace_bench.report.histories import bullet_history, last_used

@@ -1,6 +1,6 @@
 """A run's contexts step by step, and those around its sharpest fall."""
 
-from ace_bench.contexts.load import restore
+from ace_bench.contexts.loading import restore
 from ace_bench.report.histories import history, write_around_fall
 from ace_bench.report.records import read_run
 from ace_bench.store.results import read_object

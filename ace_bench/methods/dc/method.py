@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
-from ace_bench.contexts.load import load_kind
+from ace_bench.contexts.loading import load_kind
 from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.arena import Arena

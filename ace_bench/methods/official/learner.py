@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from ace_bench.contexts.load import load_text_playbook
+from ace_bench.contexts.loading import load_text_playbook
 from ace_bench.contexts.playbook_text.dialects import Dialect, dialect_of
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.arena import Arena

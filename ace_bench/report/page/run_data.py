@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ace_bench.contexts.base import apply_patch
-from ace_bench.contexts.load import is_known, restore
+from ace_bench.contexts.loading import is_known, restore
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.context import Context, HasBullets
 from ace_bench.core.digest import digest_of

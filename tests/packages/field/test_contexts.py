@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ace_bench.contexts import system_prompt
-from ace_bench.contexts.load import restore
+from ace_bench.contexts.loading import restore
 from ace_field.reasoning_items import Experience, MemoryItem, ReasoningItems
 from ace_field.stream_memory import Memory, MemoryEntry
 from ace_field.workflows import Workflow, Workflows

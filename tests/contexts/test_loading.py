@@ -12,7 +12,7 @@ from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
 from ace_bench.contexts.demonstrations import Demonstration, Demonstrations
 from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.instruction import Instruction
-from ace_bench.contexts.load import KINDS, load_context, restore
+from ace_bench.contexts.loading import KINDS, load_context, restore
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_writer import write_text
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
