@@ -68,8 +68,8 @@ def test_outages_at_random_moments_change_nothing(method, server, tmp_path):
     rng = random.Random(method)
     outages = 0
     while True:
-        # The probe before the run takes one request.
-        server.left = rng.randrange(1, 2 + calls // 3) if outages < 2 else 10**9
+        # The probe before the run takes two requests.
+        server.left = rng.randrange(2, 3 + calls // 3) if outages < 2 else 10**9
         ran = launch(tmp_path / "cut", *overrides(server, method))
         if ran.status == 0:
             break
@@ -100,9 +100,9 @@ def test_what_an_outage_cost_stays_in_the_books(server, tmp_path):
 
 
 def test_what_was_lost_before_faults_were_accepted_counts_as_wrong_then_and_not_before(server, tmp_path):
-    server.left = 3
+    server.left = 4
     assert launch(tmp_path, *overrides(server, "base", "concurrency=1")).status == 3
-    server.left = 1
+    server.left = 2
     ran = launch(tmp_path, *overrides(server, "base", "concurrency=1", "accept_faults=true"))
     assert ran.status == 0
     assert ran.metrics["headline"]["n"] == 4

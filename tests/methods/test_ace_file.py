@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from omegaconf import OmegaConf
 
 from ace_bench.core.settings import build
 from ace_bench.methods import ace
@@ -25,8 +24,7 @@ def tree():
 
 
 def test_it_is_what_runs_for_method_ace():
-    config, _ = compose_run(["method=ace", "embedder=hashing"])
-    method = build(OmegaConf.to_container(config, resolve=True)["method"], "method")
+    method = build(compose_run(["method=ace", "embedder=hashing"]).settings["method"], "method")
     assert [type(part) for part in (method, method.reflector, method.curator)] == [ace.Ace, ace.Reflector, ace.Curator]
 
 

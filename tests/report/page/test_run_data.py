@@ -226,8 +226,8 @@ def test_a_stopped_run_has_a_report(tmp_path):
     assert data["notes"] == []
 
 
-def test_a_run_that_stopped_before_its_first_step_has_a_report(tmp_path):
-    folder = launch(tmp_path, *FINER, "limit=6", "budget.calls=1").folder
+def test_a_run_that_stopped_without_a_context_has_a_report(tmp_path):
+    folder = launch(tmp_path, *FINER, "method=base", "limit=6", "budget.calls=1").folder
     assert "The folder holds no context yet." in run_data(read_run(folder))["notes"]
 
 
