@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 _TASK = "task"
 _LIMIT = "limit"
+_BESIDE = 0.12
+"""The distance between the points of two rows at one word."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,11 +166,12 @@ def _drawn(panel: Panel, shown: Mapping[str, tuple[str, Look]]) -> draw.Panel:
     values = list(dict.fromkeys(value for points in panel.lines.values() for value, _ in points))
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     places = {value: float(value) if numbers else float(place) for place, value in enumerate(values)}
-    series = [
-        draw.series_of_cells(*shown[row], [(places[value], cell) for value, cell in points])
-        for row, points in panel.lines.items()
-        if row in shown
-    ]
+    lines = {row: points for row, points in panel.lines.items() if row in shown}
+    series = []
+    for number, (row, points) in enumerate(lines.items()):  # words have no order that a line could show
+        beside = 0.0 if numbers else _BESIDE * (number - (len(lines) - 1) / 2)
+        placed = [(places[value] + beside, cell) for value, cell in points]
+        series.append(draw.series_of_cells(*shown[row], placed, kind="line" if numbers else "points"))
     for row, cell in panel.levels.items():
         if row in shown:
             name, look = shown[row]
