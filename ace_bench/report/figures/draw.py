@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Kind = Literal["line", "curve", "points", "level", "steps", "bars", "marks", "stack"]
-"""``line``: joined points with error bars; ``curve``: a line in a band, without a point for each value; ``level``: one
-value over the whole width; ``bars`` and ``marks``: upright bars, and short lines across them; ``stack``: bars to the
-right from ``low`` on, one in each row ``x``."""
+"""``line``: joined points with error bars; ``points``: the same, not joined; ``curve``: a line in a band, without a
+point for each value; ``level``: one value over the whole width; ``bars`` and ``marks``: upright bars, and short lines
+across them; ``stack``: bars to the right from ``low`` on, one in each row ``x``."""
 _MARKERS = 6
 """Number of markers on a curve."""
 _BAR_SHARE = 0.92
