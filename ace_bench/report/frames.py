@@ -15,10 +15,9 @@ from ace_bench.core.extras import require
 from ace_bench.core.typed import decoder_of
 from ace_bench.report.differences import Differences, differences
 from ace_bench.report.records import RunSummary, find_runs
-from ace_bench.store.calls import restored, stored_calls
+from ace_bench.store.calls import Request, restored, stored_calls
 from ace_bench.store.journal import parse_journal
 from ace_bench.store.lines import SEAL, read_lines
-from ace_bench.store.requests import Request
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,8 +12,8 @@ import msgspec
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import NO_USAGE, Record, Stage, Usage
 from ace_bench.report.evidence import CallCosts, GradeScores
+from ace_bench.store.folder import SAMPLES, unpacked
 from ace_bench.store.results import read_identity, read_object
-from ace_bench.store.samples import SAMPLES, unpacked
 
 T = TypeVar("T")
 

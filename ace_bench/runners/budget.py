@@ -17,7 +17,7 @@ from ace_bench.core.backbones import Backbone, Limited, Priced
 from ace_bench.core.errors import BudgetExhausted, ConfigError
 from ace_bench.core.settings import Count, Positive
 from ace_bench.core.types import Usage
-from ace_bench.store.ledger import Account, Cost, Ledger
+from ace_bench.store.call_log import Account, Cost, Ledger
 from ace_bench.store.requests import PreparedRequest
 from ace_bench.store.spending import OtherRuns, SharedSpending
 

@@ -16,7 +16,7 @@ from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import ConfigError, FileUnwritable
 from ace_bench.core.resources import config_folders
 from ace_bench.core.secrets import refuse_secret_arguments, refuse_secrets
-from ace_bench.store.caching import cache_folder, read_sealed, write_sealed
+from ace_bench.store.files import cache_folder, read_sealed, write_sealed
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig

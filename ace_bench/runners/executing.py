@@ -29,10 +29,9 @@ from ace_bench.runners.progress import Observer, Watching
 from ace_bench.runners.signals import Ending, stop_on_signals
 from ace_bench.runners.summary import summary_table, summary_text, title
 from ace_bench.store.environment import describe_environment
-from ace_bench.store.folder import RunFolder, pretty
+from ace_bench.store.folder import SAMPLES, RunFolder, packed, pretty, unpacked
 from ace_bench.store.responses import Responses
 from ace_bench.store.results import IDENTITY, METRICS, SUMMARY, read_object
-from ace_bench.store.samples import SAMPLES, packed, unpacked
 from ace_bench.store.spending import SharedSpending
 
 

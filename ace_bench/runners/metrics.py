@@ -16,8 +16,8 @@ from ace_bench.core.statistics import blocks, bootstrap_interval, clusters, scor
 from ace_bench.core.task import Task, fault_of
 from ace_bench.core.types import Record, Stage, Usage
 from ace_bench.runners.experiment import Experiment, RunOutcome
+from ace_bench.store.call_log import Account, Ledger
 from ace_bench.store.journal import Journal, RolloutRecord
-from ace_bench.store.ledger import Account, Ledger
 
 SCHEMA = 1
 _DIGITS = 4

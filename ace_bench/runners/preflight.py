@@ -27,9 +27,9 @@ from ace_bench.runners.price_checks import place_of
 from ace_bench.runners.progress import compact
 from ace_bench.runners.rehearsal import Estimate, rehearse
 from ace_bench.runners.stopping import Stop
+from ace_bench.store.call_log import Account
 from ace_bench.store.calls import first_settings
 from ace_bench.store.folder import RunFolder, pretty
-from ace_bench.store.ledger import Account
 from ace_bench.store.results import METRICS
 
 NOT_KNOWN = "n/a"

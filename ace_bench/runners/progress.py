@@ -17,8 +17,8 @@ from rich.table import Column
 
 from ace_bench.core.context import Context
 from ace_bench.core.types import Record
+from ace_bench.store.call_log import Account, Ledger
 from ace_bench.store.journal import RolloutRecord
-from ace_bench.store.ledger import Account, Ledger
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,8 +21,7 @@ from ace_bench.runners.build import EmbeddingCalls
 from ace_bench.runners.composing import compose_run
 from ace_bench.runners.gateway import Caller, CallGateway
 from ace_bench.runners.stopping import Stop
-from ace_bench.store.call_log import CallLog
-from ace_bench.store.ledger import Ledger
+from ace_bench.store.call_log import CallLog, Ledger
 
 _log = logging.getLogger(__name__)
 

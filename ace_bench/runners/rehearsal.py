@@ -16,9 +16,9 @@ from ace_bench.runners.build import build_experiment
 from ace_bench.runners.experiment import Experiment, ModeWorkload
 from ace_bench.runners.loop import run_loop
 from ace_bench.runners.stopping import Stop
+from ace_bench.store.call_log import Account, Ledger
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.journal import Journal
-from ace_bench.store.ledger import Account, Ledger
 
 REHEARSED = 3
 """Samples of each split that are rehearsed."""

@@ -6,15 +6,34 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from ace_bench.core.errors import StoreError
 from ace_bench.core.typed import decoder_of
-from ace_bench.core.types import Completion, Fault, Record, Stage
+from ace_bench.core.types import Completion, Fault, Message, Record, Stage
 from ace_bench.store.call_log import FILE
 from ace_bench.store.lines import Lines, read_lines
-from ace_bench.store.requests import Request, StoredRequest, restored_request
+from ace_bench.store.requests import Pieces, digest_of_request, join_pieces
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a call asks: ``settings`` name the backbone and say how it samples, ``schema`` is that of the reply."""
+
+    messages: tuple[Message, ...]
+    schema: Record | None
+    settings: Record
+
+
+class StoredRequest(msgspec.Struct, frozen=True):
+    """A request in ``calls.jsonl``."""
+
+    base: str | None
+    first: str | None
+    head: dict[str, Any] | None
+    messages: list[tuple[str, Pieces]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,3 +186,26 @@ def _place_of(digest: str | None, place: int, places: dict[str, list[int]]) -> i
     if before:
         return found[before - 1]
     return next((one for one in found[before:] if one != place), None)
+
+
+def restored_request(stored: StoredRequest, base: Request | None, first: Request | None, digest: str) -> Request | None:
+    """Return a request, given those that it refers to; ``None`` where it was not stored against these."""
+    if (base is None and stored.base is not None) or (first is None and stored.first is not None):
+        return None
+    known = base.messages if base is not None else ()
+    head = stored.head
+    if head is None and base is not None:
+        head = {"settings": base.settings, "schema": base.schema}
+    if head is None or not head.keys() >= {"settings", "schema"}:
+        return None
+    more = first.messages[-1].content if first is not None and first.messages else ""
+    messages = tuple(
+        Message(role=role, content=join_pieces(pieces, (known[place].content if place < len(known) else "") + more))
+        for place, (role, pieces) in enumerate(stored.messages)
+    )
+    try:
+        if digest_of_request(messages, head) != digest:
+            return None
+    except UnicodeEncodeError:
+        return None
+    return Request(messages=messages, schema=head["schema"], settings=head["settings"])

@@ -25,7 +25,7 @@ import msgspec
 
 from ace_bench.core.errors import FileUnwritable
 from ace_bench.core.resources import CONTEXTS, import_folder
-from ace_bench.store.caching import cache_folder, write_cached
+from ace_bench.store.files import cache_folder, write_cached
 
 _OURS = "ace_bench"
 _DECIDING = ("agents.", "contexts.", "core.", "methods.", "runners.", "tasks.")

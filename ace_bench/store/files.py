@@ -1,4 +1,4 @@
-"""Atomic file writes, and the errors that users see when a write fails."""
+"""Atomic file writes, the errors that users see when a write fails, and the cache folders of a user."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
 from ace_bench.core.errors import FileUnwritable, FolderUnwritable
 
+CACHE_VARIABLE = "ACE_BENCH_CACHE"
 DRAFT = ".part"
 """Suffix of a file that is not complete yet."""
 
+_SEAL = sha256().digest_size
+"""Bytes of the checksum in front of a sealed file."""
 _SYNCS_AT_ONCE = 8
 _CHECK = "check its disk"
 _ELSEWHERE = "name another place"
@@ -190,3 +194,37 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def cache_folder(name: str) -> Path:
+    """Return the folder for caches called ``name``, shared by all runs of a user; it need not exist yet.
+
+    The root is ``$ACE_BENCH_CACHE``, else ``$XDG_CACHE_HOME/ace-bench``, else ``~/.cache/ace-bench``.
+    """
+    own = os.environ.get(CACHE_VARIABLE)
+    if own:
+        return Path(own).expanduser() / name
+    shared = os.environ.get("XDG_CACHE_HOME")
+    root = Path(shared).expanduser() if shared else Path.home() / ".cache"
+    return root / "ace-bench" / name
+
+
+def write_cached(path: Path, content: bytes) -> None:
+    """Write a file of a cache atomically, since other runs may read it; raises ``FileUnwritable``."""
+    with writing(path, elsewhere=f"set {CACHE_VARIABLE} to a folder"):
+        replace_files({path: content})
+
+
+def read_sealed(path: Path) -> bytes | None:
+    """Return what ``write_sealed`` wrote; ``None`` where it is missing or damaged, since others may write it, too."""
+    try:
+        sealed = path.read_bytes()
+    except OSError:
+        return None
+    content = sealed[_SEAL:]
+    return content if content and sealed[:_SEAL] == sha256(content).digest() else None
+
+
+def write_sealed(path: Path, content: bytes) -> None:
+    """Write a file of a cache with its checksum; raises ``FileUnwritable``."""
+    write_cached(path, sha256(content).digest() + content)

@@ -1,4 +1,4 @@
-"""The run folder: all files of a run."""
+"""The run folder: all files of a run, and the samples in it, without reference answers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 
 import msgspec
 from filelock import FileLock, Timeout
 
-from ace_bench.core.errors import FolderUnwritable, StoreError
-from ace_bench.core.types import Record
+from ace_bench.core.errors import DataError, FolderUnwritable, StoreError
+from ace_bench.core.typed import converted
+from ace_bench.core.types import Record, Sample
 from ace_bench.store.call_log import FILE as CALLS
 from ace_bench.store.call_log import CallLog
 from ace_bench.store.checksums import Checksums
@@ -25,7 +26,7 @@ from ace_bench.store.journal import Journal
 from ace_bench.store.processes import FILE as PROCESSES
 from ace_bench.store.processes import ProcessLog
 
-STATUS, LOCK = "status.json", ".lock"
+STATUS, SAMPLES, LOCK = "status.json", "samples.json", ".lock"
 _log = logging.getLogger(__name__)
 _ATTEMPT = re.compile(r"^seed(?P<seed>\d+)(?:-(?P<attempt>\d+))?$")
 
@@ -175,3 +176,38 @@ def pretty(value: Record) -> str:
 
 def _status(state: str, reason: str) -> str:
     return pretty({"state": state, "reason": reason})
+
+
+class _Stored(msgspec.Struct):
+    split: str
+    inputs: dict[str, int]
+
+
+class _File(msgspec.Struct):
+    texts: list[str]
+    samples: dict[str, _Stored]
+
+
+def packed(samples: Iterable[Sample]) -> Record:
+    """Return samples as a JSON object in which each text is stored once, since samples often share long texts."""
+    texts: dict[str, int] = {}
+    stored = {
+        sample.id: {
+            "split": sample.split,
+            "inputs": {name: texts.setdefault(text, len(texts)) for name, text in sample.inputs.items()},
+        }
+        for sample in samples
+    }
+    return {"texts": list(texts), "samples": stored}
+
+
+def unpacked(record: Record) -> Mapping[str, Sample]:
+    """Return samples by id from what ``packed`` gave; raises ``DataError``."""
+    try:
+        file: _File = converted(record, _File)
+        return {
+            name: Sample(id=name, split=one.split, inputs={key: file.texts[at] for key, at in one.inputs.items()})
+            for name, one in file.samples.items()
+        }
+    except (msgspec.ValidationError, IndexError) as error:
+        raise DataError(f"{SAMPLES} is damaged: {error}; restore it, or repeat the run") from error

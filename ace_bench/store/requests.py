@@ -21,36 +21,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import msgspec
-
 from ace_bench.core.digest import digest_of
 from ace_bench.core.replies import without_surrogates
 from ace_bench.core.types import Message, Record
-from ace_bench.store.pieces import Pieces, common_length, join_pieces, split_pieces
+
+_STRIDE = 16**4
+"""Characters that are compared at once; where they differ, a sixteenth of them, and so on."""
+_SHORTEST = 20
+"""Characters of a line that is looked up in earlier texts: a reference to a shorter one saves nothing."""
+
+Pieces = list[str | tuple[int, int]]
+"""New text, or the ``(start, length)`` of a passage, in characters."""
 
 _DIGEST_BYTES = 8
 _BLOCK = 4096
 """Characters after which the state of the hash is kept: what a message shares with its base is not hashed again."""
 _KEPT = 1 << 24
 """Characters of requests by session that are kept in memory to refer to."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """What a call asks: ``settings`` name the backbone and say how it samples, ``schema`` is that of the reply."""
-
-    messages: tuple[Message, ...]
-    schema: Record | None
-    settings: Record
-
-
-class StoredRequest(msgspec.Struct, frozen=True):
-    """A request in ``calls.jsonl``."""
-
-    base: str | None
-    first: str | None
-    head: dict[str, Any] | None
-    messages: list[tuple[str, Pieces]]
 
 
 class _Text:
@@ -215,29 +202,6 @@ class RequestHistory:
                 self._kept -= self._sessions.popitem(last=False)[1].size
 
 
-def restored_request(stored: StoredRequest, base: Request | None, first: Request | None, digest: str) -> Request | None:
-    """Return a request, given those that it refers to; ``None`` where it was not stored against these."""
-    if (base is None and stored.base is not None) or (first is None and stored.first is not None):
-        return None
-    known = base.messages if base is not None else ()
-    head = stored.head
-    if head is None and base is not None:
-        head = {"settings": base.settings, "schema": base.schema}
-    if head is None or not head.keys() >= {"settings", "schema"}:
-        return None
-    more = first.messages[-1].content if first is not None and first.messages else ""
-    messages = tuple(
-        Message(role=role, content=join_pieces(pieces, (known[place].content if place < len(known) else "") + more))
-        for place, (role, pieces) in enumerate(stored.messages)
-    )
-    try:
-        hashed, _ = _hashed(messages, (head["settings"], head["schema"]), _NO_REQUEST)
-    except UnicodeEncodeError:
-        return None
-    whole = Request(messages=messages, schema=head["schema"], settings=head["settings"])
-    return whole if hashed.digest == digest else None
-
-
 def _hashed(
     messages: Sequence[Message], head: tuple[Record | None, Record | None], base: _Hashed
 ) -> tuple[_Hashed, list[int]]:
@@ -258,3 +222,69 @@ def _hashed(
         texts.append(text)
         shared.append(common)
     return _Hashed(digest=whole.hexdigest(), head=head, head_digest=head_digest, texts=texts), shared
+
+
+def digest_of_request(messages: Sequence[Message], head: Record) -> str:
+    """Return the digest of a request; raises ``UnicodeEncodeError`` for half surrogate pairs."""
+    return _hashed(messages, (head["settings"], head["schema"]), _NO_REQUEST)[0].digest
+
+
+def join_pieces(pieces: Pieces, base: str) -> str:
+    """Return the text of pieces whose references lead into ``base``."""
+    return "".join(part if isinstance(part, str) else base[part[0] : part[0] + part[1]] for part in pieces)
+
+
+def split_pieces(base: str, first: str, start: int, text: str, shared: int) -> Pieces:
+    """Return ``text``, which begins with the same ``shared`` characters as ``base``, in pieces.
+
+    References lead into ``base`` followed by ``first``; of ``first`` only what comes after ``start`` is looked up.
+    After the shared beginning whole lines are looked up: counters and turns move, but mostly stay as they are.
+    """
+    if shared == len(text):
+        return [(0, shared)] if shared else []
+    places = _places(first, start, len(base)) | _places(base, shared, 0)
+    line_start = text.rfind("\n", 0, shared) + 1
+    if text[line_start:].partition("\n")[0] in places:  # better than the part of the line that the base shares
+        shared = line_start
+    pieces: Pieces = [(0, shared)] if shared else []
+    at = new = shared
+    while at < len(text):
+        end = text.find("\n", at)
+        line = text[at:] if end < 0 else text[at:end]
+        place = places.get(line)
+        if place is None:
+            at += len(line) + 1
+            continue
+        if new < at:
+            pieces.append(text[new:at])
+        in_first = place - len(base)
+        count = common_length(base, place, text, at) if in_first < 0 else common_length(first, in_first, text, at)
+        pieces.append((place, count))
+        at = new = at + count
+    if new < len(text):
+        pieces.append(text[new:])
+    return pieces
+
+
+def _places(text: str, start: int, offset: int) -> dict[str, int]:
+    """Return where each line of ``text`` from ``start`` on begins, plus ``offset``; short lines are left out."""
+    places: dict[str, int] = {}
+    at = start + offset
+    for line in text[start:].split("\n"):
+        if len(line) >= _SHORTEST:
+            places[line] = at
+        at += len(line) + 1
+    return places
+
+
+def common_length(a: str, a_at: int, b: str, b_at: int) -> int:
+    """Return how many characters are the same in two texts from a place in each."""
+    limit = min(len(a) - a_at, len(b) - b_at)
+    count, step = 0, _STRIDE
+    while step > limit:
+        step //= 16
+    while step:
+        while count < limit and b.startswith(a[a_at + count : a_at + count + step], b_at + count):
+            count += step
+        step //= 16
+    return min(count, limit)

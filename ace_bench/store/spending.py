@@ -14,9 +14,8 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from ace_bench.store.call_log import FILE as CALLS
-from ace_bench.store.call_log import CallLog
+from ace_bench.store.call_log import NOTHING, CallLog, Cost
 from ace_bench.store.files import DRAFT, WriteGate
-from ace_bench.store.ledger import NOTHING, Cost
 
 FILE = "budget.json"
 _POLL_S = 0.002

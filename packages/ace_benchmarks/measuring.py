@@ -12,10 +12,10 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from ace_bench.backbones.openai_compatible.settings import PriceCard
 from ace_bench.core.errors import AceBenchError, ConfigError
 from ace_bench.core.resources import configs_folder
 from ace_bench.report import escaping
-from ace_bench.store.prices import PriceCard
 
 _SHOWN_LINES = 6
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ace_bench.backbones.openai_compatible.settings import PriceCard
 from ace_bench.core.types import Stage, Usage
 from ace_bench.report.paper.tables import load_paper
-from ace_bench.store.prices import PriceCard
 from ace_benchmarks.measuring import Grid, Setting, metrics_of, price_card
 
 TASKS = ("finer", "formula")

@@ -9,7 +9,7 @@ from ace_bench.core.backbones import Backbone
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.tools import takes_tools
 from ace_bench.core.types import Completion, Message, Record, Stage
-from ace_bench.store.ledger import Ledger
+from ace_bench.store.call_log import Ledger
 
 
 @dataclass(frozen=True, kw_only=True)

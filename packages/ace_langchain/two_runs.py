@@ -14,7 +14,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Feedback, Stage
-from ace_bench.store.ledger import Account, Ledger
+from ace_bench.store.call_log import Account, Ledger
 from ace_langchain.chat_model import BackboneChatModel
 from ace_langchain.middleware import ACEMiddleware
 from ace_langchain.roles import AceRoles, Models

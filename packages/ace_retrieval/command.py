@@ -31,9 +31,8 @@ from ace_bench.contexts.playbook.embed import Embedder, make_embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.digest import digest_of_text
 from ace_bench.core.errors import ConfigError
-from ace_bench.store.caching import cache_folder
-from ace_bench.store.files import write_files
-from ace_bench.store.ledger import Account
+from ace_bench.store.call_log import Account
+from ace_bench.store.files import cache_folder, write_files
 from ace_retrieval.labels import HALVES, SHIPPED, by_wording, judged, labelled, read_labels, read_playbook
 from ace_retrieval.measuring import Measured, Trial, filled, ways
 from ace_retrieval.rerank import CrossEncoderReranker

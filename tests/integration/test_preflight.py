@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from ace_bench.backbones.openai_compatible.settings import PriceCard
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, RolloutFault
 from ace_bench.core.types import CacheCounters, Fault, Probe, Usage
-from ace_bench.store.prices import PriceCard
 from tests.launching import launch
 
 SMALL = ("task=formula", "task.source=sample", "limit={train: 4, val: 2, test: 6}", "mode.epochs=2")

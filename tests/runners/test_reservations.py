@@ -11,8 +11,7 @@ from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
 from ace_bench.runners.budget import Budget, check_reply_limits
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.stopping import FaultRule, Stop
-from ace_bench.store.call_log import CallLog
-from ace_bench.store.ledger import Cost
+from ace_bench.store.call_log import CallLog, Cost
 from ace_bench.store.spending import OtherRuns, SharedSpending
 from ace_rehearsal.reader.serve import ReaderServer
 from tests.backbones.serving import running

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ace_bench.store.caching import cache_folder
+from ace_bench.store.files import cache_folder
 
 
 @pytest.mark.parametrize(

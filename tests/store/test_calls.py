@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Completion, Message, Stage, Usage
 from ace_bench.store.call_log import CallLog, PaidReply
-from ace_bench.store.calls import read_calls
-from ace_bench.store.requests import RequestHistory, StoredRequest, restored_request
+from ace_bench.store.calls import StoredRequest, read_calls, restored_request
+from ace_bench.store.requests import RequestHistory
 
 LINES = [f"[sai-{number:05d}] (strategies) {'word ' * 30}{number}" for number in range(300)]
 REPLY = Completion(text="fine", usage=Usage(), seconds=0.1)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ace_bench.core.types import Completion, Stage, Usage
-from ace_bench.store.ledger import Ledger
+from ace_bench.store.call_log import Ledger
 
 DOLLARS = st.lists(st.floats(0, 10, allow_nan=False), min_size=2, max_size=50)
 

@@ -27,6 +27,7 @@ from ace_bench.backbones.openai_compatible.settings import (
     Azure,
     CacheHints,
     Client,
+    PriceCard,
     Rate,
     Retry,
     Sampling,
@@ -37,7 +38,6 @@ from ace_bench.core.errors import BackboneUnavailable, ConfigError, SettingError
 from ace_bench.core.secrets import refuse_secrets
 from ace_bench.core.settings import Count, Parallel, Seconds, Text
 from ace_bench.core.types import Completion, Message, Probe, Record
-from ace_bench.store.prices import PriceCard
 
 _UNSEEDED = ("seed", "max_tokens_field")
 _FIRST = Dialect(structured="json_schema")

@@ -11,14 +11,13 @@ from ace_bench.backbones.openai_compatible.endpoint import Address
 from ace_bench.backbones.openai_compatible.http_backbone import HttpBackbone
 from ace_bench.backbones.openai_compatible.outcomes import accept, explain, priced
 from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
-from ace_bench.backbones.openai_compatible.settings import Rate, Retry
+from ace_bench.backbones.openai_compatible.settings import PriceCard, Rate, Retry
 from ace_bench.backbones.openai_compatible.vectors import embeddings_request, unit_vectors, write_vectors
 from ace_bench.core.digest import digest_of
 from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, RolloutFault, SettingError
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import Completion, Fault, Message, Probe, Record
-from ace_bench.store.prices import PriceCard
 
 _TIMEOUT_S = 60.0
 _PROBE = Retry(times=3, seconds=60.0)

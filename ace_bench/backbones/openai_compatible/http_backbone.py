@@ -9,11 +9,10 @@ from ace_bench.backbones.openai_compatible.attempts import CallResult, Clock, Pa
 from ace_bench.backbones.openai_compatible.endpoint import Address, Endpoint
 from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
-from ace_bench.backbones.openai_compatible.settings import Rate, Retry
+from ace_bench.backbones.openai_compatible.settings import PriceCard, Rate, Retry
 from ace_bench.core.errors import Interrupted
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import Usage
-from ace_bench.store.prices import PriceCard
 
 
 class HttpBackbone:

@@ -19,11 +19,10 @@ from ace_bench.backbones.openai_compatible.outcomes import explain, priced
 from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.requests import Dialect, Question, refuses_format, refuses_system_role
-from ace_bench.backbones.openai_compatible.settings import Retry, Sampling
+from ace_bench.backbones.openai_compatible.settings import PriceCard, Retry, Sampling
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_bench.core.replies import parse, schema_of
 from ace_bench.core.types import Message, Probe, Usage
-from ace_bench.store.prices import PriceCard
 
 _TOKENS = 16
 PROMPT = (Message(role="user", content="Write one sentence about a town that you like."),)

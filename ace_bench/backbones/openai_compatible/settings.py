@@ -1,4 +1,4 @@
-"""Groups of settings of an endpoint."""
+"""Groups of settings of an endpoint, and the price of its tokens (paper, section 4.7 and appendix A.3)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from msgspec import Meta
 from ace_bench.core.errors import SettingError
 from ace_bench.core.role_sampling import RoleSampling
 from ace_bench.core.settings import Count, NotNegative, Positive, Seed, Text, Whole, make_part
+from ace_bench.core.types import Usage
 
 Pause = Annotated[float, Meta(ge=0, le=10_000_000)]
 Client = Literal["built_in", "openai"]
@@ -131,3 +132,38 @@ class CacheHints:
     session_header: Text | None = None
     session_field: Text | None = None
     salt: Text | None = None
+
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceCard:
+    """Dollars per million tokens; ``None`` is unknown. A provider without a discount has ``cached_input = input``."""
+
+    input: NotNegative | None = None
+    cached_input: NotNegative | None = None
+    output: NotNegative | None = None
+
+    def dollars(self, usage: Usage) -> float | None:
+        """Return the price of a call; ``None`` if a price or token count is unknown."""
+        parts = (self.input_dollars(usage.prompt, usage.cached), _cost(usage.completion, self.output))
+        return None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
+
+    def input_dollars(self, prompt: int | None, cached: int | None) -> float | None:
+        """Return the price of the input; ``cached`` tokens have their own price."""
+        if prompt is None or self.input is None:
+            return None
+        if self.cached_input == self.input:
+            return _cost(prompt, self.input)
+        if cached is None:
+            return None
+        found = min(cached, prompt)
+        fresh, reused = _cost(prompt - found, self.input), _cost(found, self.cached_input)
+        return None if fresh is None or reused is None else fresh + reused
+
+
+def _cost(tokens: int | None, price: float | None) -> float | None:
+    if tokens == 0:
+        return 0.0
+    return None if tokens is None or price is None else tokens * price / _MILLION

@@ -24,10 +24,10 @@ from ace_bench.cli.playbook.reading import read_playbook
 from ace_bench.contexts.playbook.embed import make_embedder
 from ace_bench.contexts.playbook.lint import Limits, Solved, lint
 from ace_bench.core.errors import ConfigError
+from ace_bench.store.folder import SAMPLES, unpacked
 from ace_bench.store.journal import RolloutRecord, parse_journal
 from ace_bench.store.lines import read_lines
 from ace_bench.store.results import read_object
-from ace_bench.store.samples import SAMPLES, unpacked
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from ace_bench.backbones.openai_compatible.settings import PriceCard
 from ace_bench.core.types import Usage
 from ace_bench.core.workload import Span, exactly
 from ace_bench.methods.rounds import Rounds
 from ace_bench.report.paper.tables import Paper
-from ace_bench.store.prices import PriceCard
 
 SIZES: Mapping[str, Mapping[str, int]] = {
     "appworld": {"train": 90, "val": 57, "test_normal": 168, "test_challenge": 417},

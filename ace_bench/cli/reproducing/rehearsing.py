@@ -10,7 +10,7 @@ from ace_bench.runners.assemble import assemble
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.rehearsal import rehearse
-from ace_bench.store.ledger import Account
+from ace_bench.store.call_log import Account
 
 
 class Rehearsals:

@@ -22,12 +22,11 @@ from ace_bench.report.histories import history, last_used
 from ace_bench.report.page.texts import Texts
 from ace_bench.report.records import RunSummary
 from ace_bench.store.calls import CallRecord, restored, stored_calls
-from ace_bench.store.folder import pretty
+from ace_bench.store.folder import SAMPLES, packed, pretty, unpacked
 from ace_bench.store.journal import RolloutRecord, StepRecord, parse_journal
 from ace_bench.store.lines import read_lines
 from ace_bench.store.processes import read_processes
 from ace_bench.store.results import read_object
-from ace_bench.store.samples import SAMPLES, packed, unpacked
 
 _FIRST = ("initial.json", "tested.json")
 """Files with the first context: a run without adaptation has only the one that it tested."""

@@ -21,7 +21,7 @@ from filelock import FileLock
 from ace_bench.core.confine import is_open_to_others
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.program import command_line
-from ace_bench.store.caching import cache_folder
+from ace_bench.store.files import cache_folder
 from ace_bench.tasks.appworld.engine import VERSION, Engine
 from ace_bench.tasks.data import DataSettings, find_folder
 

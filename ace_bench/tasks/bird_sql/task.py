@@ -36,7 +36,7 @@ from ace_bench.core.errors import ConfigError, RolloutFault, SettingError
 from ace_bench.core.prompts import Prompts
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade, Sample
-from ace_bench.store.caching import cache_folder
+from ace_bench.store.files import cache_folder
 from ace_bench.tasks.answers import JUDGE_TEMPLATE, AnswerTask, Grader, Splits, percent
 from ace_bench.tasks.bird_sql.databases import Archive, Builder, Golds, find_database
 from ace_bench.tasks.bird_sql.pool import Limits, Workers

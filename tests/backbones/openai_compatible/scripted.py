@@ -10,9 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
-from ace_bench.backbones.openai_compatible.settings import CacheHints, Rate, Retry, Sampling
+from ace_bench.backbones.openai_compatible.settings import CacheHints, PriceCard, Rate, Retry, Sampling
 from ace_bench.core.types import Completion, Message
-from ace_bench.store.prices import PriceCard
 from tests.backbones.serving import running
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 60}}

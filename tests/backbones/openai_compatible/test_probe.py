@@ -6,11 +6,10 @@ import pytest
 
 from ace_bench.backbones.openai_compatible.probing import PROMPT as TRIAL
 from ace_bench.backbones.openai_compatible.schemas import Bounds
-from ace_bench.backbones.openai_compatible.settings import Retry, Sampling
+from ace_bench.backbones.openai_compatible.settings import PriceCard, Retry, Sampling
 from ace_bench.core.backbones import Backbone, Priced, Probing
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_bench.core.task import Lifecycle
-from ace_bench.store.prices import PriceCard
 from tests.backbones.openai_compatible.scripted import DROP, PROMPT, Reply, answer, client, error, serving
 
 pytestmark = pytest.mark.usefixtures("each_client")

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from ace_bench.backbones.openai_compatible.settings import PriceCard
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Fault
-from ace_bench.store.prices import PriceCard
 from tests.backbones.openai_compatible.scripted import USAGE, Reply, answer, complete, serving
 
 pytestmark = pytest.mark.usefixtures("each_client")

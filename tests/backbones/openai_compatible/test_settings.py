@@ -5,10 +5,9 @@ import sys
 
 import pytest
 
-from ace_bench.backbones.openai_compatible.settings import Azure, CacheHints, Rate, Retry, Sampling
+from ace_bench.backbones.openai_compatible.settings import Azure, CacheHints, PriceCard, Rate, Retry, Sampling
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Usage
-from ace_bench.store.prices import PriceCard
 from tests.backbones.openai_compatible.scripted import client
 from tests.launching import built, composed
 

@@ -20,9 +20,9 @@ from ace_bench.report.page.writing import report_page
 from ace_bench.report.records import read_run
 from ace_bench.store.checksums import FILE as CHECKSUMS
 from ace_bench.store.files import WriteGate
+from ace_bench.store.folder import packed, unpacked
 from ace_bench.store.processes import FILE as PROCESSES
 from ace_bench.store.processes import ProcessLog
-from ace_bench.store.samples import packed, unpacked
 from tests.launching import launch
 from tests.report.page.runs import FINER, HOSTILE, changed, copied, recorded_prompts
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ace_bench.backbones.openai_compatible.settings import PriceCard
 from ace_bench.core.types import Usage
-from ace_bench.store.prices import PriceCard
 
 CARD = PriceCard(input=1.25, cached_input=0.125, output=10.0)
 
