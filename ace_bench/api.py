@@ -184,8 +184,8 @@ def run(  # noqa: PLR0913 - the settings that most calls name
     of ``AceBenchError``, each with a message that names the fix.
     """
     from ace_bench.runners.composing import compose_run
-    from ace_bench.runners.host import Host, Launch
-    from ace_bench.runners.run import carry_out
+    from ace_bench.runners.run import Host, Launch
+    from ace_bench.runners.run import run as run_experiment
     from ace_bench.store.processes import command_of
 
     read_env_file()
@@ -206,7 +206,7 @@ def run(  # noqa: PLR0913 - the settings that most calls name
         owns_process=False,
         on_folder=folders.append,
     )
-    carry_out(config, host)
+    run_experiment(config, host)
     if not folders:
         raise StoreError("dry_run=true makes no run; leave it out, or use the command line")
     return load_run(folders[0])

@@ -24,7 +24,7 @@ from ace_bench.core.task import Task
 from ace_bench.core.types import Completion, Message, Record
 from ace_bench.methods.base import BaseMethod
 from ace_bench.runners import run as experiment
-from ace_bench.runners.assemble import RunSpec, assemble
+from ace_bench.runners.build import RunSpec, assemble
 from ace_bench.runners.composing import settled
 from ace_bench.runners.identifying import IdentifiedRun
 from ace_field.stream_memory import StreamMemory
@@ -161,9 +161,9 @@ def launch(
     *overrides: str,
     backbone: Callable[[Any], Any] | None = None,
     task: Callable[[Task], Task] | None = None,
-    plan: Callable[[RunSpec], RunSpec] = lambda plan: plan,
+    spec: Callable[[RunSpec], RunSpec] = lambda spec: spec,
 ) -> Ran:
-    """Run one experiment; ``backbone`` and ``task`` wrap those parts of the plan, ``plan`` changes any other."""
+    """Run one experiment; ``backbone`` and ``task`` wrap those parts of the spec, ``spec`` changes any other."""
     config, choices = composed(*overrides)
     config.results = str(results)
     folders: list[Path] = []
@@ -175,11 +175,11 @@ def launch(
             made = replace(made, backbones={role: backbone(inner) for role, inner in made.backbones.items()})
         if task is not None:
             made = replace(made, task=task(made.task))
-        return plan(made)
+        return spec(made)
 
-    with mock.patch.object(experiment, "build_run", wrapped):
-        status = experiment.run(lambda: settled(config, choices), on_folder=folders.append)
-    return Ran(status=status, folder=folders[0] if folders else results)
+    with mock.patch.object(experiment, "build_run", wrapped), experiment.reporting() as report:
+        experiment.run(settled(config, choices), report.host)
+    return Ran(status=report.status, folder=next(iter((*folders, *report.folders)), results))
 
 
 class Recording:

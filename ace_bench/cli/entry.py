@@ -13,6 +13,7 @@ if "multiprocessing" not in sys.modules:  # the workers of a sweep import the pr
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the first argument names; return the exit status."""
+    exit_on_signals()
     from ace_bench.cli.main import main as run
 
     return run(arguments)

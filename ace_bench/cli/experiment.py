@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
@@ -34,10 +33,9 @@ def experiment(config: DictConfig) -> float | None:
     """Run one experiment and return its score for searches; exits with its status unless that is 0."""
     from ace_bench.runners.call_slots import shares_slots
     from ace_bench.runners.composing import settled
-    from ace_bench.runners.host import Launch
     from ace_bench.runners.metrics import objective
-    from ace_bench.runners.run import run
-    from ace_bench.runners.signals import EXIT_INTERRUPTED, end_after, parent_process
+    from ace_bench.runners.run import Launch, reporting, run
+    from ace_bench.runners.stopping import EXIT_INTERRUPTED, end_after, parent_process
     from ace_bench.store.processes import command_of
 
     hydra_config = HydraConfig.get()
@@ -50,14 +48,9 @@ def experiment(config: DictConfig) -> float | None:
     parent = None if sweeps and "joblib" not in hydra_config.launcher._target_ else parent_process()
     if parent is not None:
         end_after(parent)
-    scores: list[float] = []
-    folders: list[Path] = []
-    status = run(
-        partial(settled, config, hydra_config.runtime.choices),
-        launch=Launch(command=command_of(hydra_config.overrides.task), parent=parent),
-        on_metrics=lambda metrics: scores.append(objective(metrics)),
-        on_folder=folders.append,
-    )
+    with reporting(Launch(command=command_of(hydra_config.overrides.task), parent=parent)) as report:
+        report.metrics = run(settled(config, hydra_config.runtime.choices), report.host)
+    status, folders = report.status, report.folders
     for folder in folders:
         note_run(folder)
     if status and status != EXIT_INTERRUPTED and sweeps:
@@ -71,7 +64,7 @@ def experiment(config: DictConfig) -> float | None:
         )
     if status:
         sys.exit(status)
-    return scores[0] if scores else None
+    return objective(report.metrics) if report.metrics else None
 
 
 def call_hydra(words: Sequence[str], *, sweeps: bool) -> None:
@@ -113,7 +106,7 @@ def sweep() -> None:
     killed.
     """
     from ace_bench.runners.call_slots import call_limit, slots_for_runs
-    from ace_bench.runners.signals import EXIT_INTERRUPTED, end_with_this_process
+    from ace_bench.runners.stopping import EXIT_INTERRUPTED, end_with_this_process
 
     limit = call_limit(sys.argv[1:])
     if limit is not None and any(word.startswith(_ELSEWHERE) for word in sys.argv):

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ace_bench.cli.commands import all_commands, find_command
-from ace_bench.core.program import exit_on_signals, read_env_file
+from ace_bench.core.program import read_env_file
 
 _UNREAD, _MISTAKE = 1, 2
 _CONFIG_DIR = ("--config-dir", "-cd")
@@ -24,8 +24,10 @@ _OLD_WORDS: Mapping[str, tuple[str, ...]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command that the first argument names; return the exit status, 2 for a mistake."""
-    exit_on_signals()
+    """Run the command that the first argument names; return the exit status, 2 for a mistake.
+
+    First loads ``.env`` of the current folder; ``--config-dir DIR`` adds a folder of configs.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help"):
         return _say(_usage())
@@ -41,20 +43,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if find_command(words[0]) is None:
         sys.stderr.write(f"error: {_unknown(words[0])}\n")
         return _MISTAKE
-    return start(words[0], words[1:])
+    with _reporting() as report:
+        read_env_file()
+        rest = _without_config_dirs(words[1:])
+        report.status = importlib.import_module(str(find_command(words[0]))).main(rest)
+    return report.status
 
 
 def start(command: str, arguments: Sequence[str]) -> int:
-    """Run one command with its own arguments; return the exit status.
-
-    First loads ``.env`` of the current folder; ``--config-dir DIR`` adds a folder of configs.
-    """
-
-    with _reporting() as report:
-        read_env_file()
-        rest = _without_config_dirs(arguments)
-        report.status = importlib.import_module(str(find_command(command))).main(rest)
-    return report.status
+    """Run one command with its own arguments; return the exit status."""
+    return main([command, *arguments])
 
 
 @dataclass

@@ -6,7 +6,6 @@ import logging
 import re
 import sys
 from collections.abc import Sequence
-from functools import partial
 
 _SEARCH = "hparams_search="
 _PLUS = re.compile(rf"^\+(?=(experiment|debug|{_SEARCH[:-1]})=)")
@@ -16,7 +15,7 @@ _FOR_HYDRA = re.compile(r"-|[+~]*hydra[./]")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what the overrides describe; return or exit with the status that ``ace_bench.runners.run.run`` documents."""
+    """Run what the overrides describe; return or exit with the status that ``runners.run.RunReport`` documents."""
     if {"-h", "--help"} & set(arguments):
         from ace_bench.cli.run_help import help_text
 
@@ -32,16 +31,17 @@ def main(arguments: Sequence[str]) -> int:
         call_hydra(words, sweeps=sweeps)
         return 0
     from ace_bench.runners.composing import compose_run
-    from ace_bench.runners.host import Launch
-    from ace_bench.runners.run import run
-    from ace_bench.runners.signals import end_after, parent_process
+    from ace_bench.runners.run import Launch, reporting, run
+    from ace_bench.runners.stopping import end_after, parent_process
     from ace_bench.store.processes import command_of
 
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
     parent = parent_process()
     if parent is not None:
         end_after(parent)
-    return run(partial(compose_run, words), launch=Launch(command=command_of(words), parent=parent))
+    with reporting(Launch(command=command_of(words), parent=parent)) as report:
+        run(compose_run(words), report.host)
+    return report.status
 
 
 def _refuse_launcher(words: Sequence[str]) -> None:

@@ -36,10 +36,10 @@ class CallSlots(Protocol):
     """Limits how many calls are in flight at the same time."""
 
     @contextmanager
-    def held(self, chain: float, check: Callable[[], None]) -> Iterator[None]:
+    def acquire(self, priority: float, check: Callable[[], None]) -> Iterator[None]:
         """Hold a slot, once there is one; ``check`` is called while waiting and may raise.
 
-        Of the calls that wait, the one with the longest ``chain`` gets the next slot: the seconds of calls one after
+        Of the calls that wait, the one with the highest ``priority`` gets the next slot: the seconds of calls one after
         another that still follow it.
         """
         ...
@@ -52,12 +52,12 @@ class SharedSlots:
         self._address = address
 
     @contextmanager
-    def held(self, chain: float, check: Callable[[], None]) -> Iterator[None]:
+    def acquire(self, priority: float, check: Callable[[], None]) -> Iterator[None]:
         """Hold a slot; raises ``Stopped`` if the command that shares them has ended."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             try:
                 connection.connect(self._address)
-                connection.sendall(f"{chain:.3f}\n".encode())
+                connection.sendall(f"{priority:.3f}\n".encode())
                 connection.settimeout(_LOOK_S)
                 while (granted := _received(connection)) is None:
                     check()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ace_bench.core.backbones import Backbone, Served
 from ace_bench.core.errors import AceBenchError, ConfigError
-from ace_bench.runners.assemble import assemble
+from ace_bench.runners.build import assemble
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.preflight import (
@@ -105,14 +105,14 @@ class RunChecks:
 
     def _built(self, run: Candidate) -> _Built:
         try:
-            plan = assemble(identify(self._compose.run(run.overrides)))
+            spec = assemble(identify(self._compose.run(run.overrides)))
             if not run.waits:
-                check_beginning(plan)
+                check_beginning(spec)
         except ConfigError as error:
             return _Built(refusal=str(error), problem=str(error))
         except AceBenchError as error:
             return _Built(problem=str(error))
-        return _Built(folder=plan.folder, backbones=distinct_backbones(plan))
+        return _Built(folder=spec.folder, backbones=distinct_backbones(spec))
 
 
 def _by_seed(runs: Iterable[Candidate]) -> Iterable[Sequence[Candidate]]:

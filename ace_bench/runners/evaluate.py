@@ -12,7 +12,8 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import Method
 from ace_bench.core.settings import Text
 from ace_bench.core.workload import Span
-from ace_bench.runners.experiment import Experiment, Mode, ModeWorkload, Validation, refuse_retries
+from ace_bench.runners.loop import Experiment
+from ace_bench.runners.mode import Mode, ModeWorkload, Validation, refuse_retries
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,18 +15,17 @@ from ace_bench.core.backbones import Interruptible
 from ace_bench.core.errors import AceBenchError, DataError, Interrupted, Stopped, StoreError
 from ace_bench.core.redaction import redacted
 from ace_bench.core.types import Record
-from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.budget import check_reply_limits
-from ace_bench.runners.build import ALONE, Shared, build_experiment
+from ace_bench.runners.build import NO_SHARING, RunSpec, SharedResources, build_experiment
 from ace_bench.runners.call_slots import slots_of_run
-from ace_bench.runners.experiment import RunOutcome
 from ace_bench.runners.exporter import Exporter
-from ace_bench.runners.host import Host
 from ace_bench.runners.loop import run_loop
 from ace_bench.runners.metrics import run_metrics
+from ace_bench.runners.mode import RunOutcome
 from ace_bench.runners.preflight import check_estimate, parts_ready, with_confinement
 from ace_bench.runners.progress import Observer, Watching
-from ace_bench.runners.signals import Ending, stop_on_signals
+from ace_bench.runners.run import Host
+from ace_bench.runners.stopping import Ending, stop_on_signals
 from ace_bench.runners.summary import summary_table, summary_text, title
 from ace_bench.store.environment import describe_environment
 from ace_bench.store.folder import SAMPLES, RunFolder, packed, pretty, unpacked
@@ -39,7 +38,7 @@ from ace_bench.store.spending import SharedSpending
 class Resources:
     """The resources of a run outside its folder; they are opened before the folder is created."""
 
-    shared: Shared = ALONE
+    shared: SharedResources = NO_SHARING
     exporter: Exporter | None = None
 
 
@@ -57,32 +56,32 @@ def open_resources(spec: RunSpec) -> Iterator[Resources]:
         spending = SharedSpending(spec.folder.parents[2], spec.folder) if spec.budget.shared else None
         if spending is not None:
             stack.callback(spending.close)
-        yield Resources(shared=Shared(responses=responses, slots=slots, spending=spending), exporter=exporter)
+        yield Resources(shared=SharedResources(responses=responses, slots=slots, spending=spending), exporter=exporter)
 
 
 def execute(folder: RunFolder, spec: RunSpec, host: Host, resources: Resources = Resources()) -> Record:
     """Make or continue a run in its open folder and return its metrics; its folder says how it ended."""
     try:
         save_questions(folder, spec)
-        for line in (title(spec.about), *spec.notes):
+        for line in (title(spec.metadata), *spec.notes):
             host.say(line)
         environment = describe_environment()
-        about = pretty({**environment, **spec.about})
+        described = pretty({**environment, **spec.metadata})
         identity = pretty(spec.identity.dump())
-        folder.write({"config.yaml": spec.config, IDENTITY: identity, "environment.json": about})
+        folder.write({"config.yaml": spec.config, IDENTITY: identity, "environment.json": described})
         folder.set_status("running")
         _begin(folder, {**environment, "code": spec.code.modules}, host)
         ending = _ending(folder, spec, host)
         with stop_on_signals(host.console, ending) as stop, parts_ready(spec, folder, host.console, stop):
             check_reply_limits(spec.budget, spec.backbones)  # a server has said by now how long its context is
             spec = with_confinement(spec)
-            folder.write({"environment.json": pretty({**environment, **spec.about})})
+            folder.write({"environment.json": pretty({**environment, **spec.metadata})})
             if spec.estimate:
                 check_estimate(spec, folder.calls.ledger.total, host.console, stop)
             with _observers(spec, resources.exporter, host.console) as observers:
                 experiment = build_experiment(folder, spec, stop, observers, resources.shared)
                 outcome = run_loop(experiment, spec.mode)
-                metrics = run_metrics(experiment, outcome, spec.about)
+                metrics = run_metrics(experiment, outcome, spec.metadata)
                 folder.processes.end("finished")
                 summary = summary_text(metrics, folder.processes.processes)
                 folder.write({**files_of_contexts(outcome), SUMMARY: summary})
@@ -141,23 +140,23 @@ def _ending(folder: RunFolder, spec: RunSpec, host: Host) -> Ending:
 def _observers(spec: RunSpec, exporter: Exporter | None, console: Console) -> Iterator[tuple[Observer, ...]]:
     with ExitStack() as stack:
         for tracker in spec.trackers:
-            tracker.begin(spec.folder, spec.about, spec.config)
+            tracker.begin(spec.folder, spec.metadata, spec.config)
             stack.callback(tracker.close)
         watching = stack.enter_context(Watching(console))
         yield (*spec.trackers, *([exporter] if exporter is not None else []), watching)
 
 
-def save_questions(folder: RunFolder, plan: RunSpec) -> None:
+def save_questions(folder: RunFolder, spec: RunSpec) -> None:
     """Save the templates and samples that are missing in the folder.
 
     A continued run has the same templates and samples, because its digest covers them.
     """
-    contents = {f"prompts/{name}": text for name, text in plan.prompts.files.items()}
+    contents = {f"prompts/{name}": text for name, text in spec.prompts.files.items()}
     lost = {name: text for name, text in contents.items() if not folder.holds(name, text)}
     try:
         unpacked(read_object(folder.path, SAMPLES))
     except (StoreError, DataError):
-        used = (plan.task.samples(split)[: plan.limits.get(split)] for split in plan.mode.reads(plan.method))
+        used = (spec.task.samples(split)[: spec.limits.get(split)] for split in spec.mode.reads(spec.method))
         lost[SAMPLES] = pretty(packed(chain.from_iterable(used)))
     if lost:
         folder.write(lost)

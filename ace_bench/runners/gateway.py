@@ -59,7 +59,8 @@ class CallGateway:
     A call is known by its session, role, the hash of all that it asks, and how often that was asked in the session: a
     run that is killed and continued asks the same in the same sessions and gets the recorded replies for free.
 
-    A call waits for one of the ``slots``; ``chain`` estimates the seconds of work that a call of adaptation holds up.
+    A call waits for one of the ``slots``; ``critical_path_s`` estimates the seconds of work that a call of adaptation
+    holds up.
 
     A call that the backbone leaves unanswered raises ``CallLost``, unless ``faults`` accepts that as an answer. Where
     only recorded calls may be replayed, ``unrecorded`` returns what any other raises.
@@ -76,7 +77,7 @@ class CallGateway:
         responses: Responses | None = None,
         slots: CallSlots | None = None,
         spending: SharedSpending | None = None,
-        chain: Callable[[], float] = lambda: 0.0,
+        critical_path_s: Callable[[], float] = lambda: 0.0,
         unrecorded: Callable[[Caller], Exception] | None = None,
         seed: int = 0,
     ):
@@ -85,7 +86,7 @@ class CallGateway:
         self._calls = calls
         self._responses = responses
         self._slots = slots
-        self._chain = chain
+        self._critical_path_s = critical_path_s
         self._unrecorded = unrecorded
         self._seed = seed
         self._budget = Reservations(budget, ledger=calls.ledger, wall=wall, check=stop.check, shared=spending)
@@ -173,8 +174,8 @@ class CallGateway:
     def _pay(self, call: _Call) -> Completion:
         """Make a call within the budget, once there is a slot for it."""
         # An evaluation is wide: none of its calls holds up another.
-        chain = self._chain() if self._slots is not None and call.stage is Stage.ADAPT else 0.0
-        slot = nullcontext() if self._slots is None else self._slots.held(chain, self._stop.check)
+        priority = self._critical_path_s() if self._slots is not None and call.stage is Stage.ADAPT else 0.0
+        slot = nullcontext() if self._slots is None else self._slots.acquire(priority, self._stop.check)
         with slot, self._budget.held(call.backbone, call.request):
             return self._ask(call)
 
@@ -189,14 +190,14 @@ class CallGateway:
             if error.paid is not None:
                 self._record(call, PaidReply(completion=_clean(error.paid), fault=error.fault))
             if self._is_answer(call, error.fault):
-                self._outage.answered(call.backbone)
+                self._outage.reset(call.backbone)
                 raise
-            self._outage.unanswered(call.backbone, error.fault)
+            self._outage.count_failure(call.backbone, error.fault)
             self._stop.check()
             raise CallLost(error.fault) from error
         completion = _clean(reply)
         self._record(call, PaidReply(completion=completion))
-        self._outage.answered(call.backbone)
+        self._outage.reset(call.backbone)
         return completion
 
     def _record(self, call: _Call, reply: PaidReply) -> None:

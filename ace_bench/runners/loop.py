@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any
 
+from ace_bench.core.backbones import CacheReporting
 from ace_bench.core.context import Context
-from ace_bench.core.errors import CallLost
-from ace_bench.core.method import LAST_TRIAL, ContextUpdate
-from ace_bench.core.types import Rollout
-from ace_bench.runners.experiment import Batch, Experiment, Mode, RunOutcome, Validation
-from ace_bench.store.journal import Journal, RolloutRecord
+from ace_bench.core.errors import CallLost, StoreError
+from ace_bench.core.method import LAST_TRIAL, ContextUpdate, Method
+from ace_bench.core.types import CacheCounters, Rollout, Sample, Stage, Step
+from ace_bench.runners.arena import RunArena
+from ace_bench.runners.mode import VALIDATION, Batch, Mode, RunOutcome, Validation
+from ace_bench.runners.progress import ProgressCounter
+from ace_bench.store.folder import RunFolder
+from ace_bench.store.journal import Journal, RolloutRecord, StepRecord
 
 
 def run_loop(experiment: Experiment, mode: Mode) -> RunOutcome:
@@ -51,6 +58,7 @@ def take_step(experiment: Experiment, context: Context, batch: Batch) -> tuple[C
     count of unanswered calls grows until the run stops.
     """
     method, arena = experiment.method, experiment.begin_step(batch)
+    attempted = batch.window or batch.samples
     learnt = experiment.recorded_context(context, batch)
     if learnt is not None and not batch.predicts:
         return learnt, ()
@@ -58,8 +66,8 @@ def take_step(experiment: Experiment, context: Context, batch: Batch) -> tuple[C
         try:
             prepared = ContextUpdate(context=context)
             if batch.prepares:
-                prepared = method.prepare(context, batch.attempted, batch.step, arena)
-            rollouts: Sequence[Rollout] = arena.rollouts(batch.attempted, prepared.context)
+                prepared = method.prepare(context, attempted, batch.step, arena)
+            rollouts: Sequence[Rollout] = arena.rollouts(attempted, prepared.context)
             if learnt is None:
                 update = method.update(prepared.context, rollouts[: len(batch.samples)], batch.step, arena)
                 update = replace(update, events=(*prepared.events, *update.events))
@@ -75,3 +83,127 @@ def last_trials(journal: Journal, first: Sequence[RolloutRecord]) -> list[Rollou
     events = (event for step in journal.steps for event in step.events if event["event"] == LAST_TRIAL)
     last = {event["first"]: event["last"] for event in events}
     return [journal.rollouts[last.get(record.key, record.key)] for record in first]
+
+
+class StageClock:
+    """Records the time of each stage, and what servers report of their prefix caches meanwhile."""
+
+    def __init__(self, journal: Journal, servers: Mapping[str, CacheReporting]):
+        self._journal = journal
+        self._servers = servers
+        self._stage: Stage | None = None
+        self._before: Mapping[str, CacheCounters] = {}
+
+    def __enter__(self) -> StageClock:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.enter(None)
+
+    def enter(self, stage: Stage | None) -> None:
+        """End the current stage and begin another one, if it is another."""
+        if stage is self._stage:
+            return
+        counters = self._counters()
+        if self._stage is not None:
+            for name in self._before.keys() & counters.keys():
+                now, earlier = counters[name], self._before[name]
+                self._journal.add_cache(name, now.queries - earlier.queries, now.hits - earlier.hits)
+            self._journal.end()
+        if stage is not None:
+            self._journal.begin(stage)
+        self._stage, self._before = stage, counters
+
+    def _counters(self) -> Mapping[str, CacheCounters]:
+        read = {name: server.cache_counters() for name, server in self._servers.items()}
+        return {name: counters for name, counters in read.items() if counters is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """One assembled experiment: the method, its arena, its folder and its seed."""
+
+    method: Method[Any]
+    arena: RunArena
+    folder: RunFolder
+    progress: ProgressCounter
+    clock: StageClock
+    seed: int
+
+    @property
+    def adapts(self) -> bool:
+        """Whether the method changes its context."""
+        return self.method.adaptation != "none"
+
+    def begin_step(self, batch: Batch) -> RunArena:
+        """Return the arena of a step."""
+        self.progress.enter("adapt", batch.step.total, done=batch.step.index)
+        self.clock.enter(Stage.ADAPT)
+        return self.arena.at(Stage.ADAPT, batch.scope)
+
+    def recorded_context(self, context: Context, batch: Batch) -> Context | None:
+        """Return the context after a step that an earlier process recorded; raises ``StoreError``."""
+        steps = self.folder.journal.steps
+        if batch.step.index >= len(steps):
+            return None
+        record = steps[batch.step.index]
+        after = context.patched(record.patch)
+        if record.samples != tuple(sample.id for sample in batch.samples) or after.digest != record.digest:
+            raise StoreError(
+                f"step {batch.step.index} in {self.folder.path} does not match this command: the folder was changed, "
+                "or written by another version; start again with resume=false"
+            )
+        self.progress.advance(after, replayed=True)
+        return after
+
+    def record_step(self, before: Context, batch: Batch, update: ContextUpdate[Context]) -> Context:
+        """Record what a step learnt, and return the context after it."""
+        after = update.context
+        self.folder.journal.add_step(
+            StepRecord(
+                index=batch.step.index,
+                epoch=batch.step.epoch,
+                samples=tuple(sample.id for sample in batch.samples),
+                patch=after.patch(before),
+                digest=after.digest,
+                context_tokens=after.tokens,
+                context_size=after.size,
+                events=update.events,
+                at=datetime.now(UTC).replace(microsecond=0),
+            )
+        )
+        self.progress.advance(after)
+        return after
+
+    def validate(self, context: Context, step: Step) -> Validation:
+        """Score a context on the validation split."""
+        task, samples = self.arena.task, self.arena.samples(VALIDATION)
+        records = self.evaluate(samples, context, f"validate after step {step.index + 1}")
+        score = task.score([record.grade for record in records])[task.headline]
+        return Validation(step=step.index + 1, score=score, context=context)
+
+    def evaluate(self, samples: Sequence[Sample], context: Context, phase: str) -> list[RolloutRecord]:
+        """Roll out every sample once under a context, in parallel; records in the order of ``samples``.
+
+        Rollouts of the same context on the same sample are shared with earlier evaluations of the run. Unanswered
+        samples are repeated after all others, until they are answered or the run stops.
+        """
+        self.progress.enter(phase, len(samples))
+        self.clock.enter(Stage.EVALUATE)
+        arena = self.arena.at(Stage.EVALUATE)
+
+        def attempt(sample: Sample) -> RolloutRecord | None:
+            replayed = arena.is_recorded(sample, context)
+            try:
+                (record,) = arena.records([arena.rollout(sample, context)])
+            except CallLost:
+                return None
+            self.progress.advance(context, replayed=replayed)
+            return record
+
+        records: dict[str, RolloutRecord] = {}
+        while left := [sample for sample in samples if sample.id not in records]:
+            records.update((record.sample, record) for record in arena.map(attempt, left) if record is not None)
+        return [records[sample.id] for sample in samples]

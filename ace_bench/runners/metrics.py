@@ -15,7 +15,8 @@ from ace_bench.core.method import AFTER_CURATION, LAST_TRIAL
 from ace_bench.core.statistics import blocks, bootstrap_interval, clusters, score_bounds
 from ace_bench.core.task import Task, fault_of
 from ace_bench.core.types import Record, Stage, Usage
-from ace_bench.runners.experiment import Experiment, RunOutcome
+from ace_bench.runners.loop import Experiment
+from ace_bench.runners.mode import RunOutcome
 from ace_bench.store.call_log import Account, Ledger
 from ace_bench.store.journal import Journal, RolloutRecord
 
@@ -37,7 +38,7 @@ class _StageSums:
     faults: Counter[str] = field(default_factory=Counter)
 
 
-def run_metrics(experiment: Experiment, outcome: RunOutcome, about: Record) -> Record:
+def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -> Record:
     """Return the metrics of a run. Interrupting and continuing a run changes ``timing`` and ``cache`` alone."""
     journal, ledger = experiment.folder.journal, experiment.folder.calls.ledger
     sums, operations = _summed(journal, learn_unreadable=experiment.arena.learns_unreadable)
@@ -47,9 +48,11 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, about: Record) -> R
 
     return {
         "schema": SCHEMA,
-        **about,
+        **metadata,
         "headline": _headline(
-            experiment.arena.task, outcome, stream=about["mode"] == "online" and bool(experiment.folder.journal.steps)
+            experiment.arena.task,
+            outcome,
+            stream=metadata["mode"] == "online" and bool(experiment.folder.journal.steps),
         ),
         "splits": {outcome.split: _split(experiment.arena.task, outcome)},
         "validation": [*outcome.validation],

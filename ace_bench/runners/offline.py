@@ -14,17 +14,8 @@ from ace_bench.core.method import Method
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Sample, Step
 from ace_bench.core.workload import Span, exactly
-from ace_bench.runners.experiment import (
-    TEST,
-    TRAIN,
-    VALIDATION,
-    Batch,
-    Experiment,
-    Mode,
-    ModeWorkload,
-    Validation,
-    refuse_retries,
-)
+from ace_bench.runners.loop import Experiment
+from ace_bench.runners.mode import TEST, TRAIN, VALIDATION, Batch, Mode, ModeWorkload, Validation, refuse_retries
 
 
 @dataclass(frozen=True, kw_only=True)

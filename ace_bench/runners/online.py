@@ -13,7 +13,8 @@ from ace_bench.core.method import Method
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Sample, Step
 from ace_bench.core.workload import exactly
-from ace_bench.runners.experiment import TEST, Batch, Experiment, Mode, ModeWorkload
+from ace_bench.runners.loop import Experiment
+from ace_bench.runners.mode import TEST, Batch, Mode, ModeWorkload
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from ace_bench.core.extras import missing, missing_extra
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import options
 from ace_bench.core.secrets import refuse_secret_arguments
-from ace_bench.runners.renamed_settings import RENAMED
+from ace_bench.runners.settings import RENAMED
 
 _FAILED = 1
 _FEW = 24

@@ -21,9 +21,8 @@ from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.settings import settings_of
 from ace_bench.core.task import Confining, Judged, Lifecycle
 from ace_bench.core.types import Record
-from ace_bench.runners.assemble import RunSpec
-from ace_bench.runners.build import build_experiment
-from ace_bench.runners.price_checks import place_of
+from ace_bench.runners.budget import place_of
+from ace_bench.runners.build import RunSpec, build_experiment
 from ace_bench.runners.progress import compact
 from ace_bench.runners.rehearsal import Estimate, rehearse
 from ace_bench.runners.stopping import Stop
@@ -37,29 +36,29 @@ NOT_KNOWN = "n/a"
 _Number = TypeVar("_Number", int, float)
 
 
-def check_beginning(plan: RunSpec) -> RunSpec:
+def check_beginning(spec: RunSpec) -> RunSpec:
     """Begin the run in a temporary folder, to check its contexts, and its templates with a sample.
 
-    Return the plan with the mode's advice among its notes. Nothing is sent or started. Raises ``ConfigError`` or
+    Return the spec with the mode's advice among its notes. Nothing is sent or started. Raises ``ConfigError`` or
     ``DataError``.
     """
     with scratch_folder("plan") as scratch:
         folder = RunFolder(scratch)
         try:
-            experiment = build_experiment(folder, plan, Stop(), ())
+            experiment = build_experiment(folder, spec, Stop(), ())
             with settings_of("method"):
-                context = plan.mode.start(experiment)
-            samples, advice = experiment.arena.samples(plan.mode.split), plan.mode.advise(experiment)
+                context = spec.mode.start(experiment)
+            samples, advice = experiment.arena.samples(spec.mode.split), spec.mode.advise(experiment)
         finally:
             folder.close()
     for sample in samples[:1]:
         inputs, shown = frozenset(sample.inputs), frozenset(context.render(sample))
-        fields = {**plan.agent.prompt_fields(inputs, shown), **plan.method.prompt_fields(inputs, shown)}
-        if isinstance(plan.task, Judged):
-            fields |= plan.task.prompt_fields(inputs, shown)
+        fields = {**spec.agent.prompt_fields(inputs, shown), **spec.method.prompt_fields(inputs, shown)}
+        if isinstance(spec.task, Judged):
+            fields |= spec.task.prompt_fields(inputs, shown)
         for template, names in fields.items():
-            plan.prompts.check(template, names)
-    return plan if advice is None else replace(plan, notes=(*plan.notes, advice))
+            spec.prompts.check(template, names)
+    return spec if advice is None else replace(spec, notes=(*spec.notes, advice))
 
 
 def check_keys(backbones: Mapping[str, Backbone]) -> None:
@@ -93,20 +92,20 @@ def check_endpoint(place: str, backbone: Served) -> None:
         backbone.probe()
 
 
-def check_beside(plan: RunSpec) -> None:
+def check_beside(spec: RunSpec) -> None:
     """Check what lies outside the settings and data, as a run does before its first call: for a dry run.
 
     Raises ``ConfigError`` or ``BackboneUnavailable``.
     """
-    check_results(plan.folder)
-    check_keys(found := distinct_backbones(plan))
+    check_results(spec.folder)
+    check_keys(found := distinct_backbones(spec))
     for place, backbone in found.items():
         if isinstance(backbone, Served) and backbone.probe_key is not None:
             check_endpoint(place, backbone)
 
 
 @contextmanager
-def parts_ready(plan: RunSpec, folder: RunFolder, console: Console, stop: Stop) -> Iterator[None]:
+def parts_ready(spec: RunSpec, folder: RunFolder, console: Console, stop: Stop) -> Iterator[None]:
     """Start and probe the parts of a run; always close them at the end.
 
     A probe is a few tiny calls per backbone; they belong to no stage and are not in the ledger. ``endpoints.json``
@@ -119,16 +118,16 @@ def parts_ready(plan: RunSpec, folder: RunFolder, console: Console, stop: Stop) 
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     with ExitStack() as stack:
-        for place, part in (("task", plan.task), ("agent", plan.agent)):
+        for place, part in (("task", spec.task), ("agent", spec.agent)):
             if isinstance(part, Lifecycle):
                 stack.callback(part.close)
                 with settings_of(place):
                     part.start(say)
-        for place, backbone in distinct_backbones(plan).items():
+        for place, backbone in distinct_backbones(spec).items():
             with settings_of(place):
-                if isinstance(backbone, Adaptive) and (settings := _recorded(plan, folder, backbone)) is not None:
+                if isinstance(backbone, Adaptive) and (settings := _recorded(spec, folder, backbone)) is not None:
                     backbone.adopt(settings)
-                if plan.unrecorded is not None:
+                if spec.unrecorded is not None:
                     continue
                 if isinstance(backbone, Lifecycle):
                     stack.callback(backbone.close)
@@ -143,48 +142,48 @@ def parts_ready(plan: RunSpec, folder: RunFolder, console: Console, stop: Stop) 
         yield
 
 
-def with_confinement(plan: RunSpec) -> RunSpec:
+def with_confinement(spec: RunSpec) -> RunSpec:
     """Record the confinement of model-written code, once the parts that run it are ready."""
-    parts = (part.confinement for part in (plan.task, plan.agent) if isinstance(part, Confining))
+    parts = (part.confinement for part in (spec.task, spec.agent) if isinstance(part, Confining))
     layers = next((layers for layers in parts if layers is not None), None)
-    return plan if layers is None else replace(plan, about={**plan.about, "confinement": [*layers]})
+    return spec if layers is None else replace(spec, metadata={**spec.metadata, "confinement": [*layers]})
 
 
-def with_leakage(plan: RunSpec) -> RunSpec:
+def with_leakage(spec: RunSpec) -> RunSpec:
     """Record how many prompts of the evaluation hold their reference answer, and note it for the console."""
-    split = plan.mode.split
-    found = find_leakage(plan.task, split, plan.limits.get(split))
-    about = {**plan.about, "answers_in_prompts": asdict(found)}
-    return replace(plan, about=about, notes=(*plan.notes, f"{found}."))
+    split = spec.mode.split
+    found = find_leakage(spec.task, split, spec.limits.get(split))
+    metadata = {**spec.metadata, "answers_in_prompts": asdict(found)}
+    return replace(spec, metadata=metadata, notes=(*spec.notes, f"{found}."))
 
 
-def check_estimate(plan: RunSpec, spent: Account, console: Console, stop: Stop) -> None:
+def check_estimate(spec: RunSpec, spent: Account, console: Console, stop: Stop) -> None:
     """Estimate the cost of a run on real backbones; raise ``BudgetExhausted`` if the budget is certainly too small.
 
     Raises ``ConfigError`` where a first prompt with its reply is longer than the context. A budget is too small if the
     low end of the estimate exceeds it; if only the high end does, the console says so and the run
     begins. ``spent`` is the cost of earlier processes of the run: a continued run is not estimated again.
     """
-    if plan.simulated or spent.calls:
+    if spec.simulated or spent.calls:
         return
-    estimate = rehearse(plan, stop)
+    estimate = rehearse(spec, stop)
     console.print(describe(estimate), markup=False, highlight=False, soft_wrap=True)
-    _check_room(plan, estimate)
-    limit = plan.budget.too_small_for(estimate.low)
+    _check_room(spec, estimate)
+    limit = spec.budget.too_small_for(estimate.low)
     if limit is not None:
         raise BudgetExhausted(
             f"even the low end of the estimate exceeds {limit}; raise it, lower limit=, or pass estimate=false to "
             "spend the budget anyway"
         )
-    limit = plan.budget.too_small_for(estimate.high)
+    limit = spec.budget.too_small_for(estimate.high)
     if limit is not None:
         line = f"The high end of the estimate exceeds {limit}: the run may stop there before it has finished."
         console.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
 
 
-def _check_room(plan: RunSpec, estimate: Estimate) -> None:
+def _check_room(spec: RunSpec, estimate: Estimate) -> None:
     for role, messages in estimate.prompts.items():
-        backbone = plan.backbones.get(role) or plan.backbones[GENERATOR]
+        backbone = spec.backbones.get(role) or spec.backbones[GENERATOR]
         length, limit = backbone.context_length, backbone.reply_limit(role) if isinstance(backbone, Limited) else None
         prompt = sum(backbone.count(message.content) for message in messages)
         if length is None or limit is None or limit >= length or prompt + limit <= length:
@@ -217,20 +216,20 @@ def _range(low: _Number | None, high: _Number | None, text: Callable[[_Number], 
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
-def show(plan: RunSpec, console: Console) -> None:
+def show(spec: RunSpec, console: Console) -> None:
     """Print the configuration of a run, or what a dry run shows; a finished run needs no key and no endpoint."""
-    if plan.print_config:
-        _show_config(plan, console)
+    if spec.print_config:
+        _show_config(spec, console)
         return
-    _show_dry_run(with_leakage(plan), console)
-    if not (plan.folder / METRICS).exists():
-        check_beside(plan)
+    _show_dry_run(with_leakage(spec), console)
+    if not (spec.folder / METRICS).exists():
+        check_beside(spec)
 
 
-def _show_config(plan: RunSpec, console: Console) -> None:
+def _show_config(spec: RunSpec, console: Console) -> None:
     """Print the contents of a run's ``config.yaml``. It cannot hold secrets, because ``assemble`` rejects them."""
-    settings = msgspec.yaml.decode(plan.config)
-    tree = Tree(f"configuration of {plan.folder}", guide_style="dim")
+    settings = msgspec.yaml.decode(spec.config)
+    tree = Tree(f"configuration of {spec.folder}", guide_style="dim")
     single = {name: value for name, value in settings.items() if not isinstance(value, Mapping)}
     tree.add(_yaml(single))
     for name, group in settings.items():
@@ -244,28 +243,28 @@ def _yaml(value: object) -> Syntax:
     return Syntax(text, "yaml", background_color="default", word_wrap=True)
 
 
-def _show_dry_run(plan: RunSpec, console: Console) -> None:
-    """Print the notes on the plan, the estimate and the first prompt of each role."""
-    estimate = rehearse(plan)
+def _show_dry_run(spec: RunSpec, console: Console) -> None:
+    """Print the notes on the run, the estimate and the first prompt of each role."""
+    estimate = rehearse(spec)
     for role, messages in estimate.prompts.items():
         console.rule(f"first prompt of the {role}")
         for message in messages:
             console.print(f"[{message.role}]", style="bold", markup=False)
             console.print(message.content, markup=False, highlight=False, soft_wrap=True)
     console.rule()
-    for note in plan.notes:
+    for note in spec.notes:
         console.print(note, markup=False, highlight=False, soft_wrap=True)
     console.print(describe(estimate), markup=False, highlight=False, soft_wrap=True)
 
 
-def _recorded(plan: RunSpec, folder: RunFolder, backbone: Backbone) -> Record | None:
+def _recorded(spec: RunSpec, folder: RunFolder, backbone: Backbone) -> Record | None:
     """Return the settings of the first call to a backbone by an earlier process of the run."""
-    roles = (role for role, own in plan.backbones.items() if own is backbone)
+    roles = (role for role, own in spec.backbones.items() if own is backbone)
     found = (first_settings(folder.path, role) for role in roles)
     return next((settings for settings in found if settings is not None), None)
 
 
-def distinct_backbones(plan: RunSpec) -> dict[str, Backbone]:
+def distinct_backbones(spec: RunSpec) -> dict[str, Backbone]:
     """Return each backbone once, by its configuration key."""
-    roles = {id(backbone): role for role, backbone in reversed([*plan.backbones.items()])}
-    return {place_of(role): plan.backbones[role] for role in reversed([*roles.values()])}
+    roles = {id(backbone): role for role, backbone in reversed([*spec.backbones.items()])}
+    return {place_of(role): spec.backbones[role] for role in reversed([*roles.values()])}

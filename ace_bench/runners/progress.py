@@ -124,7 +124,7 @@ _WIDE = 80
 class Tracker(Observer, Protocol):
     """An observer that also gets the final metrics, such as Weights & Biases. It returns at once and never raises."""
 
-    def begin(self, folder: Path, about: Record, config: str) -> None:
+    def begin(self, folder: Path, metadata: Record, config: str) -> None:
         """Take a run's folder, description and resolved YAML before it starts or continues."""
         ...
 
@@ -235,7 +235,7 @@ def time_left(progress: Progress) -> str:
 
 
 def compact(number: float) -> str:
-    """Format a count in about three digits: 950, 12.3k, 4.5M."""
+    """Format a count in metadata three digits: 950, 12.3k, 4.5M."""
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= limit:
             return f"{number / limit:.1f}{unit}"

@@ -10,11 +10,10 @@ from ace_bench.core.backbones import GENERATOR, JUDGE, Backbone, Priced
 from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.types import Completion, Message, Record, Stage, Usage
 from ace_bench.core.workload import Learning, Span, Workload, exactly
-from ace_bench.runners.assemble import RunSpec
 from ace_bench.runners.budget import Budget
-from ace_bench.runners.build import build_experiment
-from ace_bench.runners.experiment import Experiment, ModeWorkload
-from ace_bench.runners.loop import run_loop
+from ace_bench.runners.build import RunSpec, build_experiment
+from ace_bench.runners.loop import Experiment, run_loop
+from ace_bench.runners.mode import ModeWorkload
 from ace_bench.runners.stopping import Stop
 from ace_bench.store.call_log import Account, Ledger
 from ace_bench.store.folder import RunFolder
@@ -41,37 +40,37 @@ class Estimate:
     prompts: Mapping[str, Sequence[Message]] = field(default_factory=dict)
 
 
-def rehearse(plan: RunSpec, stop: Stop | None = None) -> Estimate:
-    """Run the plan on a few samples in a throwaway folder, at no cost, and scale up to all of them."""
-    standins = {role: _StandIn(role, backbone, plan.rehearsal) for role, backbone in plan.backbones.items()}
-    limits = {split: min(REHEARSED, limit or REHEARSED) for split, limit in plan.limits.items()}
-    small = replace(plan, method=plan.rehearsed_method, backbones=standins, limits=limits, budget=Budget())
+def rehearse(spec: RunSpec, stop: Stop | None = None) -> Estimate:
+    """Run the spec on a few samples in a throwaway folder, at no cost, and scale up to all of them."""
+    standins = {role: _StandIn(role, backbone, spec.rehearsal) for role, backbone in spec.backbones.items()}
+    limits = {split: min(REHEARSED, limit or REHEARSED) for split, limit in spec.limits.items()}
+    small = replace(spec, method=spec.rehearsed_method, backbones=standins, limits=limits, budget=Budget())
     with scratch_folder("plan") as scratch:
         folder = RunFolder(scratch)
         try:
             experiment = build_experiment(folder, small, stop or Stop(), ())
-            whole = replace(experiment, arena=replace(experiment.arena, limits=plan.limits))
-            work = plan.mode.workload(whole)
-            learning = Learning(samples=work.learnt, steps=work.steps, split=plan.mode.learnt_split)
-            needed = plan.method.workload(whole.arena, learning)
+            whole = replace(experiment, arena=replace(experiment.arena, limits=spec.limits))
+            work = spec.mode.workload(whole)
+            learning = Learning(samples=work.learnt, steps=work.steps, split=spec.mode.learnt_split)
+            needed = spec.method.workload(whole.arena, learning)
             if needed is not None and needed.rollouts.high == 0:
                 # Fitting costs nothing, so the whole context is made, and tested with its real size.
-                experiment = replace(experiment, arena=replace(experiment.arena, limits=_all_train(plan, limits)))
-            run_loop(experiment, plan.mode)
+                experiment = replace(experiment, arena=replace(experiment.arena, limits=_all_train(spec, limits)))
+            run_loop(experiment, spec.mode)
             rollouts = folder.journal.rollouts.values()
             acts = any(record.attempt.ended is not None for record in rollouts)
-            needed = plan.method.workload(whole.arena, replace(learning, acts=acts))
+            needed = spec.method.workload(whole.arena, replace(learning, acts=acts))
             tokens = _by_role(standins.values())
-            projection = _Projection(plan=plan, rehearsed=experiment, work=work, needed=needed, tokens=tokens)
+            projection = _Projection(spec=spec, rehearsed=experiment, work=work, needed=needed, tokens=tokens)
             low, high = projection.bounds()
         finally:
             folder.close()
     prompts = {role: prompt for standin in standins.values() for role, prompt in standin.first.items()}
-    return Estimate(low=low, high=high, answered_by=plan.rehearsal.name, prompts=prompts)
+    return Estimate(low=low, high=high, answered_by=spec.rehearsal.name, prompts=prompts)
 
 
-def _all_train(plan: RunSpec, limits: Mapping[str, int | None]) -> Mapping[str, int | None]:
-    return {**limits, "train": plan.limits.get("train")}
+def _all_train(spec: RunSpec, limits: Mapping[str, int | None]) -> Mapping[str, int | None]:
+    return {**limits, "train": spec.limits.get("train")}
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def _by_role(standins: Iterable[_StandIn]) -> Mapping[str, _Tokens]:
 class _Projection:
     """Scales what was rehearsed up to the whole run: ``work`` of the mode, ``needed`` by the method."""
 
-    plan: RunSpec
+    spec: RunSpec
     rehearsed: Experiment
     work: ModeWorkload
     needed: Workload | None
@@ -126,7 +125,7 @@ class _Projection:
 
     def _in_proportion(self) -> Mapping[str, Span]:
         """Return the calls of adaptation, in proportion to the samples."""
-        rehearsed = self.plan.mode.workload(self.rehearsed).learnt
+        rehearsed = self.spec.mode.workload(self.rehearsed).learnt
         factor = exactly(self.work.learnt / rehearsed if rehearsed else 0)
         return {role: exactly(paid.calls).times(factor) for role, paid in self._ledger.roles(Stage.ADAPT).items()}
 
@@ -154,25 +153,25 @@ class _Projection:
         if tokens is None:
             return Account(calls=calls, usage=Usage(cached=0))
         usage = Usage(prompt=round(calls * tokens[0]), completion=round(calls * tokens[1]), cached=0)
-        backbone = self.plan.backbones.get(role) or self.plan.backbones[GENERATOR]
+        backbone = self.spec.backbones.get(role) or self.spec.backbones[GENERATOR]
         dollars = backbone.dollars(usage) if isinstance(backbone, Priced) else None
         return Account(calls=calls, usage=replace(usage, usd=dollars))
 
     def _grown(self, stage: Stage) -> float:
         """Return by how many tokens a context outgrows the rehearsed one: at the end, or on average while adapting."""
         steps = self._journal.steps
-        if self.plan.method.adaptation != "steps" or not steps:
+        if self.spec.method.adaptation != "steps" or not steps:
             return 0.0
         learnt = sum(len(step.samples) for step in steps)
         begun, ended = self._tokens_before(), steps[-1].context_tokens
         growth = max(0.0, (ended - begun) / learnt) * max(0, self.work.learnt - learnt)
-        lengths = [backbone.context_length for backbone in self.plan.backbones.values()]
+        lengths = [backbone.context_length for backbone in self.spec.backbones.values()]
         limits = [self.needed.context_tokens if self.needed else None, *lengths]
         room = [max(0, limit - ended) for limit in limits if limit is not None]
         return min([growth, *room]) / (2 if stage is Stage.ADAPT else 1)
 
     def _tokens_before(self) -> int:
-        context = self.plan.method.start(self.rehearsed.arena)
+        context = self.spec.method.start(self.rehearsed.arena)
         tokens: int = context.tokens
         return tokens
 

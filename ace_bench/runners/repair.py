@@ -22,13 +22,13 @@ from rich.console import Console
 from ace_bench.core.errors import AceBenchError, BudgetExhausted, FolderDamaged, Interrupted, StoreError
 from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.types import Record
-from ace_bench.runners.assemble import RunSpec, assemble
+from ace_bench.runners.build import RunSpec, assemble
 from ace_bench.runners.composing import RunConfig, compose_run
 from ace_bench.runners.executing import replay
 from ace_bench.runners.gateway import Caller
-from ace_bench.runners.host import Host, Launch
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.preflight import with_leakage
+from ace_bench.runners.run import Host, Launch
 from ace_bench.store.checksums import damaged_files
 from ace_bench.store.code import changed_modules
 from ace_bench.store.damage import JOURNAL, Damage, examine, lasting
@@ -48,9 +48,9 @@ class CannotRepair(StoreError):
 def repair_run(folder: Path, damage: Damage, launch: Launch) -> None:
     """Repair a damaged run, finished or not, from its own records; raises ``AceBenchError`` if that cannot be done."""
     spec = replace(assemble(identify(recorded_settings(folder))), folder=folder)
-    if not folder.resolve().parent.name.startswith(spec.about["digest"][:12]):
+    if not folder.resolve().parent.name.startswith(spec.metadata["digest"][:12]):
         raise CannotRepair(
-            f"settings or data have changed since it was made (digest {spec.about['digest'][:12]}, not "
+            f"settings or data have changed since it was made (digest {spec.metadata['digest'][:12]}, not "
             f"{folder.resolve().parent.name})"
         )
     if changed_modules(last_code(read_processes(folder)), spec.code.modules):

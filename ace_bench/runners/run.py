@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing, suppress
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,8 @@ from rich.console import Console
 from ace_bench.core.errors import AceBenchError, FolderDamaged, Interrupted, Stopped
 from ace_bench.core.types import Record
 from ace_bench.runners.composing import RunConfig
-from ace_bench.runners.host import Host, Launch
 from ace_bench.runners.identifying import IdentifiedRun, identify
-from ace_bench.runners.signals import EXIT_INTERRUPTED
+from ace_bench.runners.stopping import EXIT_INTERRUPTED
 from ace_bench.runners.summary import summary_table
 from ace_bench.store.code import changed_modules
 from ace_bench.store.damage import Damage, examine
@@ -25,52 +24,85 @@ from ace_bench.store.processes import last_code, read_processes
 from ace_bench.store.results import METRICS, read_metrics
 
 if TYPE_CHECKING:
-    from ace_bench.runners.assemble import RunSpec
+    from ace_bench.runners.build import RunSpec
 
 EXIT_ERROR, EXIT_STOPPED = 2, 3
 
 
-def run(
-    compose: Callable[[], RunConfig],
-    *,
-    launch: Launch | None = None,
-    on_metrics: Callable[[Record], object] = lambda _: None,
-    on_folder: Callable[[Path], object] = lambda _: None,
-) -> int:
-    """Compose, then run or continue one experiment, and return the exit status.
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """What started a run: the ``command``, for its records, and the process whose end stops it, ``parent``."""
+
+    command: str | None = None
+    parent: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """Where a run's output goes, and what started it.
+
+    ``owns_process`` is false where the process must outlive the run, as in a notebook. ``on_folder`` gets the run
+    folder once the run has one.
+    """
+
+    console: Console
+    launch: Launch = Launch()
+    owns_process: bool = True
+    on_folder: Callable[[Path], object] = lambda _: None
+
+    def say(self, line: str, style: str | None = None) -> None:
+        """Print a line as it is."""
+        self.console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+
+    def say_stopped(self, error: Stopped) -> None:
+        """Print why a run stopped, and how it is continued."""
+        reason = error.reason.rstrip(".")  # it may end with a server's message
+        self.say(f"Stopped: {reason}. Run the same command to continue.")
+
+
+@dataclass(kw_only=True)
+class RunReport:
+    """How a run of the command line ended: its metrics if it finished, its folder if it has one, its exit ``status``.
 
     0: finished (now or before). 2: an error that the message explains. 3: stopped, by the budget, because a backbone
     cannot be reached or gives no answers, or because the run folder cannot be written. 130: interrupted. After 3 and
-    130 the same command continues. ``on_metrics`` gets the metrics of a finished run, and ``on_folder`` the folder of
-    any run that has one, at its end. A run that fails before its first call leaves no folder.
+    130 the same command continues. A run that fails before its first call leaves no folder.
     """
+
+    host: Host
+    status: int = 0
+    metrics: Record | None = None
+    folders: Sequence[Path] = ()
+
+
+@contextmanager
+def reporting(launch: Launch | None = None) -> Iterator[RunReport]:
+    """Print what stops the run made inside the block, and then its folder."""
     folders: list[Path] = []
     host = Host(console=Console(), launch=launch or Launch(), on_folder=folders.append)
+    report = RunReport(host=host)
     try:
-        metrics = carry_out(compose(), host)
-        if metrics is not None:
-            on_metrics(metrics)
-        return 0
+        yield report
     except Stopped as error:
         host.say_stopped(error)
-        return EXIT_INTERRUPTED if isinstance(error, Interrupted) else EXIT_STOPPED
+        report.status = EXIT_INTERRUPTED if isinstance(error, Interrupted) else EXIT_STOPPED
     except AceBenchError as error:
         replace(host, console=Console(stderr=True)).say(f"error: {error}", style="red")
-        return EXIT_ERROR
+        report.status = EXIT_ERROR
     except OSError as error:
         problem = disk_problem(error, failed="read or written")
         if problem is None or error.filename is None:
             raise
         host.say_stopped(Stopped(problem))
-        return EXIT_STOPPED
+        report.status = EXIT_STOPPED
     finally:
-        for folder in filter(Path.exists, dict.fromkeys(folders)):
-            on_folder(folder)
+        report.folders = [*filter(Path.exists, dict.fromkeys(folders))]
+        for folder in report.folders:
             with suppress(OSError):  # the caller reports an output that cannot be written
                 host.say(str(folder))
 
 
-def carry_out(config: RunConfig, host: Host) -> Record | None:
+def run(config: RunConfig, host: Host) -> Record | None:
     """Run or continue one experiment and return its metrics, ``None`` with ``dry_run`` or ``print_config``.
 
     Raises ``AceBenchError``: of its subclass ``Stopped`` where the same configuration continues the run.
@@ -100,7 +132,7 @@ def carry_out(config: RunConfig, host: Host) -> Record | None:
 
 def build_run(found: IdentifiedRun) -> RunSpec:
     """Build all parts of a run; what they need is imported now and not for a finished run."""
-    from ace_bench.runners.assemble import assemble
+    from ace_bench.runners.build import assemble
 
     return assemble(found)
 

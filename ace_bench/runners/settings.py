@@ -1,10 +1,11 @@
-"""The top-level settings of the configuration and their valid values."""
+"""The top-level settings of the configuration and their valid values, and what replaced those of earlier versions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -110,3 +111,17 @@ def read_settings(top: Mapping[str, Any]) -> Settings:
         response_cache=None if given.response_cache is None else Path(given.response_cache),
         metrics_port=given.metrics_port,
     )
+
+
+RENAMED: Mapping[str, str] = MappingProxyType(
+    {
+        "method.playbook": "is gone: protocol=official learns the authors' text",
+        "method.tags": "is gone: protocol=official counts tags round by round",
+        "method.tagged": "is gone: protocol=official counts all tags",
+        "method.curate": "is gone: protocol=official curates after every attempt on task=appworld",
+        "method.replies": "is gone: protocol=official reads replies by the authors' rules",
+        "method.step_number": "is gone: protocol=official counts the steps of the epoch",
+        "method.after_curation": "is now method.measure_post_update, with protocol=official",
+    }
+)
+"""Of keys that no chosen option has any more."""

@@ -22,15 +22,15 @@ _MANY = 0.1
 """The share of a role's replies that may be unreadable or cut before the summary gives advice."""
 
 
-def title(about: Mapping[str, Any]) -> str:
+def title(metadata: Mapping[str, Any]) -> str:
     """Name a run in one line, marking simulated runs and sample data."""
-    backbone = backbone_name(about["backbone"], about.get("roles", {}).get("generator"))
-    name = f"{about['task']} · {about['method']} · {backbone} · {about['mode']}"
-    protocol = f" · protocol={about['protocol']}" if "protocol" in about else ""
-    marks = {"simulated": about["simulated"], "sample data": about["source"] == "sample"}
+    backbone = backbone_name(metadata["backbone"], metadata.get("roles", {}).get("generator"))
+    name = f"{metadata['task']} · {metadata['method']} · {backbone} · {metadata['mode']}"
+    protocol = f" · protocol={metadata['protocol']}" if "protocol" in metadata else ""
+    marks = {"simulated": metadata["simulated"], "sample data": metadata["source"] == "sample"}
     kinds = [mark for mark, applies in marks.items() if applies]
     suffix = f" [{', '.join(kinds)}: not comparable with published numbers]" if kinds else ""
-    return f"{name} · labels={about['labels']}{protocol} · seed {about['seed']}{suffix}"
+    return f"{name} · labels={metadata['labels']}{protocol} · seed {metadata['seed']}{suffix}"
 
 
 def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> Table:

@@ -123,7 +123,7 @@ def in_process(setting: Setting, overrides: list[str], adjust: Callable[[Any], A
     from unittest import mock
 
     from ace_bench.runners import run as experiment
-    from ace_bench.runners.assemble import assemble
+    from ace_bench.runners.build import assemble
     from ace_bench.runners.composing import compose_run
     from ace_bench.runners.identifying import IdentifiedRun
 
@@ -133,9 +133,9 @@ def in_process(setting: Setting, overrides: list[str], adjust: Callable[[Any], A
         plans.append(adjust(assemble(found)))
         return plans[-1]
 
-    with mock.patch.object(experiment, "build_run", adjusted):
-        status = experiment.run(lambda: compose_run([f"results={setting.scratch}", *overrides]))
-    if status:
-        raise RuntimeError(f"the run ended with status {status}")
+    with mock.patch.object(experiment, "build_run", adjusted), experiment.reporting() as report:
+        experiment.run(compose_run([f"results={setting.scratch}", *overrides]), report.host)
+    if report.status:
+        raise RuntimeError(f"the run ended with status {report.status}")
     folder: Path = plans[0].folder
     return folder

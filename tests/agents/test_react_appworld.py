@@ -10,7 +10,7 @@ from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.loading import load_context
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import GeneratorSpec
-from ace_bench.runners.assemble import assemble
+from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settled
 from ace_bench.runners.identifying import identify
 from ace_bench.tasks.appworld.task import SECTIONS

@@ -82,7 +82,7 @@ def check(tmp_path, capsys, *source):
         "task=appworld",
         "method=base",
         *source,
-        plan=lambda plan: replace(plan, agent=MostlyReference(plan.task)),
+        spec=lambda spec: replace(spec, agent=MostlyReference(spec.task)),
     )
     after = ran.metrics["splits"]["test"]["after"]
     assert 0 < after["sgc"] < after["tgc"] < 100

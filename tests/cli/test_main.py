@@ -8,11 +8,6 @@ from ace_bench.cli.commands import all_commands
 from ace_bench.cli.main import main, start
 
 
-@pytest.fixture(autouse=True)
-def _signals_stay_as_they_are(monkeypatch):
-    monkeypatch.setattr("ace_bench.cli.main.exit_on_signals", lambda: None)
-
-
 def test_the_version_is_printed(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"ace-bench {version('ace-bench')}\n"

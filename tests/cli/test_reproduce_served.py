@@ -46,8 +46,9 @@ def in_this_process(one_composer, monkeypatch, one_warm_engine):
 
     def run(runner, command):
         started = time.monotonic()
-        status = experiment.run(lambda: settled(*composed(*command[4:])))
-        return JobResult(status=status, seconds=time.monotonic() - started)
+        with experiment.reporting() as report:
+            experiment.run(settled(*composed(*command[4:])), report.host)
+        return JobResult(status=report.status, seconds=time.monotonic() - started)
 
     monkeypatch.setattr(JobRunner, "_run_one", run)
 

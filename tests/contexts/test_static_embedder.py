@@ -9,7 +9,7 @@ import pytest
 
 from ace_bench.contexts.playbook.embed import StaticEmbedder, make_embedder
 from ace_bench.core.errors import ConfigError
-from ace_bench.runners.assemble import assemble
+from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settled
 from ace_bench.runners.identifying import identify
 from ace_rehearsal.reader.serve import ReaderServer

@@ -64,17 +64,17 @@ def test_a_finished_run_lies_within_its_estimate(name, server, tmp_path, monkeyp
         "backbone.simulated=true",
         "backbone.prices={input: 2, cached_input: 2, output: 8}",
     )
-    plans = []
+    specs = []
     ran = launch(
         tmp_path,
         *served,
         *RUNS[name],
         "task.source=sample",
         "limit={train: 12, val: 6, test: 10}",
-        plan=lambda plan: plans.append(plan) or plan,
+        spec=lambda spec: specs.append(spec) or spec,
     )
     assert ran.status == 0
-    estimate = rehearse(plans[0])
+    estimate = rehearse(specs[0])
     low, high = estimate.low, estimate.high
     calls = sum(count for roles in ran.metrics["calls"].values() for count in roles.values())
     assert low.calls <= calls <= high.calls
@@ -91,12 +91,12 @@ def test_a_finished_run_lies_within_its_estimate(name, server, tmp_path, monkeyp
 @pytest.mark.thorough
 def test_attempts_at_an_environment_are_limited_by_their_own_setting(server, tmp_path, monkeypatch, one_warm_engine):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    plans = []
+    specs = []
     run = ("task=appworld", "method=ace", OFFLINE, "mode.epochs=1", "mode.before=false", "agent.max_steps=3")
     ends = {}
     for labels in ("none", "gold"):
         small = ("task.source=sample", "limit={train: 1, val: 1, test: 1}", f"labels={labels}")
-        launch(tmp_path, *run, *small, "dry_run=true", plan=lambda plan: plans.append(plan) or plan)
-        ends[labels] = rehearse(plans[-1])
+        launch(tmp_path, *run, *small, "dry_run=true", spec=lambda spec: specs.append(spec) or spec)
+        ends[labels] = rehearse(specs[-1])
     assert ends["none"].low.calls * 3 < ends["gold"].high.calls
     assert ends["none"].high.calls < ends["gold"].high.calls / 2

@@ -64,7 +64,7 @@ def real(tmp_path, log, *overrides, **faults):
         *SMALL,
         *overrides,
         backbone=lambda inner: Real(inner, log, **faults),
-        plan=lambda plan: replace(plan, simulated=False),
+        spec=lambda spec: replace(spec, simulated=False),
     )
 
 
@@ -100,7 +100,7 @@ def test_the_servers_counters_give_the_cached_share_where_replies_do_not(tmp_pat
         *SMALL,
         "mode.epochs=1",
         backbone=lambda inner: Silent(inner, []),
-        plan=lambda plan: replace(plan, simulated=False),
+        spec=lambda spec: replace(spec, simulated=False),
     )
     cache = ran.metrics["cache"]["total"]
     assert cache["cached_tokens"] is None
@@ -222,7 +222,7 @@ def test_a_prompt_and_reply_over_the_context_length_are_refused_before_a_call(tm
         return backbone
 
     def launched(*overrides):
-        return launch(tmp_path, *SMALL, *overrides, backbone=short, plan=lambda plan: replace(plan, simulated=False))
+        return launch(tmp_path, *SMALL, *overrides, backbone=short, spec=lambda spec: replace(spec, simulated=False))
 
     assert launched().status == 2
     said = capsys.readouterr().err

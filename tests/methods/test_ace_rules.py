@@ -35,7 +35,7 @@ def play(results, *overrides, script, train=1):
         return replace(plan, task=Worlds(train=train, val=1, test=1), prompts=PROMPTS, agent=agent)
 
     settings = ("task=appworld", "task.source=sample", "method=ace", "method.reflector=rules", "mode.epochs=1")
-    return launch(results, *settings, "mode.before=false", *overrides, backbone=lambda _: script, plan=acting)
+    return launch(results, *settings, "mode.before=false", *overrides, backbone=lambda _: script, spec=acting)
 
 
 def test_no_call_is_made_but_the_agents_and_repeated_strategies_gain_votes(tmp_path):

@@ -107,7 +107,7 @@ class Curious(Icl):
 def test_reference_answers_are_shown_with_gold_labels_and_never_those_of_the_test_split(labels, tmp_path):
     method = Curious()
     settings = ("task=formula", "task.source=sample", "method=icl", f"labels={labels}")
-    launch(tmp_path, *settings, task=lambda _: Toy(), plan=lambda plan: replace(plan, method=method))
+    launch(tmp_path, *settings, task=lambda _: Toy(), spec=lambda spec: replace(spec, method=method))
     shown = [split for split, said in method.seen.items() if said == gold(f"toy-{split}-0")]
     assert shown == (["train", "val"] if labels == "gold" else [])
     assert "is hidden with labels=" in method.seen["test"]

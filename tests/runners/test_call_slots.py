@@ -17,8 +17,8 @@ def nothing():
     pass
 
 
-def hold(slots, chain=0.0, *, until=None, into=None, name=None):
-    with slots.held(chain, nothing):
+def hold(slots, priority=0.0, *, until=None, into=None, name=None):
+    with slots.acquire(priority, nothing):
         if into is not None:
             into.append(name)
         if until is not None:
@@ -36,7 +36,7 @@ def test_no_more_calls_than_slots_are_in_flight():
     inside, most, lock = [0], [0], threading.Lock()
 
     def call(_):
-        with slots.held(0.0, nothing):
+        with slots.acquire(0.0, nothing):
             with lock:
                 inside[0] += 1
                 most[0] = max(most[0], inside[0])
@@ -70,7 +70,7 @@ def test_the_longest_chain_gets_the_next_slot():
 
 
 def _hold_and_sleep(address, holding):
-    with SharedSlots(address).held(0.0, nothing):
+    with SharedSlots(address).acquire(0.0, nothing):
         holding.set()
         time.sleep(60)
 
@@ -97,7 +97,7 @@ def test_a_call_that_waits_can_be_stopped():
         holder = threading.Thread(target=hold, args=[slots], kwargs={"until": release})
         holder.start()
         wait_for(lambda: server.peak == 1)
-        with pytest.raises(Interrupted), slots.held(0.0, stop):
+        with pytest.raises(Interrupted), slots.acquire(0.0, stop):
             pass
         release.set()
         holder.join()

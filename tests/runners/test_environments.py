@@ -9,7 +9,7 @@ import pytest
 
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Fault, Message
-from ace_bench.runners.assemble import _templates
+from ace_bench.runners.build import _templates
 from tests.runners.scripted import Scripted, Toy, ToySession, gold, play, right, rollouts
 
 BASE = {"method": "base"}

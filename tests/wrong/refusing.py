@@ -22,9 +22,10 @@ def refusal(overrides, results: Path, capsys) -> str:
     if not any(one.startswith("results=") for one in overrides):
         config.results = str(results)
     before = set(Path.cwd().iterdir())
-    status = experiment.run(lambda: settled(config, chosen))
+    with experiment.reporting() as report:
+        experiment.run(settled(config, chosen), report.host)
     printed = capsys.readouterr()
-    assert status == 2, f"{overrides} ended with {status}: {printed.out}"
+    assert report.status == 2, f"{overrides} ended with {report.status}: {printed.out}"
     assert printed.out == ""
     assert not results.exists(), "a run folder was made"
     assert set(Path.cwd().iterdir()) == before

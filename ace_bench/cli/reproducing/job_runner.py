@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from ace_bench.cli.reproducing.schedule import Batch, Schedule
-from ace_bench.runners.signals import end_with_this_process
+from ace_bench.runners.stopping import end_with_this_process
 
 INTERRUPTED = 130
 

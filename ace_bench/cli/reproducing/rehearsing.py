@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ace_bench.cli.reproducing.estimating import UNKNOWN, Cost, CostRange, known
 from ace_bench.core.errors import AceBenchError
-from ace_bench.runners.assemble import assemble
+from ace_bench.runners.build import assemble
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.rehearsal import rehearse

@@ -84,13 +84,13 @@ def test_servers_killed_in_random_episodes_cost_a_second_try_and_no_episode(
 ):
     agents = []
 
-    def with_reference(plan):
-        samples = [sample.id for sample in plan.task.samples("test")[:tested]]
-        agents.append(Reference(task=plan.task, doomed=set(random.Random(7).sample(samples, killed))))
-        return replace(plan, agent=agents[0])
+    def with_reference(spec):
+        samples = [sample.id for sample in spec.task.samples("test")[:tested]]
+        agents.append(Reference(task=spec.task, doomed=set(random.Random(7).sample(samples, killed))))
+        return replace(spec, agent=agents[0])
 
     settings = ("task=appworld", "task.source=sample", "method=base", "concurrency=2", f"limit={{test: {tested}}}")
-    ran = launch(tmp_path, *settings, plan=with_reference)
+    ran = launch(tmp_path, *settings, spec=with_reference)
     assert ran.status == 0
     rollouts = [line for line in ran.lines("journal") if line["kind"] == "rollout" and line["stage"] == "evaluate"]
     ended = [line for line in rollouts if line["split"] == "test"]

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ace_bench.runners.assemble import assemble
+from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settled
 from ace_bench.runners.identifying import identify
 from tests.integration.test_resume import Crash, Fragile
