@@ -11,7 +11,7 @@ import pytest
 
 from ace_rehearsal.reader import serve
 from ace_rehearsal.reader.faults import Faults
-from ace_rehearsal.reader.handler import Handler
+from ace_rehearsal.reader.serve import Handler
 from tests.backbones.serving import running
 from tests.launching import ROOT, launch
 

@@ -119,11 +119,11 @@ def test_the_arguments_of_a_strict_tool_obey_its_schema(ask):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"tool_choice": "sometimes"}, "must be auto, none, required or a function"),
+        ({"tool_choice": "sometimes"}, r"at `\$.tool_choice`"),
         ({"tool_choice": {"type": "function", "function": {"name": "sing"}}}, "names 'sing'"),
         ({"tools": openai.omit, "tool_choice": "required"}, "needs 'tools'"),
         ({"functions": [{"name": "add"}]}, "cannot do 'functions'"),
-        ({"tools": [{"type": "web_search"}]}, "must be a list of functions"),
+        ({"tools": [{"type": "web_search"}]}, r"`function` - at `\$.tools\[0\]`"),
     ],
 )
 def test_what_the_server_cannot_do_is_refused(ask, more, message):
