@@ -1,7 +1,8 @@
 """BIRD-like samples: two small databases and questions with terms that must be learnt.
 
-``bird_sql.txt`` holds the questions: no schema defines "active" or "revenue", but the queries of the training split
-show their meaning. Test questions use the same terms with other constants and, half of them, other wordings.
+The ``.sql`` files hold the tables, ``bird_sql.txt`` the questions: no schema defines "active" or "revenue", but the
+queries of the training split show their meaning. Test questions use the same terms with other constants and, half of
+them, other wordings.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ace_rehearsal.generators.draw import SIZES, WORDINGS, Draw
+from ace_rehearsal.generators.draw import SIZES, WORDINGS, Draw, read_blocks
 
-_QUESTIONS = Path(__file__).with_name("bird_sql.txt")
+_FOLDER = Path(__file__).parent
 
 CITIES = ("Alderton", "Brimley", "Corvale", "Dunhaven", "Elmsworth", "Foxmere")
 HALLS = ("north", "south", "swimming", "climbing", "tennis", "archery")
@@ -44,73 +45,6 @@ _LAST = ("Abel", "Brandt", "Costa", "Dahl", "Egger", "Frost", "Galli", "Holm", "
 _GOODS = ("Aster", "Birch", "Clover", "Drift", "Ember", "Fern", "Grove", "Heath")
 _KINDS = ("Classic", "Compact", "Deluxe", "Garden", "Patio")
 
-SCHEMAS: Mapping[str, str] = {
-    "sports_club": """
-CREATE TABLE plans (
-    plan_id INTEGER PRIMARY KEY,
-    title TEXT NOT NULL,
-    tier TEXT NOT NULL,
-    monthly_fee REAL NOT NULL
-);
-CREATE TABLE members (
-    member_id INTEGER PRIMARY KEY,
-    full_name TEXT NOT NULL,
-    city TEXT NOT NULL,
-    birth_year INTEGER,
-    status INTEGER NOT NULL,
-    plan_id INTEGER NOT NULL REFERENCES plans (plan_id)
-);
-CREATE TABLE visits (
-    visit_id INTEGER PRIMARY KEY,
-    member_id INTEGER NOT NULL REFERENCES members (member_id),
-    hall TEXT NOT NULL,
-    visit_date TEXT NOT NULL,
-    minutes INTEGER NOT NULL
-);
-CREATE TABLE trainers (
-    trainer_id INTEGER PRIMARY KEY,
-    full_name TEXT NOT NULL,
-    specialty TEXT NOT NULL,
-    hourly_rate REAL NOT NULL
-);
-CREATE TABLE training_sessions (
-    session_id INTEGER PRIMARY KEY,
-    trainer_id INTEGER NOT NULL REFERENCES trainers (trainer_id),
-    member_id INTEGER NOT NULL REFERENCES members (member_id),
-    hours REAL NOT NULL,
-    rating INTEGER
-);
-""",
-    "garden_shop": """
-CREATE TABLE customers (
-    customer_id INTEGER PRIMARY KEY,
-    name TEXT NOT NULL,
-    country TEXT NOT NULL,
-    segment TEXT NOT NULL
-);
-CREATE TABLE products (
-    product_id INTEGER PRIMARY KEY,
-    title TEXT NOT NULL,
-    category TEXT NOT NULL,
-    price REAL NOT NULL,
-    cost REAL NOT NULL
-);
-CREATE TABLE orders (
-    order_id INTEGER PRIMARY KEY,
-    customer_id INTEGER NOT NULL REFERENCES customers (customer_id),
-    order_date TEXT NOT NULL,
-    channel TEXT NOT NULL,
-    state INTEGER NOT NULL
-);
-CREATE TABLE order_items (
-    item_id INTEGER PRIMARY KEY,
-    order_id INTEGER NOT NULL REFERENCES orders (order_id),
-    product_id INTEGER NOT NULL REFERENCES products (product_id),
-    quantity INTEGER NOT NULL,
-    discount REAL NOT NULL
-);
-""",
-}
 
 Maker = Callable[[Draw, int], tuple[Any, ...]]
 
@@ -198,7 +132,7 @@ class Kind:
 def script(database: str) -> str:
     """Return the SQL that makes a database."""
     draw = Draw(f"bird_sql-{database}")
-    parts = [SCHEMAS[database].lstrip()]
+    parts = [_FOLDER.joinpath(f"{database}.sql").read_text(encoding="utf-8")]
     for table, (count, make) in ROWS[database].items():
         values = ",\n".join(f"({', '.join(map(_literal, (row + 1, *make(draw, row))))})" for row in range(count))
         parts.append(f"INSERT INTO {table} VALUES\n{values};\n")
@@ -207,7 +141,7 @@ def script(database: str) -> str:
 
 def files() -> dict[str, str]:
     """Return the databases by their file names."""
-    return {f"{database}.sql": script(database) for database in SCHEMAS}
+    return {f"{database}.sql": script(database) for database in ROWS}
 
 
 def _literal(value: Any) -> str:
@@ -216,10 +150,8 @@ def _literal(value: Any) -> str:
 
 def kinds() -> list[Kind]:
     """Return the kinds of questions of ``bird_sql.txt``."""
-    text = "\n".join(line for line in _QUESTIONS.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
     found = []
-    for block in re.split(r"\n\n+", text.strip()):
-        head, *wordings, sql = block.splitlines()
+    for head, *wordings, sql in read_blocks("bird_sql.txt"):
         database, level = head.split()
         found.append(Kind(database, level, tuple(wordings), sql))
     return found

@@ -7,14 +7,11 @@ occur in training.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from ace_bench.tasks.ddxplus_release import DIAGNOSIS, PROFILE, profile_text
-from ace_rehearsal.generators.draw import SIZES, WORDINGS, Draw
+from ace_rehearsal.generators.draw import SIZES, WORDINGS, Draw, read_blocks
 
-_FINDINGS = Path(__file__).with_name("ddxplus.txt")
 _ANYONE = "Anyone"
 _SEXES = {"M": "male", "F": "female"}
 
@@ -32,13 +29,11 @@ class Picture:
 
 def pictures() -> dict[str, Picture]:
     """Return the blocks of ``ddxplus.txt`` by name."""
-    text = _FINDINGS.read_text(encoding="utf-8")
-    lines = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
-    return {picture.name: picture for picture in map(_picture, re.split(r"\n\n+", lines.strip()))}
+    return {picture.name: picture for picture in map(_read_picture, read_blocks("ddxplus.txt"))}
 
 
-def _picture(block: str) -> Picture:
-    heading, *lines = block.splitlines()
+def _read_picture(block: list[str]) -> Picture:
+    heading, *lines = block
     name, ages, sexes = heading.split(" | ")
     low, high = ages.split("-")
     picture = Picture(name=name, ages=(int(low), int(high)), sexes=sexes)

@@ -1,9 +1,11 @@
-"""Random draws that are the same on every Python version, for reproducible files."""
+"""The texts of the sample sets, and random draws that are the same on every Python version."""
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -32,3 +34,10 @@ class Draw:
         """Return the items in random order."""
         keyed = [(self._random.random(), position) for position in range(len(items))]
         return [items[position] for _, position in sorted(keyed)]
+
+
+def read_blocks(name: str) -> list[list[str]]:
+    """Return the blocks of lines of a file beside this one, without comments; empty lines separate them."""
+    lines = Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines()
+    text = "\n".join(line for line in lines if not line.startswith("#"))
+    return [block.splitlines() for block in re.split(r"\n\n+", text.strip())]

@@ -9,13 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from ace_rehearsal.generators.draw import SIZES, WORDINGS, Draw
+from ace_rehearsal.generators.draw import SIZES, WORDINGS, Draw, read_blocks
 
 QUESTIONS = 4
 
-_SENTENCES = Path(__file__).with_name("finer.txt")
 _SLOT = re.compile(r"\{(\w+):(\w)\}")
 _COMPANIES = {
     "train": ("Alder Ridge Corp.", "Bluefin Foods", "the Company", "Corvane Energy", "Dunmore Trust", "Eastmoor Bank"),
@@ -37,9 +35,7 @@ class Question:
 
 def blocks() -> list[list[str]]:
     """Return the conventions of ``finer.txt``, each as its three wordings."""
-    text = _SENTENCES.read_text(encoding="utf-8")
-    lines = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
-    return [block.splitlines() for block in re.split(r"\n\n+", lines.strip())]
+    return read_blocks("finer.txt")
 
 
 def tags() -> list[str]:

@@ -2,12 +2,19 @@
 
 As in the real data, margins, returns on assets and rates of change are percentages (15.0), while yields and required
 returns are fractions (0.15); only the formula shows which, and the question does not.
+
+``formula.txt`` holds the formulas and the wordings of the problems.
 """
 
 from __future__ import annotations
 
-from ace_rehearsal.generators.draw import SIZES, WORDINGS, Draw
-from ace_rehearsal.generators.formulas import FORMULAS, Formula
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from ace_rehearsal.generators.draw import SIZES, WORDINGS, Draw, read_blocks
+from ace_rehearsal.reader.expressions import evaluate
 
 _BUSINESSES = {
     "train": ("bakery", "shipyard", "software house", "bicycle maker", "vineyard", "textile mill"),
@@ -31,12 +38,43 @@ _RANGES = {
 """Smallest, largest and step of each kind of number: dollars, tenths of a percent, cents, hundredths, or ones."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Formula:
+    """A formula, the kinds of its numbers, how the answer is computed, and three wordings of a problem."""
+
+    name: str
+    text: str
+    explanation: str
+    numbers: Mapping[str, str]
+    computation: str
+    wordings: tuple[str, ...]
+
+
+@cache
+def read_formulas() -> tuple[Formula, ...]:
+    """Return the formulas of ``formula.txt``."""
+    found = []
+    for name, text, explanation, numbers, computation, *wordings in read_blocks("formula.txt"):
+        kinds = dict(re.findall(r"(\w+)=(\w+)", numbers))
+        found.append(
+            Formula(
+                name=name,
+                text=text,
+                explanation=explanation,
+                numbers=kinds,
+                computation=computation,
+                wordings=tuple(wordings),
+            )
+        )
+    return tuple(found)
+
+
 def rows(split: str) -> list[dict[str, str]]:
     """Return a split's samples in the data's own format: ``context`` and ``target``."""
     draw = Draw(f"formula-{split}")
     chosen: list[Formula] = []
     while len(chosen) < SIZES[split]:
-        chosen += draw.shuffled(FORMULAS)
+        chosen += draw.shuffled(read_formulas())
     return [_row(formula, split, draw) for formula in chosen[: SIZES[split]]]
 
 
@@ -45,7 +83,7 @@ def _row(formula: Formula, split: str, draw: Draw) -> dict[str, str]:
     texts = {name: text for name, (text, _) in drawn.items()}
     wording = formula.wordings[draw.one(WORDINGS[split])]
     question = wording.format(business=draw.one(_BUSINESSES[split]), **texts)
-    answer = round(formula.compute(**{name: value for name, (_, value) in drawn.items()}), 2)
+    answer = round(evaluate(formula.computation, {name: value for name, (_, value) in drawn.items()}), 2)
     context = (
         f"Use formula {formula.name} to answer the question. Give a number with 2 decimal places and nothing beside "
         f"it. Formula: {formula.text}, Explanation: {formula.explanation}. "
