@@ -23,7 +23,7 @@ from ace_bench.report.choosing import with_settings
 from ace_bench.report.differences import differences
 from ace_bench.report.frames import Frames, load_frames
 from ace_bench.report.histories import history
-from ace_bench.report.overrides import override_value
+from ace_bench.report.planned import override_value
 from ace_bench.report.records import RunSummary, find_runs, read_run
 from ace_bench.report.statistics import Comparison, compare
 from ace_bench.store.call_log import FILE as CALLS

@@ -14,7 +14,7 @@ from ace_bench.cli.arguments import DIFFERENCES, Parser
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import GROUPS, TOP
 from ace_bench.core.resources import config_folders
-from ace_bench.report.overrides import read_setting
+from ace_bench.report.planned import read_setting
 
 if TYPE_CHECKING:
     from ace_bench.report.records import RunSummary

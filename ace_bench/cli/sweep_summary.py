@@ -88,9 +88,9 @@ def sweep_table(runs: Sequence[RunSummary], failed: Sequence[str] = ()) -> Table
     ``failed`` are the settings of runs without a folder.
     """
     from ace_bench.cli.arguments import add_column
+    from ace_bench.report.choosing import sample_keys
+    from ace_bench.report.conditions import marks_of
     from ace_bench.report.differences import differences
-    from ace_bench.report.samples import sample_keys
-    from ace_bench.report.tables.grids import marks_of
 
     found, samples = differences(runs), sample_keys(runs)
     marks = {marks_of(simulated=run.simulated, source=run.source) for run in runs}

@@ -1,17 +1,21 @@
-"""The names that command lines and notebooks give: of runs by their settings, of settings, and of metrics."""
+"""What runs are chosen and set side by side by: their settings, metrics, and the samples that they tested."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, TypeVar
 
-from ace_bench.core.errors import ConfigError
-from ace_bench.report.differences import Settings, all_settings, value_text
+from ace_bench.core.digest import digest_of
+from ace_bench.core.errors import ConfigError, StoreError
+from ace_bench.report.differences import Settings, all_settings, differing, setting_text, short_names, value_text
 from ace_bench.report.records import RunSummary
 
 R = TypeVar("R", bound=RunSummary)
 
+SAMPLE_SETTINGS = ("limit", "source", "data", "task.")
+"""Settings that select samples, by how their paths start: scores over different samples cannot be compared."""
 SCORE = "score"
 """The name of the headline metric of each task."""
 _SUGGESTED = 12
@@ -82,6 +86,38 @@ def unit_of(metric: str) -> str:
     if rest:
         return "seconds" if metric.endswith("_s") else "percent" if group in ("headline", "splits") else ""
     return "" if metric in ("n", "faults", "steps") else "percent"
+
+
+def sample_keys(runs: Sequence[RunSummary]) -> dict[Path, str]:
+    """Return a key of the samples that each run tested, by folder; unfinished runs have that of their settings."""
+    by_settings: dict[str, str] = {}
+    planned = {run.folder: digest_of([run.identity["task"], run.identity.get("limit"), _data(run)]) for run in runs}
+    found = dict(planned)
+    for run in runs:
+        if run.finished:
+            try:
+                found[run.folder] = digest_of([run.task, run.tested_samples, _data(run)])
+            except StoreError:
+                continue  # its cell shows the error
+            by_settings[planned[run.folder]] = found[run.folder]
+    return {folder: by_settings.get(key, key) for folder, key in found.items()}
+
+
+def _data(run: RunSummary) -> object:
+    return [run.source, run.contents.get("data")]
+
+
+def sample_names(sets: Mapping[str, Settings]) -> dict[str, str]:
+    """Name sets of samples by the settings that select them, or else by a digest."""
+    paths = [path for path in differing(list(sets.values())) if path.startswith(SAMPLE_SETTINGS)]
+    names = short_names(paths)
+    found = {
+        key: ", ".join(setting_text(path, one[path], names[path]) for path in paths if path in one)
+        for key, one in sets.items()
+    }
+    if len(set(found.values())) == len(found) and all(found.values()):
+        return found
+    return {key: ", ".join(filter(None, (name, f"samples {key[:6]}"))) for key, name in found.items()}
 
 
 def _metric_names(runs: Iterable[RunSummary]) -> list[str]:

@@ -10,11 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ace_bench.core.errors import DataError
-from ace_bench.report.overrides import read_setting
 from ace_bench.report.paper.tables import Cell, Experiment, Paper
-
-TESTED = "tested"
-"""Name of the file with the context that a run was tested with."""
+from ace_bench.report.planned import TESTED, Need, PlannedRun, read_setting
 
 _DOCUMENT = "seed_"
 """Start of the names of the founding documents' experiments."""
@@ -26,23 +23,6 @@ def refuses_nothing(overrides: Sequence[str]) -> str:
     """Return that a run is not refused."""
     del overrides
     return ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlannedRun:
-    """A run by its overrides, without backbone and seed. ``needs`` are settings that name a file of another run."""
-
-    overrides: tuple[str, ...]
-    needs: tuple[Need, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Need:
-    """A setting that names a context of another run: ``mode.context`` or ``method.initial``."""
-
-    setting: str
-    run: PlannedRun
-    context: str = TESTED
 
 
 @dataclass(frozen=True, kw_only=True)

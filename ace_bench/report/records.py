@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ace_bench.core.collector import collector_paused
 from ace_bench.core.errors import StoreError
@@ -82,6 +82,10 @@ class RunSummary:
     def comparable(self) -> bool:
         """Whether its numbers are comparable with published ones: a real model on real data."""
         return not self.simulated and self.source == "real"
+
+    def context_file(self, name: str) -> Path:
+        """Return the path of one of its contexts, such as ``tested``."""
+        return self.folder / "contexts" / f"{name}.json"
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
@@ -204,6 +208,15 @@ def find_runs(results: Path) -> Found:
     denied = "cannot be read (Permission denied); ask its owner to open it"
     damaged += [Damaged(folder=Path(folder), reason=f"{folder} {denied}") for folder in closed]
     return Found(runs=tuple(runs), damaged=tuple(damaged))
+
+
+K = TypeVar("K", bound=Hashable)
+R = TypeVar("R", bound=RunSummary)
+
+
+def latest_repetitions(runs: Iterable[R], key: Callable[[R], K]) -> dict[K, R]:
+    """Return the run that counts of those with the same key: the last repetition (``resume=false``) that finished."""
+    return {key(run): run for run in sorted(runs, key=lambda run: (run.finished, run.attempt))}
 
 
 def read_run(folder: Path) -> RunSummary:

@@ -8,7 +8,7 @@ from ace_bench.cli.reproducing.request import Job
 from ace_bench.cli.reproducing.schedule import Schedule
 from ace_bench.cli.reproducing.workloads import chain_of, memory_of
 from ace_bench.core.resources import config_folders
-from ace_bench.report.experiments import Need, PlannedRun
+from ace_bench.report.planned import Need, PlannedRun
 from ace_bench.runners.planning import Composer
 
 

@@ -18,8 +18,7 @@ from rich.console import Console
 
 from ace_bench.core.identity import RunIdentity, identity_settings
 from ace_bench.core.resources import config_folders
-from ace_bench.report.experiments import PlannedRun
-from ace_bench.report.overrides import Compose
+from ace_bench.report.planned import Compose, PlannedRun
 from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.report.tables.write import write_tables
 from ace_bench.runners.planning import Composer

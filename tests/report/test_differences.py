@@ -10,8 +10,8 @@ from ace_bench.core.errors import StoreError
 from ace_bench.core.identity import identity_settings
 from ace_bench.core.resources import config_folders
 from ace_bench.report.differences import differences
-from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.frames import load_frames
+from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import RunSummary
 from ace_bench.runners.planning import Composer
 from tests.launching import launch

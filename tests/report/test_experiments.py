@@ -12,9 +12,9 @@ from ace_bench.core.embedders import default_embedder
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.identity import identity_settings
 from ace_bench.core.resources import config_folders
-from ace_bench.report.experiments import Experiments, Need, PlannedRun, load_experiments
-from ace_bench.report.matching import Runs
+from ace_bench.report.experiments import Experiments, load_experiments
 from ace_bench.report.paper.tables import load_paper
+from ace_bench.report.planned import Need, PlannedRun, Runs
 from ace_bench.report.records import find_runs
 from ace_bench.runners.planning import Composer
 from ace_bench.store.checksums import FILE as CHECKSUMS

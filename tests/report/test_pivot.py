@@ -10,8 +10,8 @@ import pytest
 from ace_bench.cli.main import start
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders
-from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.figures.own_runs import panels_of
+from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import find_runs
 from ace_bench.report.statistics import Point, compare
 from ace_bench.report.tables.formats import csv as table_csv

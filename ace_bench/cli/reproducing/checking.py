@@ -10,8 +10,7 @@ from ace_bench.cli.reproducing.request import FIGURES, Job, ReproduceRequest
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.extras import require
 from ace_bench.core.resources import config_folders, options
-from ace_bench.report.experiments import PlannedRun
-from ace_bench.report.overrides import Compose, Setting, left_out, method_of, names_of, read_setting, run_overrides
+from ace_bench.report.planned import Compose, PlannedRun, Setting, left_out, read_setting, run_overrides
 from ace_bench.runners.override_help import suggestions
 
 
@@ -55,11 +54,11 @@ class _Check:
                 raise ConfigError(self._fits_some(setting, takers))
 
     def _runs_for(self, setting: Setting) -> list[PlannedRun]:
-        return [run for run in self.runs if setting.is_for(names_of(run))]
+        return [run for run in self.runs if setting.is_for(run.names)]
 
     def _for_none(self, setting: Setting) -> str:
         methods, tasks = (list(options(group, config_folders())) for group in ("method", "task"))
-        asked = dict.fromkeys(filter(None, chain.from_iterable(zip_longest(*map(names_of, self.runs)))))
+        asked = dict.fromkeys(filter(None, chain.from_iterable(zip_longest(*(run.names for run in self.runs)))))
         if setting.only not in (*methods, *tasks, *options("backbone", config_folders())):
             return (
                 f"{setting} names no method or task; METHOD:SETTING takes one of {', '.join(methods)}; "
@@ -69,7 +68,7 @@ class _Check:
 
     def _fits_some(self, setting: Setting, takers: Sequence[PlannedRun]) -> str:
         other = next(run for run in self.runs if run not in takers)
-        methods = dict.fromkeys(map(method_of, takers))
+        methods = dict.fromkeys(run.option("method") for run in takers)
         return (
             f"{setting} fits only {len(takers)} of the {len(self.runs)} runs asked for, not "
             f"{' '.join(other.overrides)}; give it to the runs of a method that have it: "

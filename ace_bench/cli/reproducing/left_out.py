@@ -11,7 +11,7 @@ from rich.progress import track
 from ace_bench.cli.reproducing.request import Job, ReproduceRequest
 from ace_bench.cli.reproducing.run_status import RunStates
 from ace_bench.core.errors import ConfigError
-from ace_bench.report.overrides import run_overrides
+from ace_bench.report.planned import run_overrides
 from ace_bench.report.tables.results_index import ResultsIndex
 
 

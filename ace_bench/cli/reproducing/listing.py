@@ -17,7 +17,7 @@ from ace_bench.cli.reproducing.request import EMBEDDED, Job, count
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.program import command_line
 from ace_bench.report.experiments import Experiments
-from ace_bench.report.overrides import run_overrides, task_of
+from ace_bench.report.planned import run_overrides
 from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.runners.planning import Composer
 
@@ -55,7 +55,7 @@ def estimates(jobs: Sequence[Job], index: ResultsIndex, compose: Composer, *, re
         raise ConfigError("the embedded backbone costs nothing; leave backbone= out, or name a paid one")
     estimator, rehearsals = Estimator(index.experiments.paper), Rehearsals(compose)
     experiments = index.experiments
-    listed = {run for name in experiments.combined for run in experiments.runs(name) if task_of(run) != APPWORLD}
+    listed = {run for name in experiments.combined for run in experiments.runs(name) if run.option("task") != APPWORLD}
     costs: dict[Job, CostRange] = {}
     small = {job for job in jobs if rehearsed and job.planned in listed}
     for job in track(jobs, "Estimating", console=Console(stderr=True), transient=True, disable=not small):

@@ -9,7 +9,7 @@ from ace_bench.cli.reproducing.request import ReproduceRequest, jobs
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.measurement import Measure, MeasurementRequest
 from ace_bench.report.experiments import Experiments
-from ace_bench.report.overrides import Compose, read_setting
+from ace_bench.report.planned import Compose, read_setting
 from ace_bench.report.tables.write import TableFiles, measured_table
 from ace_bench.runners.identifying import check_backbones
 

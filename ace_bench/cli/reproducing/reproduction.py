@@ -19,7 +19,7 @@ from ace_bench.cli.reproducing.schedule import Batch, Command, Schedule
 from ace_bench.cli.reproducing.workloads import chain_of, free_memory, memory_of
 from ace_bench.core.digest import digest_of
 from ace_bench.report.figures.write import write_figures
-from ace_bench.report.overrides import quoted, run_overrides
+from ace_bench.report.planned import quoted, run_overrides
 from ace_bench.report.tables.results_index import ResultsIndex, Wanted
 from ace_bench.report.tables.write import CLAIMS, TableFiles, write_tables
 from ace_bench.runners.checking import Candidate

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.resources import config_folders, options
-from ace_bench.report.experiments import Experiments, PlannedRun
+from ace_bench.report.experiments import Experiments
+from ace_bench.report.planned import PlannedRun
 
 FIGURES = {"figure_1": "overall", "figure_2": "collapse", "field": "field"}
 """The kind of figure that each result is drawn as; the others are tables."""

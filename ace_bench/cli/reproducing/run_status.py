@@ -10,10 +10,8 @@ from pathlib import Path
 
 from ace_bench.cli.reproducing.request import Job
 from ace_bench.core.program import command_line
-from ace_bench.report.experiments import TESTED, Need
 from ace_bench.report.histories import write_around_fall
-from ace_bench.report.matching import Runs
-from ace_bench.report.overrides import Compose, run_overrides
+from ace_bench.report.planned import TESTED, Compose, Need, Runs, run_overrides
 from ace_bench.report.records import RunSummary, find_runs
 from ace_bench.store.code import CodeReader, changed_modules
 from ace_bench.store.processes import last_code

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ace_bench.core.errors import ConfigError
-from ace_bench.report.choosing import SCORE, setting_path
+from ace_bench.report.choosing import SCORE, sample_keys, setting_path
+from ace_bench.report.conditions import marks_of
 from ace_bench.report.differences import (
     CHOICES,
     Settings,
@@ -32,9 +33,7 @@ from ace_bench.report.figures.style import (
     styled,
 )
 from ace_bench.report.records import RunSummary
-from ace_bench.report.samples import sample_keys
 from ace_bench.report.tables.cells import Measured
-from ace_bench.report.tables.grids import marks_of
 from ace_bench.report.tables.own_tables import SAMPLES, SEED, Layout, metric_title, own_tables, title_of
 from ace_bench.report.tables.table import MISSING, Table
 

@@ -9,15 +9,16 @@ from math import nan
 from typing import TYPE_CHECKING
 
 from ace_bench.report.evidence import sharpest_fall
-from ace_bench.report.experiments import Experiments, PlannedRun
+from ace_bench.report.experiments import Experiments
 from ace_bench.report.figures.draw import Note, Panel, Series, draw, series_of_cells
 from ace_bench.report.figures.series import curve_series, score_curve, size_curve
 from ace_bench.report.figures.style import GREY, Look, count_axis, looks, percent_axis, size_axis
+from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import Measured, mean_of, setting_warning
 from ace_bench.report.tables.grids import column_name
 from ace_bench.report.tables.paper_tables import paper_table
-from ace_bench.report.tables.variants import Selection
+from ace_bench.report.tables.results_index import Selection
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

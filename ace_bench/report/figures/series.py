@@ -12,7 +12,7 @@ from ace_bench.report.differences import all_settings, differences, value_text
 from ace_bench.report.evidence import CallCosts, predictions, read_steps
 from ace_bench.report.figures.draw import Series as DrawnSeries
 from ace_bench.report.figures.style import MAX_SERIES, Look, looks
-from ace_bench.report.records import RunSummary
+from ace_bench.report.records import RunSummary, latest_repetitions
 
 _UNNAMED = ("mode.before", "mode.context", "seed", "attempt", "digest")
 """Settings that change no curve, or in which the runs of one series differ."""
@@ -61,12 +61,13 @@ def task_series(runs: Sequence[RunSummary], title: str) -> TaskSeries:
 
 def _by_settings(runs: Sequence[RunSummary]) -> list[tuple[RunSummary, ...]]:
     """Return the runs in groups of one run a seed, those with the most usual settings first."""
-    groups: dict[tuple[tuple[str, str], ...], dict[int, RunSummary]] = {}
-    for run, settings in zip(runs, all_settings(runs), strict=True):
-        key = tuple((path, _word(path, value)) for path, value in settings.items() if path not in _UNNAMED)
-        best = groups.setdefault(key, {})
-        if run.seed not in best or best[run.seed].attempt < run.attempt:
-            best[run.seed] = run
+    keys = {
+        run.folder: tuple((path, _word(path, value)) for path, value in settings.items() if path not in _UNNAMED)
+        for run, settings in zip(runs, all_settings(runs), strict=True)
+    }
+    groups: dict[tuple[tuple[str, str], ...], list[RunSummary]] = {}
+    for (key, _), run in latest_repetitions(runs, lambda run: (keys[run.folder], run.seed)).items():
+        groups.setdefault(key, []).append(run)
     counts = Counter(setting for key in groups for setting in key)
     usual = {path: word for (path, word), _ in reversed(counts.most_common())}
     ordered = sorted(groups, key=lambda key: (sum(usual[path] != word for path, word in key), key))
@@ -76,7 +77,7 @@ def _by_settings(runs: Sequence[RunSummary]) -> list[tuple[RunSummary, ...]]:
         chosen = dict(key)
         seen[chosen["method"], chosen["mode"]] += 1
         ranks.append((seen[chosen["method"], chosen["mode"]], len(ranks), key))
-    return [tuple(groups[key].values()) for _, _, key in sorted(ranks)]
+    return [tuple(groups[key]) for _, _, key in sorted(ranks)]
 
 
 def _word(path: str, value: object) -> str:

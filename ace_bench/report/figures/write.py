@@ -14,8 +14,7 @@ from ace_bench.report.figures.run_figures import cache_reuse, cost_breakdown, le
 from ace_bench.report.figures.series import TaskSeries, task_series
 from ace_bench.report.figures.style import save, styled
 from ace_bench.report.tables.paper_tables import paper_table
-from ace_bench.report.tables.results_index import ALL, ResultsIndex, Wanted
-from ace_bench.report.tables.variants import Selection
+from ace_bench.report.tables.results_index import ALL, ResultsIndex, Selection, Wanted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,8 +11,8 @@ from typing import Literal, TypeVar
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.leakage import Leakage
 from ace_bench.core.statistics import holm
-from ace_bench.report.experiments import PlannedRun
 from ace_bench.report.paper.tables import Cell
+from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import RunSummary
 from ace_bench.report.statistics import Comparison, Interval, Seeds, compare, score_interval, seed_spread
 from ace_bench.store.code import changed_modules, modules_in_words

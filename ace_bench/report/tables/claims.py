@@ -13,7 +13,7 @@ from ace_bench.report.experiments import Experiments
 from ace_bench.report.paper.claims import Difference, PaperClaim, paper_claims
 from ace_bench.report.statistics import Comparison, Interval, Point, Points, Seeds, compare
 from ace_bench.report.tables.cells import Measured, Place
-from ace_bench.report.tables.variants import Selection
+from ace_bench.report.tables.results_index import Selection
 
 Verdict = Literal["supported", "not supported", "not enough runs"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ace_bench.report.conditions import Variant
 from ace_bench.report.tables.claims import ClaimResult
 from ace_bench.report.tables.grids import NOT_KNOWN, Grid, number, p_value, seeds_text
-from ace_bench.report.tables.variants import Variant
 
 _HEADER = (
     "claim",

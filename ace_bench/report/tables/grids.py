@@ -101,12 +101,6 @@ def column_name(column: str, unit: str = "") -> str:
     return f"{words} ({unit})" if unit in ("seconds", "dollars") else words
 
 
-def marks_of(*, simulated: bool, source: str) -> str:
-    """Return the words that mark runs that cannot be compared with published numbers; "" for others."""
-    words = ["simulated"] * simulated + ["sample data"] * (source == "sample")
-    return f"[{', '.join(words)}: not comparable with published numbers]" if words else ""
-
-
 def number(value: float | None, unit: str = "") -> str:
     """Format a number: percent with one decimal, others with about three significant digits."""
     if value is None:

@@ -11,7 +11,16 @@ from typing import Any
 
 from ace_bench.core.digest import digest_of
 from ace_bench.core.errors import ConfigError
-from ace_bench.report.choosing import SCORE, check_metric, setting_path, unit_of
+from ace_bench.report.choosing import (
+    SAMPLE_SETTINGS,
+    SCORE,
+    check_metric,
+    sample_keys,
+    sample_names,
+    setting_path,
+    unit_of,
+)
+from ace_bench.report.conditions import marks_of
 from ace_bench.report.differences import (
     CHOICES,
     Settings,
@@ -22,10 +31,9 @@ from ace_bench.report.differences import (
     short_names,
     value_text,
 )
-from ace_bench.report.records import RunSummary
-from ace_bench.report.samples import SAMPLE_SETTINGS, sample_keys, sample_names
+from ace_bench.report.records import RunSummary, latest_repetitions
 from ace_bench.report.tables.cells import Measured, Place, measure
-from ace_bench.report.tables.grids import column_name, marks_of
+from ace_bench.report.tables.grids import column_name
 from ace_bench.report.tables.table import MISSING, Heading, Table, compared_with
 
 METRIC, SEED, SAMPLES = "metric", "seed", "samples"
@@ -52,7 +60,8 @@ class Layout:
 def own_tables(runs: Iterable[RunSummary], layout: Layout) -> list[Table]:
     """Return a table for each kind of run; raises ``ConfigError`` if a setting, metric or base row does not exist."""
     kinds: dict[tuple[bool, str], list[RunSummary]] = {}
-    latest = _latest(runs)
+    counted = latest_repetitions(runs, _repeated)
+    latest = sorted(counted.values(), key=lambda run: run.folder)
     layout = _checked(layout, latest)
     for run in latest:
         kinds.setdefault((run.simulated, run.source), []).append(run)
@@ -240,12 +249,9 @@ def _checked(layout: Layout, runs: Sequence[RunSummary]) -> Layout:
     return replace(layout, rows=rows, columns=columns)
 
 
-def _latest(runs: Iterable[RunSummary]) -> list[RunSummary]:
-    """Keep the last repetition (``resume=false``) of each run, a finished one before others."""
-    found: dict[tuple[object, ...], RunSummary] = {}
-    for run in sorted(runs, key=lambda run: (run.finished, run.attempt)):
-        found[run.digest, run.task, run.method, run.backbone, run.mode, run.seed, digest_of(run.identity)] = run
-    return sorted(found.values(), key=lambda run: run.folder)
+def _repeated(run: RunSummary) -> tuple[object, ...]:
+    """Return what the repetitions of a run (``resume=false``) share."""
+    return run.digest, run.task, run.method, run.backbone, run.mode, run.seed, digest_of(run.identity)
 
 
 def _name(texts: Sequence[str]) -> str:

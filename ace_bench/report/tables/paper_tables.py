@@ -13,8 +13,8 @@ from ace_bench.report.paper.tables import Column, Experiment
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import Measured, Place, derive, setting_warning
 from ace_bench.report.tables.grids import column_name
+from ace_bench.report.tables.results_index import Selection
 from ace_bench.report.tables.table import NO_PAPER, Heading, PaperShown, Table, compared_with
-from ace_bench.report.tables.variants import Selection
 
 MOST_CUT = 0.1
 """The share of a role's replies in a stage that may be cut at the limit of their length; with more, the row is void."""

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.identity import identity_settings
+from ace_bench.core.program import command_line
 from ace_bench.core.resources import config_folders, options
+from ace_bench.report.conditions import Selector, Variant
 from ace_bench.report.experiments import Experiments, Refusal, load_experiments, refuses_nothing
-from ace_bench.report.matching import Runs
-from ace_bench.report.overrides import ROLE_BACKBONE, Compose, fits, read_setting
 from ace_bench.report.paper.tables import load_paper
-from ace_bench.report.records import Found, find_runs
-from ace_bench.report.tables.selecting import Selector
-from ace_bench.report.tables.variants import Selection, kind_of
+from ace_bench.report.planned import (
+    ROLE_BACKBONE,
+    Compose,
+    PlannedRun,
+    Runs,
+    Settings,
+    deviations,
+    fits,
+    read_setting,
+    run_overrides,
+    settings_with_defaults,
+)
+from ace_bench.report.records import Found, RunSummary, find_runs
+from ace_bench.report.tables.cells import Measures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +46,67 @@ class Wanted:
 
 
 ALL = Wanted()
+
+
+class Selection:
+    """The runs of one variant, by plan."""
+
+    def __init__(self, variant: Variant, runs: Runs, compose: Compose, members: Sequence[RunSummary]) -> None:
+        """``runs`` may include other variants' runs; ``members`` are those of this one."""
+        self.variant = variant
+        self.members = members
+        self.seeds = sorted({run.seed for run in members}) or [0]
+        self._kinds = {(run.task, run.method, run.mode) for run in members}
+        self.measures = Measures(self.find)
+        self._runs = runs
+        self._compose = compose
+        self._departures: dict[tuple[PlannedRun, str], tuple[str, ...]] = {}
+
+    def find(self, planned: PlannedRun) -> list[RunSummary]:
+        """Return the planned run for each seed of the variant, finished or not."""
+        # Composing a configuration takes 0.2 s, so skip kinds of runs that do not exist.
+        if planned.kind not in self._kinds:
+            return []
+        found = (self._runs.find(planned, seed=seed, extra=self.variant.overrides) for seed in self.seeds)
+        return [run for run in found if run is not None]
+
+    def finished(self, planned: PlannedRun) -> list[RunSummary]:
+        """Return the planned run for each seed that has finished."""
+        return [run for run in self.find(planned) if run.finished]
+
+    def overrides(self, planned: PlannedRun) -> list[str]:
+        """Return the overrides of a plan's runs, without seed and contexts of other runs."""
+        return run_overrides(planned, self.variant.overrides, self._compose)
+
+    def deviations(self, planned: PlannedRun, model: str) -> tuple[str, ...]:
+        """Return the settings of a plan's runs that differ from the paper's, whose backbone is ``model``."""
+        key = (planned, model)
+        if key not in self._departures:
+            paper = self._planned(planned, [f"backbone={model}"])
+            made = [settings_with_defaults(run, self._compose) for run in self.finished(planned)]
+            made = made or [self._planned(planned, self.variant.overrides)]
+            found = (deviations(settings, paper, self.variant.source) for settings in made)
+            self._departures[key] = tuple(dict.fromkeys(chain.from_iterable(found)))
+        return self._departures[key]
+
+    def _planned(self, planned: PlannedRun, extra: Sequence[str]) -> Settings:
+        return identity_settings(self._compose(run_overrides(planned, extra, self._compose)))
+
+    def missing(self, planned: PlannedRun, results: Path) -> Iterator[str]:
+        """Yield the commands for the missing seeds of a planned run."""
+        done = {run.seed for run in self.finished(planned)}
+        settings = self.variant.overrides
+        for seed in self.seeds:
+            if seed not in done:
+                known = self._runs.overrides(planned, seed=seed, extra=settings)
+                place = [] if results == Path("results") else [f"results={results}"]
+                waiting = "" if known else "".join(
+                    f"  # {need.setting}=FILE names contexts/{need.context}.json of the run it needs, listed before"
+                    for need in planned.needs
+                )  # fmt: skip
+                files = [f"{need.setting}=FILE" for need in planned.needs]
+                words = known or [*run_overrides(planned, settings, self._compose), *files]
+                yield f"{command_line('run')} {shlex.join([*words, f'seed={seed}', *place])}{waiting}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +136,15 @@ class ResultsIndex:
     @cached_property
     def selections(self) -> list[Selection]:
         """The runs by conditions; raises ``ConfigError`` if ``extra`` fits no run."""
-        return self._selector.selections(self.found.runs)
+        variants = self._selector.variants(self.found.runs)
+        kinds: dict[tuple[bool, str], list[RunSummary]] = {}
+        for variant, members in variants.items():
+            kinds.setdefault((variant.simulated, variant.source), []).extend(members)
+        known = {kind: Runs(some, self.compose) for kind, some in kinds.items()}
+        return [
+            Selection(variant, known[variant.simulated, variant.source], self.compose, members)
+            for variant, members in variants.items()
+        ]
 
     def empty_selection(self, backbone: str) -> Selection:
         """The conditions of a backbone without runs."""
@@ -75,7 +159,7 @@ class ResultsIndex:
         # Composing a configuration takes 0.2 s, so lists of methods count only as far as they have runs.
         kinds = {(run.task, run.method, run.mode) for run in self.found.runs}
         plans |= dict.fromkeys(
-            run for name in experiments.combined for run in experiments.runs(name) if kind_of(run) in kinds
+            run for name in experiments.combined for run in experiments.runs(name) if run.kind in kinds
         )
         return Selector(compose=self.compose, plans=tuple(plans), extra=self._checked)
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ace_bench.core.errors import DataError
 from ace_bench.core.measurement import Measurement, Value
+from ace_bench.report.conditions import marks_of
 from ace_bench.report.escaping import csv_of
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.paper.tables import Experiment
@@ -19,11 +20,10 @@ from ace_bench.report.tables.claims import claim_results
 from ace_bench.report.tables.claims_text import claims_grid, claims_notes, claims_records
 from ace_bench.report.tables.costs import cost_grid, costs_csv, costs_page
 from ace_bench.report.tables.formats import Page, csv, latex, markdown, page_of
-from ace_bench.report.tables.grids import NOT_KNOWN, Grid, marks_of, number
+from ace_bench.report.tables.grids import NOT_KNOWN, Grid, number
 from ace_bench.report.tables.paper_tables import paper_table
-from ace_bench.report.tables.results_index import ALL, ResultsIndex, Wanted
+from ace_bench.report.tables.results_index import ALL, ResultsIndex, Selection, Wanted
 from ace_bench.report.tables.table import PaperShown, Table
-from ace_bench.report.tables.variants import Selection
 from ace_bench.store.files import write_files
 
 CLAIMS = "claims"

@@ -1,7 +1,8 @@
-"""Group runs by their conditions, and name the conditions."""
+"""Conditions that runs share: backbone, limit, prompts, embedder and data. No table or figure mixes them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,27 +11,69 @@ from ace_bench.core.digest import digest_of
 from ace_bench.core.embedders import default_embedder
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import identity_settings
-from ace_bench.report.experiments import PlannedRun
-from ace_bench.report.matching import Runs, settings_with_defaults
-from ace_bench.report.overrides import (
+from ace_bench.report.planned import (
     Compose,
+    PlannedRun,
     Setting,
+    Settings,
     fits,
     key_of,
-    names_of,
     override_value,
     read_setting,
     run_overrides,
     settings_for,
+    settings_with_defaults,
 )
 from ace_bench.report.records import RunSummary
-from ace_bench.report.tables.variants import Selection, Variant, kind_of
 
+_PATH, _OTHER = re.compile(r"(?:\w+\.)+(?=\w+=)"), re.compile(r"[^\w.-]+")
+_LONGEST = 180
+"""Maximum length of the conditions in a file name."""
 _EMBEDDED = "embedded"
 _SAMPLE = "task.source=sample"
 _NAMED = (("backbone",), ("backbone", "model"))
 """Settings that the name of the conditions already contains."""
 _MISSING = object()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """Conditions that runs share: overrides added to their plan, and whether they are simulated or use sample data.
+
+    ``name`` is the model's; ``changes`` are those overrides that can change an answer, as shown in titles and file
+    names. ``source`` is ``real`` or ``sample``, or "" without runs.
+    """
+
+    backbone: str
+    name: str
+    overrides: tuple[str, ...]
+    changes: tuple[str, ...] = ()
+    simulated: bool = False
+    source: str = ""
+
+    @property
+    def comparable(self) -> bool:
+        """Whether its numbers are comparable with published ones."""
+        return not self.simulated and self.source != "sample"
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Why its numbers are not comparable with published ones."""
+        reasons = {"simulated": self.simulated, "sample data": self.source == "sample"}
+        return tuple(mark for mark, holds in reasons.items() if holds)
+
+    @property
+    def label(self) -> str:
+        """The text for titles, such as ``embedded, limit=40 [simulated, sample data: ...]``."""
+        settings = ", ".join((self.name, *self.changes))
+        return f"{settings} {marks_of(simulated=self.simulated, source=self.source)}".rstrip()
+
+    @property
+    def slug(self) -> str:
+        """The text for file names, with the last part of each setting's key."""
+        changes = (_PATH.sub("", part) for part in self.changes)
+        whole = "-".join(_OTHER.sub("_", part).strip("_") for part in (self.name, *changes, *self.marks))
+        return whole if len(whole) <= _LONGEST else f"{whole[:_LONGEST]}-{digest_of(whole)[:8]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,24 +88,18 @@ class Selector:
     plans: Sequence[PlannedRun]
     extra: Sequence[str] = ()
 
-    def selections(self, runs: Iterable[RunSummary]) -> list[Selection]:
-        """Return the runs by their conditions."""
-        kinds: dict[tuple[bool, str], list[RunSummary]] = {}
+    def variants(self, runs: Iterable[RunSummary]) -> dict[Variant, list[RunSummary]]:
+        """Return the chosen runs by their conditions."""
         members: dict[str, list[RunSummary]] = {}
         for run in runs:
             settings = settings_with_defaults(run, self.compose)
             if self._chosen(run, settings):
                 members.setdefault(_conditions(run, settings), []).append(run)
-                kinds.setdefault((run.simulated, run.source), []).append(run)
-        known = {kind: Runs(some, self.compose) for kind, some in kinds.items()}
         # Settings for one task or method make runs of one variant differ in their conditions.
         variants: dict[Variant, list[RunSummary]] = {}
         for some in members.values():
             variants.setdefault(self._variant(some[0]), []).extend(some)
-        return [
-            Selection(variant, known[variant.simulated, variant.source], self.compose, some)
-            for variant, some in variants.items()
-        ]
+        return variants
 
     def planned(self, backbone: str) -> Variant:
         """Return the conditions of runs with a backbone, or with the one that ``extra`` names."""
@@ -77,23 +114,19 @@ class Selector:
             Variant(backbone=option, name=name, overrides=(f"backbone={option}",), simulated=simulated, source=source)
         )
 
-    def _chosen(self, run: RunSummary, settings: Mapping[str, Any]) -> bool:
+    def _chosen(self, run: RunSummary, settings: Settings) -> bool:
         """Whether a run was made with the ``extra`` settings; those that do not exist in it are ignored."""
         if {"sample": "task.source=real", "real": _SAMPLE}[run.source] in self.extra:
             return False
-        for setting in self._settings(run):
-            if setting.path == ("protocol",):
-                if run.protocol != setting.value:
-                    return False
-                continue
-            if setting.path == ("backbone",):
-                if run.backbone != setting.value and not self._same_backbone(settings):
-                    return False
-                continue
-            own = _lookup(settings, setting.path)
-            if own is not _MISSING and not _has_value(setting.value, own):
-                return False
-        return True
+        return all(self._has(run, settings, setting) for setting in self._settings(run))
+
+    def _has(self, run: RunSummary, settings: Settings, setting: Setting) -> bool:
+        if setting.path == ("protocol",):
+            return bool(run.protocol == setting.value)
+        if setting.path == ("backbone",):
+            return run.backbone == setting.value or self._same_backbone(settings)
+        own = _lookup(settings, setting.path)
+        return own is _MISSING or _has_value(setting.value, own)
 
     def _settings(self, run: RunSummary) -> list[Setting]:
         """Return the ``extra`` settings for a run, the last one of each key."""
@@ -102,7 +135,7 @@ class Selector:
     def _backbone_settings(self) -> list[str]:
         return [setting.override for setting in map(read_setting, self.extra) if setting.path[0] == "backbone"]
 
-    def _same_backbone(self, settings: Mapping[str, Any]) -> bool:
+    def _same_backbone(self, settings: Settings) -> bool:
         """Whether a run's backbone equals the chosen one, except for address and limits."""
         chosen = identity_settings(self.compose(self._backbone_settings()))
         return bool(chosen["backbone"] == settings["backbone"])
@@ -132,7 +165,7 @@ class Selector:
             )
         )
 
-    def _name(self, option: str, settings: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
+    def _name(self, option: str, settings: Settings, usual: Settings) -> str:
         """Return the model's name, or the option's name if the model is its default."""
         model = settings.get("model")
         if model is None or model == usual.get("model"):
@@ -140,13 +173,13 @@ class Selector:
         # The embedded reader has the same model name when it is served.
         return f"{model} over {option}" if fits(self.compose, [f"backbone={override_value(model)}"]) else str(model)
 
-    def _usual_backbone(self, run: RunSummary, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _usual_backbone(self, run: RunSummary, settings: Settings) -> Settings:
         """Return the default settings of a backbone option for a run's seed, concurrency and results folder."""
         same = [
             f"{key}={override_value(settings[key])}" for key in ("seed", "concurrency", "results") if key in settings
         ]
         try:
-            found: Mapping[str, Any] = self.compose([f"backbone={run.backbone}", *same])["backbone"]
+            found: Settings = self.compose([f"backbone={run.backbone}", *same])["backbone"]
         except ConfigError:
             return {}  # the option no longer exists
         return found
@@ -164,7 +197,7 @@ class Selector:
         settings = [setting for setting in map(read_setting, variant.overrides) if setting.path not in _NAMED]
         found: set[Setting] = set()
         usual = [f"backbone={variant.backbone}", f"embedder={default_embedder(simulated=variant.simulated)}"]
-        for plan in {kind_of(plan): plan for plan in self.plans}.values():
+        for plan in {plan.kind: plan for plan in self.plans}.values():
             bare, full = (
                 identity_settings(self.compose(run_overrides(plan, overrides, self.compose)))
                 for overrides in (usual, variant.overrides)
@@ -172,19 +205,25 @@ class Selector:
             found |= {
                 setting
                 for setting in settings
-                if setting.is_for(names_of(plan)) and _lookup(full, setting.path) != _lookup(bare, setting.path)
+                if setting.is_for(plan.names) and _lookup(full, setting.path) != _lookup(bare, setting.path)
             }
         yield from (
             str(setting).removeprefix("+").removeprefix("backbone.") for setting in settings if setting in found
         )
 
 
-def _conditions(run: RunSummary, settings: Mapping[str, Any]) -> str:
+def marks_of(*, simulated: bool, source: str) -> str:
+    """Return the words that mark runs that cannot be compared with published numbers; "" for others."""
+    words = ["simulated"] * simulated + ["sample data"] * (source == "sample")
+    return f"[{', '.join(words)}: not comparable with published numbers]" if words else ""
+
+
+def _conditions(run: RunSummary, settings: Settings) -> str:
     parts = [settings.get(key) for key in ("backbone", "limit", "prompts", "embedder")]
     return digest_of([*parts, run.source, run.simulated])
 
 
-def _changes(prefix: str, found: Mapping[str, Any], usual: Mapping[str, Any]) -> Iterator[str]:
+def _changes(prefix: str, found: Settings, usual: Settings) -> Iterator[str]:
     """Yield the overrides that change ``usual`` into ``found``."""
     for key, value in found.items():
         name, other = f"{prefix}.{key}", usual.get(key)
@@ -194,7 +233,7 @@ def _changes(prefix: str, found: Mapping[str, Any], usual: Mapping[str, Any]) ->
             yield f"{name}={override_value(value)}" if key in usual else f"+{name}={override_value(value)}"
 
 
-def _lookup(config: Mapping[str, Any], path: Sequence[str]) -> Any:
+def _lookup(config: Settings, path: Sequence[str]) -> Any:
     found: Any = config
     for key in path:
         if not isinstance(found, Mapping) or key not in found:
