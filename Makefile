@@ -61,7 +61,7 @@ test-environments: $(ENVIRONMENTS)/.ready  ## the tests of environments of other
 
 test-openai2: $(FULL)  ## the tests of HTTP and of the reader's server with openai 2.x installed, as litellm and vLLM pin it
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target .openai2 'openai>=2,<3'
-	PYTHONPATH=.openai2 $(BIN)/python -m pytest tests/backbones/openai_compatible tests/packages/rehearsal/reader/test_serve.py $(ARGS)
+	PYTHONPATH=.openai2 $(BIN)/python -m pytest tests/backbones/openai_compatible tests/packages/rehearsal/server/test_serve.py $(ARGS)
 
 lint: $(FULL)  ## ruff, mypy and the import contract
 	$(BIN)/ruff check .

@@ -14,7 +14,7 @@ import ace_bench
 from ace_bench import Playbook, compare_runs, load_context, load_run, load_runs, run
 from ace_bench.api import Runs
 from ace_bench.core.errors import BudgetExhausted, ConfigError, DataError, Interrupted, StoreError
-from ace_rehearsal.reader.serve import ReaderServer
+from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.launching import ROOT, launch
 

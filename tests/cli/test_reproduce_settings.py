@@ -9,7 +9,7 @@ from ace_bench.cli.reproducing.request import read_request
 from ace_bench.core.errors import ConfigError
 from ace_bench.report.records import find_runs
 from ace_bench.report.tables.results_index import ResultsIndex
-from ace_rehearsal.reader.serve import ReaderServer
+from ace_rehearsal.server.serve import ReaderServer
 from tests.cli.conftest import EXPERIMENTS, compose
 
 SERVED = ("backbone=vllm", "backbone.url=http://localhost:8000", "backbone.model=org/some-model")

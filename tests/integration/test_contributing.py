@@ -19,8 +19,8 @@ import pytest
 
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault
 from ace_bench.core.types import Message
-from ace_rehearsal.reader.faults import Faults
-from ace_rehearsal.reader.serve import ReaderServer
+from ace_rehearsal.server.faults import Faults
+from ace_rehearsal.server.serve import ReaderServer
 from tests.launching import ROOT, options
 
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

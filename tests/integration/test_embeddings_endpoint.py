@@ -14,8 +14,8 @@ from ace_bench.backbones.openai_compatible.embeddings_backbone import Embeddings
 from ace_bench.backbones.openai_compatible.settings import Retry
 from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.store.calls import read_calls
-from ace_rehearsal.reader.faults import Faults
-from ace_rehearsal.reader.serve import ReaderServer
+from ace_rehearsal.server.faults import Faults
+from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.integration.test_resume import wait_for_calls
 from tests.launching import ROOT, launch

@@ -3,7 +3,7 @@
 import pytest
 
 from ace_bench.runners.rehearsal import rehearse
-from ace_rehearsal.reader.serve import ReaderServer
+from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.launching import launch
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ace_bench.report.records import find_runs
-from ace_rehearsal.reader.serve import ReaderServer
+from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.launching import launch
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ace_rehearsal.reader.faults import Faults
-from ace_rehearsal.reader.serve import ReaderServer
+from ace_rehearsal.server.faults import Faults
+from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.launching import ROOT, Ran, launch
 

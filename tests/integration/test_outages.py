@@ -6,8 +6,8 @@ import random
 import pytest
 
 from ace_bench.report.evidence import read_calls, spent
-from ace_rehearsal.reader.faults import Faults
-from ace_rehearsal.reader.serve import ReaderServer
+from ace_rehearsal.server.faults import Faults
+from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.launching import launch, quick
 

@@ -11,7 +11,7 @@ import yaml
 
 from ace_bench.report.experiments import load_experiments
 from ace_bench.report.paper.tables import load_paper
-from ace_rehearsal.reader.serve import ReaderServer
+from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.launching import ROOT, composed, launch, options, tasks
 from tests.report.test_experiments import compose

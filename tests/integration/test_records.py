@@ -5,7 +5,7 @@ import pytest
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_bench.runners import executing
 from ace_bench.store.processes import read_processes
-from ace_rehearsal.reader.serve import ReaderServer
+from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.integration.test_preflight import real
 from tests.launching import launch

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ace_rehearsal.reader import serve
-from ace_rehearsal.reader.faults import Faults
-from ace_rehearsal.reader.serve import Handler
+from ace_rehearsal.server import serve
+from ace_rehearsal.server.faults import Faults
+from ace_rehearsal.server.serve import Handler
 from tests.backbones.serving import running
 from tests.launching import ROOT, launch
 

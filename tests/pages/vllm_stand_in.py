@@ -11,8 +11,8 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from ace_rehearsal.reader.backbone import EmbeddedBackbone
-from ace_rehearsal.reader.replies import completion_body, error_body
-from ace_rehearsal.reader.requests import BadRequest, read_request
+from ace_rehearsal.server.replies import completion_body, error_body
+from ace_rehearsal.server.requests import BadRequest, read_request
 
 READER = EmbeddedBackbone()
 TOTALS = {"queries": 0, "hits": 0}

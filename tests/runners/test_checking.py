@@ -9,7 +9,7 @@ import pytest
 from ace_bench import check_runs
 from ace_bench.core.errors import ConfigError
 from ace_bench.runners.checking import Candidate, RunChecks
-from ace_rehearsal.reader.serve import ReaderServer
+from ace_rehearsal.server.serve import ReaderServer
 from tests.cli.conftest import compose, one_composer, reproduce  # noqa: F401 - fixtures
 from tests.launching import ROOT, launch
 

@@ -13,7 +13,7 @@ from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.stopping import FaultRule, Stop
 from ace_bench.store.call_log import CallLog, Cost
 from ace_bench.store.spending import OtherRuns, SharedSpending
-from ace_rehearsal.reader.serve import ReaderServer
+from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.launching import launch
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ace_bench.cli.main import main, start
-from ace_rehearsal.reader import serve
+from ace_rehearsal.server import serve
 from tests.launching import ROOT
 from tests.wrong.refusing import sentence
 

@@ -1,4 +1,4 @@
-"""The embedded backbone: a deterministic in-context reader, in process or served over HTTP."""
+"""The embedded backbone: a deterministic in-context reader."""
 
 from ace_rehearsal.reader.backbone import EmbeddedBackbone
 

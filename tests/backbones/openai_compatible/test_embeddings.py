@@ -13,8 +13,8 @@ from ace_bench.api import open_embedder
 from ace_bench.cli.main import main
 from ace_bench.contexts.playbook.embed import HashingEmbedder
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
-from ace_rehearsal.reader.faults import Faults
-from ace_rehearsal.reader.serve import ReaderServer
+from ace_rehearsal.server.faults import Faults
+from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
 
 TEXTS = ["a bond pays a coupon", "lease payments", ""]

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ace_rehearsal.reader.faults import Faults
-from ace_rehearsal.reader.serve import ReaderServer
+from ace_rehearsal.server.faults import Faults
+from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.openai_compatible.scripted import Server, answer, error
 from tests.backbones.serving import running
 from tests.launching import launch

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ace_rehearsal.reader.serve import ReaderServer
+from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.launching import Recording, launch, options, quick, retries
 from tests.wrong.refusing import refusal

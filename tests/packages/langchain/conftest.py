@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
-from ace_rehearsal.reader.serve import ReaderServer
+from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.openai_compatible.scripted import client
 from tests.backbones.serving import running
 

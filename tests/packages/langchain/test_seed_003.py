@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("langchain", reason="needs the extra langchain")
 
 from ace_bench.cli.main import start
-from ace_rehearsal.reader.serve import ReaderServer
+from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.launching import ROOT
 

@@ -9,7 +9,7 @@ from ace_bench.core.tools import ToolTurn, offer, write_turn
 from ace_bench.core.types import Message
 from ace_rehearsal.reader import EmbeddedBackbone
 from ace_rehearsal.reader.kinds.tools import read_calls
-from ace_rehearsal.reader.serve import ReaderServer
+from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
 
 

@@ -12,8 +12,8 @@ from ace_bench.contexts.playbook.embed import HashingEmbedder
 from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.tools import ToolCall, ToolTurn, read_turn
 from ace_bench.core.types import Completion, Record
-from ace_rehearsal.reader.requests import ANY_OBJECT, ChatRequest, EmbeddingsRequest, read_body
-from ace_rehearsal.reader.schema_values import build, obey
+from ace_rehearsal.server.requests import ANY_OBJECT, ChatRequest, EmbeddingsRequest, read_body
+from ace_rehearsal.server.schema_values import build, obey
 
 _WORD = re.compile(r"\s*\S+\s*|\s+")
 _EMBEDDER = HashingEmbedder()

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from ace_bench.core.types import Record
-from ace_rehearsal.reader.requests import BadRequest
+from ace_rehearsal.server.requests import BadRequest
 
 _READ = "$ref allOf anyOf oneOf const enum type properties required additionalProperties items minItems maxItems"
 _KNOWN = frozenset([*_READ.split(), "minimum", "maximum", "$defs", "definitions", "$schema", "$id", "title"])

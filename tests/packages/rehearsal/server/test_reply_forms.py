@@ -9,10 +9,10 @@ import openai
 import pytest
 from pydantic import BaseModel
 
-from ace_rehearsal.reader.faults import Faults
-from ace_rehearsal.reader.requests import BadRequest
-from ace_rehearsal.reader.schema_values import obey
-from ace_rehearsal.reader.serve import ReaderServer
+from ace_rehearsal.server.faults import Faults
+from ace_rehearsal.server.requests import BadRequest
+from ace_rehearsal.server.schema_values import obey
+from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.packages.rehearsal.reader.test_tools import tool
 

@@ -20,9 +20,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from ace_rehearsal.reader.backbone import EmbeddedBackbone
-from ace_rehearsal.reader.faults import Faults, parse_chances
-from ace_rehearsal.reader.replies import completion_body, embeddings_body, error_body, model_body, stream_events
-from ace_rehearsal.reader.requests import BadRequest, read_request
+from ace_rehearsal.server.faults import Faults, parse_chances
+from ace_rehearsal.server.replies import completion_body, embeddings_body, error_body, model_body, stream_events
+from ace_rehearsal.server.requests import BadRequest, read_request
 
 _INTERRUPTED = 130
 LARGEST_BODY, _LONGEST_LENGTH = 64 * 1024 * 1024, 20

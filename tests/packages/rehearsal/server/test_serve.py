@@ -20,8 +20,8 @@ import pytest
 
 from ace_bench.core.types import Message
 from ace_rehearsal.reader import EmbeddedBackbone
-from ace_rehearsal.reader.faults import Faults, parse_chances
-from ace_rehearsal.reader.serve import ReaderServer
+from ace_rehearsal.server.faults import Faults, parse_chances
+from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
 
 QUESTION = "Choose from: red, green, blue. What is the colour of a green frog?"
@@ -273,7 +273,7 @@ def test_impossible_chances_are_refused(text: str) -> None:
     [(signal.SIGTERM, 0, ""), (signal.SIGINT, 130, "Interrupted; the server has stopped.\n")],
 )
 def test_the_command_serves_until_it_is_told_to_stop(stop: signal.Signals, status: int, said: str) -> None:
-    command = [sys.executable, "-m", "ace_rehearsal.reader.serve", "--port", "0", "--latency-ms", "1"]
+    command = [sys.executable, "-m", "ace_rehearsal.server.serve", "--port", "0", "--latency-ms", "1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -286,7 +286,7 @@ def test_the_command_serves_until_it_is_told_to_stop(stop: signal.Signals, statu
 
 
 def test_a_wrong_command_line_is_explained() -> None:
-    command = [sys.executable, "-m", "ace_rehearsal.reader.serve", "--port", "0", "--faults", "oops=1"]
+    command = [sys.executable, "-m", "ace_rehearsal.server.serve", "--port", "0", "--faults", "oops=1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "unknown fault 'oops'" in done.stderr

@@ -1,0 +1,1 @@
+"""The embedded backbone served over HTTP in the protocol of OpenAI, with latency and faults on request."""
