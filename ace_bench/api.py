@@ -17,8 +17,8 @@ from ace_bench.core.backbones import Backbone
 from ace_bench.core.context import Context
 from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.errors import DataError, StoreError
-from ace_bench.core.extras import require
 from ace_bench.core.program import read_env_file
+from ace_bench.core.resources import require
 from ace_bench.report.choosing import with_settings
 from ace_bench.report.differences import differences
 from ace_bench.report.frames import Frames, load_frames

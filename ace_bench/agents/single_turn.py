@@ -13,8 +13,7 @@ from ace_bench.agents.sandbox import Sandbox
 from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.prompt_limit import send_within_limit
-from ace_bench.core.prompts import RAW_REFLECTION, Prompts
+from ace_bench.core.prompts import RAW_REFLECTION, Prompts, send_within_limit
 from ace_bench.core.replies import ask_and_read, ask_once, without_surrogates
 from ace_bench.core.task import Session
 from ace_bench.core.types import Attempt, Fault, GeneratorSpec, Message, Sample, Turn

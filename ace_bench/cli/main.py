@@ -88,7 +88,7 @@ def _reporting() -> Iterator[_Report]:
         _drop_output()
         _print_error(problem)
     except ImportError as error:
-        from ace_bench.core.extras import missing_extra
+        from ace_bench.core.resources import missing_extra
 
         if (needed := missing_extra(error)) is None:
             raise

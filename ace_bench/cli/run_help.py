@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from ace_bench.cli.setting_docs import SettingDoc, read_option
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import config_folders, configs_folder, options
-from ace_bench.core.setting_docs import SettingDoc, read_option
 
 _GROUPS = "$APP_CONFIG_GROUPS"
 _SETTINGS = "$SETTINGS"

@@ -22,11 +22,10 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import read_text
 from ace_bench.contexts.playbook_text.dialects import Dialect
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
-from ace_bench.core.arena import Arena
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, DataError, StoreError
-from ace_bench.core.method import C
+from ace_bench.core.method import Arena, C
 from ace_bench.core.resources import CONTEXTS
 from ace_bench.core.types import Record
 from ace_bench.store.checksums import read_checked

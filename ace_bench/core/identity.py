@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ace_bench.core.digest import digest_of, digest_of_text
 from ace_bench.core.embedders import embedder_identity, with_embedder
+from ace_bench.core.encoding import digest_of, digest_of_text
 from ace_bench.core.role_sampling import given_by_role
 from ace_bench.core.types import Record
 

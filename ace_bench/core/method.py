@@ -1,17 +1,20 @@
-"""The interface of methods, and the result of one adaptation step."""
+"""The interface of methods, the harness API that they get (``Arena``), and what an estimate asks of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, Protocol, TypeVar
 
-from ace_bench.core.arena import Arena
+from ace_bench.core.backbones import Lm, TokenCounter
 from ace_bench.core.context import Context
-from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
-from ace_bench.core.workload import Learning, Workload
+from ace_bench.core.prompts import Prompts
+from ace_bench.core.tool_rules import ToolRules
+from ace_bench.core.types import GeneratorSpec, Labels, Message, Record, Rollout, Sample, Step
 
+T = TypeVar("T")
+R = TypeVar("R")
 C = TypeVar("C", bound=Context)
 C_co = TypeVar("C_co", bound=Context, covariant=True)
 
@@ -111,3 +114,129 @@ class Method(Protocol[C]):
         ``None``: in proportion to what a rehearsal with a few samples takes.
         """
         ...
+
+
+class Arena(Protocol):
+    """The harness API that a method gets: samples, rollouts and model calls, all counted, limited and recorded."""
+
+    @property
+    def labels(self) -> Labels:
+        """What adaptation may see."""
+        ...
+
+    @property
+    def prompts(self) -> Prompts:
+        """The run's prompt set, bound to its task."""
+        ...
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """Playbook sections that suit the task."""
+        ...
+
+    @property
+    def tools(self) -> ToolRules | None:
+        """What the agent's tools do; ``None`` for agents that answer without acting, and where nothing is declared."""
+        ...
+
+    @property
+    def learns_unreadable(self) -> bool:
+        """Whether a role's reply that cannot be read is used as it is, as in the authors' code, or is a fault."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """The run's seed, for a method's random choices."""
+        ...
+
+    def samples(self, split: str) -> Sequence[Sample]:
+        """Return the samples of a split, cut to ``limit``."""
+        ...
+
+    def reference(self, sample: Sample) -> str:
+        """Return the reference answer of a training or validation sample; makes no calls.
+
+        Raises ``ConfigError`` for other splits and unless ``labels`` is ``gold``.
+        """
+        ...
+
+    def rollout(self, sample: Sample, context: Context, *, trial: int = 0, reflection: str | None = None) -> Rollout:
+        """Make a rollout, or return the recorded one; ``trial`` numbers the rollouts of a sample from 0.
+
+        ``reflection`` is the advice shown, ``None`` for none; a model may have replied with an empty one.
+        """
+        ...
+
+    def conversation(self, rollout: Rollout, context: Context, *, reflection: str | None = None) -> tuple[Message, ...]:
+        """Return the messages of a rollout, made with the same arguments, up to its last reply.
+
+        Empty for agents that lead no conversation.
+        """
+        ...
+
+    def rollouts(self, samples: Sequence[Sample], context: Context) -> Sequence[Rollout]:
+        """Make the first rollout of each sample in parallel; results in the order of ``samples``."""
+        ...
+
+    def lm(self, role: str, session: str) -> Lm:
+        """Return the role's backbone, bound to one session."""
+        ...
+
+    def counter(self, role: str) -> TokenCounter:
+        """Return the token counter of the role's backbone."""
+        ...
+
+    def context_length(self, role: str) -> int | None:
+        """Return the most tokens of a prompt and its reply for the role's backbone; ``None`` if unknown."""
+        ...
+
+    def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+        """Apply a function to items in parallel, within the run's concurrency; results in input order."""
+        ...
+
+
+@dataclass(frozen=True)
+class Span:
+    """Bounds of a count, both included."""
+
+    low: float
+    high: float
+
+    def __add__(self, other: Span) -> Span:
+        return Span(self.low + other.low, self.high + other.high)
+
+    def times(self, factor: Span) -> Span:
+        """Return the bounds of the product with another count."""
+        return Span(self.low * factor.low, self.high * factor.high)
+
+
+def exactly(count: float) -> Span:
+    """Return a count that is known."""
+    return Span(count, count)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learning:
+    """What a method learns from: ``samples`` of a split, each pass counted, in ``steps``.
+
+    ``acts`` says whether attempts act in an environment of their own, as on AppWorld.
+    """
+
+    samples: int
+    steps: int
+    split: str
+    acts: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """What adaptation takes: rollouts of the generator, calls of the other ``roles``.
+
+    Calls to ask again for an unreadable reply come on top. ``context_tokens`` is the most that the context may grow to,
+    ``None`` without a limit. The replies of ``writers`` hold the whole context.
+    """
+
+    rollouts: Span
+    roles: Mapping[str, Span]
+    context_tokens: int | None = None
+    writers: Collection[str] = ()

@@ -1,12 +1,22 @@
-"""A prompt set bound to a task."""
+"""What prompts show: the templates of a task, an agent's steps as text, and a way to shorten what is too long."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar
 
-from ace_bench.core.types import Message
+from ace_bench.core.context import Reducible
+from ace_bench.core.errors import RolloutFault
+from ace_bench.core.types import Message, Turn
 
+CONTEXT_LENGTH = "context_length"
+"""Kind of the fault that a backbone raises for a prompt over its context length."""
+NO_STEPS = "(none)"
+LEFT_OUT = "(left out)"
+_BRACKETS = re.compile(r"\[([^\[\]\n]{3,400})\]")
+_ID = re.compile(r"[A-Za-z][^\s,;'\"]*-[0-9]{4,9}")
 RAW_REFLECTION = "raw_reflection"
 """A set whose ``generator`` template shows this field gets each reflection as the model wrote it, in all templates."""
 
@@ -34,3 +44,115 @@ class Prompts(Protocol):
     def require(self, roles: Iterable[str]) -> None:
         """Raise ``ConfigError`` if a template is missing or cannot be used."""
         ...
+
+
+class Sized(Protocol):
+    """Part of a prompt that consists of items."""
+
+    @property
+    def size(self) -> int:
+        """Number of items."""
+        ...
+
+
+T = TypeVar("T")
+S = TypeVar("S", bound=Sized)
+First = TypeVar("First", bound=Sized)
+Second = TypeVar("Second", bound=Sized)
+
+
+@dataclass(frozen=True)
+class PromptParts(Generic[First, Second]):
+    """Two parts of one prompt: ``first`` is shortened as far as possible before ``second``."""
+
+    first: First
+    second: Second
+
+    @property
+    def size(self) -> int:
+        """Number of items of both parts."""
+        return self.first.size + self.second.size
+
+    def shrink(self) -> PromptParts[First, Second] | None:
+        """Shorten the first part or, if that is not possible, the second."""
+        first = shrink(self.first)
+        if first is not None:
+            return replace(self, first=first)
+        second = shrink(self.second)
+        return None if second is None else replace(self, second=second)
+
+
+def shrink(shown: S) -> S | None:
+    """Return a shorter version; ``None`` if it cannot be shortened."""
+    return shown.shrink() if isinstance(shown, Reducible) else None
+
+
+def send_within_limit(shown: S, send: Callable[[S], T]) -> tuple[T, int]:
+    """Send a prompt, shortened until it fits; return the result and the number of items left out.
+
+    Only this prompt is shortened; the value itself does not change. Raises the backbone's fault if the prompt is too
+    long and cannot be shortened further.
+    """
+    fitting = shown
+    while True:
+        try:
+            return send(fitting), shown.size - fitting.size
+        except RolloutFault as error:
+            smaller = shrink(fitting) if error.fault.kind == CONTEXT_LENGTH else None
+            if smaller is None:
+                raise
+            fitting = smaller
+
+
+def cited_in(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the ids of bullets named in square brackets, such as ``[shr-00001]`` or ``[a-00001, b-00002]``, once."""
+    found = (name for text in texts for group in _BRACKETS.findall(text) for name in _ID.findall(group))
+    return tuple(dict.fromkeys(found))
+
+
+def next_hidden(hidden: int, total: int) -> int | None:
+    """Return how many of ``total`` outputs to hide next: a quarter more of those still shown, never the newest.
+
+    ``None`` if only the newest is left. It is a quarter at a time, because every change at the front of a prompt
+    makes its cached prefix useless.
+    """
+    left = total - 1 - hidden
+    return hidden + max(1, left // 4) if left > 0 else None
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """The steps in order; the outputs of the first ``hidden`` ones are left out."""
+
+    turns: tuple[Turn, ...]
+    hidden: int = 0
+
+    @property
+    def size(self) -> int:
+        """Number of outputs shown."""
+        return len(self.turns) - self.hidden
+
+    def shrink(self) -> Transcript | None:
+        """Return a version without more of the oldest outputs; the newest stays."""
+        hidden = next_hidden(self.hidden, len(self.turns))
+        return None if hidden is None else replace(self, hidden=hidden)
+
+    @property
+    def shown(self) -> tuple[Turn, ...]:
+        """The steps with only the outputs that are shown."""
+        hidden = (replace(turn, observation=LEFT_OUT) for turn in self.turns[: self.hidden])
+        return (*hidden, *self.turns[self.hidden :])
+
+    @property
+    def text(self) -> str:
+        """All steps, each with its thought, its code and its output."""
+        steps = (_step(number, turn, hidden=number <= self.hidden) for number, turn in enumerate(self.turns, start=1))
+        return "\n\n".join(steps) or NO_STEPS
+
+
+def _step(number: int, turn: Turn, *, hidden: bool) -> str:
+    head = [f"### Step {number}", *([turn.thought] if turn.thought else [])]
+    if not turn.action:
+        return "\n".join([*head, "(no code)"])
+    output = LEFT_OUT if hidden else turn.observation.strip("\n")
+    return "\n".join([*head, "```python", turn.action.strip("\n"), "```", "Output:", "```", output, "```"])

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from ace_bench.core.backbones import Lm
+from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.lenient_json import find_objects
-from ace_bench.core.typed import decoder_of
 from ace_bench.core.types import Fault, Message, Record
 
 Reply = TypeVar("Reply", bound=msgspec.Struct)

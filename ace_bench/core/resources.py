@@ -1,4 +1,4 @@
-"""Finds the configuration tree and the prompt sets.
+"""Finds the configuration tree and the prompt sets, and says which extra a missing package needs.
 
 Those of this project are package data: in a checkout ``ace_bench/configs`` and ``ace_bench/prompts`` are links to the
 folders at its top, in a wheel they are folders. Another package adds its folders ``configs`` and ``prompts`` by an
@@ -9,7 +9,7 @@ beside it, without a package.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.resources import files
@@ -87,3 +87,54 @@ def _plugins() -> tuple[Path, ...]:
 def import_folder() -> Path:
     """Return the folder from which ``ace_bench`` is imported; child processes put it on their path."""
     return Path(str(files("ace_bench"))).parent
+
+
+EXTRAS: Mapping[str, str] = {
+    "agent_episodic_memory": "langchain",
+    "datasets": "data",
+    "dspy": "optimisers",
+    "inspect_ai": "inspect",
+    "joblib": "sweeps",
+    "langchain": "langchain",
+    "langchain_core": "langchain",
+    "langgraph": "langchain",
+    "matplotlib": "analysis",
+    "model2vec": "static",
+    "optuna": "optimisers",
+    "pandas": "analysis",
+    "pyarrow": "data",
+    "ray": "sweeps",
+    "sentence_transformers": "embeddings",
+    "submitit": "sweeps",
+    "tensorboardX": "tracking",
+    "verifiers": "verifiers",
+    "wandb": "tracking",
+}
+"""The extra that installs each optional package that this project imports."""
+GUESTS = "ace_"
+"""How the names of the packages begin that come in the same wheel, in a checkout in the folder ``packages``."""
+
+
+def missing(feature: str, package: str, otherwise: str = "") -> ConfigError:
+    """Return the error for a feature without its package; ``otherwise`` says what else the user can do."""
+    hint = f", or {otherwise}" if otherwise else ""
+    return ConfigError(f"{feature} needs {package}: pip install 'ace-bench[{EXTRAS[package]}]'{hint}")
+
+
+def require(feature: str, *packages: str, otherwise: str = "") -> None:
+    """Raise ``ConfigError`` for the first of ``packages`` that is not installed; imports nothing."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise missing(feature, package, otherwise)
+
+
+def missing_extra(error: BaseException | None, feature: str = "this command") -> ConfigError | None:
+    """Return the error for a package that an exception or one of its causes misses, ``None`` where none of ours is."""
+    while error is not None:
+        package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+        if package in EXTRAS:
+            return missing(feature, package)
+        if package.startswith(GUESTS) and find_spec(package) is None:
+            return ConfigError(f"{feature} needs the package {package}: install ace-bench again, which brings it")
+        error = error.__cause__ or error.__context__
+    return None

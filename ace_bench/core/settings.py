@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from msgspec import Meta
 
 from ace_bench.core.errors import ConfigError, SettingError
-from ace_bench.core.extras import missing_extra
+from ace_bench.core.resources import missing_extra
 
 _TARGET = "_target_"
 _LARGEST = 10**12

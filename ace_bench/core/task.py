@@ -1,4 +1,4 @@
-"""A benchmark and the live environment of one of its samples.
+"""A benchmark, the live environment of one of its samples, and the agent that solves it.
 
 A hosted session leads the conversation: it asks for replies, and an agent passes its requests on.
 """
@@ -10,10 +10,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from ace_bench.core.backbones import Lm
+from ace_bench.core.backbones import Lm, ToolTurn
+from ace_bench.core.context import Context
 from ace_bench.core.prompts import Prompts
-from ace_bench.core.tools import ToolTurn
-from ace_bench.core.types import Fault, Grade, Message, Record, Sample
+from ace_bench.core.tool_rules import ToolRules
+from ace_bench.core.types import Attempt, Fault, Grade, Message, Record, Sample
 
 
 class Session(Protocol):
@@ -126,8 +127,8 @@ class Confining(Protocol):
 class ReplyRequest:
     """What an environment wants a model to reply to.
 
-    ``schema`` offers tools (``core.tools``), and the contents of assistant and tool messages are then JSON; ``None``
-    where the conversation has nothing to do with tools.
+    ``schema`` offers tools (``backbones.offer``), and the contents of assistant and tool messages are then JSON;
+    ``None`` where the conversation has nothing to do with tools.
     """
 
     messages: tuple[Message, ...]
@@ -153,3 +154,50 @@ class HostedSession(Protocol):
     def final(self) -> str:
         """What the environment takes as the answer; "" where it has none."""
         ...
+
+
+class Agent(Protocol):
+    """Solves one sample under a context."""
+
+    def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str | None) -> Attempt:
+        """Attempt the sample; ``reflection`` is advice for a retry (``None`` in the first rollout of a sample).
+
+        Raises ``RolloutFault`` when the attempt fails. It never grades.
+        """
+        ...
+
+    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return the fields that the agent fills, by template; none by default.
+
+        ``inputs`` are the fields of a sample, ``shown`` those of the context. A prompt set that uses another field is
+        refused before the first call.
+        """
+        del inputs, shown
+        return {}
+
+
+@runtime_checkable
+class Conversational(Protocol):
+    """An agent whose conversation can be shown to other roles."""
+
+    def conversation(
+        self, sample: Sample, context: Context, attempt: Attempt, reflection: str | None
+    ) -> tuple[Message, ...]:
+        """Return the messages of an attempt, made with these arguments, up to its last reply."""
+        ...
+
+
+@runtime_checkable
+class ToolUser(Protocol):
+    """An agent that acts by tools."""
+
+    tools: ToolRules | None
+    """What they do; ``None``: nothing is declared."""
+
+
+@runtime_checkable
+class CostLimited(Protocol):
+    """An agent that can end an attempt by its cost, for which the generator's backbone must have prices."""
+
+    max_usd: float | None
+    """Dollars; ``None``: no limit."""

@@ -14,8 +14,7 @@ from typing import ClassVar
 
 from ace_bench.contexts.playbook.apply import Limits
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.arena import Arena
-from ace_bench.core.method import ContextUpdate
+from ace_bench.core.method import Arena, ContextUpdate
 from ace_bench.core.types import GeneratorSpec, Rollout, Step
 from ace_bench.methods.ace_parts.learner import PlaybookLearner, Role, with_recent_lessons
 from ace_bench.methods.ace_parts.replies import ask_for_lesson, ask_for_operations

@@ -9,11 +9,9 @@ from types import MappingProxyType
 from typing import Generic
 
 from ace_bench.contexts.loading import load_context
-from ace_bench.core.arena import Arena
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.method import Adaptation, C, ContextUpdate
+from ace_bench.core.method import Adaptation, Arena, C, ContextUpdate, Learning, Workload
 from ace_bench.core.types import GeneratorSpec, Rollout, Sample, Step
-from ace_bench.core.workload import Learning, Workload
 
 
 class BaseMethod(ABC, Generic[C]):

@@ -11,9 +11,9 @@ from ace_bench.contexts.loading import kind_of, load_context
 from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.selection import NearestTexts, SelectsNearest
-from ace_bench.core.arena import Arena
 from ace_bench.core.context import Context, HasBullets
 from ace_bench.core.errors import ConfigError, SettingError
+from ace_bench.core.method import Arena
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Sample
 from ace_bench.methods.base import BaseMethod

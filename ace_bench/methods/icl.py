@@ -5,12 +5,10 @@ from __future__ import annotations
 import random
 
 from ace_bench.contexts.demonstrations import Demonstration, Demonstrations
-from ace_bench.core.arena import Arena
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.method import ContextUpdate
+from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly
 from ace_bench.core.settings import Count, Share
 from ace_bench.core.types import GeneratorSpec, Labels
-from ace_bench.core.workload import Learning, Workload, exactly
 from ace_bench.methods.base import BaseMethod
 
 

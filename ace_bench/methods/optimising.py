@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from ace_bench.contexts.instruction import Instruction
-from ace_bench.core.arena import Arena
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.extras import require
+from ace_bench.core.method import Arena
+from ace_bench.core.resources import require
 from ace_bench.core.types import Labels
 
 START = "instruction"

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ace_bench.core.digest import digest_of
+from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, StoreError
 from ace_bench.report.differences import Settings, all_settings, differing, setting_text, short_names, value_text
 from ace_bench.report.records import RunSummary

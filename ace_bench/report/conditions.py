@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ace_bench.core.digest import digest_of
 from ace_bench.core.embedders import default_embedder
+from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import identity_settings
 from ace_bench.report.planned import (

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ace_bench.core.backbones import backbone_name
-from ace_bench.core.digest import digest_of
+from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import StoreError
 from ace_bench.report.planned import override_value
 from ace_bench.report.records import RunSummary

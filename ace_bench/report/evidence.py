@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
+from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import ConfigError, StoreError
 from ace_bench.core.method import LAST_TRIAL
-from ace_bench.core.typed import decoder_of
 from ace_bench.core.types import NO_USAGE, Fault, Stage, Usage
 from ace_bench.report.statistics import Point, Points
 from ace_bench.store.lines import read_lines

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import StoreError
-from ace_bench.core.extras import require
-from ace_bench.core.typed import decoder_of
+from ace_bench.core.resources import require
 from ace_bench.report.differences import Differences, differences
 from ace_bench.report.records import RunSummary, find_runs
 from ace_bench.store.calls import Request, restored, stored_calls

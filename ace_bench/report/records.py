@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ace_bench.core.collector import collector_paused
+from ace_bench.core.encoding import collector_paused
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Record, Stage
 from ace_bench.report.episodes import Episode, episodes_of, figure_of, long_ones

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from ace_bench.core.encoding import converted
 from ace_bench.core.errors import DataError
-from ace_bench.core.typed import converted
 
 
 class YamlModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

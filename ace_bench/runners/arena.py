@@ -8,14 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ace_bench.core.agent import Agent, Conversational, ToolUser
 from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, Lm, TokenCounter
 from ace_bench.core.context import Context
-from ace_bench.core.digest import digest_of_text
+from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import CallLost, ConfigError, RolloutFault
 from ace_bench.core.prompts import Prompts
 from ace_bench.core.replies import shown_unreadable
-from ace_bench.core.task import Judged, Task, fault_of
+from ace_bench.core.task import Agent, Conversational, Judged, Task, ToolUser, fault_of
 from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import Attempt, Fault, Grade, Labels, Message, Rollout, Sample, Stage, reveal
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
-from ace_bench.core.agent import Agent, CostLimited
 from ace_bench.core.backbones import EMBEDDER, GENERATOR, Backbone, Limited, Priced
 from ace_bench.core.errors import BudgetExhausted, ConfigError
 from ace_bench.core.settings import Count, Positive
+from ace_bench.core.task import Agent, CostLimited
 from ace_bench.core.types import Usage
 from ace_bench.store.call_log import Account, Cost, Ledger
 from ace_bench.store.requests import PreparedRequest

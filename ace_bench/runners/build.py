@@ -13,14 +13,13 @@ import numpy as np
 
 from ace_bench.backbones.openai_compatible.vectors import read_vectors, text_key
 from ace_bench.contexts.playbook.embed import EndpointEmbedder, Matrix
-from ace_bench.core.agent import Agent
 from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, CacheReporting, Lm
 from ace_bench.core.embedders import HASHING, with_embedder
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_bench.core.identity import RunIdentity
 from ace_bench.core.method import Method
 from ace_bench.core.settings import build
-from ace_bench.core.task import Task
+from ace_bench.core.task import Agent, Task
 from ace_bench.core.types import Completion, Message, Record, Stage
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.budget import check_agent_prices, check_budget_prices

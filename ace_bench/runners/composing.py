@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ace_bench.core.digest import digest_of
+from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, FileUnwritable
 from ace_bench.core.resources import config_folders
 from ace_bench.core.secrets import refuse_secret_arguments, refuse_secrets

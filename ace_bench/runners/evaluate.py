@@ -9,9 +9,8 @@ from typing import Any
 
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.method import Method
+from ace_bench.core.method import Method, Span
 from ace_bench.core.settings import Text
-from ace_bench.core.workload import Span
 from ace_bench.runners.loop import Experiment
 from ace_bench.runners.mode import Mode, ModeWorkload, Validation, refuse_retries
 

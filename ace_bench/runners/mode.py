@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.method import Method
+from ace_bench.core.method import Method, Span
 from ace_bench.core.types import Record, Sample, Step
-from ace_bench.core.workload import Span
 from ace_bench.store.journal import RolloutRecord
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from ace_bench.core.context import Context
-from ace_bench.core.method import Method
+from ace_bench.core.method import Method, Span, exactly
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Sample, Step
-from ace_bench.core.workload import Span, exactly
 from ace_bench.runners.loop import Experiment
 from ace_bench.runners.mode import TEST, TRAIN, VALIDATION, Batch, Mode, ModeWorkload, Validation, refuse_retries
 

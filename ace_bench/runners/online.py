@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ace_bench.core.errors import ConfigError, SettingError
-from ace_bench.core.method import Method
+from ace_bench.core.method import Method, exactly
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Sample, Step
-from ace_bench.core.workload import exactly
 from ace_bench.runners.loop import Experiment
 from ace_bench.runners.mode import TEST, Batch, Mode, ModeWorkload
 

@@ -16,9 +16,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from ace_bench.core.errors import AceBenchError, ConfigError
-from ace_bench.core.extras import missing, missing_extra
 from ace_bench.core.program import command_line
-from ace_bench.core.resources import options
+from ace_bench.core.resources import missing, missing_extra, options
 from ace_bench.core.secrets import refuse_secret_arguments
 from ace_bench.runners.settings import RENAMED
 

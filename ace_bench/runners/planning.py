@@ -28,8 +28,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from ace_bench.core.digest import digest_of
 from ace_bench.core.embedders import default_embedder
+from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, FileUnwritable
 from ace_bench.runners.composing import AUTOMATIC, RunConfig, digest_of_configs, settled
 from ace_bench.store.files import cache_folder, read_sealed, write_sealed

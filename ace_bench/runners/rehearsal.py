@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ace_bench.core.backbones import GENERATOR, JUDGE, Backbone, Priced
+from ace_bench.core.method import Learning, Span, Workload, exactly
 from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.types import Completion, Message, Record, Stage, Usage
-from ace_bench.core.workload import Learning, Span, Workload, exactly
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.build import RunSpec, build_experiment
 from ace_bench.runners.loop import Experiment, run_loop

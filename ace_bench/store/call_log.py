@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
+from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import StoreError
-from ace_bench.core.typed import decoder_of
 from ace_bench.core.types import NO_USAGE, Completion, Fault, Message, Record, Stage, Usage
 from ace_bench.store.files import WriteGate
 from ace_bench.store.lines import AppendLog

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import StoreError
-from ace_bench.core.typed import decoder_of
 from ace_bench.core.types import Completion, Fault, Message, Record, Stage
 from ace_bench.store.call_log import FILE
 from ace_bench.store.lines import Lines, read_lines

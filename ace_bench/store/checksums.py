@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import FolderDamaged, StoreError
-from ace_bench.core.typed import decoder_of
 from ace_bench.store.files import WriteGate
 from ace_bench.store.lines import AppendLog, is_line_of, read_lines
 

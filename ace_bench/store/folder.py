@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 from filelock import FileLock, Timeout
 
+from ace_bench.core.encoding import converted
 from ace_bench.core.errors import DataError, FolderUnwritable, StoreError
-from ace_bench.core.typed import converted
 from ace_bench.core.types import Record, Sample
 from ace_bench.store.call_log import FILE as CALLS
 from ace_bench.store.call_log import CallLog

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ace_bench.core.typed import decoder_of
+from ace_bench.core.encoding import decoder_of
 from ace_bench.core.types import Attempt, Fault, Grade, Record, Stage
 from ace_bench.store.call_log import CallLog
 from ace_bench.store.files import WriteGate

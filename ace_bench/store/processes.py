@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from ace_bench.core.encoding import converted, decoder_of
 from ace_bench.core.errors import FolderUnwritable
 from ace_bench.core.redaction import redacted_argument
 from ace_bench.core.resources import CONFIG_DIRS
-from ace_bench.core.typed import converted, decoder_of
 from ace_bench.store.code import changed_modules, modules_in_words
 from ace_bench.store.files import WriteGate
 from ace_bench.store.lines import AppendLog, read_lines

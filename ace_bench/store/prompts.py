@@ -20,7 +20,7 @@ from jinja2 import (
 )
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from ace_bench.core.digest import digest_of
+from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Message
 

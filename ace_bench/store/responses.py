@@ -14,7 +14,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from ace_bench.core.digest import digest_of
+from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import NO_USAGE, Completion, Message, Record
 from ace_bench.store.files import PRIVATE, make_folders

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from ace_bench.core.encoding import converted, decoder_of
 from ace_bench.core.errors import FolderDamaged, StoreError
-from ace_bench.core.typed import converted, decoder_of
 from ace_bench.core.types import Labels
 from ace_bench.store.checksums import CheckedFiles
 

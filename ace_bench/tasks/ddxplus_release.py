@@ -25,8 +25,8 @@ from typing import IO, Literal, TypeVar
 
 import msgspec
 
+from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import DataError
-from ace_bench.core.typed import decoder_of
 
 T = TypeVar("T")
 

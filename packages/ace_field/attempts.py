@@ -8,14 +8,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ace_bench.core.arena import Arena
+from ace_bench.core.encoding import converted
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.prompt_limit import send_within_limit
+from ace_bench.core.method import Arena, Span, exactly
+from ace_bench.core.prompts import Transcript, send_within_limit
 from ace_bench.core.replies import ask
-from ace_bench.core.transcript import Transcript
-from ace_bench.core.typed import converted
 from ace_bench.core.types import Fault, Labels, Record, Rollout
-from ace_bench.core.workload import Span, exactly
 
 Item = TypeVar("Item", bound=msgspec.Struct)
 

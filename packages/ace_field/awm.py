@@ -11,15 +11,12 @@ from typing import Annotated, Any
 import msgspec
 
 from ace_bench.contexts.loading import load_kind
-from ace_bench.core.arena import Arena
 from ace_bench.core.errors import ConfigError, RolloutFault, SettingError
-from ace_bench.core.method import ContextUpdate
-from ace_bench.core.prompt_limit import send_within_limit
+from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload, exactly
+from ace_bench.core.prompts import Transcript, send_within_limit
 from ace_bench.core.replies import ask
 from ace_bench.core.settings import Count, Text
-from ace_bench.core.transcript import Transcript
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Sample, Step
-from ace_bench.core.workload import Learning, Span, Workload, exactly
 from ace_bench.methods.base import BaseMethod
 from ace_field.attempts import (
     ATTEMPT_FIELDS,

@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 import msgspec
 
 from ace_bench.contexts.base import ContextValue
-from ace_bench.core.arena import Arena
-from ace_bench.core.extras import require
-from ace_bench.core.method import ContextUpdate
+from ace_bench.core.method import Arena, ContextUpdate
+from ace_bench.core.resources import require
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Attempt, GeneratorSpec, Record, Rollout, Sample, Step
 from ace_bench.methods.base import BaseMethod

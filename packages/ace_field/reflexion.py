@@ -9,15 +9,12 @@ from typing import Any
 import msgspec
 
 from ace_bench.contexts.empty import NoContext
-from ace_bench.core.arena import Arena
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.method import LAST_TRIAL, ContextUpdate
-from ace_bench.core.prompt_limit import send_within_limit
+from ace_bench.core.method import LAST_TRIAL, Arena, ContextUpdate, Learning, Span, Workload, exactly
+from ace_bench.core.prompts import Transcript, send_within_limit
 from ace_bench.core.replies import ask, shown_unreadable
 from ace_bench.core.settings import Count
-from ace_bench.core.transcript import Transcript
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Step
-from ace_bench.core.workload import Learning, Span, Workload, exactly
 from ace_bench.methods.base import BaseMethod
 from ace_field.attempts import (
     ATTEMPT_FIELDS,

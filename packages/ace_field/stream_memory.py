@@ -13,13 +13,11 @@ import msgspec
 from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.selection import NearestTexts
-from ace_bench.core.arena import Arena
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.method import ContextUpdate
+from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Attempt, GeneratorSpec, Labels, Record, Rollout, Sample, Step
-from ace_bench.core.workload import Learning, Workload, exactly
 from ace_bench.methods.base import BaseMethod
 
 _SEPARATOR = "\n\n"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ace_bench.core.backbones import Backbone
+from ace_bench.core.backbones import Backbone, takes_tools
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.tools import takes_tools
 from ace_bench.core.types import Completion, Message, Record, Stage
 from ace_bench.store.call_log import Ledger
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from langchain_core.tools import BaseTool, tool
 
-from ace_bench.core.digest import digest_of_text
+from ace_bench.core.encoding import digest_of_text
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ from ace_bench.api import open_embedder
 from ace_bench.cli.arguments import Parser, add_column
 from ace_bench.contexts.playbook.embed import Embedder, make_embedder
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.digest import digest_of_text
+from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import ConfigError
 from ace_bench.store.call_log import Account
 from ace_bench.store.files import cache_folder, write_files

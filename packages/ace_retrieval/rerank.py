@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.extras import require
+from ace_bench.core.resources import require
 from ace_retrieval.bm25 import Scores
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ace_bench.core.extras import require
+from ace_bench.core.resources import require
 from ace_bench.core.settings import Seconds
 from ace_bench.core.types import Record
 from ace_bench.runners.progress import Progress

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ace_bench.core.extras import require
+from ace_bench.core.resources import require
 from ace_bench.core.settings import Seconds, Text
 from ace_bench.core.types import Record
 from ace_bench.runners.progress import Progress

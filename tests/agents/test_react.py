@@ -10,7 +10,7 @@ from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError, RolloutFault
-from ace_bench.core.prompt_limit import CONTEXT_LENGTH
+from ace_bench.core.prompts import CONTEXT_LENGTH
 from ace_bench.core.types import Fault, GeneratorSpec, Usage
 from tests.agents.test_react_memory import TOOLS
 from tests.agents.world import COMPLETE, DOC, PROMPTS, Replies, World, code, sample

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from ace_bench.cli.main import start
-from ace_bench.core.agent import Agent
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.task import Agent
 from ace_bench.core.types import Attempt, Turn
 from ace_bench.tasks.catalog import make_task
 from tests.launching import launch

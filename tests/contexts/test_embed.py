@@ -17,7 +17,7 @@ from ace_bench.contexts.playbook.embed import (
     Matrix,
     make_embedder,
 )
-from ace_bench.core import extras
+from ace_bench.core import resources
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import RunIdentity
 from ace_bench.runners.composing import settled
@@ -122,7 +122,7 @@ def test_embedders_have_names() -> None:
 
 
 def test_a_missing_extra_is_named_before_anything_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda _: None)
+    monkeypatch.setattr(resources, "find_spec", lambda _: None)
     embedder = make_embedder("all-mpnet-base-v2")
     with pytest.raises(ConfigError, match=r"pip install 'ace-bench\[embeddings\]'"):
         embedder.embed([""])

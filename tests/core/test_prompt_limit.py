@@ -3,8 +3,7 @@
 import pytest
 
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.prompt_limit import CONTEXT_LENGTH, PromptParts, send_within_limit
-from ace_bench.core.transcript import Transcript
+from ace_bench.core.prompts import CONTEXT_LENGTH, PromptParts, Transcript, send_within_limit
 from ace_bench.core.types import Fault, Turn
 from tests.contexts.making import playbook
 

@@ -96,7 +96,7 @@ class Untouchable:
 
 
 def test_an_embedder_that_is_not_installed_is_refused_before_any_call(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("ace_bench.core.extras.find_spec", lambda _: None)
+    monkeypatch.setattr("ace_bench.core.resources.find_spec", lambda _: None)
     model = "embedder=sentence-transformers/all-mpnet-base-v2"
     refused(tmp_path / "results", [model], "pip install 'ace-bench[embeddings]'", capsys)
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ace_bench.core.prompt_limit import CONTEXT_LENGTH
+from ace_bench.core.prompts import CONTEXT_LENGTH
 from ace_bench.core.types import Fault
 from ace_bench.methods.dc.curation import between_tags
 from tests.launching import launch

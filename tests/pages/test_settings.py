@@ -3,8 +3,8 @@
 import pytest
 
 from ace_bench.cli.commands import all_commands
+from ace_bench.cli.setting_docs import read_option
 from ace_bench.core.resources import config_folders, options
-from ace_bench.core.setting_docs import read_option
 from tests.launching import CONFIGS, ROOT
 
 GROUPS = ("task", "method", "mode", "agent", "backbone", "tracker", "launcher")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from ace_bench.core.digest import digest_of
 from ace_bench.core.embedders import default_embedder
+from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.identity import identity_settings
 from ace_bench.core.resources import config_folders

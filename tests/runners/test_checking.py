@@ -128,7 +128,7 @@ def test_reproduce_refuses_a_rule_between_settings_in_a_dry_run(reproduce, tmp_p
 
 
 def test_a_text_table_needs_no_matplotlib_and_a_figure_says_so_first(reproduce, tmp_path, monkeypatch):  # noqa: F811
-    monkeypatch.setattr("ace_bench.core.extras.find_spec", lambda name: None if name == "matplotlib" else object())
+    monkeypatch.setattr("ace_bench.core.resources.find_spec", lambda name: None if name == "matplotlib" else object())
     status, said = reproduce("figure=1", "backbone=embedded", "--dry-run")
     assert (status, "needs matplotlib: pip install 'ace-bench[analysis]'" in said) == (2, True)
     assert reproduce("table=4b", "backbone=embedded", "--dry-run")[0] == 0

@@ -22,12 +22,10 @@ from ace_bench.agents.react.replies import AgentReply, read_reply, reply_text
 from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, RolloutFault, SettingError
-from ace_bench.core.prompt_limit import send_within_limit
-from ace_bench.core.prompts import Prompts
+from ace_bench.core.prompts import Prompts, cited_in, send_within_limit
 from ace_bench.core.settings import Count, Positive, Text
 from ace_bench.core.task import Session
 from ace_bench.core.tool_rules import ToolRules
-from ace_bench.core.transcript import cited_in
 from ace_bench.core.types import Attempt, AttemptEnd, Completion, GeneratorSpec, Message, Sample, Turn
 
 _MOST_IDLE = 3

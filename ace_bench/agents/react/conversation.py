@@ -15,8 +15,7 @@ from pathlib import Path
 
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.prompt_limit import shrink
-from ace_bench.core.transcript import next_hidden
+from ace_bench.core.prompts import next_hidden, shrink
 from ace_bench.core.types import Message
 
 _TURN = re.compile(r"^(USER|ASSISTANT):[ \t]*", re.MULTILINE)

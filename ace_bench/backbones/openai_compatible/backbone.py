@@ -33,7 +33,7 @@ from ace_bench.backbones.openai_compatible.settings import (
     Sampling,
     Structured,
 )
-from ace_bench.core.digest import digest_of
+from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, SettingError
 from ace_bench.core.secrets import refuse_secrets
 from ace_bench.core.settings import Count, Parallel, Seconds, Text

@@ -8,8 +8,7 @@ from itertools import chain, zip_longest
 
 from ace_bench.cli.reproducing.request import FIGURES, Job, ReproduceRequest
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.extras import require
-from ace_bench.core.resources import config_folders, options
+from ace_bench.core.resources import config_folders, options, require
 from ace_bench.report.planned import Compose, PlannedRun, Setting, left_out, read_setting, run_overrides
 from ace_bench.runners.override_help import suggestions
 

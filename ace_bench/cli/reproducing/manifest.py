@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ace_bench.cli.reproducing.request import ReproduceRequest
-from ace_bench.core.digest import digest_of
+from ace_bench.core.encoding import digest_of
 from ace_bench.core.resources import config_folders, import_folder
 from ace_bench.report.records import run_folders
 from ace_bench.store.files import write_files

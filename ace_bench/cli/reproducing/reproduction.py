@@ -17,7 +17,7 @@ from ace_bench.cli.reproducing.request import FIGURES, Job, ReproduceRequest, co
 from ace_bench.cli.reproducing.run_status import RunStates, State, as_typed, command_to_run
 from ace_bench.cli.reproducing.schedule import Batch, Command, Schedule
 from ace_bench.cli.reproducing.workloads import chain_of, free_memory, memory_of
-from ace_bench.core.digest import digest_of
+from ace_bench.core.encoding import digest_of
 from ace_bench.report.figures.write import write_figures
 from ace_bench.report.planned import quoted, run_overrides
 from ace_bench.report.tables.results_index import ResultsIndex, Wanted

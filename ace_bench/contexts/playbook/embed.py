@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ace_bench.contexts.base import Texts
 from ace_bench.core.embedders import HASHING, STATIC, EmbedderSettings, model_folder
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.extras import require
+from ace_bench.core.resources import require
 from ace_bench.core.settings import Count, Text
 
 if TYPE_CHECKING:

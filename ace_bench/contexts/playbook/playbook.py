@@ -21,8 +21,8 @@ from ace_bench.contexts.playbook.official_layout import official_fields
 from ace_bench.contexts.playbook.text_writer import write_text
 from ace_bench.contexts.playbook.wording import clean, section_name
 from ace_bench.core.backbones import TokenCounter
+from ace_bench.core.encoding import converted
 from ace_bench.core.errors import DataError
-from ace_bench.core.typed import converted
 from ace_bench.core.types import GeneratorSpec, Record, Sample
 
 EMPTY_PLAYBOOK = "(empty)"

@@ -10,9 +10,9 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from ace_bench.core.arena import Arena
 from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import RolloutFault
+from ace_bench.core.method import Arena
 from ace_bench.core.prompts import RAW_REFLECTION
 from ace_bench.core.replies import ask, ask_and_read, parse, shown_unreadable
 from ace_bench.core.types import Message, Record

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ace_bench.contexts.playbook.playbook import RECENT_REFLECTIONS, Playbook
-from ace_bench.core.arena import Arena
 from ace_bench.core.errors import SettingError
-from ace_bench.core.method import ContextUpdate
+from ace_bench.core.method import Arena, ContextUpdate
 from ace_bench.core.types import Sample, Step
 from ace_bench.methods.ace import Ace
 from ace_bench.methods.ace_parts.step import Insight, PlaybookEditor

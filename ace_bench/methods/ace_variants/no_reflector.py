@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.arena import Arena
+from ace_bench.core.method import Arena
 from ace_bench.core.types import Rollout, Step
 from ace_bench.methods.ace import Reflector
 from ace_bench.methods.ace_parts.replies import Lesson

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from ace_bench.contexts.playbook.deltas import Add
-from ace_bench.core.arena import Arena
 from ace_bench.core.backbones import Lm
+from ace_bench.core.method import Arena
 from ace_bench.core.replies import ask
 from ace_bench.core.types import Message, Step
 from ace_bench.methods.ace import Curator

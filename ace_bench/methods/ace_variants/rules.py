@@ -5,8 +5,8 @@ from __future__ import annotations
 from ace_bench.contexts.playbook.deltas import Add, Operation, Tag, Votes
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.wording import comparable
-from ace_bench.core.arena import Arena
 from ace_bench.core.errors import SettingError
+from ace_bench.core.method import Arena
 from ace_bench.core.types import Rollout, Step
 from ace_bench.methods.ace import Curator, Reflector
 from ace_bench.methods.ace_parts.replies import BulletTag, Lesson

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.refine import MergeWording
-from ace_bench.core.arena import Arena
 from ace_bench.core.errors import RolloutFault
+from ace_bench.core.method import Arena
 from ace_bench.core.replies import ask
 from ace_bench.methods.ace_parts.replies import MergerReply
 from ace_bench.methods.role_calls import CURATOR

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from ace_bench.contexts.cheatsheet import Cheatsheet
-from ace_bench.core.arena import Arena
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.method import ContextUpdate
-from ace_bench.core.prompt_limit import Sized, send_within_limit
+from ace_bench.core.method import Arena, ContextUpdate
+from ace_bench.core.prompts import Sized, send_within_limit
 
 ROLE = "curator"
 _OPEN, _CLOSE = "<cheatsheet>", "</cheatsheet>"

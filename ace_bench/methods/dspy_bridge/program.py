@@ -15,8 +15,8 @@ from dspy.utils.callback import BaseCallback
 
 from ace_bench.contexts.demonstrations import Demonstration
 from ace_bench.contexts.instruction import Instruction
-from ace_bench.core.arena import Arena
-from ace_bench.core.transcript import Transcript
+from ace_bench.core.method import Arena
+from ace_bench.core.prompts import Transcript
 from ace_bench.core.types import Labels, Rollout, Sample
 from ace_bench.methods.dspy_bridge.exceptions import through_dspy
 

@@ -10,8 +10,8 @@ import dspy
 from dspy.utils.exceptions import LMError
 
 from ace_bench.contexts.instruction import Instruction
-from ace_bench.core.arena import Arena
 from ace_bench.core.errors import RolloutFault
+from ace_bench.core.method import Arena
 from ace_bench.core.types import Completion, Fault, Message, Record
 from ace_bench.methods.dspy_bridge.exceptions import out_of_dspy
 from ace_bench.methods.dspy_bridge.language_model import language_model

@@ -10,8 +10,7 @@ from dspy.teleprompt.gepa.gepa import AUTO_RUN_SETTINGS
 from dspy.teleprompt.gepa.instruction_proposal import InstructionProposer
 
 from ace_bench.contexts.instruction import Instruction
-from ace_bench.core.arena import Arena
-from ace_bench.core.method import ContextUpdate
+from ace_bench.core.method import Arena, ContextUpdate
 from ace_bench.core.types import Record
 from ace_bench.methods.dspy_bridge.adapters import JsonFormat
 from ace_bench.methods.dspy_bridge.program import examples, feedback_text, score

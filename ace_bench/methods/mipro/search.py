@@ -11,9 +11,7 @@ from dspy.teleprompt.mipro_optimizer_v2 import AUTO_RUN_SETTINGS, MIN_MINIBATCH_
 from optuna.exceptions import ExperimentalWarning
 
 from ace_bench.contexts.instruction import Instruction
-from ace_bench.core.arena import Arena
-from ace_bench.core.method import ContextUpdate
-from ace_bench.core.workload import Span, Workload
+from ace_bench.core.method import Arena, ContextUpdate, Span, Workload
 from ace_bench.methods.dspy_bridge.adapters import ChatFormat
 from ace_bench.methods.dspy_bridge.program import examples, score
 from ace_bench.methods.dspy_bridge.session import OptimiserSession

@@ -14,8 +14,7 @@ from functools import partial
 from ace_bench.contexts.playbook.deltas import echo
 from ace_bench.contexts.playbook_text.operations import DroppedOperations
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
-from ace_bench.core.arena import Arena
-from ace_bench.core.method import AFTER_CURATION, ContextUpdate
+from ace_bench.core.method import AFTER_CURATION, Arena, ContextUpdate
 from ace_bench.core.replies import ask_once
 from ace_bench.core.types import Record, Rollout, Step
 from ace_bench.methods.official.learner import OfficialLearner

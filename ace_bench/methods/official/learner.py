@@ -10,11 +10,10 @@ from types import MappingProxyType
 from ace_bench.contexts.loading import load_text_playbook
 from ace_bench.contexts.playbook_text.dialects import Dialect, dialect_of
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
-from ace_bench.core.arena import Arena
 from ace_bench.core.errors import SettingError
+from ace_bench.core.method import Arena, Learning, Span, Workload, exactly
 from ace_bench.core.settings import Count, Text
 from ace_bench.core.types import GeneratorSpec, Labels
-from ace_bench.core.workload import Learning, Span, Workload, exactly
 from ace_bench.methods.base import BaseMethod
 from ace_bench.methods.role_calls import CURATOR, CURATOR_FIELDS, REFLECTOR, REFLECTOR_FIELDS
 from ace_bench.methods.rounds import Rounds

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ace_bench.core.extras import require
+from ace_bench.core.resources import require
 from ace_bench.store.files import write_files
 
 if TYPE_CHECKING:

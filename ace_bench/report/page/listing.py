@@ -7,7 +7,7 @@ from itertools import combinations
 
 import msgspec
 
-from ace_bench.core.digest import digest_of
+from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Record
 from ace_bench.report.differences import CHOICES, Differences, differences, value_text

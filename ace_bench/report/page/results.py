@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ace_bench.core.collector import collector_paused
-from ace_bench.core.digest import digest_of_text
+from ace_bench.core.encoding import collector_paused, digest_of_text
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Record
 from ace_bench.report.page.listing import listing, run_row

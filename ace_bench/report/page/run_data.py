@@ -15,7 +15,7 @@ from ace_bench.contexts.base import apply_patch
 from ace_bench.contexts.loading import is_known, restore
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.context import Context, HasBullets
-from ace_bench.core.digest import digest_of
+from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Message, Record, Sample
 from ace_bench.report.histories import history, last_used

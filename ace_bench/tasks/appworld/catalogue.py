@@ -11,9 +11,9 @@ from typing import TypeVar
 
 import msgspec
 
+from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import DataError, SettingError
 from ace_bench.core.settings import Text
-from ace_bench.core.typed import decoder_of
 from ace_bench.tasks.data import sha256_of
 
 T = TypeVar("T")

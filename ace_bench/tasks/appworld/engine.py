@@ -19,10 +19,10 @@ from typing import IO
 
 import msgspec
 
+from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import import_folder
-from ace_bench.core.typed import decoder_of
 from ace_bench.core.types import Record
 
 VERSION = "0.1.3.post1"

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from ace_bench.core.typed import converted
+from ace_bench.core.encoding import converted
 from ace_bench.core.types import Grade
 from ace_bench.tasks.answers import percent
 from ace_bench.tasks.appworld.servers import Servers, task_fault

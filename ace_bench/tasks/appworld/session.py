@@ -16,7 +16,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ace_bench.core.typed import decoder_of
+from ace_bench.core.encoding import decoder_of
 from ace_bench.core.types import Grade
 from ace_bench.tasks.appworld.catalogue import Truth
 from ace_bench.tasks.appworld.engine_side.messages import MAX_OUTPUT, receive, send

@@ -18,7 +18,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from ace_bench.core.digest import digest_of
+from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade, Sample

@@ -20,10 +20,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from ace_bench.core.digest import digest_of
+from ace_bench.core.encoding import decoder_of, digest_of
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault
 from ace_bench.core.program import command_line
-from ace_bench.core.typed import decoder_of
 from ace_bench.store.files import replacing, write_cached
 from ace_bench.tasks.bird_sql.pool import ExecutionResult, Limits, Workers
 from ace_bench.tasks.data import RemoteFile, read_records, sha256_of, text_of

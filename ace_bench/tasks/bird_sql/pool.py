@@ -20,10 +20,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.resources import import_folder
 from ace_bench.core.settings import Count, Seconds
-from ace_bench.core.typed import decoder_of
 from ace_bench.core.types import Fault
 from ace_bench.tasks.bird_sql import worker
 

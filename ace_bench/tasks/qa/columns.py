@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 
-from ace_bench.core.digest import digest_of_text
+from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import DataError, SettingError
 from ace_bench.tasks.qa.files import Records
 

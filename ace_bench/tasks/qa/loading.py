@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ace_bench.core.digest import digest_of, digest_of_text
+from ace_bench.core.encoding import digest_of, digest_of_text
 from ace_bench.core.errors import DataError, SettingError
 from ace_bench.core.settings import NotNegative, Text
 from ace_bench.tasks.data import SPLITS, DataSettings, find_folder, sha256_of

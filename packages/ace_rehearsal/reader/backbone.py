@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from ace_bench.core.backbones import BYTES_PER_TOKEN, estimate_tokens, is_offer
 from ace_bench.core.settings import Text, Whole
-from ace_bench.core.tokens import BYTES_PER_TOKEN, estimate_tokens
-from ace_bench.core.tools import is_offer
 from ace_bench.core.types import Completion, Message, Record, Usage
 from ace_rehearsal.reader.acting import act
 from ace_rehearsal.reader.prefix_cache import PrefixCache, serialise

@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from ace_bench.core.tokens import BYTES_PER_TOKEN
+from ace_bench.core.backbones import BYTES_PER_TOKEN
 from ace_bench.core.types import Message
 
 BLOCK_TOKENS = 32

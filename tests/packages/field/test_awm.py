@@ -2,7 +2,7 @@
 
 import pytest
 
-from ace_bench.core.prompt_limit import CONTEXT_LENGTH
+from ace_bench.core.prompts import CONTEXT_LENGTH
 from ace_bench.core.types import Fault
 from tests.launching import launch
 from tests.methods.playing import context_of

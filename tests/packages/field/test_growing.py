@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.core.digest import digest_of
+from ace_bench.core.encoding import digest_of
 from ace_field.reasoning_items import Experience, MemoryItem, ReasoningItems
 from ace_field.stream_memory import Memory, MemoryEntry
 from ace_field.workflows import Workflow, Workflows

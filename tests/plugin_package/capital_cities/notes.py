@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ace_bench.contexts.base import ContextValue
-from ace_bench.core.arena import Arena
-from ace_bench.core.method import ContextUpdate
+from ace_bench.core.method import Arena, ContextUpdate
 from ace_bench.core.settings import Count
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
 from ace_bench.methods.base import BaseMethod

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
-from ace_bench.core.digest import digest_of
+from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import StoreError
 from ace_bench.report.histories import history
 from ace_bench.report.page.run_data import call_data, run_data

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ace_bench.core.agent import Agent
+from ace_bench.core.task import Agent
 from ace_bench.core.types import Attempt
 from tests.launching import ROOT, launch
 from tests.tasks.appworld.conftest import processes_in, settled, solved

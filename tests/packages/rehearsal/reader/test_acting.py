@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ace_bench.core.transcript import Transcript
+from ace_bench.core.prompts import Transcript
 from ace_bench.core.types import Message, Turn
 from ace_bench.store.prompts import PromptSet
 from ace_rehearsal.reader import EmbeddedBackbone
