@@ -1,19 +1,22 @@
-"""The reader as an agent on apps: takes the next step from the conversation so far."""
+"""The reader as an agent on apps: takes the next step from the conversation so far.
+
+With ``attention`` it is a careful and forgetful agent, which works in small steps and looks an API up before it calls
+it.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ace_bench.core.types import Message
-from ace_rehearsal.reader.headings import parts_under_headings
 from ace_rehearsal.reader.items import choose
 from ace_rehearsal.reader.kinds import entries_of
-from ace_rehearsal.reader.kinds.code import CodeItem, described_apis, next_code, read_step
+from ace_rehearsal.reader.kinds.queries import CodeItem, described_apis, next_code, read_step
 from ace_rehearsal.reader.lessons import Entry, one_line
-from ace_rehearsal.reader.prompt_parser import PLAIN, parse_prompt, read_bullets
-from ace_rehearsal.reader.stepwise import next_step
+from ace_rehearsal.reader.prompt_parser import PLAIN, parse_prompt, parts_under_headings, read_bullets
 
 _MARK = "apis.supervisor.complete_task"
 _QUESTION = re.compile(r"^<question>[ \t]*$", re.MULTILINE)
@@ -85,3 +88,48 @@ def _steps(messages: Sequence[Message]) -> tuple[tuple[str, str], ...]:
     pairs = zip(messages[::2], messages[1::2], strict=False)
     steps = (read_step(f"{reply.content}\n{observed.content}") for reply, observed in pairs)
     return tuple(step for step in steps if step[0])
+
+
+_API = re.compile(r"\bapis\.(\w+)\.(\w+)")
+_LOOKED_UP = re.compile(r"api_docs\.(show_api_descriptions|show_api_doc)\(([^()\n]*)\)")
+_LINES = re.compile(r"^- step \d+: .*", re.MULTILINE)
+_DOCS = "api_docs"
+
+
+def next_step(code: str, steps: Sequence[tuple[str, str]], *, attention: int, listed: str) -> str:
+    """Return the next look-up, or the next piece of ``code``.
+
+    Before a piece is run, the descriptions of its apps and the documentation of its APIs are looked up, unless a
+    look-up is among the newest ``attention`` steps, was made since the last piece, or is ``listed`` as known.
+    """
+    ran = [step for step, _ in steps]
+    pieces = list(_pieces(code))
+    done = sum(piece in ran for piece in pieces)
+    if done == len(pieces):
+        return code
+    last = max((n for n, step in enumerate(ran) if step in pieces), default=-1)
+    recent = ran[min(last + 1, max(0, len(ran) - attention)) :]
+    known = set(_lookups_in([*recent, *_LINES.findall(listed)]))
+    missing = next((lookup for lookup in _needed(pieces[done]) if lookup not in known), None)
+    return pieces[done] if missing is None else f"print(apis.{_DOCS}.{missing})"
+
+
+def _pieces(code: str) -> Iterator[str]:
+    """Cut code after each statement at its top level that uses an API; what is left is the last piece's."""
+    lines, start = code.splitlines(), 0
+    ends = [statement.end_lineno or 0 for statement in ast.parse(code).body if _API.search(ast.unparse(statement))]
+    for end in [*ends[:-1], len(lines)]:
+        yield "\n".join(lines[start:end]).strip("\n")
+        start = end
+
+
+def _needed(piece: str) -> Iterator[str]:
+    for app, api in dict.fromkeys(_API.findall(piece)):
+        yield f"show_api_descriptions(app_name='{app}')"
+        yield f"show_api_doc(app_name='{app}', api_name='{api}')"
+
+
+def _lookups_in(texts: Iterable[str]) -> Iterator[str]:
+    for text in texts:
+        for name, arguments in _LOOKED_UP.findall(text):
+            yield f"{name}({arguments})"

@@ -12,9 +12,20 @@ from ace_rehearsal.reader.kinds import entries_of, read_items
 from ace_rehearsal.reader.kinds.queries import same_query
 from ace_rehearsal.reader.kinds.tools import lists_tools, read_calling
 from ace_rehearsal.reader.lessons import ANSWER, CALL, COMPUTE, QUERY, RUN, Lesson, condense, find_lessons, merge
-from ace_rehearsal.reader.memories import extractor, inducer, read_episodes, self_judge
 from ace_rehearsal.reader.prompt_parser import PromptParts, read_bullets, verdict
-from ace_rehearsal.reader.reflecting import Review, advised, learnt, misled, reflect, refutation, refuted
+from ace_rehearsal.reader.reflecting import (
+    Review,
+    advised,
+    extractor,
+    inducer,
+    learnt,
+    misled,
+    read_episodes,
+    reflect,
+    refutation,
+    refuted,
+    self_judge,
+)
 from ace_rehearsal.reader.words import tokens
 
 _REMOVE_AT = 3

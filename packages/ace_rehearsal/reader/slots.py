@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from ace_rehearsal.reader.retrieval import Index
+from ace_rehearsal.reader.items import Index
 from ace_rehearsal.reader.words import FUNCTION_WORDS, stem
 
 _LITERAL = re.compile(r"'((?:[^'\n]|'')*)'|\"([^\"\n]*)\"|(?<![\w.])(\d+(?:\.\d+)?)(?![\w.])")

@@ -7,10 +7,8 @@ from functools import lru_cache
 
 from ace_rehearsal.reader.items import Item, split_answer
 from ace_rehearsal.reader.kinds.calculations import read_calculation
-from ace_rehearsal.reader.kinds.choices import read_choice, read_listed_choice
-from ace_rehearsal.reader.kinds.code import read_task
-from ace_rehearsal.reader.kinds.queries import read_query
-from ace_rehearsal.reader.kinds.tags import read_tags
+from ace_rehearsal.reader.kinds.choices import read_choice, read_listed_choice, read_tags
+from ace_rehearsal.reader.kinds.queries import read_query, read_task
 from ace_rehearsal.reader.kinds.tools import read_tool_use
 from ace_rehearsal.reader.lessons import Entry, Lesson
 from ace_rehearsal.reader.prompt_parser import PromptParts, read_demonstrations, read_past_answers

@@ -8,11 +8,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, permutations
 
-from ace_rehearsal.reader.expressions import ExpressionError, evaluate, find_expression, names_in
-from ace_rehearsal.reader.items import Item
+from ace_rehearsal.reader.expressions import (
+    FREQUENCY,
+    PLAIN,
+    ExpressionError,
+    Quantity,
+    cues,
+    evaluate,
+    find_expression,
+    names_in,
+    read_quantities,
+)
+from ace_rehearsal.reader.items import Index, Item
 from ace_rehearsal.reader.lessons import COMPUTE, Lesson, one_line
-from ace_rehearsal.reader.quantities import FREQUENCY, PLAIN, Quantity, cues, read_quantities
-from ace_rehearsal.reader.retrieval import Index
 
 _WANTED = re.compile(r"\b(?:numerical|numeric|number|decimals?|decimal places)\b", re.IGNORECASE)
 _MOST_ASSIGNMENTS, _UNUSED, _LEAST_FIT = 120, 1.0, 0.3

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ace_bench.core.types import Record
-from ace_rehearsal.reader.items import Item
-from ace_rehearsal.reader.kinds.code import read_steps
+from ace_rehearsal.reader.items import Index, Item
+from ace_rehearsal.reader.kinds.queries import read_steps
 from ace_rehearsal.reader.lessons import CALL, Lesson, one_line
-from ace_rehearsal.reader.retrieval import Index
 from ace_rehearsal.reader.slots import Candidate, candidates_in, fill_slots
 from ace_rehearsal.reader.words import content_stems, stem, tokens
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ace_bench.core.types import Message
 from ace_rehearsal.reader import EmbeddedBackbone
-from ace_rehearsal.reader.prefix_cache import BLOCK_BYTES, BLOCK_TOKENS, PrefixCache, serialise
+from ace_rehearsal.reader.backbone import BLOCK_BYTES, BLOCK_TOKENS, PrefixCache, serialise
 
 
 def prompt(text: str) -> list[Message]:

@@ -16,8 +16,7 @@ from ace_bench.core.types import Message
 from ace_bench.methods.dspy_bridge.adapters import ChatFormat, JsonFormat
 from ace_bench.store.prompts import PromptSet
 from ace_rehearsal.reader import EmbeddedBackbone
-from ace_rehearsal.reader.headings import announced
-from ace_rehearsal.reader.prompt_parser import parse_prompt
+from ace_rehearsal.reader.prompt_parser import announced, parse_prompt
 from tests.packages.rehearsal.reader.conftest import (
     FIELDS,
     PROMPTS,

@@ -2,7 +2,7 @@
 
 import ast
 
-from ace_rehearsal.reader.stepwise import next_step
+from ace_rehearsal.reader.acting import next_step
 
 CODE = """
 # Log in.
