@@ -32,7 +32,7 @@ def checkout(name: str) -> Path:
         )
     folder = Path(given).expanduser().resolve() / name
     if not folder.is_dir():
-        pytest.skip(f"{folder} is missing: put a checkout of ace-agent/{name} there")
+        pytest.skip(f"{folder} is missing: put a checkout of {name} there")
     return folder
 
 

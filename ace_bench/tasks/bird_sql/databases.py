@@ -216,7 +216,7 @@ def _place(source: IO[bytes], path: Path) -> None:
 
 
 _LOG = logging.getLogger(__name__)
-_GOLD_FORM = 2
+_GOLD_FORM = 3
 """Increase it when results are computed in another way."""
 
 

@@ -39,11 +39,14 @@ class Limits:
     memory_mb: Annotated[int, Meta(ge=256, le=2**20)]
 
 
+NO_QUERY = "There is no query in the answer."
+
+
 class ExecutionResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a query ended. ``kind`` is rows, error, timeout or crash; the digests stand for the rows where it is rows.
+    """How a query ended. ``kind`` is rows, none (no query), error, timeout or crash; the digests stand for the rows.
 
     ``exact`` is the set of rows, ``close`` the set with reals at 12 digits, ``ordered`` that set in order of
-    appearance.
+    appearance. ``utf8`` is whether all its text is UTF-8.
     """
 
     kind: str
@@ -54,6 +57,7 @@ class ExecutionResult(msgspec.Struct, frozen=True, kw_only=True):
     exact: str = ""
     close: str = ""
     ordered: str = ""
+    utf8: bool = True
 
     @property
     def ran(self) -> bool:
@@ -61,8 +65,16 @@ class ExecutionResult(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind == "rows"
 
     def same(self, gold: ExecutionResult) -> bool:
-        """Official rule (StreamBench): equal as sets of rows, and never right where a result is empty."""
+        """Equal as sets of rows, and never right where a result is empty."""
         return self.ran and gold.ran and self.rows > 0 and self.exact == gold.exact
+
+    def same_python(self, gold: ExecutionResult) -> bool:
+        """BIRD's rule: the sets of rows that Python reads are equal.
+
+        Text that is not UTF-8 cannot be read, and a text without a query, such as a comment, reads no rows.
+        """
+        read = (self.ran or self.kind == "none") and self.utf8
+        return read and gold.ran and gold.utf8 and self.exact == gold.exact
 
     def same_corrected(self, gold: ExecutionResult, *, ordered: bool) -> bool:
         """Corrected rule: empty equals empty, reals at 12 digits, row order where the gold query has an ORDER BY."""
@@ -74,6 +86,8 @@ class ExecutionResult(msgspec.Struct, frozen=True, kw_only=True):
             return f"The query was stopped: it ran longer than {limits.timeout:g} seconds."
         if self.kind == "crash":
             return "The query was stopped: it brought down the process that ran it."
+        if self.kind == "none":
+            return NO_QUERY
         if self.kind == "error":
             return f"The query failed: {self.message}"
         if not self.rows:

@@ -141,6 +141,8 @@ INSTRUCTION = (
 
 _SCHEMA, _KNOWLEDGE, _QUESTION = "Database schema:\n", "\n\nExternal knowledge: ", "\n\nUser question: "
 _FENCE = re.compile(r"```([a-z0-9]*)[ \t]*\n?(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
+_OPENING = "```sql\n"
+_STREAM_BENCH_BLOCK = re.compile(r"```sql\n(.*?)\n```", re.DOTALL)
 _COMMENT = r"--[^\n]*|/\*.*?(?:\*/|\Z)"
 _TOKEN = re.compile(rf"""{_COMMENT}|'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|\w+|[()]""", re.DOTALL)
 """One token: a comment, a string, a quoted name, a word or a bracket."""
@@ -166,6 +168,19 @@ def sql_of(answer: str | None) -> str:
     marked = [block for language, block in blocks if language.lower() in ("sql", "sqlite")]
     sql: str = (marked or [block for _, block in blocks] or [text])[0]
     return sql.strip()
+
+
+def sql_by_stream_bench(answer: str) -> str:
+    """Return the query that StreamBench runs for a reply: what its rule leaves of fences, with SELECT in front."""
+    sql = answer
+    if sql.startswith(_OPENING) and sql.endswith("```"):
+        sql = sql[len(_OPENING) : -3]
+    elif "```" in sql:
+        block = _STREAM_BENCH_BLOCK.search(sql)
+        opened = sql.replace(_OPENING, "```").replace(_OPENING.replace("sql", "SQL"), "```")
+        sql = block[1] if block else opened.partition("```")[2].replace("```", "")
+    sql = sql.strip()
+    return sql if sql.startswith("SELECT") else f"SELECT {sql}"
 
 
 def orders(sql: str) -> bool:

@@ -1,20 +1,21 @@
 """BIRD-SQL: answer a question about a database by one SQLite query (paper, sections 4.1 and A.2; StreamBench).
 
-``execution`` is StreamBench's metric (stream-bench/stream-bench, text2sql_utils): prediction and gold query are run,
-and the results must be equal as sets of rows, so that neither order nor repetition of rows counts. Its quirk, kept
-here: where either result is empty the official code fails on the first row and gives no point, so no answer is right
-for a question whose gold query returns nothing. These differences do not matter for a plain query:
+Four metrics run prediction and gold query and compare the results as sets of rows, so that neither order nor repetition
+of rows counts:
 
-* the official 30 seconds are for both queries together; here they are for the prediction, as gold results are cached;
-* the official code puts SELECT before a query that does not begin with it in capitals, which breaks ``WITH`` and
-  ``select``; here a query is run unchanged;
-* text that is not UTF-8 fails in the official code and is compared by its bytes here; queries can only read, within
-  limits;
-* ``now`` is the time of the evaluation in the official code and one fixed time (``task.clock``) here.
+* ``execution`` is ours: the query is found in any usual form of reply and run unchanged; an empty result gets no point.
+* ``streambench_ex`` is StreamBench's rule (stream-bench/stream-bench, text2sql_utils): a reply that does not begin with
+  SELECT in capitals gets one in front, which breaks ``WITH`` and ``select``; where either result is empty its code
+  fails on the first row, so that no answer is right for a question whose gold query returns nothing; text that is not
+  UTF-8 fails.
+* ``bird_ex`` is BIRD's own execution accuracy of the query that ``execution`` reads: empty equals empty, and text that
+  is not UTF-8 fails.
+* ``execution_corrected`` is ``execution`` where an empty result equals an empty one, rows must come in the gold's order
+  where the gold query has an outer ORDER BY (ties too), and reals are compared at 12 significant digits.
 
-``execution_corrected`` corrects three quirks: an empty result equals an empty one, rows must come in the gold's order
-where the gold query has an outer ORDER BY, and reals are compared at 12 significant digits. Rows that tie in the
-gold's order must still come in the gold result's order.
+Three differences from the code of both benchmarks do not matter for a plain query: their 30 seconds are for both
+queries together, here they are for the prediction, as gold results are cached; queries can only read, within limits;
+``now`` is one fixed time (``task.clock``).
 
 ``judge`` is the paper's metric, LLM-as-a-judge (see ``questions``). An answer without a verdict counts as wrong.
 Each metric is also given by difficulty: simple, moderate, challenging.
@@ -39,7 +40,7 @@ from ace_bench.core.types import Grade, Sample
 from ace_bench.store.files import cache_folder
 from ace_bench.tasks.answers import JUDGE_TEMPLATE, AnswerTask, Grader, Splits, percent
 from ace_bench.tasks.bird_sql.databases import Archive, Builder, Golds, find_database
-from ace_bench.tasks.bird_sql.pool import Limits, Workers
+from ace_bench.tasks.bird_sql.pool import NO_QUERY, ExecutionResult, Limits, Workers
 from ace_bench.tasks.bird_sql.questions import (
     FIELDS,
     INSTRUCTION,
@@ -49,6 +50,7 @@ from ace_bench.tasks.bird_sql.questions import (
     obvious_verdict,
     orders,
     read_folder,
+    sql_by_stream_bench,
     sql_of,
     verdict,
 )
@@ -57,7 +59,7 @@ from ace_bench.tasks.hub import HubDataset
 
 _PUBLISHER = "https://bird-bench.oss-cn-beijing.aliyuncs.com"
 
-Metric = Literal["execution", "execution_corrected", "judge"]
+Metric = Literal["execution", "streambench_ex", "bird_ex", "execution_corrected", "judge"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
 
 
@@ -170,13 +172,14 @@ class BirdSql(AnswerTask):
 
     def expected_loss(self, grade: Grade) -> str | None:
         """Say why the metric gives a gold query no point, ``None`` where nothing explains it."""
-        if self.headline == "execution" and grade.detail.get("execution_corrected") == 1.0:
-            return "its query returns no row, to which the official rule never gives a point"
-        return None
+        if grade.detail.get("execution_corrected") != 1.0 or self.headline not in ("execution", "streambench_ex"):
+            return None
+        begins = "" if self.headline == "execution" else ", or does not begin with SELECT"
+        return f"its query returns no row{begins}: {self.headline} never gives a point for that"
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
         """Return right answers in percent by each metric, overall and by difficulty; without grades, no metrics."""
-        metrics = METRICS if self.judge_template else METRICS[:2]
+        metrics = METRICS if self.judge_template else METRICS[:-1]
         groups = {"": grades, **{f"_{level}": [g for g in grades if level in g.detail] for level in LEVELS}}
         return {
             f"{metric}{suffix}": percent(sum(grade.detail.get(metric, 0.0) for grade in group), len(group))
@@ -194,12 +197,21 @@ class BirdSql(AnswerTask):
     def _grade(self, row: Row, answer: str | None) -> Grade:
         gold, sql = row.fields["SQL"].strip(), sql_of(answer)
         detail = {row.fields["difficulty"]: 1.0} if row.fields["difficulty"] else {}
-        if not sql:
-            return self._graded("There is no query in the answer.", gold, dict.fromkeys((*detail, *METRICS), 0.0))
+        if answer is None or not answer.strip():
+            return self._graded(NO_QUERY, gold, dict.fromkeys((*detail, *METRICS), 0.0))
         database = self._databases[row.fields["db_id"]]
         wanted = self._golds.outcome(database, gold)
-        outcome = wanted if sql == gold else self._workers.run(database.path, sql)
+        outcomes = {gold: wanted}
+
+        def run(query: str) -> ExecutionResult:
+            if query not in outcomes:
+                outcomes[query] = self._workers.run(database.path, query)
+            return outcomes[query]
+
+        outcome, by_stream_bench = run(sql), run(sql_by_stream_bench(answer))
         detail["execution"] = float(outcome.same(wanted))
+        detail["streambench_ex"] = float(by_stream_bench.rows > 0 and by_stream_bench.same_python(wanted))
+        detail["bird_ex"] = float(outcome.same_python(wanted))
         detail["execution_corrected"] = float(outcome.same_corrected(wanted, ordered=orders(gold)))
         known = obvious_verdict(answer, gold)
         if known is not None:

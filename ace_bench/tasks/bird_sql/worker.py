@@ -92,6 +92,7 @@ class Run:
         self._parent = parent
         self._deadline: float = time.monotonic() + limits["timeout"]
         self._late = False
+        self.utf8 = True
 
     def answer(self, request: Mapping[str, str]) -> dict[str, Any]:
         """Run the request and return its result."""
@@ -111,13 +112,19 @@ class Run:
         self._late = time.monotonic() > self._deadline
         return self._late
 
+    def _decode(self, text: bytes) -> str:
+        try:
+            return text.decode()
+        except UnicodeDecodeError:
+            self.utf8 = False
+            return text.decode("utf-8", "surrogateescape")  # compared by its bytes
+
     def connect(self, target: str, authorizer: Callable[..., int], *, pragma: str, **limits: int) -> sqlite3.Connection:
         """Connect to a database with the limits and the clock that hold for all SQL."""
         connection = sqlite3.connect(target, uri=True, isolation_level=None)
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute(f"PRAGMA {pragma}")
-        # Text that is not UTF-8 is compared by its bytes.
-        connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
+        connection.text_factory = self._decode
         self._clock.fix(connection)
         most = {
             "LENGTH": self.limits["cell_bytes"],
@@ -140,8 +147,8 @@ def _query(request: Mapping[str, str], run: Run) -> dict[str, Any]:
     with contextlib.closing(run.connect(target, authorize_query, pragma="query_only = ON", **limits)) as connection:
         cursor = connection.execute(request["sql"])
         if cursor.description is None:
-            return _outcome("error", "the answer holds no query")
-        return _collect(cursor, run.limits["rows"], run.stop)
+            return {**_outcome("none", ""), "exact": _joined(())}
+        return {**_collect(cursor, run.limits["rows"], run.stop), "utf8": run.utf8}
 
 
 def _build(script: str, run: Run) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ace_bench.core.task import Confining, Judged, Lifecycle, Task
 from ace_bench.core.types import Labels, reveal
 from ace_bench.tasks.bird_sql.pool import Limits, Workers
 from ace_bench.tasks.bird_sql.questions import format_question, orders, parts_of, sql_of
+from ace_bench.tasks.bird_sql.task import METRICS
 from tests.tasks.bird_sql.conftest import CLOCK, SCRIPT, build
 
 EMPTY = "SELECT name FROM people WHERE age > 99"
@@ -182,7 +183,7 @@ def test_metrics_over_all_and_by_difficulty(make):
     scores = task.score(right)
     assert set(scores.values()) == {100.0}
     levels = ("", "_simple", "_moderate", "_challenging")
-    assert set(scores) == {f"{metric}{level}" for metric in ("execution", "execution_corrected") for level in levels}
+    assert set(scores) == {f"{metric}{level}" for metric in METRICS[:-1] for level in levels}
     mixed = [r if "simple" in r.detail else w for r, w in zip(right, wrong, strict=True)]
     simple = sum("simple" in grade.detail for grade in right)
     assert task.score(mixed)["execution"] == pytest.approx(100 * simple / len(right))
@@ -202,7 +203,8 @@ def test_faults_and_forfeits_count_in_full(make):
 
 def test_the_headline_decides_what_is_correct(make, mini_dev):
     folder, draw = str(mini_dev(questions(EMPTY))), {"train": 1, "val": 1, "seed": 0}
-    for metric, correct in (("execution", False), ("execution_corrected", True), ("judge", True)):
+    right = {"execution": False, "streambench_ex": False, "bird_ex": True, "execution_corrected": True, "judge": True}
+    for metric, correct in right.items():
         task = make(data_dir=folder, mini_dev=draw, metric=metric)
         assert graded(task, EMPTY, EMPTY).correct is correct
         assert task.headline == metric
