@@ -173,15 +173,6 @@ def _block(contents: tuple[str, ...], verb: str) -> Block:
     return Block(lessons=tuple(lessons), owners=tuple(owners), postings=postings)
 
 
-def merged_features(parts: Sequence[tuple[str, float]]) -> Features:
-    """Each feature with its greatest weight."""
-    found: dict[str, float] = {}
-    for feature, weight in parts:
-        if weight > found.get(feature, 0.0):
-            found[feature] = weight
-    return found
-
-
 @lru_cache(maxsize=16_384)
 def text_features(cue: str) -> Features:
     """Stems of the content words, and pairs of adjacent ones.
@@ -189,9 +180,13 @@ def text_features(cue: str) -> Features:
     If a part of the cue is in brackets, words farther from it weigh less.
     """
     before, focus, rest = cue.partition("[")
-    if not focus:
-        return merged_features(_side(tokens(cue), 0.0))
-    return merged_features([*_side(tokens(before)[::-1], 1.0), *_side(tokens(rest.partition("]")[2]), -1.0)])
+    behind = tokens(rest.partition("]")[2])
+    found: dict[str, float] = {}
+    for feature, weight in (
+        [*_side(tokens(before)[::-1], 1.0), *_side(behind, -1.0)] if focus else _side(tokens(cue), 0.0)
+    ):
+        found[feature] = max(weight, found.get(feature, 0.0))
+    return found
 
 
 def _side(words: Sequence[str], side: float) -> list[tuple[str, float]]:

@@ -163,19 +163,15 @@ def _merger(parts: PromptParts) -> str:
 
 
 def _judge(parts: PromptParts) -> str:
-    if parts.get("reference_answer"):
+    if known := parts.get("reference_answer").lower():
         said = tokens(parts.get("predicted_answer").lower())
-        same = any(tokens(line) == said for line in parts.get("reference_answer").lower().splitlines())
-        return _json(
-            reason=f"Apart from case and punctuation, the answers are {'the same' if same else 'not the same'}.",
-            verdict="correct" if same else "incorrect",
-        )
-    same = same_query(parts.get("predicted_query"), parts.get("reference_query"))
-    difference = "white space, case, quoting and the order of conditions"
-    return _json(
-        reason=f"Apart from {difference}, the queries are {'the same' if same else 'not the same'}.",
-        verdict="correct" if same else "incorrect",
-    )
+        same = any(tokens(line) == said for line in known.splitlines())
+        aside, what = "case and punctuation", "answers"
+    else:
+        same = same_query(parts.get("predicted_query"), parts.get("reference_query"))
+        aside, what = "white space, case, quoting and the order of conditions", "queries"
+    reason = f"Apart from {aside}, the {what} are {'' if same else 'not '}the same."
+    return _json(reason=reason, verdict="correct" if same else "incorrect")
 
 
 def _indented(entry: str) -> str:
