@@ -22,8 +22,8 @@ from rich.console import Console
 from ace_bench.contexts.playbook.embed import Embedder, make_embedder
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.contexts.selection import NearestTexts
-from ace_bench.core.backbones import estimate_tokens
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.prompts import estimate_tokens
 from ace_retrieval.labels import SHIPPED, read_playbook
 
 THRESHOLDS = (0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5)

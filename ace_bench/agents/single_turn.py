@@ -14,7 +14,7 @@ from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.prompts import RAW_REFLECTION, Prompts, send_within_limit
-from ace_bench.core.replies import ask_and_read, ask_once, without_surrogates
+from ace_bench.core.replies import ask, ask_once, without_surrogates
 from ace_bench.core.task import Session
 from ace_bench.core.types import Attempt, Fault, GeneratorSpec, Message, Sample, Turn
 
@@ -86,7 +86,7 @@ class SingleTurn:
             return self._tagged(messages, lm)
         if self._replies == "official":
             return _official_attempt(lm, messages)
-        return ask_and_read(lm, messages, GeneratorReply, _attempt)
+        return ask(lm, messages, GeneratorReply, _attempt)
 
     def _tagged(self, messages: Sequence[Message], lm: Lm) -> Attempt:
         turns: list[Turn] = []

@@ -17,9 +17,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self, get_args, get_orig
 
 import msgspec
 
-from ace_bench.core.backbones import TokenCounter, estimate_tokens
+from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.encoding import converted, digest_of
 from ace_bench.core.errors import DataError
+from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import GeneratorSpec, Record, Sample
 
 _NO_SAMPLE = Sample(id="", split="", inputs={"background": "", "question": ""})

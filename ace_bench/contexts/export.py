@@ -9,8 +9,8 @@ from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.demonstrations import Demonstrations
 from ace_bench.contexts.instruction import Instruction
 from ace_bench.contexts.loading import load_context
-from ace_bench.core.backbones import estimate_tokens
 from ace_bench.core.context import Context, HasBullets
+from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import Sample
 
 _NO_SAMPLE = Sample(id="", split="", inputs={"question": ""})

@@ -1,23 +1,12 @@
-"""Backbones: the interface that all have, the optional ones, and how a conversation with them holds tools.
-
-A request offers tools in place of a reply's schema, as both say what a reply may be. The contents of assistant and
-tool messages, and the reply, are then JSON, so that budgets, records and caches hold tool calls as they hold any text::
-
-    assistant and reply   {"content": "...", "tool_calls": [{"id": "...", "name": "...", "arguments": "{...}"}]}
-    tool                  {"tool_call_id": "...", "content": "..."}
-"""
+"""Backbones: the interface that all have, and the optional ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-import msgspec
-
-from ace_bench.core.encoding import decoder_of
 from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Record, Usage
 
-_Turn = TypeVar("_Turn", bound=msgspec.Struct)
 TokenCounter = Callable[[str], int]
 """Returns the length of a text in tokens, by the backbone's tokenizer or an estimate."""
 
@@ -30,9 +19,6 @@ def backbone_name(option: str, model: str | None) -> str:
     return (option in _ANY_MODEL and model and model.rstrip("/").rpartition("/")[2]) or option
 
 
-TOOLS, CHOICE = "tools", "tool_choice"
-BYTES_PER_TOKEN = 4
-"""Rule of thumb for English prose under byte-pair encodings."""
 GENERATOR, JUDGE, EMBEDDER = "generator", "judge", "embedder"
 """Roles that a run may have whatever its method is."""
 
@@ -55,7 +41,7 @@ class Backbone(Protocol):
         self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
     ) -> Completion:
         """Make one call. ``session`` groups the calls of one rollout; ``schema`` is the JSON schema of the reply, or
-        the tools that it may call (``offer``), for a backbone with ``takes_tools = True``.
+        the tools that it may call (``replies.offer``), for a backbone with ``takes_tools = True``.
 
         Raises ``RolloutFault`` with owner ``backbone`` if all retries failed, or with owner ``model`` if the model
         cannot or will not answer (kind ``context_length`` for a prompt that is too long). Raises
@@ -156,60 +142,3 @@ class CacheReporting(Protocol):
     def cache_counters(self) -> CacheCounters | None:
         """Return the current counters; ``None`` if the server does not report them."""
         ...
-
-
-class ToolCall(msgspec.Struct, frozen=True):
-    """One call of a tool; ``arguments`` is JSON as the model wrote it, which may be broken."""
-
-    id: str
-    name: str
-    arguments: str
-
-
-class ToolTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model says in a conversation with tools: text, calls or both."""
-
-    content: str = ""
-    tool_calls: tuple[ToolCall, ...] = ()
-
-
-class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tool returned for one call."""
-
-    tool_call_id: str
-    content: str
-
-
-def offer(tools: Sequence[Record], choice: Any = None) -> Record:
-    """Return the ``schema`` of a request with tools, which are described as in OpenAI's chat completions.
-
-    Without tools it says that the conversation holds tool calls of earlier requests.
-    """
-    return {TOOLS: list(tools), **({} if choice is None else {CHOICE: choice})}
-
-
-def is_offer(schema: Record | None) -> bool:
-    """Whether the ``schema`` of a request offers tools; a JSON schema has no such keyword."""
-    return schema is not None and TOOLS in schema
-
-
-def takes_tools(part: object) -> bool:
-    """Whether a backbone, or what passes calls to it, can be offered tools: it says so by ``takes_tools = True``."""
-    return getattr(part, "takes_tools", False) is True
-
-
-def write_turn(turn: ToolTurn | ToolResult) -> str:
-    """Return the content of a message in a conversation with tools."""
-    return msgspec.json.encode(turn).decode()
-
-
-def read_turn(content: str, kind: type[_Turn]) -> _Turn:
-    """Read what ``write_turn`` wrote; raises ``ValueError``."""
-    turn: _Turn = decoder_of(kind).decode(content)
-    return turn
-
-
-def estimate_tokens(text: str) -> int:
-    """Estimate the number of tokens of ``text``: one per four UTF-8 bytes, rounded up."""
-    size = len(text) if text.isascii() else len(text.encode())
-    return -(-size // BYTES_PER_TOKEN)

@@ -1,4 +1,4 @@
-"""What prompts show: the templates of a task, an agent's steps as text, and a way to shorten what is too long."""
+"""What prompts show: the templates of a task, an agent's steps as text, and how long texts are and get shorter."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from ace_bench.core.types import Message, Turn
 
 CONTEXT_LENGTH = "context_length"
 """Kind of the fault that a backbone raises for a prompt over its context length."""
+BYTES_PER_TOKEN = 4
+"""Rule of thumb for English prose under byte-pair encodings."""
 NO_STEPS = "(none)"
 LEFT_OUT = "(left out)"
 _BRACKETS = re.compile(r"\[([^\[\]\n]{3,400})\]")
@@ -156,3 +158,9 @@ def _step(number: int, turn: Turn, *, hidden: bool) -> str:
         return "\n".join([*head, "(no code)"])
     output = LEFT_OUT if hidden else turn.observation.strip("\n")
     return "\n".join([*head, "```python", turn.action.strip("\n"), "```", "Output:", "```", output, "```"])
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate the number of tokens of ``text``: one per four UTF-8 bytes, rounded up."""
+    size = len(text) if text.isascii() else len(text.encode())
+    return -(-size // BYTES_PER_TOKEN)

@@ -4,14 +4,20 @@ The parser tries, in order: the whole text as JSON, each fenced block, and the f
 raw control characters escaped; then every object of the text, with the slips repaired that ``lenient_json`` names.
 What a reasoning model thinks between ``<think>`` tags is a draft and never read. The JSON is validated against the
 role's type; extra fields are ignored.
+
+A request offers tools in place of a reply's schema, as both say what a reply may be. The contents of assistant and
+tool messages, and the reply, are then JSON, so that budgets, records and caches hold tool calls as they hold any text::
+
+    assistant and reply   {"content": "...", "tool_calls": [{"id": "...", "name": "...", "arguments": "{...}"}]}
+    tool                  {"tool_call_id": "...", "content": "..."}
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from typing import Any, TypeVar
+from functools import cache, partial
+from typing import Any, TypeVar, overload
 
 import msgspec
 
@@ -23,6 +29,9 @@ from ace_bench.core.types import Fault, Message, Record
 
 Reply = TypeVar("Reply", bound=msgspec.Struct)
 Result = TypeVar("Result")
+_Turn = TypeVar("_Turn", bound=msgspec.Struct)
+
+TOOLS, CHOICE = "tools", "tool_choice"
 
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -163,15 +172,16 @@ def shown_unreadable(error: RolloutFault) -> str:
     return f"(This reply could not be read: {reason}.)\n{text}".rstrip()
 
 
-def ask(lm: Lm, messages: Sequence[Message], kind: type[Reply]) -> Reply:
-    """Ask for a structured reply; if it is unreadable, ask once more with the reason, then raise a model fault."""
-    return ask_and_read(lm, messages, kind, lambda text: parse(text, kind))
+@overload
+def ask(lm: Lm, messages: Sequence[Message], kind: type[Reply]) -> Reply: ...
+@overload
+def ask(lm: Lm, messages: Sequence[Message], kind: type[msgspec.Struct], read: Callable[[str], Result]) -> Result: ...
+def ask(lm: Lm, messages: Sequence[Message], kind: Any, read: Callable[[str], Any] | None = None) -> Any:
+    """Ask for a structured reply; if it is unreadable, ask once more with the reason, then raise a model fault.
 
-
-def ask_and_read(
-    lm: Lm, messages: Sequence[Message], kind: type[msgspec.Struct], read: Callable[[str], Result]
-) -> Result:
-    """Like ``ask``, for a role that reads more from a text than ``parse`` does; ``read`` raises ``ValueError``."""
+    ``read`` is for a role that reads more from a text than ``parse`` does; it raises ``ValueError``.
+    """
+    read = read or partial(parse, kind=kind)
     schema = schema_of(kind)
     first = lm(messages, schema)
     try:
@@ -192,3 +202,54 @@ def ask_and_read(
     except ValueError as error:
         fault = Fault(owner="model", kind="unreadable_reply", message=str(error))
         raise RolloutFault(fault, second) from error
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """One call of a tool; ``arguments`` is JSON as the model wrote it, which may be broken."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class ToolTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model says in a conversation with tools: text, calls or both."""
+
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tool returned for one call."""
+
+    tool_call_id: str
+    content: str
+
+
+def offer(tools: Sequence[Record], choice: Any = None) -> Record:
+    """Return the ``schema`` of a request with tools, which are described as in OpenAI's chat completions.
+
+    Without tools it says that the conversation holds tool calls of earlier requests.
+    """
+    return {TOOLS: list(tools), **({} if choice is None else {CHOICE: choice})}
+
+
+def is_offer(schema: Record | None) -> bool:
+    """Whether the ``schema`` of a request offers tools; a JSON schema has no such keyword."""
+    return schema is not None and TOOLS in schema
+
+
+def takes_tools(part: object) -> bool:
+    """Whether a backbone, or what passes calls to it, can be offered tools: it says so by ``takes_tools = True``."""
+    return getattr(part, "takes_tools", False) is True
+
+
+def write_turn(turn: ToolTurn | ToolResult) -> str:
+    """Return the content of a message in a conversation with tools."""
+    return msgspec.json.encode(turn).decode()
+
+
+def read_turn(content: str, kind: type[_Turn]) -> _Turn:
+    """Read what ``write_turn`` wrote; raises ``ValueError``."""
+    turn: _Turn = decoder_of(kind).decode(content)
+    return turn

@@ -10,11 +10,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from ace_bench.core.backbones import Lm, ToolTurn
+from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
 from ace_bench.core.prompts import Prompts
+from ace_bench.core.replies import ToolTurn
 from ace_bench.core.tool_rules import ToolRules
-from ace_bench.core.types import Attempt, Fault, Grade, Message, Record, Sample
+from ace_bench.core.types import Attempt, Grade, Message, Record, Sample
 
 
 class Session(Protocol):
@@ -91,13 +92,6 @@ class JudgedAlone(Judged, Protocol):
     """A judged task without another grader: if ``judge_decides``, a grade without a verdict says nothing."""
 
     judge_decides: bool
-
-
-def fault_of(task: Task, fault: Fault | None, judge_fault: Fault | None) -> Fault | None:
-    """Return why a rollout has no grade: its own fault, or the judge's where only the judge can grade."""
-    if fault is None and isinstance(task, JudgedAlone) and task.judge_decides:
-        return judge_fault
-    return fault
 
 
 @runtime_checkable

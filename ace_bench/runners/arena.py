@@ -14,7 +14,7 @@ from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import CallLost, ConfigError, RolloutFault
 from ace_bench.core.prompts import Prompts
 from ace_bench.core.replies import shown_unreadable
-from ace_bench.core.task import Agent, Conversational, Judged, Task, ToolUser, fault_of
+from ace_bench.core.task import Agent, Conversational, Judged, JudgedAlone, Task, ToolUser
 from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import Attempt, Fault, Grade, Labels, Message, Rollout, Sample, Stage, reveal
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
@@ -108,7 +108,7 @@ class RunArena:
             trial=trial,
             attempt=record.attempt,
             feedback=reveal(record.grade, self.labels),
-            fault=fault_of(self.task, record.fault, record.judge_fault),
+            fault=fault_of(self.task, record),
             calls=record.calls,
             seconds=record.seconds,
         )
@@ -225,3 +225,10 @@ class RunArena:
 def _unreadable_attempt(error: RolloutFault) -> Attempt:
     shown = shown_unreadable(error)
     return Attempt(answer=None, reasoning=shown, reply=shown, unreadable=error.fault.kind)
+
+
+def fault_of(task: Task, record: RolloutRecord) -> Fault | None:
+    """Return why a rollout has no grade: its own fault, or the judge's where only the judge can grade."""
+    if record.fault is None and isinstance(task, JudgedAlone) and task.judge_decides:
+        return record.judge_fault
+    return record.fault

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
-from ace_bench.core.backbones import Backbone, takes_tools
+from ace_bench.core.backbones import Backbone
 from ace_bench.core.errors import CallLost, RolloutFault
-from ace_bench.core.replies import without_surrogates
+from ace_bench.core.replies import takes_tools, without_surrogates
 from ace_bench.core.types import Completion, Fault, Message, Record, Stage
 from ace_bench.runners.budget import Budget, Reservations
 from ace_bench.runners.call_slots import CallSlots

@@ -13,8 +13,9 @@ from ace_bench.core.backbones import Backbone, Priced
 from ace_bench.core.errors import UNREADABLE
 from ace_bench.core.method import AFTER_CURATION, LAST_TRIAL
 from ace_bench.core.statistics import blocks, bootstrap_interval, clusters, score_bounds
-from ace_bench.core.task import Task, fault_of
+from ace_bench.core.task import Task
 from ace_bench.core.types import Record, Stage, Usage
+from ace_bench.runners.arena import fault_of
 from ace_bench.runners.loop import Experiment
 from ace_bench.runners.mode import RunOutcome
 from ace_bench.store.call_log import Account, Ledger
@@ -135,7 +136,7 @@ def _split(task: Task, outcome: RunOutcome) -> Record:
     def describe(records: Sequence[RolloutRecord] | None) -> Record | None:
         if records is None:
             return None
-        answered = [record.grade for record in records if fault_of(task, record.fault, record.judge_fault) is None]
+        answered = [record.grade for record in records if fault_of(task, record) is None]
         scores = task.score([record.grade for record in records])
         if 0 < len(answered) < len(records):  # as the official code counts, which leaves failed samples out
             scores = {**scores, f"{task.headline}_without_faults": task.score(answered)[task.headline]}

@@ -10,8 +10,9 @@ from typing import Any
 
 from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone
 from ace_bench.contexts.playbook.embed import Matrix
-from ace_bench.core.backbones import EMBEDDER, Backbone, Keyed, takes_tools
+from ace_bench.core.backbones import EMBEDDER, Backbone, Keyed
 from ace_bench.core.embedders import EmbedderSettings
+from ace_bench.core.replies import takes_tools
 from ace_bench.core.settings import build, settings_of
 from ace_bench.core.task import Lifecycle
 from ace_bench.core.types import Completion, Message, Record, Stage

@@ -10,10 +10,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ace_bench.core.backbones import Lm, ToolCall, ToolResult, ToolTurn, read_turn, takes_tools
+from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.prompts import Prompts, cited_in, send_within_limit
+from ace_bench.core.replies import ToolCall, ToolResult, ToolTurn, read_turn, takes_tools
 from ace_bench.core.settings import Count
 from ace_bench.core.task import HostedSession, ReplyRequest, Session
 from ace_bench.core.types import Attempt, AttemptEnd, GeneratorSpec, Message, Record, Sample, Turn

@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ace_bench.core.backbones import ToolTurn
 from ace_bench.core.errors import RolloutFault
+from ace_bench.core.replies import ToolTurn
 from ace_bench.core.task import ReplyRequest
 from ace_bench.core.types import Fault
 

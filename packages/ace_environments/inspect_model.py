@@ -23,7 +23,7 @@ from inspect_ai.model._call_tools import parse_tool_call
 from inspect_ai.tool import ToolInfo
 from inspect_ai.util._limit import check_message_limit
 
-from ace_bench.core.backbones import ToolCall, ToolResult, ToolTurn, offer, write_turn
+from ace_bench.core.replies import ToolCall, ToolResult, ToolTurn, offer, write_turn
 from ace_bench.core.task import ReplyRequest
 from ace_bench.core.types import Message, Record
 from ace_environments.host import Ask, fault

@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ace_bench.core.backbones import TOOLS, Lm, ToolTurn
+from ace_bench.core.backbones import Lm
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault, SettingError
 from ace_bench.core.prompts import Prompts
+from ace_bench.core.replies import TOOLS, ToolTurn
 from ace_bench.core.task import ReplyRequest
 from ace_bench.core.types import Grade, Record, Sample
 from ace_bench.tasks.answers import percent

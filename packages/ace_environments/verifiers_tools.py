@@ -11,7 +11,7 @@ from typing import Any
 import verifiers.v1 as vf
 from mcp.server.mcpserver import MCPServer
 
-from ace_bench.core.backbones import ToolCall
+from ace_bench.core.replies import ToolCall
 from ace_environments.host import fault
 
 

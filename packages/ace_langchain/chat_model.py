@@ -15,7 +15,8 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import SkipValidation
 
-from ace_bench.core.backbones import Backbone, Lm, offer, takes_tools
+from ace_bench.core.backbones import Backbone, Lm
+from ace_bench.core.replies import offer, takes_tools
 from ace_bench.core.types import Message, Usage
 from ace_langchain.models import CountedModels
 from ace_langchain.tool_messages import (

@@ -7,9 +7,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from ace_bench.api import open_backbone
-from ace_bench.core.backbones import takes_tools
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.measurement import Measurement, MeasurementRequest, Value
+from ace_bench.core.replies import takes_tools
 
 if TYPE_CHECKING:
     from ace_langchain.two_runs import RunResult

@@ -19,8 +19,8 @@ from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP
 from ace_bench.contexts.playbook.embed import make_embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import Refiner
-from ace_bench.core.backbones import estimate_tokens
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.prompts import estimate_tokens
 from ace_langchain.attempts import attempt_in, question_in, task_text
 from ace_langchain.entries import Reflect, entry_record, observe, with_entries
 from ace_langchain.frozen import with_text

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ace_bench.core.backbones import Backbone, takes_tools
+from ace_bench.core.backbones import Backbone
 from ace_bench.core.errors import RolloutFault
+from ace_bench.core.replies import takes_tools
 from ace_bench.core.types import Completion, Message, Record, Stage
 from ace_bench.store.call_log import Ledger
 

@@ -12,10 +12,10 @@ import msgspec
 from ace_bench.contexts.playbook.apply import Limits
 from ace_bench.contexts.playbook.deltas import Kind
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.backbones import Lm, TokenCounter, estimate_tokens
+from ace_bench.core.backbones import Lm, TokenCounter
 from ace_bench.core.encoding import converted
 from ace_bench.core.method import Arena
-from ace_bench.core.prompts import Prompts
+from ace_bench.core.prompts import Prompts, estimate_tokens
 from ace_bench.core.resources import prompts_folder
 from ace_bench.core.types import Attempt, Feedback, Labels, Message, Record, Rollout, Sample, Step
 from ace_bench.methods.ace import Curator, Reflector

@@ -1,4 +1,4 @@
-"""LangChain's messages with tool calls as the contents of this harness's messages (``core.backbones``), and back."""
+"""LangChain's messages with tool calls as the contents of this harness's messages (``core.replies``), and back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolMessage
 from langchain_core.messages import ToolCall as LangChainCall
 
-from ace_bench.core.backbones import ToolCall, ToolResult, ToolTurn, read_turn, write_turn
+from ace_bench.core.replies import ToolCall, ToolResult, ToolTurn, read_turn, write_turn
 
 
 def has_tool_turns(messages: Sequence[BaseMessage]) -> bool:

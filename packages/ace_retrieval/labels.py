@@ -11,8 +11,8 @@ import msgspec
 from ace_bench.contexts.loading import load_context
 from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.backbones import estimate_tokens
 from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.core.prompts import estimate_tokens
 from ace_retrieval.rerank import Reranker
 
 Half = Literal["tuning", "report"]

@@ -8,7 +8,7 @@ import pytest
 from ace_bench.agents.react.agent import ReAct
 from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.loading import load_context
-from ace_bench.core.backbones import estimate_tokens
+from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import GeneratorSpec
 from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settled

@@ -11,7 +11,7 @@ from ace_bench.contexts.playbook.diff import playbook_diff
 from ace_bench.contexts.playbook.embed import HashingEmbedder
 from ace_bench.contexts.playbook.lint import Limits, Solved, lint
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.backbones import estimate_tokens
+from ace_bench.core.prompts import estimate_tokens
 
 
 def book(*contents, **counters):

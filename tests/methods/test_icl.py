@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from ace_bench.contexts.demonstrations import Demonstration
-from ace_bench.core.backbones import estimate_tokens
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.prompts import estimate_tokens
 from ace_bench.methods.icl import Icl
 from tests.launching import launch
 from tests.methods.playing import context_of, play_optimiser

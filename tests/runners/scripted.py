@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ace_bench.core.backbones import estimate_tokens
 from ace_bench.core.errors import RolloutFault
+from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import Completion, Fault, Grade, Message, Sample, Usage
 from tests.launching import Ran, launch
 

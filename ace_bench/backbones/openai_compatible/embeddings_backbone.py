@@ -13,10 +13,10 @@ from ace_bench.backbones.openai_compatible.outcomes import accept, explain, pric
 from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.settings import PriceCard, Rate, Retry
 from ace_bench.backbones.openai_compatible.vectors import embeddings_request, unit_vectors, write_vectors
-from ace_bench.core.backbones import estimate_tokens
 from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, RolloutFault, SettingError
+from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import Completion, Fault, Message, Probe, Record
 
 _TIMEOUT_S = 60.0

@@ -10,8 +10,8 @@ from ace_bench.backbones.openai_compatible.endpoint import Address, Endpoint
 from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.settings import PriceCard, Rate, Retry
-from ace_bench.core.backbones import estimate_tokens
 from ace_bench.core.errors import Interrupted
+from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import Usage
 
 

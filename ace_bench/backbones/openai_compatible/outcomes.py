@@ -24,9 +24,8 @@ from ace_bench.backbones.openai_compatible.endpoint import Endpoint
 from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.settings import PriceCard
-from ace_bench.core.backbones import ToolTurn, is_offer, write_turn
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault
-from ace_bench.core.replies import parse
+from ace_bench.core.replies import ToolTurn, is_offer, parse, write_turn
 from ace_bench.core.types import NO_USAGE, Completion, Fault, Record, Usage
 
 _SHOWN = 8

@@ -15,9 +15,8 @@ from typing import Any
 import msgspec
 
 from ace_bench.backbones.openai_compatible.problems import Problem, from_status, unreadable_body
-from ace_bench.core.backbones import ToolCall
 from ace_bench.core.encoding import decoder_of
-from ace_bench.core.replies import without_surrogates
+from ace_bench.core.replies import ToolCall, without_surrogates
 from ace_bench.core.types import Usage
 
 _LENGTHS = ("max_model_len", "loaded_context_length", "context_length", "max_context_length", "context_window")

@@ -15,9 +15,9 @@ import orjson
 from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.schemas import Bounds, response_format, share_limit
 from ace_bench.backbones.openai_compatible.settings import CacheHints, Sampling, Structured, TokenLimitField
-from ace_bench.core.backbones import CHOICE, TOOLS, ToolResult, ToolTurn, is_offer, read_turn
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import SettingError
+from ace_bench.core.replies import CHOICE, TOOLS, ToolResult, ToolTurn, is_offer, read_turn
 from ace_bench.core.types import Message, Record
 
 AUTO = "auto"

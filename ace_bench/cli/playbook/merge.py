@@ -20,8 +20,8 @@ from ace_bench.cli.playbook.reading import read_playbook
 from ace_bench.contexts.playbook.embed import make_embedder
 from ace_bench.contexts.playbook.merge import NamedPlaybook, merge_playbooks
 from ace_bench.contexts.playbook.refine import Refiner
-from ace_bench.core.backbones import estimate_tokens
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.prompts import estimate_tokens
 from ace_bench.store.files import write_files
 
 

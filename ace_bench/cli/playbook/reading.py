@@ -7,9 +7,9 @@ from pathlib import Path
 from ace_bench.contexts.export import load
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import read_text
-from ace_bench.core.backbones import estimate_tokens
 from ace_bench.core.context import HasBullets
 from ace_bench.core.errors import DataError
+from ace_bench.core.prompts import estimate_tokens
 
 
 def read_playbook(path: Path, *, name: str = "tested") -> Playbook:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP
 from ace_bench.contexts.playbook_text.dialects import Dialect, Line, heading_of, read_line
-from ace_bench.core.backbones import estimate_tokens
+from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import Record
 
 

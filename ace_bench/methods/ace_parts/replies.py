@@ -14,7 +14,7 @@ from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import Arena
 from ace_bench.core.prompts import RAW_REFLECTION
-from ace_bench.core.replies import ask, ask_and_read, parse, shown_unreadable
+from ace_bench.core.replies import ask, parse, shown_unreadable
 from ace_bench.core.types import Message, Record
 from ace_bench.methods.role_calls import REFLECTOR, fault_event
 
@@ -105,7 +105,7 @@ def ask_for_lesson(lm: Lm, messages: Sequence[Message], arena: Arena) -> Lesson:
         return Lesson(text if raw else reply.as_text(), reply.bullet_tags)
 
     try:
-        return ask_and_read(lm, messages, ReflectorReply, read)
+        return ask(lm, messages, ReflectorReply, read)
     except RolloutFault as error:
         if not (error.unreadable and arena.learns_unreadable):
             raise

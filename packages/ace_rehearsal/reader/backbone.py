@@ -8,7 +8,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from ace_bench.core.backbones import BYTES_PER_TOKEN, estimate_tokens, is_offer
+from ace_bench.core.prompts import BYTES_PER_TOKEN, estimate_tokens
+from ace_bench.core.replies import is_offer
 from ace_bench.core.settings import Text, Whole
 from ace_bench.core.types import Completion, Message, Record, Usage
 from ace_rehearsal.reader.acting import act

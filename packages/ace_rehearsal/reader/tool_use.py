@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ace_bench.core.backbones import TOOLS, ToolCall, ToolResult, ToolTurn, read_turn, write_turn
+from ace_bench.core.replies import TOOLS, ToolCall, ToolResult, ToolTurn, read_turn, write_turn
 from ace_bench.core.types import Message, Record
 from ace_rehearsal.reader.items import choose
 from ace_rehearsal.reader.kinds import entries_of
@@ -18,7 +18,7 @@ _GAVE_UP = "I do not know."
 
 
 def use_tools(messages: Sequence[Message], offered: Record) -> str:
-    """The reply to messages with tools, as ``core.backbones`` writes it.
+    """The reply to messages with tools, as ``core.replies`` writes it.
 
     A call that returned an error is followed by the next best one, results without errors by an answer that repeats
     them. Where no tool has a word of the question, the reply is the one without tools.

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ace_bench.contexts.playbook.embed import HashingEmbedder
-from ace_bench.core.backbones import ToolCall, ToolTurn, estimate_tokens, read_turn
+from ace_bench.core.prompts import estimate_tokens
+from ace_bench.core.replies import ToolCall, ToolTurn, read_turn
 from ace_bench.core.types import Completion, Record
 from ace_rehearsal.server.requests import ANY_OBJECT, ChatRequest, EmbeddingsRequest, read_body
 from ace_rehearsal.server.schema_values import build, obey

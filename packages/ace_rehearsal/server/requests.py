@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from ace_bench.core.backbones import ToolCall, ToolResult, ToolTurn, offer, write_turn
+from ace_bench.core.replies import ToolCall, ToolResult, ToolTurn, offer, write_turn
 from ace_bench.core.types import Message, Record
 
 _Kind = TypeVar("_Kind")
@@ -49,7 +49,7 @@ class _Item(Struct):
     tool_call_id: str | None = None
 
     def message(self, *, with_tools: bool) -> Message:
-        """The message as a backbone takes it, with its tool calls in a conversation with tools (``core.backbones``)."""
+        """The message as a backbone takes it, with its tool calls in a conversation with tools (``core.replies``)."""
         parts = self.content if isinstance(self.content, list) else ()
         text = "".join(part.text for part in parts) if parts else str(self.content or "")
         if with_tools and self.role == "tool":

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from ace_bench.core.backbones import offer
 from ace_bench.core.errors import RolloutFault
+from ace_bench.core.replies import offer
 from tests.backbones.openai_compatible.scripted import answer, complete, serving
 
 pytestmark = pytest.mark.usefixtures("each_client")

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from http.client import HTTPException
 from typing import Any
 
-from ace_bench.core.backbones import estimate_tokens
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, RolloutFault
+from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import Completion, Fault, Message, Record, Usage
 
 _TIMEOUT_S = 120

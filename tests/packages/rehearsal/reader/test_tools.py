@@ -5,7 +5,7 @@ import json
 import openai
 import pytest
 
-from ace_bench.core.backbones import ToolTurn, offer, write_turn
+from ace_bench.core.replies import ToolTurn, offer, write_turn
 from ace_bench.core.types import Message
 from ace_rehearsal.reader import EmbeddedBackbone
 from ace_rehearsal.reader.kinds.tools import read_calls
