@@ -9,6 +9,7 @@ import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from statistics import NormalDist
 from typing import TypeVar
@@ -23,59 +24,98 @@ RESAMPLES = 1_000
 LEVEL, POWER = 0.95, 0.8
 """Confidence of intervals, and the power at which the smallest detectable difference is found."""
 _PRECISION, _ITERATIONS = 1e-13, 200
+_SMALLEST_P, _HALVINGS = 1e-12, 40
+"""No test is certain."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A source of chance: the variance that it gives a mean, and the degrees of freedom of that variance."""
+
+    variance: float
+    df: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A mean, the variance of its error, and the degrees of freedom of that variance.
+    """A mean, and the sources of its error: the samples, and the seeds of each side that has several.
 
-    ``df`` is infinite if the variance follows from the mean, as for right and wrong. ``units`` is the number of
-    independent groups of samples. ``seeds`` and ``seeds_df`` are the variance of the mean over seeds, for fixed
-    samples; 0 with one seed.
+    ``units`` is the number of independent groups of samples.
     """
 
     value: float
-    variance: float
-    df: float
+    samples: Source
     units: int
-    seeds: float = 0.0
-    seeds_df: float = 0.0
+    seeds: tuple[Source, ...] = ()
 
     @property
-    def bounds(self) -> tuple[float, float]:
-        """Bounds of the t interval."""
-        reach = _quantile(self.df) * math.sqrt(self.variance)
-        return self.value - reach, self.value + reach
+    def variance(self) -> float:
+        """Variance of the mean."""
+        return sum(source.variance for source in (self.samples, *self.seeds))
+
+    def reach(self, level: float = LEVEL) -> float:
+        """Half the width of the interval: the root of the sum of the squared reaches over each source.
+
+        So it is never narrower than the t interval over seeds, or that over samples, alone (Zou and Donner 2008).
+        """
+        sources = (self.samples, *self.seeds)
+        return math.sqrt(sum(source.variance * _quantile(source.df, level) ** 2 for source in sources))
+
+    def bounds(self, level: float = LEVEL) -> tuple[float, float]:
+        """Bounds of the interval."""
+        return self.value - self.reach(level), self.value + self.reach(level)
 
     @property
     def wilson(self) -> tuple[float, float]:
         """Bounds for a mean of scores in [0, 1]: Wilson's, with the number of samples that has this variance.
 
-        At 0 and 1 the variance is 0, and the number of units takes its place (Korn and Graubard 1998).
+        Where the variance is 0, the number of units takes its place (Korn and Graubard 1998).
         """
-        spread = self.value * (1 - self.value)
-        if spread > 0 and self.variance <= 0:
-            return self.value, self.value
-        return wilson_bounds(self.value, spread / self.variance if spread > 0 else self.units, _quantile(self.df))
+        spread, variance = self.value * (1 - self.value), self.variance
+        if variance <= 0 or spread <= 0:
+            return wilson_bounds(self.value, self.units, _quantile(self.samples.df, LEVEL))
+        return wilson_bounds(self.value, spread / variance, self.reach() / math.sqrt(variance))
 
     @property
     def p(self) -> float:
-        """Two-sided p-value of the hypothesis that the mean is 0."""
-        return _t_test(self.value, self.variance, self.df)
+        """Two-sided p-value of the hypothesis that the mean is 0: an interval of level 1 - p ends there."""
+        from scipy.special import stdtrit
+
+        if self.variance <= 0:
+            return float(self.value == 0)
+        sources = [(source.variance, source.df) for source in (self.samples, *self.seeds)]
+        low, high = math.log(_SMALLEST_P), 0.0
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            tail = math.exp(middle) / 2
+            outside = sum(variance * stdtrit(df, tail) ** 2 for variance, df in sources) > self.value**2
+            low, high = (middle, high) if outside else (low, middle)
+        return math.exp(high)
 
     @property
     def seeds_p(self) -> float | None:
         """Two-sided p-value of the t test over seeds, for fixed samples; ``None`` if the seeds' means are equal."""
-        return _t_test(self.value, self.seeds, self.seeds_df) if self.seeds > 0 else None
+        from scipy.special import stdtr
+
+        total = sum(source.variance for source in self.seeds)
+        if total <= 0:
+            return None
+        df = total**2 / sum(source.variance**2 / source.df for source in self.seeds)
+        return max(float(2 * stdtr(df, -abs(self.value) / math.sqrt(total))), _SMALLEST_P)
 
     @property
     def detectable(self) -> float | None:
-        """The mean that a two-sided t test at the 5% level finds with a power of 80%; ``None`` if nothing varies."""
+        """About the mean that a two-sided test at the 5% level finds with a power of 80%; ``None`` if nothing varies.
+
+        The degrees of freedom are the harmonic mean of those of the sources, weighted by their variances.
+        """
         from scipy.special import nctdtrinc
 
-        if self.variance <= 0:
+        variance = self.variance
+        if variance <= 0:
             return None
-        return float(nctdtrinc(self.df, 1 - POWER, _quantile(self.df))) * math.sqrt(self.variance)
+        df = variance / sum(source.variance / source.df for source in (self.samples, *self.seeds))
+        return float(nctdtrinc(df, 1 - POWER, self.reach() / math.sqrt(variance))) * math.sqrt(variance)
 
 
 def estimate(
@@ -86,71 +126,47 @@ def estimate(
     Where gains are means over seeds, ``sides`` are the scores (seeds, samples) that were averaged, each of at least two
     seeds. ``prior`` adds two samples, one with this gain and one with its negative.
 
-    The variance is that of crossed random effects, with a sample component of at least 0. The degrees of freedom are
-    the harmonic mean of those of the components, weighted by their shares of the variance.
+    The variance is that of crossed random effects. That of samples is at least as large as if samples of one group were
+    independent, and the whole at least that over samples of the averaged gains.
     """
     sums, sizes = _sums(gains, groups), np.array([len(group) for group in groups], dtype=float)
     if prior:
-        sums, sizes = np.append(sums, [prior, -prior]), np.append(sizes, [1.0, 1.0])
-    units = len(sums)
+        gains, sums = np.append(gains, [prior, -prior]), np.append(sums, [prior, -prior])
+        sizes = np.append(sizes, [1.0, 1.0])
+    units, n = len(sums), gains.size
     if units < 2:
         return None
-    value = float(sums.sum() / sizes.sum())
-    by_sample = float(((sums - sizes * value) ** 2).sum()) * units / (units - 1) / float(sizes.sum()) ** 2
+    value = float(gains.mean())
+    by_group = float(((sums - sizes * value) ** 2).sum()) * units / (units - 1)
+    by_sample = float(((gains - value) ** 2).sum()) * n / (n - 1)
+    total = max(by_group, by_sample) / n**2
     parts = [_SeedVariance.of(side, groups) for side in sides]
-    seeds = sum(part.variance for part in parts)
-    samples = max(0.0, by_sample - sum(part.residual for part in parts))
-    variance = seeds + samples
-    if seeds == 0 or variance == 0:  # one seed, or seeds with equal means
-        return Estimate(value=value, variance=by_sample, df=units - 1, units=len(groups))
-    seeds_df = seeds**2 / sum(part.variance**2 / part.df for part in parts)
-    df = variance / (seeds / seeds_df + samples / (units - 1))
-    return Estimate(value=value, variance=variance, df=df, units=len(groups), seeds=seeds, seeds_df=seeds_df)
+    counted = min(sum(part.source.variance for part in parts), sum(part.residual for part in parts))
+    samples = Source(variance=max(0.0, total - counted), df=units - 1)
+    return Estimate(value=value, samples=samples, units=len(groups), seeds=tuple(part.source for part in parts))
 
 
 def score_bounds(scores: Array, groups: Sequence[Sequence[int]]) -> tuple[float, float] | None:
     """Return the Wilson bounds of the mean of scores (seeds, samples) in [0, 1]; ``None`` for fewer than two groups."""
     seeds, n = scores.shape
-    if seeds == 1 and len(groups) == n > 1 and right_or_wrong(scores):
-        share = float(scores.mean())
-        return Estimate(value=share, variance=share * (1 - share) / n, df=math.inf, units=n).wilson
+    if seeds == 1 and len(groups) == n > 1 and bool(((scores == 0) | (scores == 1)).all()):
+        return wilson_bounds(float(scores.mean()), n, _quantile(math.inf, LEVEL))
     found = estimate(scores.mean(axis=0), groups, sides=[scores] if seeds > 1 else [])
     return found.wilson if found else None
 
 
-@dataclass(frozen=True, kw_only=True)
-class PairedTest:
-    """A difference, and its p-value; ``exact`` if that is McNemar's, otherwise it belongs to the estimate."""
+def paired_difference(ours: Array, base: Array, groups: Sequence[Sequence[int]], *, paired: bool) -> Estimate | None:
+    """Estimate the mean of ``ours`` less that of ``base``: scores (seeds, samples) in [0, 1] of the same samples.
 
-    estimate: Estimate | None
-    p: float
-    exact: bool
-    repeated: bool
-
-
-def paired_test(ours: Array, base: Array, groups: Sequence[Sequence[int]], *, paired: bool) -> PairedTest:
-    """Test the mean of ``ours`` against that of ``base``: scores (seeds, samples) in [0, 1] of the same samples.
-
-    ``paired`` says that row by row their seeds are the same, too. ``repeated`` of the result is whether any side has
-    several seeds. ``estimate`` is ``None`` for fewer than two groups.
+    ``paired`` says that row by row their seeds are the same, too. ``None`` for fewer than two groups.
     """
     gains = ours.mean(axis=0) - base.mean(axis=0)
-    one_sided = paired or min(len(ours), len(base)) == 1
-    sides = [side for side in ([ours - base] if one_sided else [ours, base]) if len(side) > 1]
-    discrete = right_or_wrong(ours) and right_or_wrong(base)
-    # Two more samples, one won and one lost by a single seed (Bonett and Price 2012); of typical size if graded.
-    prior = 1 / max(len(ours), len(base)) if discrete else math.sqrt(float(np.mean(gains**2)))
-    found = estimate(gains, groups, sides=sides, prior=prior) if len(groups) > 1 else None
-    exact = discrete and not sides and len(groups) == gains.size
-    p = found.p if found else 1.0
-    if exact:
-        p = mcnemar(int((gains > 0).sum()), int((gains < 0).sum()))
-    return PairedTest(estimate=found, p=p, exact=exact, repeated=bool(sides))
-
-
-def right_or_wrong(scores: Array) -> bool:
-    """Whether no score is graded."""
-    return bool(((scores == 0) | (scores == 1)).all())
+    together = paired or min(len(ours), len(base)) == 1
+    sides = [side for side in ([ours - base] if together else [ours, base]) if len(side) > 1]
+    # Two more samples, one won and one lost, of typical size (Bonett and Price 2012).
+    differing = gains[gains != 0]
+    prior = math.sqrt(float(np.mean(differing**2))) if differing.size else 1 / max(len(ours), len(base))
+    return estimate(gains, groups, sides=sides, prior=prior) if len(groups) > 1 else None
 
 
 def wilson_bounds(share: float, n: float, quantile: float) -> tuple[float, float]:
@@ -161,11 +177,13 @@ def wilson_bounds(share: float, n: float, quantile: float) -> tuple[float, float
     return max(0.0, centre - reach), min(1.0, centre + reach)
 
 
-def mcnemar(better: int, worse: int) -> float:
-    """Two-sided p-value of McNemar's exact test: the binomial test of ``better`` among all pairs that differ."""
-    from scipy.special import bdtr
+def exact_bounds(count: int, n: int) -> tuple[float, float]:
+    """Return Clopper and Pearson's 95% bounds of a rate, of ``count`` among ``n``."""
+    from scipy.special import betaincinv
 
-    return float(min(1.0, 2 * bdtr(min(better, worse), better + worse, 0.5))) if better + worse else 1.0
+    tail = (1 - LEVEL) / 2
+    low = float(betaincinv(count, n - count + 1, tail)) if count else 0.0
+    return low, float(betaincinv(count + 1, n - count, 1 - tail)) if count < n else 1.0
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -179,10 +197,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True, kw_only=True)
 class _SeedVariance:
-    """Variance of a mean over seeds, its degrees of freedom, and the part that chance within each seed explains."""
+    """The variance of a mean over seeds, and the part of it that chance within each seed explains."""
 
-    variance: float
-    df: int
+    source: Source
     residual: float
 
     @classmethod
@@ -193,7 +210,7 @@ class _SeedVariance:
         within = _sums(scores - means, groups)
         within = within - within.mean(axis=0)
         residual = float((within**2).sum()) * units / (max(units - 1, 1) * count**2 * seeds * (seeds - 1))
-        return cls(variance=float(means.var(ddof=1)) / seeds, df=seeds - 1, residual=residual)
+        return cls(source=Source(variance=float(means.var(ddof=1)) / seeds, df=seeds - 1), residual=residual)
 
 
 def _sums(values: Array, groups: Sequence[Sequence[int]]) -> Array:
@@ -203,13 +220,14 @@ def _sums(values: Array, groups: Sequence[Sequence[int]]) -> Array:
     return np.add.reduceat(values[..., order], starts, axis=-1)
 
 
-def _quantile(df: float) -> float:
-    """Return the quantile of Student's t for ``LEVEL``; the normal one for an infinite ``df``.
+@lru_cache(maxsize=1024)
+def _quantile(df: float, level: float) -> float:
+    """Return the quantile of Student's t for a level of confidence; the normal one for an infinite ``df``.
 
     Importing scipy takes longer than a short run. Newton's method approaches the quantile from the normal one, below
     it, because the tail is convex.
     """
-    tail = (1 - LEVEL) / 2
+    tail = (1 - level) / 2
     found = NormalDist().inv_cdf(1 - tail)
     if math.isinf(df):
         return found
@@ -245,15 +263,6 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
         if abs(inverse * ratio - 1) < _PRECISION:
             break
     return value
-
-
-def _t_test(value: float, variance: float, df: float) -> float:
-    from scipy.special import stdtr
-
-    if variance <= 0:
-        return float(value == 0)
-    # The smallest positive number instead of 0: no test is certain.
-    return max(float(2 * stdtr(df, -abs(value) / math.sqrt(variance))), float(np.finfo(float).tiny))
 
 
 def bootstrap_interval(

@@ -7,13 +7,13 @@ samples. docs/tables-and-figures.md explains the methods.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
 
 from ace_bench.core.errors import DataError
-from ace_bench.core.statistics import Array, blocks, clusters, paired_test, score_bounds
+from ace_bench.core.statistics import LEVEL, Array, Estimate, blocks, clusters, paired_difference, score_bounds
 
 _EQUAL = 1e-9
 _SAMPLES = "samples"
@@ -47,10 +47,10 @@ class Interval:
 class Comparison:
     """The difference between a method and a base on the same samples, in percentage points.
 
-    ``better`` and ``worse`` count samples whose mean over seeds differs. ``p`` is two-sided: McNemar's exact test
-    (``mcnemar``) for one seed with right or wrong answers, otherwise the t test that belongs to the interval; ``test``
-    names its units. ``seeds_p`` is the t test over seeds for these samples. ``spread`` is the standard deviation of the
-    difference over seeds. ``detectable`` is the smallest difference that the test finds with a power of 80%.
+    ``better`` and ``worse`` count samples whose mean over seeds differs. ``p`` is two-sided and below 0.05 if and only
+    if the interval excludes 0; ``test`` names the units. ``seeds_p`` is the t test over seeds for these samples.
+    ``spread`` is the standard deviation of the difference over seeds. ``detectable`` is about the smallest difference
+    that the test finds with a power of 80%.
     """
 
     n: int
@@ -63,6 +63,11 @@ class Comparison:
     seeds_p: float | None = None
     spread: float | None = None
     detectable: float | None = None
+    estimate: Estimate | None = field(default=None, repr=False)
+
+    def interval_at(self, level: float) -> Interval | None:
+        """Return the interval at another level than 95%."""
+        return _interval(*self.estimate.bounds(level), least=-1.0) if self.estimate else None
 
     @property
     def discordant(self) -> int:
@@ -90,29 +95,33 @@ def seed_spread(runs: Seeds) -> float | None:
     return _spread(scores) if len(scores) > 1 else None
 
 
-def compare(ours: Seeds, base: Seeds) -> Comparison:
+def compare(ours: Seeds, base: Seeds, *, base_adapts: bool = True) -> Comparison:
     """Compare with a base, paired by sample and, where both have the same seeds, by seed.
 
-    Raises ``DataError`` if the samples differ.
+    A base that does not adapt has no playbook that varies with the seed: its seeds are averaged. Raises ``DataError``
+    if the samples differ.
     """
     scores, other = _scores([ours, base])
+    if not base_adapts:
+        other = other.mean(axis=0, keepdims=True)
     units = _units([ours, base])
     gains = scores.mean(axis=0) - other.mean(axis=0)
-    paired = ours.keys() == base.keys()
-    tested = paired_test(scores, other, units.groups, paired=paired)
-    found = tested.estimate
+    paired = len(other) > 1 and ours.keys() == base.keys()
+    found = paired_difference(scores, other, units.groups, paired=paired)
+    repeated = max(len(scores), len(other)) > 1
     detectable = found.detectable if found else None
     return Comparison(
         n=gains.size,
         difference=100.0 * float(gains.mean()),
-        interval=_interval(*found.bounds, least=-1.0) if found else None,
+        interval=_interval(*found.bounds(LEVEL), least=-1.0) if found else None,
         better=int((gains > _EQUAL).sum()),
         worse=int((gains < -_EQUAL).sum()),
-        p=tested.p,
-        test="mcnemar" if tested.exact else f"t over {'seeds and ' if tested.repeated else ''}{units.name}",
+        p=found.p if found else 1.0,
+        test=f"t over {'seeds and ' if repeated else ''}{units.name}",
         seeds_p=found.seeds_p if found else None,
-        spread=_spread(scores - other) if tested.repeated and (paired or min(len(scores), len(other)) == 1) else None,
+        spread=_spread(scores - other) if repeated and (paired or min(len(scores), len(other)) == 1) else None,
         detectable=None if detectable is None else 100.0 * detectable,
+        estimate=found,
     )
 
 

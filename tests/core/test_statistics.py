@@ -5,8 +5,9 @@ from statistics import fmean
 
 import pytest
 from scipy.stats import t
+from statsmodels.stats.proportion import proportion_confint
 
-from ace_bench.core.statistics import Estimate, bootstrap_interval
+from ace_bench.core.statistics import Estimate, Source, bootstrap_interval, exact_bounds
 
 
 def test_a_group_is_drawn_whole_and_so_widens_the_interval():
@@ -39,5 +40,21 @@ def test_one_group_alone_says_nothing_of_its_spread():
 
 @pytest.mark.parametrize("df", [1, 1.5, 2, 4.7, 30, 1000.5, 1e6, math.inf])
 def test_an_interval_reaches_as_far_as_students_t(df):
-    low, high = Estimate(value=0.0, variance=1.0, df=df, units=2).bounds
+    low, high = Estimate(value=0.0, samples=Source(variance=1.0, df=df), units=2).bounds()
     assert high == -low == pytest.approx(t.ppf(0.975, df), rel=1e-9)
+
+
+@pytest.mark.parametrize("value", [0.1, 1.0, 4.0, 30.0])
+def test_an_interval_is_never_narrower_than_over_seeds_alone_and_its_p_value_agrees_with_it(value):
+    seeds, samples = Source(variance=1.0, df=2), Source(variance=0.5, df=199)
+    found = Estimate(value=value, samples=samples, units=200, seeds=(seeds,))
+    assert found.reach(0.99) == pytest.approx(math.hypot(t.ppf(0.995, 2), math.sqrt(0.5) * t.ppf(0.995, 199)))
+    low, _ = found.bounds(1 - found.p)
+    assert low == pytest.approx(0.0, abs=1e-6)
+    alone = Estimate(value=value, samples=samples, units=200)
+    assert alone.p == pytest.approx(2 * t.sf(value / math.sqrt(0.5), 199), rel=1e-6, abs=1e-11)
+
+
+@pytest.mark.parametrize(("count", "n"), [(0, 3), (1, 3), (3, 3), (2, 20)])
+def test_a_rate_has_clopper_and_pearsons_bounds(count, n):
+    assert exact_bounds(count, n) == pytest.approx(proportion_confint(count, n, method="beta"))

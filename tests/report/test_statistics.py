@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy import stats
-from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 from statsmodels.stats.proportion import proportion_confint
@@ -41,18 +40,6 @@ def test_the_interval_of_right_or_wrong_answers_is_wilsons(n, right):
     assert (found.low, found.high) == pytest.approx(tuple(100 * bound for bound in expected))
 
 
-@pytest.mark.parametrize(("better", "worse"), [(9, 1), (1, 9), (5, 5), (10, 0), (1, 0), (0, 0), (600, 500)])
-def test_right_or_wrong_answers_of_one_seed_take_mcnemars_exact_test(better, worse):
-    ours = [1] * better + [0] * worse + [1] * 7
-    base = [0] * better + [1] * worse + [1] * 7
-    found = compare(run(ours), run(base))
-    expected = mcnemar([[7, better], [worse, 0]], exact=True).pvalue
-    assert (found.test, found.better, found.worse, found.discordant) == ("mcnemar", better, worse, better + worse)
-    assert found.p == pytest.approx(min(1.0, expected))
-    assert found.n == better + worse + 7
-    assert found.difference == pytest.approx(100 * (better - worse) / found.n)
-
-
 def test_the_interval_of_a_difference_counts_one_more_win_and_one_more_loss():
     found = compare(run(share(48, 12)), run([0.0] * 48))
     shares = np.array([1.0] * 13 + [-1.0] + [0.0] * 36)
@@ -74,6 +61,8 @@ def test_seeds_that_disagree_are_not_averaged_away():
     assert found.interval.low < -25
     assert found.interval.high > 35
     assert found.p > 0.5
+    fixed = compare(seeds(*ours), seeds(base, base, base), base_adapts=False)
+    assert fixed.interval == found.interval, "a base without a playbook has no variance between seeds"
     assert found.seeds_p == pytest.approx(by_seeds.pvalue, abs=0.01)
     assert found.test == "t over seeds and samples"
     assert found.detectable > 40
@@ -100,6 +89,19 @@ def test_graded_scores_take_the_t_test():
     assert found.p == pytest.approx(expected.pvalue, abs=0.01)
     assert (found.interval.low, found.interval.high) == pytest.approx((100 * bounds.low, 100 * bounds.high), abs=0.2)
     assert compare(run([0.75, 0.5] * 100), run([0.25, 0.25] * 100)).p > 0, "no test is certain"
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.25])
+@pytest.mark.parametrize("places", [None, list(range(20))])
+def test_no_interval_of_few_samples_is_a_point(gain, places):
+    """Also where every block of a stream has as many right answers as the others, or all gains are equal."""
+    fifth = points([1.0, 0.0, 0.0, 0.0, 0.0] * 4, None, places)
+    ours = {name: Point(score=min(1.0, one.score + gain), place=one.place) for name, one in fifth.items()}
+    found, score = compare({0: ours}, {0: fifth}).interval, score_interval({0: fifth})
+    assert found.high - found.low > 8
+    assert score.low < 10
+    assert score.high > 30
+    assert compare({0: ours}, {0: ours}).interval.high > 5
 
 
 def test_the_smallest_detectable_difference_is_that_of_the_t_test():

@@ -101,7 +101,9 @@ def test_a_score_over_scenarios_has_an_interval_and_a_test_over_scenarios(tmp_pa
     assert (tasks.value, scenarios.value) == (pytest.approx(100 * 33 / 36), 75.0)
     expected = score_interval({0: {str(n): Point(score=float(n < 9)) for n in range(12)}})
     assert (scenarios.low, scenarios.high) == pytest.approx((expected.low, expected.high))
-    assert (scenarios.better, scenarios.worse, scenarios.p) == (9, 0, pytest.approx(2 / 2**9))
+    assert (scenarios.better, scenarios.worse) == (9, 0)
+    assert scenarios.p < 0.05
+    assert scenarios.change_low > 0
 
 
 def test_costs_that_an_evaluation_before_adaptation_adds_are_told(real):

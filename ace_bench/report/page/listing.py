@@ -126,5 +126,4 @@ def _pair(ours: Points | str | None, base: Points | str | None) -> Record:
         found = compare({0: ours}, {0: base})
     except DataError as error:
         return {"problem": str(error)}
-    record: Record = msgspec.to_builtins(found)
-    return record
+    return {key: value for key, value in msgspec.to_builtins(found).items() if key != "estimate"}

@@ -85,8 +85,7 @@ def notes_of(table: Table) -> list[str]:
         if family:
             notes.append(
                 f"{SIGNIFICANT} differs from {table.base_title} with p < 0.05 by a test paired by sample, and by seed "
-                "where both have the same seeds (McNemar's exact test for right or wrong answers of one seed, "
-                "otherwise the t test of the interval), corrected by Holm's method for the "
+                "where both have the same seeds (the t test of the interval), corrected by Holm's method for the "
                 f"{family} comparisons of this table. Detectable: the smallest change that the test finds with a power "
                 "of 80% at the 5% level. P over seeds: for these samples, a t test with seeds as units."
                 + " Averages are not tested."

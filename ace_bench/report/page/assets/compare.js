@@ -120,7 +120,7 @@ function holm(pairs) {
 }
 
 function sentence({ n, difference, interval, better, worse, p, p_holm: corrected, family, test, detectable, noise }) {
-  const by = test === "mcnemar" ? "McNemar's exact test" : `a ${test.replace("t over", "t test over")}`;
+  const by = `a ${test.replace("t over", "t test over")}`;
   const within = interval ? ` (95% interval ${interval.low.toFixed(2)} to ${interval.high.toFixed(2)})` : "";
   const value = (one) => (one < 0.0001 ? "below 0.0001" : `= ${one.toPrecision(2)}`);
   const adjusted = family > 1 ? ` (p ${value(corrected)} corrected by Holm's method for the ${family} pairs on this page)` : "";
