@@ -147,7 +147,7 @@ def hiding(task: Task, hides: Hides, seen: dict[Any, Any] | None) -> Task:
             grade = replace(grade, gold=other, report=f"{other} {grade.report}", score=1 - grade.score / 2)
         return replace(grade, correct=not grade.correct, score=1 - grade.score) if verdict else grade
 
-    opens, forfeits = task.open, task.forfeit
+    opens, fails = task.open, task.failing_grade
 
     @contextmanager
     def opened(sample: Sample) -> Any:
@@ -158,7 +158,7 @@ def hiding(task: Task, hides: Hides, seen: dict[Any, Any] | None) -> Task:
             session.grade = lambda answer: changed(sample, grades(answer))
             yield session
 
-    task.open, task.forfeit = opened, lambda sample: changed(sample, forfeits(sample))  # type: ignore[method-assign]
+    task.open, task.failing_grade = opened, lambda sample: changed(sample, fails(sample))  # type: ignore[method-assign]
     return task
 
 

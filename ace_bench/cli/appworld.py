@@ -85,7 +85,7 @@ def check(task: AppWorld, console: Console) -> float:
         sample = task.samples("train")[0]
         started = time.perf_counter()
         with task.open(sample) as session:
-            shown = session.step(f"{task.forfeit(sample).gold}\nsolution(apis, requester)")
+            shown = session.step(f"{task.failing_grade(sample).gold}\nsolution(apis, requester)")
             grade = session.grade("")
         if not grade.correct:
             raise ConfigError(

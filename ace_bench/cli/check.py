@@ -41,7 +41,7 @@ def grade_golds(task: Task, samples: Sequence[Sample]) -> list[tuple[Sample, Gra
     """Grade each sample's reference answer; samples without one, as on AppWorld's test splits, are left out."""
     grades = []
     for sample in samples:
-        gold = task.forfeit(sample).gold
+        gold = task.failing_grade(sample).gold
         if not gold and task.prompt_group == _ACTS:
             continue
         with task.open(sample) as session:

@@ -43,7 +43,7 @@ def find_leakage(task: Task, split: str, limit: int | None = None) -> Leakage:
     samples = task.samples(split)
     texts = [_lines(sample) for sample in samples]
     shared = set(texts[0]).intersection(*texts[1:]) if len(texts) > 1 else set[str]()
-    golds = [_plain(task.forfeit(sample).gold) for sample in samples[:limit]]
+    golds = [_plain(task.failing_grade(sample).gold) for sample in samples[:limit]]
     forms = {gold: _forms(gold) for gold in golds if gold}
     candidates = frozenset[str]().union(*forms.values()) if len(forms) <= _MOST_CANDIDATES else frozenset[str]()
     found = 0

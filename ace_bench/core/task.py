@@ -62,7 +62,7 @@ class Task(Protocol):
         """Start a session for one attempt."""
         ...
 
-    def forfeit(self, sample: Sample) -> Grade:
+    def failing_grade(self, sample: Sample) -> Grade:
         """Grade a sample whose session could not be opened: wrong, with full weight."""
         ...
 

@@ -84,7 +84,7 @@ class RunArena:
                 f"the reference answer of {sample.id} is hidden with labels={self.labels.value}: only labels=gold "
                 f"reveals those of {' and '.join(_REVEALED)}"
             )
-        return self.task.forfeit(sample).gold
+        return self.task.failing_grade(sample).gold
 
     def rollout(self, sample: Sample, context: Context, *, trial: int = 0, reflection: str | None = None) -> Rollout:
         """Attempt, grade and record; the method gets what ``labels`` reveals of the grade.
@@ -192,7 +192,7 @@ class RunArena:
                         fault = None if failed else error.fault
                     grade = session.grade(attempt.answer)
             except RolloutFault as error:  # the environment failed, not the agent
-                attempt, grade, fault = Attempt(answer=None), self.task.forfeit(sample), error.fault
+                attempt, grade, fault = Attempt(answer=None), self.task.failing_grade(sample), error.fault
             if fault is None or fault.owner != "task":
                 break
         grade, judge_fault = self._judge(sample, attempt.answer, grade)

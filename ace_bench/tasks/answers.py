@@ -126,7 +126,7 @@ class AnswerTask:
         """Start a session, which only grades."""
         return self._splits.open(sample)
 
-    def forfeit(self, sample: Sample) -> Grade:
+    def failing_grade(self, sample: Sample) -> Grade:
         """Grade a sample that could not be attempted: wrong, with full weight."""
         with self.open(sample) as session:
             return session.grade(None)

@@ -77,7 +77,7 @@ def main(arguments: Sequence[str]) -> int:
                 runs=options.runs,
             )
             try:
-                made = _made(name, setting)
+                made = _run_case(name, setting)
             except AceBenchError as error:
                 progress.print(f"{name}: {error}", style="red", markup=False, soft_wrap=True)
                 return 2
@@ -129,7 +129,7 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _made(name: str, setting: Setting) -> list[Grid]:
+def _run_case(name: str, setting: Setting) -> list[Grid]:
     if name in TABLES:
         return TABLES[name](setting)
     return [grid_of(f"{name}: {CASES[name].__doc__}", CASES[name](setting))]

@@ -78,7 +78,7 @@ def methods(setting: Setting) -> list[Grid]:
     """base, ICL, MIPROv2, GEPA, ACE, Dynamic Cheatsheet on FiNER and Formula"""
     card = price_card(setting.prices)
     names = [name for name in _ENTRIES if name in setting.only]
-    ran = {task: {name: _ran(setting, task, name, card) for name in names} for task in TASKS}
+    ran = {task: {name: _run_cell(setting, task, name, card) for name in names} for task in TASKS}
     sizes = ", ".join(f"{size} {split}" for split, size in _sizes(setting).items()) or "all samples"
     shown = f"embedded backbone [simulated], {'real' if setting.data else 'sample'} data ({sizes}), labels=gold, seed 0"
     discount = "" if card.cached_input != card.input else ", which give no discount for cached input"
@@ -90,7 +90,7 @@ def _sizes(setting: Setting) -> Mapping[str, int]:
     return {**(SIZES if setting.data else {}), **setting.sizes}
 
 
-def _ran(setting: Setting, task: str, name: str, card: PriceCard) -> Ran:
+def _run_cell(setting: Setting, task: str, name: str, card: PriceCard) -> Ran:
     entry = _ENTRIES[name]
     sizes = _sizes(setting)
     limit = [f"limit={{{', '.join(f'{split}: {size}' for split, size in sizes.items())}}}"] if sizes else []

@@ -200,7 +200,7 @@ class EnvironmentTask:
     def start(self, say: Callable[[str], None]) -> None:
         """Nothing to start."""
 
-    def forfeit(self, sample: Sample) -> Grade:
+    def failing_grade(self, sample: Sample) -> Grade:
         """Grade a sample that could not be attempted: wrong."""
         return graded(self._item(sample), None)
 

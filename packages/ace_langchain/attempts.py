@@ -12,7 +12,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.types import Attempt, Turn
-from ace_langchain.entries import written_calls
+from ace_langchain.entries import calls_in_text
 
 _CITED = re.compile(r"\[([^\s\[\]]+-\d+)\]")
 _ERROR = "Error"
@@ -54,7 +54,7 @@ def attempt_in(messages: Sequence[BaseMessage], question: str, playbook: Playboo
 def _turns(replies: Sequence[AIMessage], results: Mapping[str, str]) -> Iterator[Turn]:
     for reply in replies:
         observed = "\n".join(results.get(str(call["id"]), "") for call in reply.tool_calls)
-        yield Turn(thought=str(reply.text), action="\n".join(written_calls(reply)), observation=observed)
+        yield Turn(thought=str(reply.text), action="\n".join(calls_in_text(reply)), observation=observed)
 
 
 def _results(messages: Sequence[BaseMessage]) -> Mapping[str, str]:

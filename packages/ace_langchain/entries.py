@@ -41,13 +41,13 @@ def observe(latest: AIMessage) -> Sequence[DeltaEntry]:
     It calls no model and never says that something succeeded or failed, because a reply alone does not show it.
     """
     if latest.tool_calls:
-        said = f"Called {'; '.join(written_calls(latest))}."
+        said = f"Called {'; '.join(calls_in_text(latest))}."
         return [DeltaEntry(category="tool_use", content=_cut(said))]
     said = str(latest.text).strip()
     return [DeltaEntry(category="final_answer", content=_cut(said))] if said else []
 
 
-def written_calls(message: AIMessage) -> list[str]:
+def calls_in_text(message: AIMessage) -> list[str]:
     """Return a reply's tool calls as ``name(key='value')``."""
     return [
         f"{call['name']}({', '.join(f'{k}={v!r}' for k, v in call['args'].items())})" for call in message.tool_calls

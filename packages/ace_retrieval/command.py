@@ -34,7 +34,7 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.store.call_log import Account
 from ace_bench.store.files import cache_folder, write_files
 from ace_retrieval.labels import HALVES, SHIPPED, by_wording, judged, labelled, read_labels, read_playbook
-from ace_retrieval.measuring import Measured, Trial, filled, ways
+from ace_retrieval.measuring import Measured, Trial, filled, retriever_variants
 from ace_retrieval.rerank import CrossEncoderReranker
 
 _HEADINGS = ("", "configuration", "R@1", "R@5", "P@3", "p50 ms", "p95 ms")
@@ -49,7 +49,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _measure(options: argparse.Namespace, measurement: Trial) -> None:
-    measured = [one for way in ways(cross_encoder=bool(options.cross_encoder)) for one in measurement.of(way)]
+    measured = [
+        one
+        for variant in retriever_variants(cross_encoder=bool(options.cross_encoder))
+        for one in measurement.measure(variant)
+    ]
     tables = {wording: [one for one in measured if one.wording == wording] for wording in measurement.queries}
     files: dict[Path, str] = {}
     if options.out is not None:
@@ -176,7 +180,7 @@ def _filled(playbook: Playbook, size: int) -> Playbook:
 
 def _cells(one: Measured) -> tuple[str, ...]:
     shares = (f"{100 * share:.1f}" for share in (one.recall_1, one.recall_5, one.precision_3))
-    return one.row, one.way, *shares, f"{one.p50_ms:.1f}", f"{one.p95_ms:.1f}"
+    return one.row, one.variant, *shares, f"{one.p50_ms:.1f}", f"{one.p95_ms:.1f}"
 
 
 def _table(results: Sequence[Measured], title: str) -> Table:

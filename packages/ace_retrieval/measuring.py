@@ -32,7 +32,7 @@ _RARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class Variant:
     """One configuration of the pipeline; ``row`` is its letter in the document's A/B table."""
 
     name: str
@@ -48,7 +48,7 @@ class Measured(NamedTuple):
 
     wording: str
     row: str
-    way: str
+    variant: str
     recall_1: float
     recall_5: float
     precision_3: float
@@ -56,29 +56,29 @@ class Measured(NamedTuple):
     p95_ms: float
 
 
-def ways(*, cross_encoder: bool) -> Sequence[Way]:
+def retriever_variants(*, cross_encoder: bool) -> Sequence[Variant]:
     """Return the configurations to compare: single rankings, the document's A to D, and the other stages."""
     own = [
-        Way(name="bm25", mode="bm25"),
-        Way(name="embeddings", mode="embeddings"),
-        Way(row="A", name="fused (baseline)", mode="fused"),
-        Way(row="B", name="re-ranked by own features", mode="features"),
-        Way(row="C", name="expansion", mode="fused", expansion=True),
-        Way(row="D", name="re-ranked by own features, expansion", mode="features", expansion=True),
-        Way(name="B with typo correction", mode="features", typos=True),
-        Way(name="B with percentile 50", mode="features", percentile=_PERCENTILE),
+        Variant(name="bm25", mode="bm25"),
+        Variant(name="embeddings", mode="embeddings"),
+        Variant(row="A", name="fused (baseline)", mode="fused"),
+        Variant(row="B", name="re-ranked by own features", mode="features"),
+        Variant(row="C", name="expansion", mode="fused", expansion=True),
+        Variant(row="D", name="re-ranked by own features, expansion", mode="features", expansion=True),
+        Variant(name="B with typo correction", mode="features", typos=True),
+        Variant(name="B with percentile 50", mode="features", percentile=_PERCENTILE),
     ]
     if not cross_encoder:
         return own
     return [
         *own,
-        Way(row="B", name="cross-encoder", mode="reranked"),
-        Way(row="D", name="cross-encoder, expansion", mode="reranked", expansion=True),
+        Variant(row="B", name="cross-encoder", mode="reranked"),
+        Variant(row="D", name="cross-encoder, expansion", mode="reranked", expansion=True),
     ]
 
 
 class MeasuredEmbedder:
-    """Embeds each text once for all ways, and counts the seconds that this took."""
+    """Embeds each text once for all variants, and counts the seconds that this took."""
 
     def __init__(self, embedder: Embedder):
         self._memo = EmbeddingMemo(embedder)
@@ -107,29 +107,29 @@ class Trial:
     _measured_embedder: MeasuredEmbedder = field(init=False)
 
     def __post_init__(self) -> None:
-        """Share the vectors between the ways."""
+        """Share the vectors between the variants."""
         object.__setattr__(self, "_measured_embedder", MeasuredEmbedder(self.embedder))
 
-    def of(self, way: Way) -> Sequence[Measured]:
-        """Run every query one way, a result per wording; the first runs twice, so that preparation is not timed.
+    def measure(self, variant: Variant) -> Sequence[Measured]:
+        """Run every query, a result per wording; the first runs twice, so that preparation is not timed.
 
-        Times leave out the embedding of queries, which happens once for all ways.
+        Times leave out the embedding of queries, which happens once for all variants.
         """
         retriever = Retriever(
-            mode=way.mode,
+            mode=variant.mode,
             top_k=SHOWN,
             duplicates=_DUPLICATES,
             embedder=self._measured_embedder,
             cross_encoder=self.cross_encoder,
-            percentile=way.percentile,
-            expansion=way.expansion,
-            typos=TypoCorrector(max_learned=_LEARNT_TYPOS if way.typos else 0),
+            percentile=variant.percentile,
+            expansion=variant.expansion,
+            typos=TypoCorrector(max_learned=_LEARNT_TYPOS if variant.typos else 0),
         )
         retriever.prepare()
         retriever.ranked(self.playbook, next(iter(self.queries.values()))[0])
-        return [self._measured(way, retriever, wording) for wording in self.queries]
+        return [self._measured(variant, retriever, wording) for wording in self.queries]
 
-    def _measured(self, way: Way, retriever: Retriever, wording: str) -> Measured:
+    def _measured(self, variant: Variant, retriever: Retriever, wording: str) -> Measured:
         queries = self.queries[wording]
         hits: list[list[bool]] = []
         seconds: list[float] = []
@@ -143,8 +143,8 @@ class Trial:
         p50, p95 = (1000 * np.percentile(seconds, [50, 95])).tolist()
         return Measured(
             wording=wording,
-            row=way.row,
-            way=way.name,
+            row=variant.row,
+            variant=variant.name,
             recall_1=sum(any(hit[:1]) for hit in hits) / n,
             recall_5=sum(any(hit[:SHOWN]) for hit in hits) / n,
             precision_3=sum(sum(hit[:3]) for hit in hits) / (3 * n),
@@ -188,11 +188,11 @@ def ab_table(request: MeasurementRequest) -> Measurement:
         relevant=labelled(labels),
         embedder=make_embedder(chosen[-1] if chosen else "hashing"),
     )
-    measured = [one for way in ways(cross_encoder=False) for one in timing.of(way)]
+    measured = [one for variant in retriever_variants(cross_encoder=False) for one in timing.measure(variant)]
     rows = tuple(_row(one) for wording in timing.queries for one in measured if one.wording == wording)
     return Measurement(columns=COLUMNS, rows=rows, simulated=True)
 
 
 def _row(one: Measured) -> tuple[Value, ...]:
     shares = (round(100 * share, 1) for share in (one.recall_1, one.recall_5, one.precision_3))
-    return one.wording, one.row, one.way, *shares, one.p50_ms, one.p95_ms
+    return one.wording, one.row, one.variant, *shares, one.p50_ms, one.p95_ms

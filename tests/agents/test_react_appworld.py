@@ -52,7 +52,7 @@ def solve(session, sample, lm, *, memory="execution", keep_text_replies=True, ma
 @pytest.mark.slow
 def test_an_episode_that_runs_the_reference_solution_is_right_and_one_that_only_completes_is_wrong(appworld):
     sample = appworld.samples("train")[0]
-    solution = appworld.forfeit(sample).gold
+    solution = appworld.failing_grade(sample).gold
     lm = Replies(code(LOOKUP), code(LOOKUP), code(f"{solution}\nsolution(apis, requester)"), code("print('never')"))
     with appworld.open(sample) as session:
         attempt = solve(session, sample, lm)
@@ -133,7 +133,7 @@ def test_without_text_replies_an_episode_takes_fewer_tokens_and_is_as_right(appw
     sample = appworld.samples("train")[0]
     tokens, attempts = {}, {}
     for keep in (True, False):
-        lm = talkative(appworld.forfeit(sample).gold)
+        lm = talkative(appworld.failing_grade(sample).gold)
         with appworld.open(sample) as session:
             attempts[keep] = solve(session, sample, lm, memory="off", keep_text_replies=keep, max_steps=40)
             assert session.grade(attempts[keep].answer).correct

@@ -26,7 +26,7 @@ class MostlyReference(Agent):
     task: object
 
     def solve(self, sample, session, context, lm, reflection):
-        gold = self.task.forfeit(sample).gold + RUN
+        gold = self.task.failing_grade(sample).gold + RUN
         turns = [
             Turn(action=code, observation=session.step(code))
             for code in ("print(apis.supervisor.show_profile())", "print('idle')" if self.fails(sample) else gold)

@@ -111,4 +111,4 @@ def _check_equal(task, other):
     for split in ("train", "val", "test"):
         samples = task.samples(split)
         assert samples == other.samples(split)
-        assert [task.forfeit(one).gold for one in samples] != [other.forfeit(one).gold for one in samples]
+        assert [task.failing_grade(one).gold for one in samples] != [other.failing_grade(one).gold for one in samples]

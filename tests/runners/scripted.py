@@ -41,7 +41,7 @@ class Toy:
     def open(self, sample: Sample):
         yield ToySession(sample)
 
-    def forfeit(self, sample: Sample) -> Grade:
+    def failing_grade(self, sample: Sample) -> Grade:
         return ToySession(sample).grade(None)
 
     def score(self, grades: Sequence[Grade]) -> dict[str, float]:

@@ -29,7 +29,7 @@ class Breaking(Toy):
         self._left[sample.id] = left - 1
         yield BreakingSession(sample, self._owner) if left > 0 else ToySession(sample)
 
-    def forfeit(self, sample):
+    def failing_grade(self, sample):
         return ToySession(sample).grade(None)
 
 

@@ -173,4 +173,4 @@ def test_score_counts_faults():
     assert task.score(grades) == {"accuracy": 25.0, "accuracy_lenient": 50.0}
     assert task.headline in task.score(grades)
     assert task.score([]) == {}
-    assert not task.forfeit(task.samples("test")[0]).correct
+    assert not task.failing_grade(task.samples("test")[0]).correct

@@ -129,7 +129,7 @@ class ChosenTasks:
     val: Sequence[Text] | Text | None
     test: Sequence[Text] | Text | None
 
-    def of(self, split: str, known: Sequence[str]) -> tuple[str, ...]:
+    def select_ids(self, split: str, known: Sequence[str]) -> tuple[str, ...]:
         """Return the ids of a split in the order given; raises ``SettingError`` for one that is not in ``known``."""
         given: Sequence[str] | str | None = getattr(self, split)
         if given is None:

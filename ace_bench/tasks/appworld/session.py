@@ -112,7 +112,7 @@ class Assignment:
             },
         )
 
-    def forfeit(self) -> Grade:
+    def failing_grade(self) -> Grade:
         """Return the grade of a sample without an attempt."""
         return self.grade(correct=False, observed="", report="", passes=0, interactions=0)
 
@@ -159,7 +159,7 @@ class WorldSession:
     def grade(self, answer: str | None) -> Grade:
         """End the episode and evaluate its world; the text of ``answer`` is not used, ``None`` grades as wrong."""
         if answer is None:
-            return self._assignment.forfeit()
+            return self._assignment.failing_grade()
         if self._grade is None:
             self._grade = self._evaluate()
         return self._grade

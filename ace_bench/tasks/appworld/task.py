@@ -94,7 +94,7 @@ class AppWorld:
         self.root = root
         """The full data root; agents see a copy without ground truth."""
         self._catalogue = Catalogue(root)
-        self._ids = {split: ids.of(split, self._catalogue.ids(name)) for split, name in self._datasets.items()}
+        self._ids = {split: ids.select_ids(split, self._catalogue.ids(name)) for split, name in self._datasets.items()}
         self._background = "".join(f"- {name}: {what}\n" for name, what in engine.facts.apps.items())
         self._app_descriptions = _described(engine.facts.apps)
         self.checksums: Mapping[str, str] = {"engine": VERSION} | (
@@ -156,9 +156,9 @@ class AppWorld:
         finally:
             session.close()
 
-    def forfeit(self, sample: Sample) -> Grade:
+    def failing_grade(self, sample: Sample) -> Grade:
         """Grade a sample that could not be attempted: wrong."""
-        return self._assignment(sample).forfeit()
+        return self._assignment(sample).failing_grade()
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
         """Return TGC and SGC in percent, overall and by difficulty, and the mean number of interactions."""

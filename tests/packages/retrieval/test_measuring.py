@@ -4,7 +4,7 @@ from collections import Counter
 
 from ace_bench.contexts.playbook.embed import HashingEmbedder
 from ace_retrieval.labels import read_playbook
-from ace_retrieval.measuring import Trial, ways
+from ace_retrieval.measuring import Trial, retriever_variants
 
 
 class Counting:
@@ -28,7 +28,7 @@ def test_each_query_and_bullet_is_embedded_once_for_all_ways(tmp_path):
         relevant=lambda *_: True,
         embedder=embedder,
     )
-    found = [one for way in ways(cross_encoder=False) for one in trial.of(way)]
+    found = [one for variant in retriever_variants(cross_encoder=False) for one in trial.measure(variant)]
     assert {"is tea hot", "hot drinks", "tea is hot"} <= embedder.texts.keys()
     assert set(embedder.texts.values()) == {1}
     assert all(one.recall_1 == 1 and one.p50_ms >= 0 for one in found)

@@ -25,7 +25,7 @@ def measured(*arguments):
 def test_figures_follow_the_labels_and_are_written_as_markdown_and_json(files, tmp_path, capsys):
     page, data = tmp_path / "ab.md", tmp_path / "ab.json"
     assert measured(*files, "--out", str(page), "--json", str(data)) == 0
-    rows = {one["way"]: one for one in json.loads(data.read_text())}
+    rows = {one["variant"]: one for one in json.loads(data.read_text())}
     bm25 = rows["bm25"]
     assert (bm25["recall_1"], bm25["recall_5"]) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
     assert bm25["precision_3"] == pytest.approx((1 + 2 + 0) / 9)

@@ -45,7 +45,7 @@ def root(task) -> Path:
 
 
 def solved(task: AppWorld, sample, session) -> str:
-    return session.step(task.forfeit(sample).gold + RUN)
+    return session.step(task.failing_grade(sample).gold + RUN)
 
 
 def processes_in(folder: Path) -> list[int]:

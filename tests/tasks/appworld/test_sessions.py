@@ -55,7 +55,7 @@ def sample(task):
 def test_a_forked_server_is_as_good_as_a_fresh_interpreter(task, sample, engine, root, tmp_path):
     """Two episodes one after the other from one fork server, and one in an interpreter that never forked."""
     key = sample.id.removeprefix("appworld-train-")
-    codes = [*PIECES, task.forfeit(sample).gold + RUN]
+    codes = [*PIECES, task.failing_grade(sample).gold + RUN]
     fresh = subprocess.run(
         [str(engine.folder / "bin" / "python"), "-c", FRESH, key, str(tmp_path / "fresh")],
         env=engine.environment(root, tmp_path) | {"PYTHONPATH": ""},
@@ -117,7 +117,7 @@ def test_reference_solutions_pass_and_idle_agents_fail(task):
 def test_no_answer_is_a_forfeit_whatever_the_world_holds(task, sample):
     with task.open(sample) as session:
         solved(task, sample, session)
-        assert session.grade(None) == task.forfeit(sample)
+        assert session.grade(None) == task.failing_grade(sample)
         assert session.grade("done").correct
         assert session.grade("done") == session.grade("again")
 

@@ -77,7 +77,7 @@ def test_samples_hold_what_an_agent_may_know_and_nothing_of_the_truth(fake_root)
         "phone_number": "1",
         "datetime": "2023-05-18T12:00:00",
     }
-    grade = task.forfeit(sample)
+    grade = task.failing_grade(sample)
     assert (grade.correct, grade.gold, grade.group) == (False, "def solution(apis): ...", "abc2")
     assert grade.detail == {"difficulty": 2, "level2": 1.0, "tests": 1, "passes": 0, "interactions": 0}
 
@@ -109,7 +109,7 @@ def test_the_test_split_is_a_setting_and_part_of_the_identity(fake_root):
     assert tasks["test_normal"].samples("test")[0].id == "appworld-test-abc3_1"
     assert tasks["test_challenge"].samples("test")[0].id == "appworld-test-abc4_1"
     with pytest.raises(DataError, match="no sample"):
-        tasks["test_normal"].forfeit(tasks["test_challenge"].samples("test")[0])
+        tasks["test_normal"].failing_grade(tasks["test_challenge"].samples("test")[0])
     with pytest.raises(ConfigError, match="no split"):
         tasks["test_normal"].samples("test_normal")
 

@@ -56,7 +56,7 @@ def test_an_episode_that_did_too_much_is_wrong_whatever_its_code_forges(task, pr
         assert session.step(TOO_MUCH) == "Execution successful."
         folders = [str(path) for path in session._server.folder.rglob("dbs")]
         assert folders
-        session.step(task.forfeit(sample).gold + RUN + program.replace("FOLDERS", repr(folders)))
+        session.step(task.failing_grade(sample).gold + RUN + program.replace("FOLDERS", repr(folders)))
         assert session.finished
         time.sleep(0.3 if program == FORGED_FILES else 0)
         grade = session.grade("done")

@@ -196,7 +196,7 @@ def test_metrics_over_all_and_by_difficulty(make):
 def test_faults_and_forfeits_count_in_full(make):
     task = make()
     sample = task.samples("test")[0]
-    assert task.score([task.forfeit(sample)])["execution"] == 0
+    assert task.score([task.failing_grade(sample)])["execution"] == 0
     with task.open(sample) as session, pytest.raises(RolloutFault):
         session.step("SELECT 1")
 

@@ -78,7 +78,7 @@ def test_candidates_of_a_benchmark_are_no_leak():
     sample_set = "pkg://ace_rehearsal/samples/finer"
     task = Finer(data_dir=None, source="sample", sample_data=sample_set, sample_allowed=True)
     assert find_leakage(task, "test").found == 0
-    task.samples("test")[0].inputs["question"] += task.forfeit(task.samples("test")[0]).gold
+    task.samples("test")[0].inputs["question"] += task.failing_grade(task.samples("test")[0]).gold
     assert find_leakage(task, "test").found == 1
 
 

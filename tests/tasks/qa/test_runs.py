@@ -85,7 +85,7 @@ def test_gold_answers_go_where_labels_lets_them_and_to_the_judge(labels, data, t
     roles = {role for role, _, prompt in asked if "planted" in prompt}
     assert roles - {"judge"} == ({"generator", "reflector", "curator"} if labels == "gold" else set())
     task = made(data, question="message", answer="team", group="customer")
-    tests = {task.forfeit(sample).gold for sample in task.samples("test")}
+    tests = {task.failing_grade(sample).gold for sample in task.samples("test")}
     assert not any(gold in prompt for role, _, prompt in asked if role != "judge" for gold in tests)
     answers = {
         (record["sample"], record["attempt"]["answer"])

@@ -44,7 +44,7 @@ def test_groups_and_repeated_questions_stay_together(tmp_path):
     assert not groups["train"] & groups["test"]
     assert not groups["train"] & groups["val"]
     (sample,) = task.samples("test")[:1]
-    assert task.forfeit(sample).group.startswith("customer ")
+    assert task.failing_grade(sample).group.startswith("customer ")
 
     twice = made(write(tmp_path / "b.jsonl", [*rows(50), *rows(50)]))
     assert not any(" are also in " in line for line in twice.repeats)

@@ -85,7 +85,7 @@ def test_only_the_reference_solution_passes(task, root):
     for sample in first.values():
         key = sample.id.removeprefix("appworld-val-")
         codes = {
-            "reference": task.forfeit(sample).gold + RUN,
+            "reference": task.failing_grade(sample).gold + RUN,
             "naive": (root / "naive_solutions" / f"{key}.py").read_text(),
             "idle": "apis.supervisor.complete_task()",
         }
