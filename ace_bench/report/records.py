@@ -205,9 +205,12 @@ def find_runs(results: Path) -> Found:
                 runs.append(read_run(folder))
             except StoreError as error:
                 damaged.append(Damaged(folder=folder, reason=str(error)))
-    denied = "cannot be read (Permission denied); ask its owner to open it"
-    damaged += [Damaged(folder=Path(folder), reason=f"{folder} {denied}") for folder in closed]
-    return Found(runs=tuple(runs), damaged=tuple(damaged))
+    return Found(runs=tuple(runs), damaged=(*damaged, *map(closed_folder, closed)))
+
+
+def closed_folder(folder: str) -> Damaged:
+    """Say that a folder may not be entered."""
+    return Damaged(folder=Path(folder), reason=f"{folder} cannot be read (Permission denied); ask its owner to open it")
 
 
 K = TypeVar("K", bound=Hashable)

@@ -11,7 +11,7 @@ from ace_bench.core.types import Stage, Usage
 from ace_bench.report.evidence import CallCosts
 from ace_bench.report.figures import write
 from ace_bench.report.figures.paper_figures import context_collapse, overall_bars, sensitivity
-from ace_bench.report.figures.series import cache_curve, score_curve, size_curve, task_series
+from ace_bench.report.figures.run_figures import cache_curve, score_curve, size_curve, task_series
 from ace_bench.report.figures.style import MAX_SERIES, looks, save
 from ace_bench.report.figures.write import write_figures
 from ace_bench.report.tables.results_index import Wanted

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ace_bench.report.evidence import sharpest_fall
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.figures.draw import Note, Panel, Series, draw, series_of_cells
-from ace_bench.report.figures.series import curve_series, score_curve, size_curve
+from ace_bench.report.figures.run_figures import curve_series, score_curve, size_curve
 from ace_bench.report.figures.style import GREY, Look, count_axis, looks, percent_axis, size_axis
 from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import RunSummary

@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING
 from ace_bench.core.errors import DataError
 from ace_bench.report.figures.field import score_by_cost
 from ace_bench.report.figures.paper_figures import context_collapse, overall_bars, sensitivity
-from ace_bench.report.figures.run_figures import cache_reuse, cost_breakdown, learning_curves, score_against_cost
-from ace_bench.report.figures.series import TaskSeries, task_series
+from ace_bench.report.figures.run_figures import (
+    TaskSeries,
+    cache_reuse,
+    cost_breakdown,
+    learning_curves,
+    score_against_cost,
+    task_series,
+)
 from ace_bench.report.figures.style import save, styled
 from ace_bench.report.tables.paper_tables import paper_table
 from ace_bench.report.tables.results_index import ALL, ResultsIndex, Selection, Wanted

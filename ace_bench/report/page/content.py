@@ -1,22 +1,38 @@
-"""What the viewer's page fetches, by name: the same bytes come from the server and lie in a bundle, a static site."""
+"""The page and what it shows, by name: fetched from a server, lying in a bundle (a static site), or inside the page.
+
+Markup, style and script are one file with a content security policy that allows only this script and this style. A
+report has its data inside; a policy for it allows no requests.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import html
 import re
 import threading
+import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib import resources
 from pathlib import Path
+
+import msgspec
 
 from ace_bench.core.errors import ConfigError, DataError, StoreError
 from ace_bench.core.types import Record
-from ace_bench.report.page.listing import comparison
-from ace_bench.report.page.results import Results, stamp_of_run
+from ace_bench.report.page.results import Results, comparison, stamp_of_run
 from ace_bench.report.page.run_data import call_data, run_data
-from ace_bench.report.page.writing import packed, viewer_page
 from ace_bench.report.records import RunSummary
 from ace_bench.store.files import new_folder, write_files
 
+_SCRIPTS = (
+    *("dom", "data", "source", "charts", "lists", "diff", "columns", "runs", "summary", "context", "rollouts"),
+    *("compare", "playbooks", "main"),
+)
+"""In the order of their dependencies."""
+_FETCHES = "connect-src 'self'; "
 RUNS, COMPARISON = "runs.bin", "comparison.bin"
 _OF_RUN = re.compile(r"(?P<part>run|calls)-(?P<key>[0-9a-f]{12})\.bin")
 _KEPT = 8
@@ -42,7 +58,7 @@ class Content:
     def read(self, name: str, query: Mapping[str, str]) -> bytes | None:
         """Return an answer, ``None`` if there is no such name; raises ``StoreError`` and ``DataError``."""
         if name == RUNS:
-            return packed({**self._results.listing(), "live": self._live})
+            return _packed({**self._results.listing(), "live": self._live})
         runs = self._results.runs()
         if name == COMPARISON:
             chosen = query["runs"].split(",") if "runs" in query else [*runs]
@@ -56,9 +72,23 @@ class Content:
         session = query.get("session")
         return self._made((name, session, stamp_of_run(run.folder)), lambda: call_data(run, session))
 
+    def whole(self) -> Iterator[tuple[str, bytes]]:
+        """Yield all answers without a query, the list last: it names the runs that cannot be read."""
+        for key in self._results.runs():
+            parts = [f"{part}-{key}.bin" for part in ("run", "calls")]
+            try:
+                answers = {name: self.read(name, {}) or b"" for name in parts}
+            except (StoreError, DataError) as error:
+                self._results.leave_out(key, str(error))
+            else:
+                yield from answers.items()
+        self._results.progress()  # so that the list holds it
+        for name in (COMPARISON, RUNS):
+            yield name, self.read(name, {}) or b""
+
     def _compared(self, runs: Mapping[str, RunSummary]) -> bytes:
         if len(runs) > MOST_COMPARED:
-            return packed({"scores": {}, "pairs": [], "problem": f"there are more than {MOST_COMPARED} runs"})
+            return _packed({"scores": {}, "pairs": [], "problem": f"there are more than {MOST_COMPARED} runs"})
         stamps = tuple((key, stamp_of_run(run.folder)) for key, run in runs.items())
         return self._made(stamps, lambda: comparison(runs))
 
@@ -67,12 +97,29 @@ class Content:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-        answer = packed(make())
+        answer = _packed(make())
         with self._lock:
             self._kept[key] = answer
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return answer
+
+
+def report_page(results: Results) -> str:
+    """Return the report of the runs as one HTML file; raises ``StoreError`` if none can be read.
+
+    Data is compressed and base64-encoded, so text from a model can neither end its block nor reach the HTML parser; the
+    script inserts it as text.
+    """
+    blocks = [_block(name, data) for name, data in Content(results, live=False).whole()]
+    if not results.runs():
+        raise StoreError(results.damaged[0].reason)
+    return _page(results.listing()["common"] or f"{len(results.runs())} runs", "\n".join(blocks))
+
+
+def viewer_page() -> str:
+    """Return the page that fetches its data from the server that it comes from."""
+    return _page("Runs", "", _FETCHES)
 
 
 def write_bundle(results: Results, folder: Path) -> list[str]:
@@ -82,17 +129,65 @@ def write_bundle(results: Results, folder: Path) -> list[str]:
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"--bundle={folder} is not empty; name a new folder")
-    results.progress()  # so that the list holds it
-    content = Content(results, live=False)
-    problems = []
-    parts = [f"{part}-{key}.bin" for key in results.runs() for part in ("run", "calls")]
+    unreadable = results.damaged
     with new_folder(folder):
         write_files({folder / "index.html": viewer_page()})
-        for name in (RUNS, COMPARISON, *parts):
-            try:
-                write_files({folder / "data" / name: content.read(name, {}) or b""})
-            except (StoreError, DataError) as error:
-                problems.append(str(error))
+        for name, data in Content(results, live=False).whole():
+            write_files({folder / "data" / name: data})
+    problems = [one.reason for one in results.damaged if one not in unreadable]
     if len(results.runs()) > MOST_COMPARED:
         problems.append(f"paired tests, as there are more than {MOST_COMPARED} runs; ace-bench view makes them")
     return problems
+
+
+@cache
+def viewer_policy() -> str:
+    """Return the content security policy of ``viewer_page``, which a server also sends as a header."""
+    return _policy(_FETCHES)
+
+
+def _page(title: str, data: str, fetches: str = "") -> str:
+    parts: Mapping[str, str] = {
+        "policy": _policy(fetches),
+        "title": html.escape(title),
+        "style": _asset("page.css"),
+        "data": data,
+        "script": _script(),
+    }
+    page = _asset("page.html")
+    for name, text in parts.items():
+        before, after = page.split(f"<!-- {name} -->")  # one by one: a part must not be inserted into another
+        page = before + text + after
+    return page
+
+
+def _policy(fetches: str) -> str:
+    """Allow this script and this style alone; the script cannot turn text into markup or code either."""
+    return (
+        f"default-src 'none'; {fetches}script-src {_source(_script())}; style-src {_source(_asset('page.css'))}; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+
+
+def _script() -> str:
+    return '"use strict";\n(() => {\n' + "\n".join(_asset(f"{name}.js") for name in _SCRIPTS) + "})();\n"
+
+
+@cache
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _source(text: str) -> str:
+    """Name an inline script or style by its hash, as a policy does."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _block(name: str, data: bytes) -> str:
+    text = base64.b64encode(data).decode()
+    return f'<script type="text/plain" id="data-{name.removesuffix(".bin")}">{text}</script>'
+
+
+def _packed(value: Record) -> bytes:
+    """Compress data for the page."""
+    return zlib.compress(msgspec.json.encode(value), 3)

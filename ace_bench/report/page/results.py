@@ -1,21 +1,31 @@
-"""The runs under a folder: read again only where their files changed, as a page asks for them often."""
+"""What a page says of the runs under some folders; read again only where their files changed, as it asks often."""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
-from ace_bench.core.encoding import collector_paused, digest_of_text
-from ace_bench.core.errors import StoreError
-from ace_bench.core.types import Record
-from ace_bench.report.page.listing import listing, run_row
-from ace_bench.report.progress import Progress
-from ace_bench.report.records import Damaged, RunSummary, read_run, run_names
+import msgspec
 
+from ace_bench.core.encoding import collector_paused, digest_of, digest_of_text
+from ace_bench.core.errors import DataError, StoreError
+from ace_bench.core.types import Record
+from ace_bench.report.differences import CHOICES, Differences, differences, value_text
+from ace_bench.report.progress import Progress
+from ace_bench.report.records import Damaged, RunSummary, closed_folder, read_run, run_names
+from ace_bench.report.statistics import Points, compare
+
+_ABOUT = (*CHOICES, "labels", "seed", "source", "simulated", "state", "reason", "attempt")
+_SAMPLED = 8
+"""Characters of a digest that tells sets of samples apart."""
+_TOTAL = "total"
+_FOLDER = "folder"
+"""Tells copies of a run apart; every row has its own anyway."""
 _LISTED = ("identity.json", "metrics.json", "environment.json", "status.json")
 """The files that a row of the list is made from."""
 _GROWING = ("journal.jsonl", "calls.jsonl")
@@ -33,17 +43,23 @@ _Stamp = tuple[tuple[int, int], ...]
 @dataclass(frozen=True, kw_only=True)
 class _Known:
     stamp: _Stamp
+    name: str
     found: RunSummary | Damaged
     row: Record
 
 
 class Results:
-    """All runs under ``root``, by a key made from the run's folder. Safe to use from several threads."""
+    """All runs under ``roots``, by a key made from the run's folder. Safe to use from several threads.
 
-    def __init__(self, root: Path):
-        self._root = root
+    Folders are shown relative to the root if there is one only.
+    """
+
+    def __init__(self, *roots: Path):
+        self._roots = roots
+        self._base = str(roots[0]) if len(roots) == 1 else ""
         self._lock = threading.RLock()
         self._known: dict[str, _Known] = {}
+        self._closed: list[str] = []
         self._progress: dict[str, tuple[_Stamp, Progress, Record]] = {}
         self._version = 0
         self._next_scan = float("-inf")
@@ -67,6 +83,22 @@ class Results:
             self.version()
             return {key: known.found for key, known in self._known.items() if isinstance(known.found, RunSummary)}
 
+    @property
+    def damaged(self) -> list[Damaged]:
+        """The folders that cannot be read, and why."""
+        with self._lock:
+            self.version()
+            found = [known.found for known in self._known.values() if isinstance(known.found, Damaged)]
+            return [*found, *map(closed_folder, self._closed)]
+
+    def leave_out(self, key: str, reason: str) -> None:
+        """Take a run for damaged until its files change."""
+        with self._lock:
+            known = self._known[key]
+            found = Damaged(folder=known.found.folder, reason=reason)
+            self._known[key] = _Known(stamp=known.stamp, name=known.name, found=found, row={})
+            self._version += 1
+
     def progress(self) -> Mapping[str, Record]:
         """Return how far each unfinished run is, by key; a damaged one is left out."""
         with self._lock:
@@ -82,24 +114,29 @@ class Results:
             version, runs = self.version(), self.runs()
             if self._listed is None or self._listed[0] != version:
                 rows = {key: self._known[key].row for key in runs}
-                found = (known.found for known in self._known.values())
-                damaged = [one for one in found if isinstance(one, Damaged)]
-                damaged = [Damaged(folder=Path(self._name(one.folder)), reason=one.reason) for one in damaged]
                 with collector_paused():
-                    self._listed = (version, listing(rows, [*runs.values()], damaged))
+                    self._listed = (version, _listing(rows, [*runs.values()], [*self._damaged_rows()]))
             record = self._listed[1]
             return {**record, "runs": [self._with_progress(row) for row in record["runs"]]}
 
     def _scan(self) -> None:
         known: dict[str, _Known] = {}
-        for name in run_names(self._root):
+        closed: list[str] = []
+        for name in self._names(closed):
             key = digest_of_text(name)[:_KEY]
-            stamp = _stamp(os.path.join(self._root, name), _LISTED)
+            folder = os.path.join(self._base, name)
+            stamp = _stamp(folder, _LISTED)
             before = self._known.get(key)
-            known[key] = before if before is not None and before.stamp == stamp else _read(self._root, name, stamp)
-        if [*known.items()] != [*self._known.items()] or not self._version:
+            known[key] = before if before is not None and before.stamp == stamp else _read(Path(folder), name, stamp)
+        if [*known.items()] != [*self._known.items()] or closed != self._closed or not self._version:
             self._version += 1
-        self._known = known
+        self._known, self._closed = known, closed
+
+    def _names(self, closed: list[str]) -> Iterator[str]:
+        """Yield the folders of runs as they are shown; ``closed`` gets those that may not be entered."""
+        for root in self._roots:
+            for name in run_names(root, closed.append):
+                yield name if self._base else str(root / name)
 
     def _follow(self, key: str, folder: Path) -> None:
         stamp = _stamp(folder, _GROWING)
@@ -118,22 +155,122 @@ class Results:
         found = self._progress.get(row["key"])
         return row if found is None else {**row, "live": found[2]}
 
-    def _name(self, folder: Path) -> str:
-        return folder.relative_to(self._root).as_posix()
+    def _damaged_rows(self) -> Iterator[Damaged]:
+        shown = {known.found.folder: known.name for known in self._known.values()}
+        for one in self.damaged:
+            folder = shown.get(one.folder) or (os.path.relpath(one.folder, self._base) if self._base else one.folder)
+            yield Damaged(folder=Path(folder), reason=one.reason)
 
 
-def _read(root: Path, name: str, stamp: _Stamp) -> _Known:
-    folder = root / name
-    try:
-        run = read_run(folder)
-    except StoreError as error:
-        return _Known(stamp=stamp, found=Damaged(folder=folder, reason=str(error)), row={})
-    return _Known(stamp=stamp, found=run, row=run_row(run, name, _changed(stamp)))
+def comparison(runs: Mapping[str, RunSummary]) -> Record:
+    """Return scores by run and sample, and the paired test of each pair of runs, or why there is none.
+
+    Runs are named by their keys. Each run is one context: nothing is said about other seeds. The page corrects the
+    p-values for the pairs that it shows.
+    """
+    points = {key: _points(run) for key, run in runs.items()}  # the error for a damaged run
+    pairs = [{"ours": ours, "base": base, **_pair(points[ours], points[base])} for base, ours in combinations(runs, 2)]
+    scores = {
+        key: {} if found is None or isinstance(found, str) else {sample: one.score for sample, one in found.items()}
+        for key, found in points.items()
+    }
+    return {"scores": scores, "pairs": pairs}
 
 
 def stamp_of_run(folder: Path) -> _Stamp:
     """Return what changes with every change of a run."""
     return _stamp(folder, (*_LISTED, *_GROWING))
+
+
+def _listing(runs: Mapping[str, Record], summaries: Sequence[RunSummary], damaged: Sequence[Damaged]) -> Record:
+    """Return what a page says of all runs: ``runs`` are the rows of the summaries by key, in the same order.
+
+    ``settings`` are those in which the runs differ, as pairs of path and short name. ``values`` of a run are in their
+    order, ``None`` where it has no such setting.
+    """
+    differ = differences(summaries)
+    columns = [path for path in differ.names if path != _FOLDER]
+    rows = [
+        {
+            "key": key,
+            **row,
+            "label": _label(differ, place, run, row["folder"]),
+            "values": [differ.text(place, path) if path in differ.values[place] else None for path in columns],
+        }
+        for place, (run, (key, row)) in enumerate(zip(summaries, runs.items(), strict=True))
+    ]
+    return {
+        "common": differ.common,
+        "settings": [(path, differ.names[path]) for path in columns],
+        "runs": rows,
+        "unreadable": [{"folder": str(one.folder), "reason": one.reason} for one in damaged],
+    }
+
+
+def _label(differ: Differences, place: int, run: RunSummary, folder: str) -> str:
+    """Return the label of a run; copies of a run are named by the folder as the page shows it."""
+    label = differ.labels[place]
+    return label.replace(value_text(str(run.folder)), folder) if _FOLDER in differ.names else label
+
+
+def _row(run: RunSummary, folder: str, changed: float) -> Record:
+    """Return what is listed of one run, without reading journal or calls. ``changed`` is a Unix time.
+
+    Runs with the same ``sampled`` were tested on the same samples, as far as the settings say; only their scores
+    belong into one column.
+    """
+    about = {name: getattr(run, name) for name in _ABOUT}
+    row = {"about": about, "folder": folder, "changed": changed, "live": None, "result": None}
+    return {**row, "result": _result(run)} if run.finished else row
+
+
+def _result(run: RunSummary) -> Record:
+    metrics = run.metrics
+    headline = metrics["headline"]
+    tokens, cache = metrics["tokens"][_TOTAL], metrics["cache"][_TOTAL]
+    return {
+        **headline,
+        "sampled": digest_of([run.contents.get("data"), run.identity.get("limit"), headline["n"]])[:_SAMPLED],
+        "faults": sum(sum(kinds.values()) for kinds in metrics["faults"].values()),
+        "context": metrics["context"],
+        "steps": metrics["steps"],
+        "calls": sum(sum(roles.values()) for roles in metrics["calls"].values()),
+        "in": tokens["in"],
+        "out": tokens["out"],
+        "cached": cache["cached_tokens"],
+        "usd": metrics["usd"][_TOTAL],
+        "wall": sum(part["wall_s"] for part in metrics["timing"].values()),
+    }
+
+
+def _points(run: RunSummary) -> Points | str | None:
+    try:
+        return run.points(run.metrics["headline"]["metric"]) if run.finished else None
+    except StoreError as error:
+        return str(error)
+
+
+def _pair(ours: Points | str | None, base: Points | str | None) -> Record:
+    for points in (ours, base):
+        if isinstance(points, str):
+            return {"problem": points}
+    assert not isinstance(ours, str)
+    assert not isinstance(base, str)
+    if ours is None or base is None:
+        return {"problem": "a run has no scores by sample: it is not finished, or its metric is not a mean"}
+    try:
+        found = compare({0: ours}, {0: base})
+    except DataError as error:
+        return {"problem": str(error)}
+    return {key: value for key, value in msgspec.to_builtins(found).items() if key != "estimate"}
+
+
+def _read(folder: Path, name: str, stamp: _Stamp) -> _Known:
+    try:
+        run = read_run(folder)
+    except StoreError as error:
+        return _Known(stamp=stamp, name=name, found=Damaged(folder=folder, reason=str(error)), row={})
+    return _Known(stamp=stamp, name=name, found=run, row=_row(run, name, _changed(stamp)))
 
 
 def _stamp(folder: Path | str, names: tuple[str, ...]) -> _Stamp:

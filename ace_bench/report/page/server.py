@@ -15,9 +15,8 @@ import msgspec
 
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Record
-from ace_bench.report.page.content import Content
+from ace_bench.report.page.content import Content, viewer_page, viewer_policy
 from ace_bench.report.page.results import Results
-from ace_bench.report.page.writing import viewer_page, viewer_policy
 
 HOST = "127.0.0.1"
 _OWN_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.ASCII)

@@ -7,7 +7,8 @@ import pytest
 
 from ace_bench.contexts.playbook.bullets import number_of
 from ace_bench.report.histories import bullet_history
-from ace_bench.report.page.writing import report_page
+from ace_bench.report.page.content import report_page
+from ace_bench.report.page.results import Results
 from ace_bench.report.records import read_run
 from ace_bench.report.statistics import compare
 from tests.launching import launch
@@ -55,13 +56,13 @@ def opened(browser, tmp_path):
 
     def open_report(*folders, view="summary"):
         file = tmp_path / "report.html"
-        file.write_text(report_page([read_run(folder) for folder in folders]), encoding="utf-8")
+        file.write_text(report_page(Results(*folders)), encoding="utf-8")
         page = browser.new_page()
         pages.append(page)
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.on("console", lambda message: message.type in ("error", "warning") and troubles.append(message.text))
         page.on("request", lambda request: request.url.startswith("file:") or troubles.append(request.url))
-        page.goto(f"{file.as_uri()}#view={view}&run=0")
+        page.goto(f"{file.as_uri()}#view={view}")
         page.wait_for_selector(f'html[data-ready="{view}"]')
         return page
 
@@ -223,13 +224,13 @@ def test_two_runs_are_compared_sample_by_sample(ace, base, opened):
     playwright.expect(rows).to_have_count(found.discordant)
     page.get_by_label("Samples").select_option("losses")
     playwright.expect(rows).to_have_count(found.worse)
-    page.get_by_label("Run", exact=True).select_option("0")
+    page.get_by_label("Run", exact=True).select_option(index=0)
     expect_text(page.locator(".verdict"), "Choose two different runs.")
-    page.get_by_label("against").select_option("1")
+    page.get_by_label("against").select_option(index=1)
     expect_text(page.locator(".verdict"), f"{-found.difference:+.2f} points")
     playwright.expect(rows).to_have_count(found.better)
     go(page, "rollouts", "Rollouts")
-    page.get_by_label("Run", exact=True).select_option("1")
+    page.get_by_label("Run", exact=True).select_option(index=1)
     expect_text(page.locator("article"), BROKEN)
 
 

@@ -14,9 +14,10 @@ from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import StoreError
 from ace_bench.report.histories import history
+from ace_bench.report.page.content import report_page
+from ace_bench.report.page.results import Results
 from ace_bench.report.page.run_data import call_data, run_data
 from ace_bench.report.page.texts import Texts
-from ace_bench.report.page.writing import report_page
 from ace_bench.report.records import read_run
 from ace_bench.store.checksums import FILE as CHECKSUMS
 from ace_bench.store.files import WriteGate
@@ -58,6 +59,11 @@ def shown_prompts(folder, session=None):
 def unpacked_block(page, name):
     data = re.search(rf'id="{name}">([A-Za-z0-9+/=]*)</script>', page)
     return json.loads(zlib.decompress(base64.b64decode(data[1])))
+
+
+def first_run(page):
+    (row, *_) = unpacked_block(page, "data-runs")["runs"]
+    return unpacked_block(page, f"data-run-{row['key']}")
 
 
 @given(st.lists(st.lists(st.sampled_from(["", "a", "b", "c\u2028", "d e"]), max_size=8).map("\n".join), max_size=8))
@@ -140,14 +146,14 @@ def test_a_context_of_an_unknown_kind_with_its_own_patches_is_shown_as_its_first
 def test_a_run_that_cannot_be_read_costs_one_row(ace, tmp_path):
     folder = copied(ace, tmp_path / "seed0")
     (folder / "contexts" / "initial.json").write_text("{")
-    page = report_page([read_run(ace), read_run(folder)])
+    page = report_page(Results(ace, folder))
     assert len(unpacked_block(page, "data-runs")["runs"]) == 1
     (row,) = unpacked_block(page, "data-runs")["unreadable"]
     assert row["folder"] == str(folder)
     assert "initial.json is damaged" in row["reason"]
-    assert unpacked_block(page, "data-run-0")["rollouts"]
+    assert first_run(page)["rollouts"]
     with pytest.raises(StoreError, match=r"initial\.json is damaged"):
-        report_page([read_run(folder)])
+        report_page(Results(folder))
 
 
 def test_bullets_by_step_are_those_of_the_history(ace):
@@ -273,11 +279,11 @@ def test_nothing_of_the_data_stands_in_the_page_as_markup(ace, tmp_path):
             line["attempt"]["answer"] = HOSTILE
 
     changed(folder, "journal.jsonl", spoil)
-    page = report_page([read_run(folder)])
+    page = report_page(Results(folder))
     assert "owned" not in page
     assert page.count("<script") == 5  # four blocks of data, and the script
     assert not re.search(r"(?:src|href)=[\"']?(?:https?:)?//", page)
-    shown = unpacked_block(page, "data-run-0")
+    shown = first_run(page)
     assert HOSTILE in {rollout["attempt"]["answer"] for rollout in shown["rollouts"]}
     assert "default-src 'none'" in page
     assert "unsafe" not in page.split("</head>")[0]

@@ -7,10 +7,8 @@ import shutil
 
 import pytest
 
-from ace_bench.report.page.content import write_bundle
+from ace_bench.report.page.content import report_page, viewer_policy, write_bundle
 from ace_bench.report.page.results import Results
-from ace_bench.report.page.writing import report_page, viewer_policy
-from ace_bench.report.records import read_run
 from tests.report.page.runs import HOSTILE, changed
 from tests.report.page.test_in_a_browser import CHROMIUM, browser, playwright  # noqa: F401 - a fixture
 from tests.report.view.conftest import viewing
@@ -134,7 +132,7 @@ def test_the_viewer_stays_whole(width, visited, hostile):
 @pytest.mark.slow
 def test_a_report_stays_whole(visited, hostile, tmp_path):
     file = tmp_path / "report.html"
-    file.write_text(report_page([read_run(folder) for folder in sorted(hostile.glob("*/*"))[:2]]), encoding="utf-8")
+    file.write_text(report_page(Results(*sorted(hostile.glob("*/*"))[:2])), encoding="utf-8")
     addresses = ["#view=compare", *(f"#view={view}&run=1" for view in VIEWS)]
     for page, address in visited(file.as_uri(), addresses, 420):
         harmless(page, address)

@@ -11,8 +11,7 @@ import pytest
 
 from ace_bench.core.statistics import holm
 from ace_bench.report.page.content import write_bundle
-from ace_bench.report.page.listing import comparison
-from ace_bench.report.page.results import Results
+from ace_bench.report.page.results import Results, comparison
 from ace_bench.report.records import read_run
 from ace_bench.report.statistics import compare
 from tests.report.page.runs import HOSTILE, changed

@@ -30,7 +30,7 @@ class Page {
   }
 
   async follow() {
-    const { view = this.first, run: key = this.library.embedded ? "0" : "", ...more } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+    const { view = this.first, run: key = this.library.embedded ? this.library.runs[0].key : "", ...more } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
     this.turn += 1;
     const { turn } = this;
     const ofRun = OF_RUN.some(([name]) => name === view);
