@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from ace_bench.core.backbones import GENERATOR, JUDGE, Backbone, Priced
+from ace_bench.core.context import Context
 from ace_bench.core.method import Learning, Span, Workload, exactly
+from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.scratch import scratch_folder
-from ace_bench.core.types import Completion, Message, Record, Stage, Usage
+from ace_bench.core.task import Conversational
+from ace_bench.core.types import Completion, Message, Record, Rollout, Sample, Stage, Usage
+from ace_bench.runners.arena import RunArena
 from ace_bench.runners.budget import Budget
 from ace_bench.runners.build import RunSpec, build_experiment
 from ace_bench.runners.loop import Experiment, run_loop
 from ace_bench.runners.mode import ModeWorkload
 from ace_bench.runners.stopping import Stop
-from ace_bench.store.call_log import Account, Ledger
+from ace_bench.store.call_log import Account
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.journal import Journal
 
-REHEARSED = 3
+REHEARSED = 8
 """Samples of each split that are rehearsed."""
+REHEARSED_EPISODES = 3
+"""The same where attempts are conversations with an environment, which take seconds."""
+
+_MARGIN = 1.25
+"""How much longer replies may be on average than the longest of their role, and how much faster a context may grow."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +41,9 @@ class Estimate:
 
     ``low`` is without retries: each sample is right at once, optimisers repeat what is recorded, and a context that did
     not change is not evaluated again. ``high`` is with all retries that the settings allow, and a context that grows by
-    as much a sample as in the rehearsal. A call takes
-    the fewest or the most tokens that one of its role took in the rehearsal, where ``answered_by`` stood in for the
-    backbones. Calls that ask again for an unreadable reply are in neither.
+    as much a sample as in the rehearsal. A call takes at least the fewest tokens that one of its role took in the
+    rehearsal, where ``answered_by`` stood in for the backbones, and on average at most what the longest took, with room
+    for longer samples and replies. Calls that ask again for an unreadable reply are in neither.
     """
 
     low: Account
@@ -41,36 +53,109 @@ class Estimate:
 
 
 def rehearse(spec: RunSpec, stop: Stop | None = None) -> Estimate:
-    """Run the spec on a few samples in a throwaway folder, at no cost, and scale up to all of them."""
-    standins = {role: _StandIn(role, backbone, spec.rehearsal) for role, backbone in spec.backbones.items()}
-    limits = {split: min(REHEARSED, limit or REHEARSED) for split, limit in spec.limits.items()}
-    small = replace(spec, method=spec.rehearsed_method, backbones=standins, limits=limits, budget=Budget())
-    with scratch_folder("plan") as scratch:
-        folder = RunFolder(scratch)
-        try:
-            experiment = build_experiment(folder, small, stop or Stop(), ())
-            whole = replace(experiment, arena=replace(experiment.arena, limits=spec.limits))
-            work = spec.mode.workload(whole)
-            learning = Learning(samples=work.learnt, steps=work.steps, split=spec.mode.learnt_split)
-            needed = spec.method.workload(whole.arena, learning)
-            if needed is not None and needed.rollouts.high == 0:
-                # Fitting costs nothing, so the whole context is made, and tested with its real size.
-                experiment = replace(experiment, arena=replace(experiment.arena, limits=_all_train(spec, limits)))
-            run_loop(experiment, spec.mode)
-            rollouts = folder.journal.rollouts.values()
-            acts = any(record.attempt.ended is not None for record in rollouts)
-            needed = spec.method.workload(whole.arena, replace(learning, acts=acts))
-            tokens = _by_role(standins.values())
-            projection = _Projection(spec=spec, rehearsed=experiment, work=work, needed=needed, tokens=tokens)
-            low, high = projection.bounds()
-        finally:
-            folder.close()
-    prompts = {role: prompt for standin in standins.values() for role, prompt in standin.first.items()}
-    return Estimate(low=low, high=high, answered_by=spec.rehearsal.name, prompts=prompts)
+    """Run the spec on a few samples in throwaway folders, at no cost, and scale up to all of them.
+
+    A method that learns in steps is rehearsed twice, the second time with the opposite of each verdict: so roles that
+    follow only a success, or only a failure, are measured, too.
+    """
+    with ExitStack() as stack:
+        takes = [_Rehearsal.make(spec, stop or Stop(), stack)]
+        if spec.method.adaptation == "steps" and takes[0].work.learnt:
+            takes.append(_Rehearsal.make(spec, stop or Stop(), stack, opposite=True))
+        low, high = _Projection(spec=spec, rehearsals=takes).bounds()
+    return Estimate(low=low, high=high, answered_by=spec.rehearsal.name, prompts=takes[0].prompts)
 
 
-def _all_train(spec: RunSpec, limits: Mapping[str, int | None]) -> Mapping[str, int | None]:
-    return {**limits, "train": spec.limits.get("train")}
+@dataclass(frozen=True, kw_only=True)
+class _Rehearsal:
+    """A run that was run on a few samples; ``whole`` is the same experiment with all samples."""
+
+    spec: RunSpec
+    experiment: Experiment
+    whole: Experiment
+    standins: Sequence[_StandIn]
+
+    @classmethod
+    def make(cls, spec: RunSpec, stop: Stop, stack: ExitStack, *, opposite: bool = False) -> _Rehearsal:
+        """Rehearse in a folder that the stack removes; ``opposite`` shows the opposite of each verdict."""
+        standins = {
+            role: _StandIn(role, backbone, spec.rehearsal, opposite=opposite)
+            for role, backbone in spec.backbones.items()
+        }
+        most = REHEARSED_EPISODES if isinstance(spec.agent, Conversational) else REHEARSED
+        limits: dict[str, int | None] = {split: min(most, limit or most) for split, limit in spec.limits.items()}
+        small = replace(spec, method=spec.rehearsed_method, backbones=standins, limits=limits, budget=Budget())
+        folder = RunFolder(stack.enter_context(scratch_folder("plan")))
+        stack.callback(folder.close)
+        experiment = build_experiment(folder, small, stop, ())
+        if opposite:
+            experiment = replace(experiment, arena=_OppositeArena(**vars(experiment.arena)))
+        whole = replace(experiment, arena=replace(experiment.arena, limits=spec.limits))
+        rehearsal = cls(spec=spec, experiment=experiment, whole=whole, standins=[*standins.values()])
+        needed = rehearsal.needed()
+        if needed is not None and needed.rollouts.high == 0:
+            # Fitting costs nothing, so the whole context is made, and tested with its real size.
+            limits = {**limits, "train": spec.limits.get("train")}
+            experiment = replace(experiment, arena=replace(experiment.arena, limits=limits))
+        run_loop(experiment, spec.mode)
+        return replace(rehearsal, experiment=experiment)
+
+    @property
+    def work(self) -> ModeWorkload:
+        """What the mode does in the whole run."""
+        return self.spec.mode.workload(self.whole)
+
+    @property
+    def journal(self) -> Journal:
+        """What happened."""
+        return self.experiment.folder.journal
+
+    @property
+    def prompts(self) -> Mapping[str, Sequence[Message]]:
+        """The first prompt of each role."""
+        return {role: prompt for standin in self.standins for role, prompt in standin.first.items()}
+
+    def needed(self) -> Workload | None:
+        """Return what adaptation takes in the whole run; whether attempts act is known after the rehearsal."""
+        acts = any(record.attempt.ended is not None for record in self.journal.rollouts.values())
+        learning = Learning(
+            samples=self.work.learnt, steps=self.work.steps, split=self.spec.mode.learnt_split, acts=acts
+        )
+        return self.spec.method.workload(self.whole.arena, learning)
+
+    def roles(self, stage: Stage) -> Mapping[str, int]:
+        """Return the calls of each role in a stage."""
+        accounts = self.experiment.folder.calls.ledger.roles(stage)
+        return {role: account.calls for role, account in accounts.items()}
+
+    def growth(self) -> tuple[float, int]:
+        """Return by how many tokens the context grew for each sample learnt from, and its last size."""
+        steps = self.journal.steps
+        if not steps:
+            return 0.0, 0
+        begun, ended = self.spec.method.start(self.experiment.arena).tokens, steps[-1].context_tokens
+        return max(0.0, (ended - begun) / sum(len(step.samples) for step in steps)), ended
+
+    def longer(self) -> float:
+        """Return by how many tokens samples are longer on average than the shortest one that was rehearsed."""
+        found = 0.0
+        for split in self.spec.mode.reads(self.spec.method):
+            rehearsed, all_ = (
+                [sum(map(estimate_tokens, sample.inputs.values())) for sample in one.arena.samples(split)]
+                for one in (self.experiment, self.whole)
+            )
+            found = max(found, sum(all_) / max(1, len(all_)) - min(rehearsed, default=0))
+        return found
+
+
+class _OppositeArena(RunArena):
+    """Shows a method the opposite of each verdict."""
+
+    def rollout(self, sample: Sample, context: Context, *, trial: int = 0, reflection: str | None = None) -> Rollout:
+        rollout = super().rollout(sample, context, trial=trial, reflection=reflection)
+        seen = rollout.feedback
+        correct, score = (None if seen.correct is None else not seen.correct), (seen.score and 1 - seen.score)
+        return replace(rollout, feedback=replace(seen, correct=correct, score=score))
 
 
 @dataclass(frozen=True)
@@ -90,61 +175,72 @@ def _by_role(standins: Iterable[_StandIn]) -> Mapping[str, _Tokens]:
     return {role: _Tokens(*bounds) for role, bounds in spans.items()}
 
 
-@dataclass(frozen=True, kw_only=True)
 class _Projection:
-    """Scales what was rehearsed up to the whole run: ``work`` of the mode, ``needed`` by the method."""
+    """Scales what was rehearsed up to the whole run."""
 
-    spec: RunSpec
-    rehearsed: Experiment
-    work: ModeWorkload
-    needed: Workload | None
-    tokens: Mapping[str, _Tokens]
+    def __init__(self, spec: RunSpec, rehearsals: Sequence[_Rehearsal]):
+        self._spec = spec
+        self._rehearsals = rehearsals
+        self._work = rehearsals[0].work
+        self._needed = rehearsals[0].needed()
+        self._tokens = _by_role(standin for one in rehearsals for standin in one.standins)
+        self._longer = max(one.longer() for one in rehearsals)
 
     def bounds(self) -> tuple[Account, Account]:
         """Return the two ends."""
         low, high = Account(), Account()
         for stage in Stage:
             for role, calls in self._calls(stage).items():
-                low += self._cheapest(role, math.floor(calls.low))
-                high += self._dearest(role, math.ceil(calls.high), grown=self._grown(stage))
+                tokens = self._of_role(role)
+                cheapest = (tokens.prompt.low, tokens.completion.low) if tokens else None
+                low += self._account(role, math.floor(calls.low), cheapest)
+                high += self._account(role, math.ceil(calls.high), self._dearest(role, self._grown(stage)))
         return low, high
 
     def _calls(self, stage: Stage) -> Mapping[str, Span]:
         """Return the calls of each role in a stage."""
         if stage is Stage.EVALUATE:
-            rollouts, others = self.work.evaluated, dict[str, Span]()
-        elif self.needed is None:
+            rollouts, others = self._work.evaluated, dict[str, Span]()
+        elif self._needed is None:
             return self._in_proportion()
         else:
-            rollouts = self.needed.rollouts + Span(0, self.work.repeated)
-            others = dict(self.needed.roles) if self.work.learnt else {}
-            rollouts = rollouts if self.work.learnt else exactly(0)
-        if JUDGE in self._ledger.roles(stage):
+            rollouts = self._needed.rollouts + Span(0, self._work.repeated)
+            others = dict(self._needed.roles) if self._work.learnt else {}
+            rollouts = rollouts if self._work.learnt else exactly(0)
+        if any(JUDGE in one.roles(stage) for one in self._rehearsals):
             others[JUDGE] = Span(0, rollouts.high)  # equal answers to a sample are judged once
         return {GENERATOR: rollouts.times(self._calls_of_rollout(stage)), **others}
 
     def _in_proportion(self) -> Mapping[str, Span]:
         """Return the calls of adaptation, in proportion to the samples."""
-        rehearsed = self.spec.mode.workload(self.rehearsed).learnt
-        factor = exactly(self.work.learnt / rehearsed if rehearsed else 0)
-        return {role: exactly(paid.calls).times(factor) for role, paid in self._ledger.roles(Stage.ADAPT).items()}
+        first = self._rehearsals[0]
+        rehearsed = self._spec.mode.workload(first.experiment).learnt
+        factor = exactly(self._work.learnt / rehearsed if rehearsed else 0)
+        return {role: exactly(calls).times(factor) for role, calls in first.roles(Stage.ADAPT).items()}
 
     def _calls_of_rollout(self, stage: Stage) -> Span:
         """Return the fewest and the most calls of a rehearsed rollout."""
-        records = [*self._journal.rollouts.values()]
+        records = [record for one in self._rehearsals for record in one.journal.rollouts.values()]
         counts = [record.calls for record in records if record.stage is stage] or [record.calls for record in records]
         return Span(min(counts), max(counts)) if counts else exactly(1)
 
-    def _cheapest(self, role: str, calls: int) -> Account:
-        tokens = self.tokens.get(role)
-        return self._account(role, calls, (tokens.prompt.low, tokens.completion.low) if tokens else None)
+    def _of_role(self, role: str) -> _Tokens | None:
+        """Return the tokens of a role, or of all roles where none of its calls was rehearsed."""
+        known = self._tokens.values()
+        if role in self._tokens or not known:
+            return self._tokens.get(role)
+        return _Tokens(
+            prompt=Span(min(one.prompt.low for one in known), max(one.prompt.high for one in known)),
+            completion=Span(min(one.completion.low for one in known), max(one.completion.high for one in known)),
+        )
 
-    def _dearest(self, role: str, calls: int, grown: float) -> Account:
-        tokens = self.tokens.get(role)
+    def _dearest(self, role: str, grown: float) -> tuple[float, float] | None:
+        """Return the most prompt and completion tokens of a call, on average."""
+        tokens = self._of_role(role)
         if tokens is None:
-            return self._account(role, calls, None)
-        written = grown if self.needed and role in self.needed.writers else 0
-        return self._account(role, calls, (tokens.prompt.high + grown, tokens.completion.high + written))
+            return None
+        written = grown if self._needed and role in self._needed.writers else 0
+        return (tokens.prompt.high + self._longer + grown, _MARGIN * tokens.completion.high + written)
 
     def _account(self, role: str, calls: int, tokens: tuple[float, float] | None) -> Account:
         """Return the cost of calls of a role with so many prompt and completion tokens each, ``None``: unknown."""
@@ -153,35 +249,21 @@ class _Projection:
         if tokens is None:
             return Account(calls=calls, usage=Usage(cached=0))
         usage = Usage(prompt=round(calls * tokens[0]), completion=round(calls * tokens[1]), cached=0)
-        backbone = self.spec.backbones.get(role) or self.spec.backbones[GENERATOR]
+        backbone = self._spec.backbones.get(role) or self._spec.backbones[GENERATOR]
         dollars = backbone.dollars(usage) if isinstance(backbone, Priced) else None
         return Account(calls=calls, usage=replace(usage, usd=dollars))
 
     def _grown(self, stage: Stage) -> float:
         """Return by how many tokens a context outgrows the rehearsed one: at the end, or on average while adapting."""
-        steps = self._journal.steps
-        if self.spec.method.adaptation != "steps" or not steps:
+        if self._spec.method.adaptation != "steps":
             return 0.0
-        learnt = sum(len(step.samples) for step in steps)
-        begun, ended = self._tokens_before(), steps[-1].context_tokens
-        growth = max(0.0, (ended - begun) / learnt) * max(0, self.work.learnt - learnt)
-        lengths = [backbone.context_length for backbone in self.spec.backbones.values()]
-        limits = [self.needed.context_tokens if self.needed else None, *lengths]
+        learnt = self._spec.mode.workload(self._rehearsals[0].experiment).learnt
+        a_sample, ended = max(one.growth() for one in self._rehearsals)
+        growth = _MARGIN * a_sample * max(0, self._work.learnt - learnt)
+        lengths = [backbone.context_length for backbone in self._spec.backbones.values()]
+        limits = [self._needed.context_tokens if self._needed else None, *lengths]
         room = [max(0, limit - ended) for limit in limits if limit is not None]
         return min([growth, *room]) / (2 if stage is Stage.ADAPT else 1)
-
-    def _tokens_before(self) -> int:
-        context = self.spec.method.start(self.rehearsed.arena)
-        tokens: int = context.tokens
-        return tokens
-
-    @property
-    def _journal(self) -> Journal:
-        return self.rehearsed.folder.journal
-
-    @property
-    def _ledger(self) -> Ledger:
-        return self.rehearsed.folder.calls.ledger
 
 
 class _StandIn:
@@ -190,8 +272,9 @@ class _StandIn:
     simulated = True
     takes_tools = True  # as the stand-ins do; whether the real one does is found out at its first call
 
-    def __init__(self, role: str, real: Backbone, substitute: Backbone):
+    def __init__(self, role: str, real: Backbone, substitute: Backbone, *, opposite: bool):
         self._substitute = substitute
+        self._opposite = opposite
         self._real = real
         self._role = role
         self.name = real.name
@@ -209,6 +292,19 @@ class _StandIn:
         if self._role in (role, GENERATOR):
             self.first.setdefault(role, messages)
         completion = self._substitute.complete(messages, role=role, session=session, schema=schema)
+        if self._opposite:
+            completion = replace(completion, text=_opposite_verdict(completion.text))
         prompt, reply = sum(self.count(message.content) for message in messages), self.count(completion.text)
         self.tokens.setdefault(role, []).append((prompt, reply))
         return replace(completion, usage=Usage(prompt=prompt, completion=reply, cached=0))
+
+
+def _opposite_verdict(text: str) -> str:
+    """Return a reply with the opposite of each truth value in it; a reply that is no JSON object has none."""
+    try:
+        reply = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+    if not isinstance(reply, dict) or not any(isinstance(value, bool) for value in reply.values()):
+        return text
+    return msgspec.json.encode({k: not v if isinstance(v, bool) else v for k, v in reply.items()}).decode()
