@@ -8,7 +8,7 @@ from functools import partial
 from typing import Literal
 
 from ace_bench.agents.answers import GeneratorReply, code_request, last_answer, read_reply
-from ace_bench.agents.official_answers import NO_ANSWER, official_answer, official_citations
+from ace_bench.agents.official import NO_ANSWER, official_answer, official_citations
 from ace_bench.agents.sandbox import Sandbox
 from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from ace_bench.agents.react.agent import ReAct
-from ace_bench.contexts.demonstrations import Demonstration, Demonstrations
-from ace_bench.contexts.empty import NoContext
-from ace_bench.contexts.instruction import Instruction
+from ace_bench.agents.react import ReAct
+from ace_bench.contexts.base import NoContext
+from ace_bench.contexts.instruction import Demonstration, Demonstrations, Instruction
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.prompts import CONTEXT_LENGTH

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from ace_bench.agents.react.agent import ReAct
-from ace_bench.contexts.empty import NoContext
+from ace_bench.agents.react import ReAct
+from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.loading import load_context
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import GeneratorSpec

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.agents.react.memory import ExecutionMemory
+from ace_bench.agents.memory import ExecutionMemory
 from ace_bench.core.tool_calls import read_action
 from tests.core.test_tool_rules import tools
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ace_bench.agents.react.official import OfficialTrimming, read_official_reply
+from ace_bench.agents.official import OfficialTrimming, read_official_reply
 from ace_bench.cli.main import start
 from ace_bench.core.types import Message
 from ace_bench.store.prompts import PromptSet

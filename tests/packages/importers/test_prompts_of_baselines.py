@@ -4,7 +4,7 @@ import pytest
 
 from ace_bench.cli.main import start
 from ace_bench.contexts.cheatsheet import PastRollout
-from ace_bench.contexts.demonstrations import Demonstration, Demonstrations
+from ace_bench.contexts.instruction import Demonstration, Demonstrations
 from ace_bench.core.types import Sample
 from ace_bench.store.calls import read_calls
 from ace_bench.store.prompts import PromptSet

@@ -7,18 +7,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from ace_bench.agents.react.conversation import (
+from ace_bench.agents.conversation import (
+    AgentReply,
     Conversation,
     Exchange,
     Opening,
     joined,
     load_dialogue,
     read_dialogue,
+    read_reply,
+    reply_text,
     with_reminder,
 )
-from ace_bench.agents.react.memory import ExecutionMemory, NoMemory
-from ace_bench.agents.react.official import OfficialConversation, OfficialTrimming, read_official_reply
-from ace_bench.agents.react.replies import AgentReply, read_reply, reply_text
+from ace_bench.agents.memory import ExecutionMemory, NoMemory
+from ace_bench.agents.official import OfficialConversation, OfficialTrimming, read_official_reply
 from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, RolloutFault, SettingError
