@@ -11,8 +11,7 @@ import time
 import dspy
 import pytest
 
-from ace_bench.methods.gepa.budget import MetricBudget
-from ace_bench.methods.gepa.evolve import metric_calls
+from ace_bench.methods.gepa import Gepa
 from tests.integration.test_resume import Crash, Fragile
 from tests.launching import ROOT, launch
 from tests.methods.playing import FAILING, context_of, knows, obedient, one_word_more, play_optimiser
@@ -97,8 +96,8 @@ def test_the_heavy_budget_is_that_of_table_4(tmp_path):
 
 @pytest.mark.parametrize(("validation", "calls"), [(57, 1_434), (300, 3_135), (372, 3_639), (500, 4_535)])
 def test_the_heavy_budget_by_dspys_own_rule(validation, calls):
-    heavy = MetricBudget(auto="heavy", max_metric_calls=None, max_full_evals=None)
-    assert metric_calls(heavy, train=9, validation=validation) == calls == 7 * validation + 1_035
+    heavy = Gepa(auto="heavy", max_metric_calls=None, max_full_evals=None, minibatch=3)
+    assert heavy.metric_calls(9, validation) == calls == 7 * validation + 1_035
 
 
 @pytest.mark.slow
@@ -216,7 +215,7 @@ def test_nothing_is_printed_and_no_setting_of_dspy_stays_changed(method, tmp_pat
 
 def test_dspy_is_not_imported_before_it_is_needed():
     code = (
-        "import sys, ace_bench.methods.gepa.method, ace_bench.methods.mipro.method;"
+        "import sys, ace_bench.methods.gepa, ace_bench.methods.mipro;"
         "sys.exit(any(name in sys.modules for name in ('dspy', 'gepa', 'optuna')))"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
