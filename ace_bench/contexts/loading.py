@@ -1,11 +1,10 @@
-"""Loads contexts from files and records, by kind."""
+"""Loads contexts from files and records, by kind, and writes them as text for system prompts of other programs."""
 
 from __future__ import annotations
 
 import json
 import logging
-import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -13,25 +12,22 @@ from typing import Any
 
 import msgspec
 
-from ace_bench.contexts.base import ContextValue
+from ace_bench.contexts.base import ContextValue, NoContext
 from ace_bench.contexts.cheatsheet import Cheatsheet
-from ace_bench.contexts.demonstrations import Demonstrations
-from ace_bench.contexts.empty import NoContext
-from ace_bench.contexts.instruction import Instruction
+from ace_bench.contexts.instruction import Demonstrations, Instruction
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import read_text
-from ace_bench.contexts.playbook_text.dialects import Dialect
-from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
+from ace_bench.core.arena import Arena
 from ace_bench.core.backbones import TokenCounter
-from ace_bench.core.context import Context
+from ace_bench.core.context import Context, HasBullets
 from ace_bench.core.errors import ConfigError, DataError, StoreError
 from ace_bench.core.method import Arena, C
 from ace_bench.core.resources import CONTEXTS
-from ace_bench.core.types import Record
+from ace_bench.core.tokens import estimate_tokens
+from ace_bench.core.types import Record, Sample
 from ace_bench.store.checksums import read_checked
 
 _LOG = logging.getLogger(__name__)
-_LINE_END = re.compile("\r\n?")
 
 KINDS: tuple[type[Context], ...] = (
     NoContext,
@@ -39,7 +35,6 @@ KINDS: tuple[type[Context], ...] = (
     Demonstrations,
     Instruction,
     Playbook,
-    TextPlaybook,
 )
 """The kinds of this package; a method with its own kind passes it as ``also``."""
 
@@ -75,57 +70,43 @@ def _find_kind(name: object, also: Iterable[type[Context]] = ()) -> type[Context
     return found
 
 
-def load_context(path: str | Path, *also: type[Context], sections: Iterable[str], count: TokenCounter) -> Context:
+def load_context(
+    path: str | Path,
+    *also: type[Context],
+    sections: Iterable[str],
+    count: TokenCounter,
+    from_text: Callable[[str], Context] | None = None,
+) -> Context:
     """Load a context to start from: a JSON dump of any kind, or a playbook in the official text format.
 
     A playbook is adapted to the run: the task's ``sections`` come before its own, and its tokens are counted again,
-    since the tokenizer may differ. Every change that reading a text needed is logged as a warning. Raises ``DataError``
-    that names the file and, if known, the line.
+    since the tokenizer may differ. Every change that reading a text needed is logged as a warning. ``from_text`` reads
+    texts in another way. Raises ``DataError`` that names the file and, if known, the line.
     """
     path = Path(path)
     text = _read(path)
     try:
-        if not _is_json(text):
-            playbook, notes = read_text(text, sections=sections, count=count)
-            for note in notes:
-                _warn(path, note)
-            return playbook
-        context = restore(_record(text), *also)
-        return context.fitted(sections, count) if isinstance(context, ContextValue) else context
+        if _is_json(text):
+            context = restore(_record(text), *also)
+            return context.fitted(sections, count) if isinstance(context, ContextValue) else context
+        if from_text is not None:
+            return from_text(text)
+        playbook, notes = read_text(text, sections=sections, count=count)
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
+    for note in notes:
+        _warn(path, note)
+    return playbook
 
 
-def load_text_playbook(path: str | Path, *, dialect: Dialect, count: TokenCounter) -> TextPlaybook:
-    """Load the text playbook to start from: a saved one, or a text file in the official format, taken as it is.
-
-    Line ends become newlines. Raises ``DataError`` if the file is damaged, ``ConfigError`` if it holds a context of
-    another kind or a saved playbook of the other dialect.
-    """
-    text = _read(Path(path))
-    if not _is_json(text):
-        try:
-            return TextPlaybook.of_text(_LINE_END.sub("\n", text), dialect=dialect, count=count)
-        except DataError as error:
-            raise DataError(f"{path}: {error}") from error
-    loaded = load_context(path, sections=(), count=count)
-    if not isinstance(loaded, TextPlaybook):
-        raise ConfigError(
-            f"{path} holds a context of kind {loaded.kind}; give a playbook as text or {TextPlaybook.kind}"
-        )
-    if loaded.dialect != dialect:
-        raise ConfigError(f"{path} holds a playbook in the dialect {loaded.dialect}; this run needs {dialect}")
-    return loaded
-
-
-def load_kind(kind: type[C], path: str, *, arena: Arena, reader: str) -> C:
-    """Load the context that a method starts from; ``reader`` names the method in the error.
+def load_kind(kind: type[C], path: str, *, arena: Arena, required_by: str) -> C:
+    """Load the context that a method starts from; ``required_by`` names the method in the error.
 
     Raises ``DataError`` if the file is damaged, ``ConfigError`` if it holds a context of another kind.
     """
     loaded = load_context(path, kind, sections=arena.sections, count=arena.counter("generator"))
     if not isinstance(loaded, kind):
-        raise ConfigError(f"method.initial={path} holds no {kind.kind}; {reader} starts from one")
+        raise ConfigError(f"method.initial={path} holds no {kind.kind}; {required_by} starts from one")
     return loaded
 
 
@@ -162,3 +143,55 @@ def _record(text: str) -> Record:
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise DataError(f"broken JSON: {error}") from error
     return record
+
+
+_NO_SAMPLE = Sample(id="", split="", inputs={"question": ""})
+
+
+def load(path: str | Path) -> Context:
+    """Load a saved context: a file in ``contexts/`` of a run, or a playbook in the official text format.
+
+    Raises ``DataError`` that names the file and, if known, the line.
+    """
+    return load_context(path, sections=(), count=estimate_tokens)
+
+
+def official_text(context: Context) -> str | None:
+    """Return a playbook in the text format of the authors' code, with counters; ``None`` for other contexts."""
+    return context.official_text() if isinstance(context, HasBullets) else None
+
+
+def system_prompt(context: Context) -> str:
+    """Return a context as part of a system prompt, between tags of its kind; "" if it is empty.
+
+    A playbook is written by sections and without counters; one of text keeps its headings, also those without bullets.
+    """
+    if not context.size:
+        return ""
+    uses = _uses(context)
+    return "\n\n".join(
+        f"{uses[name]}\n\n<{name}>\n{text.strip()}\n</{name}>" for name, text in _parts(context).items() if text
+    )
+
+
+_USES = {
+    "playbook": "Lessons from earlier work on similar tasks follow. Use the entries that fit the task; where an entry "
+    "warns of a mistake, avoid it; leave the others aside.",
+    "cheatsheet": "Notes from earlier work on similar tasks follow. Use what fits the task and leave the rest aside.",
+    "instruction": "Follow this instruction.",
+    "demonstrations": "Similar questions follow with their right answers. Learn from them.",
+}
+
+
+def _parts(context: Context) -> dict[str, str]:
+    if isinstance(context, HasBullets):
+        return {"playbook": context.prompt_text()}
+    if isinstance(context, Instruction):
+        examples = Demonstrations(items=context.demonstrations)
+        return {"instruction": context.text, **(_parts(examples) if examples.size else {})}
+    uses = _uses(context)
+    return {name: text for name, text in context.render(_NO_SAMPLE).items() if name in uses}
+
+
+def _uses(context: Context) -> Mapping[str, str]:
+    return {**_USES, **context.uses} if isinstance(context, ContextValue) else _USES

@@ -7,12 +7,11 @@ import json
 import pytest
 
 from ace_bench.contexts import load, system_prompt
+from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.cheatsheet import Cheatsheet
-from ace_bench.contexts.demonstrations import Demonstration, Demonstrations
-from ace_bench.contexts.empty import NoContext
-from ace_bench.contexts.instruction import Instruction
-from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
+from ace_bench.contexts.instruction import Demonstration, Demonstrations, Instruction
 from ace_bench.core.errors import DataError
+from ace_bench.methods.official.playbook import TextPlaybook
 
 from .making import playbook
 

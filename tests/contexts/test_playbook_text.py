@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from ace_bench.contexts.loading import load_text_playbook, restore
-from ace_bench.contexts.playbook_text.dialects import Dialect
-from ace_bench.contexts.playbook_text.operations import DroppedOperations
-from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
+from ace_bench.contexts.loading import restore
+from ace_bench.contexts.playbook.authors_text import Dialect
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Sample
+from ace_bench.methods.official.editing import DroppedOperations
+from ace_bench.methods.official.playbook import TextPlaybook, load_text_playbook
 
 from .making import count, playbook
 

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ace_bench.contexts.playbook.authors_text import Line, bullet_lines, statistics
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import Imported, read_text
 from ace_bench.contexts.playbook.text_writer import write_text
-from ace_bench.contexts.playbook_text.dialects import Line
-from ace_bench.contexts.playbook_text.operations import bullet_lines, statistics
 from ace_bench.core.errors import DataError
 
 from .making import SECTIONS, bullet, count, examples, ids, playbooks

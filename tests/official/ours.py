@@ -13,9 +13,9 @@ from typing import TypeVar
 import msgspec
 
 from ace_bench.contexts.cheatsheet import EMPTY, Cheatsheet
-from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
 from ace_bench.core.context import Context
 from ace_bench.core.types import Stage
+from ace_bench.methods.official.playbook import TextPlaybook
 from ace_bench.report.histories import history
 from ace_bench.store.calls import CallRecord, read_calls
 from ace_bench.store.journal import RolloutRecord, StepRecord, parse_journal

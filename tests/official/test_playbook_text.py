@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.contexts.playbook_text import operations as ours
-from ace_bench.contexts.playbook_text.dialects import Dialect, empty_text
+from ace_bench.contexts.playbook import authors_text
+from ace_bench.contexts.playbook.authors_text import Dialect, empty_text
+from ace_bench.methods.official import editing as ours
 from ace_bench.tasks.appworld.task import SECTIONS as APPWORLD
 from ace_bench.tasks.finance import SECTIONS as FINANCE
 from tests.contexts.making import examples
@@ -105,8 +106,10 @@ def test_any_steps_lead_to_the_text_of_the_authors(dialect: Dialect, book: str, 
         expected_tags = theirs(dialect, "update_bullet_counts", book, counted)
         assert ours.count_tags(book, counted, dialect) == expected_tags
         book = expected_tags
-        assert ours.statistics(book, dialect) == json.dumps(theirs(dialect, "get_playbook_stats", book), indent=2)
-        assert ours.excerpt(book, ids, dialect) == theirs(dialect, "extract_playbook_bullets", book, ids)
+        assert authors_text.statistics(book, dialect) == json.dumps(
+            theirs(dialect, "get_playbook_stats", book), indent=2
+        )
+        assert authors_text.excerpt(book, ids, dialect) == theirs(dialect, "extract_playbook_bullets", book, ids)
 
 
 def test_the_empty_playbooks_have_the_headings_of_the_authors() -> None:

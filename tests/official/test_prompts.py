@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ace_bench.agents.official_answers import official_answer, official_citations
+from ace_bench.agents.official import official_answer, official_citations
 from ace_bench.agents.single_turn import SingleTurn
 from ace_bench.cli.main import start
 from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
-from ace_bench.contexts.demonstrations import Demonstration, Demonstrations
-from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
+from ace_bench.contexts.instruction import Demonstration, Demonstrations
 from ace_bench.core.types import Completion, Sample, Usage
-from ace_bench.methods.dc.method import Cumulative
+from ace_bench.methods.dc import Cumulative
+from ace_bench.methods.official.playbook import TextPlaybook
 from ace_bench.store.prompts import PromptSet
 from ace_bench.tasks.ddxplus import CONDITIONS, answer_of
 from ace_bench.tasks.finer import split_context

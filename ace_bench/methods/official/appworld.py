@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from ace_bench.contexts.playbook_text.operations import DroppedOperations
-from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
-from ace_bench.core.method import Arena, ContextUpdate, Span
+from ace_bench.core.arena import Arena
+from ace_bench.core.method import ContextUpdate
 from ace_bench.core.types import Record, Rollout, Step
-from ace_bench.methods.official.learner import OfficialLearner
-from ace_bench.methods.official.replies import agent_operations, ask_for_blank_or_text
+from ace_bench.core.workload import Span
+from ace_bench.methods.official.editing import DroppedOperations
+from ace_bench.methods.official.learner import OfficialLearner, agent_operations, ask_for_blank_or_text
+from ace_bench.methods.official.playbook import TextPlaybook
 from ace_bench.methods.role_calls import CURATOR, REFLECTOR, RoleCall, curator_fields, reflector_fields
 
 _FINISHED = ("completed", "cost")

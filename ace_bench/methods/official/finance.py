@@ -12,15 +12,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ace_bench.contexts.playbook.deltas import echo
-from ace_bench.contexts.playbook_text.operations import DroppedOperations
-from ace_bench.contexts.playbook_text.text_playbook import TextPlaybook
-from ace_bench.core.method import AFTER_CURATION, Arena, ContextUpdate
+from ace_bench.core.arena import Arena
+from ace_bench.core.method import AFTER_CURATION, ContextUpdate
 from ace_bench.core.replies import ask_once
 from ace_bench.core.types import Record, Rollout, Step
-from ace_bench.methods.official.learner import OfficialLearner
-from ace_bench.methods.official.replies import ask_for_operations, official_tags
-from ace_bench.methods.role_calls import CURATOR, REFLECTOR, RoleCall, curator_fields, reflector_fields
-from ace_bench.methods.rounds import is_settled
+from ace_bench.methods.official.editing import DroppedOperations
+from ace_bench.methods.official.learner import OfficialLearner, ask_for_operations, official_tags
+from ace_bench.methods.official.playbook import TextPlaybook
+from ace_bench.methods.role_calls import CURATOR, REFLECTOR, RoleCall, curator_fields, is_settled, reflector_fields
 
 _IGNORED = "the authors' code does nothing but ADD"
 

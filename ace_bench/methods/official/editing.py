@@ -1,20 +1,21 @@
 """What the authors' code does to a playbook text, byte for byte; no function calls a model.
 
-Every function gives the text, statistics or excerpt that the functions of the same purpose in ``playbook_utils.py``
-(finance) and ``playbook.py`` (AppWorld) give for the same input.
+Every function gives the text that the functions of the same purpose in ``playbook_utils.py`` (finance) and
+``playbook.py`` (AppWorld) give for the same input.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ace_bench.contexts.playbook_text.dialects import (
+from ace_bench.contexts.playbook.authors_text import (
+    NO_SECTION,
     Dialect,
     Line,
+    bullet_lines,
     heading_of,
     id_prefix,
     read_line,
@@ -23,13 +24,8 @@ from ace_bench.contexts.playbook_text.dialects import (
 )
 from ace_bench.core.errors import DataError
 
-NO_IDS = "(No bullets used by generator)"
-NONE_FOUND = "(Generator referenced bullet IDs but none were found in playbook)"
-
 _NUMBER = re.compile(r"-(\d{1,4000})$")
 _OTHERS = "others"
-_NO_SECTION = "general"
-"""The section of operations that name none, and in the statistics of bullets before the first heading."""
 
 
 class DroppedOperations(DataError):
@@ -66,8 +62,8 @@ def _new_bullets(
     for operation in operations:
         if operation["type"] != "ADD":
             continue
-        section = section_key(operation.get("section", _NO_SECTION), dialect)
-        if section not in known and section != _NO_SECTION:
+        section = section_key(operation.get("section", NO_SECTION), dialect)
+        if section not in known and section != NO_SECTION:
             section = _OTHERS
         bullet_id = f"{id_prefix(section, dialect)}-{number + len(new):05d}"
         line = write_line(Line(bullet_id, 0, 0, operation.get("content", "")), dialect)
@@ -130,51 +126,6 @@ def _tagged(line: str, verdicts: Mapping[object, object], dialect: Dialect) -> s
         helpful=bullet.helpful + (verdict == "helpful"), harmful=bullet.harmful + (verdict == "harmful")
     )
     return write_line(counted, dialect)
-
-
-def excerpt(text: str, ids: Iterable[object], dialect: Dialect) -> str:
-    """Return the bullets with the given ids for the Reflector, in the order of the text; duplicates included."""
-    wanted = list(ids)
-    if not wanted:
-        return NO_IDS
-    return "\n".join(write_line(one, dialect) for one in bullet_lines(text, dialect) if one.id in wanted) or NONE_FOUND
-
-
-def statistics(text: str, dialect: Dialect) -> str:
-    """Return the counts that the Curator's prompt shows, as indented JSON: in total and by section."""
-    total = dict.fromkeys(["total_bullets", "high_performing", "problematic", "unused"], 0)
-    by_section: dict[str, dict[str, int]] = {}
-    section = _NO_SECTION
-    for line in text.strip().split("\n"):
-        title = heading_of(line)
-        if title is not None:
-            section = title
-        elif (bullet := read_line(line, dialect)) is not None:
-            total["total_bullets"] += 1
-            if quality := _quality(bullet):
-                total[quality] += 1
-            counts = by_section.setdefault(section, dict.fromkeys(["count", "helpful", "harmful"], 0))
-            counts["count"] += 1
-            counts["helpful"] += bullet.helpful
-            counts["harmful"] += bullet.harmful
-    if dialect == "appworld":
-        plain = {name: {"count": counts["count"]} for name, counts in by_section.items()}
-        return json.dumps({"total_bullets": total["total_bullets"], "by_section": plain}, indent=2)
-    return json.dumps({**total, "by_section": by_section}, indent=2)
-
-
-def _quality(bullet: Line) -> str | None:
-    if bullet.helpful > 5 and bullet.harmful < 2:
-        return "high_performing"
-    if bullet.harmful >= bullet.helpful and bullet.harmful > 0:
-        return "problematic"
-    return "unused" if bullet.helpful + bullet.harmful == 0 else None
-
-
-def bullet_lines(text: str, dialect: Dialect) -> list[Line]:
-    """Return all lines that are bullets for the authors' code, in their order."""
-    found = (read_line(line, dialect) for line in text.strip().split("\n"))
-    return [bullet for bullet in found if bullet is not None]
 
 
 def number_after(text: str, dialect: Dialect) -> int:

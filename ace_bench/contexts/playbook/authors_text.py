@@ -1,18 +1,24 @@
-"""The two dialects of the authors' playbook text, and how their code reads one line of it.
+"""The authors' playbook text: its two dialects, and what their code reads in it.
 
 Finance (ace-agent/ace) writes ``[id] helpful=X harmful=Y :: content``, AppWorld (ace-agent/ace-appworld)
 ``[id] content``. Both read a text line by line: only the first line of a content belongs to its bullet, and every line
-that begins with ``##`` is a heading.
+that begins with ``##`` is a heading. ``excerpt`` and ``statistics`` equal those of ``playbook_utils.py`` (finance) and
+``playbook.py`` (AppWorld), byte for byte.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 Dialect = Literal["finance", "appworld"]
 
+NO_SECTION = "general"
+"""The section of operations that name none, and in the statistics of bullets before the first heading."""
+_NO_IDS = "(No bullets used by generator)"
+_NONE_FOUND = "(Generator referenced bullet IDs but none were found in playbook)"
 _LONGEST_NUMBER = 4_000
 """Python reads no longer numbers; such counters stop the authors' code, here their line is not a bullet."""
 
@@ -117,3 +123,48 @@ def title_of(section: str, dialect: Dialect) -> str:
     if dialect == "finance":
         return title.replace(" AND ", " & ")
     return {"TROUBLESHOOTING AND PITFALLS": f"{title}:"}.get(title, title.replace("APIS ", "APIs "))
+
+
+def bullet_lines(text: str, dialect: Dialect) -> list[Line]:
+    """Return all lines that are bullets for the authors' code, in their order."""
+    found = (read_line(line, dialect) for line in text.strip().split("\n"))
+    return [bullet for bullet in found if bullet is not None]
+
+
+def excerpt(text: str, ids: Iterable[object], dialect: Dialect) -> str:
+    """Return the bullets with the given ids for the Reflector, in the order of the text; duplicates included."""
+    wanted = list(ids)
+    if not wanted:
+        return _NO_IDS
+    return "\n".join(write_line(one, dialect) for one in bullet_lines(text, dialect) if one.id in wanted) or _NONE_FOUND
+
+
+def statistics(text: str, dialect: Dialect) -> str:
+    """Return the counts that the Curator's prompt shows, as indented JSON: in total and by section."""
+    total = dict.fromkeys(["total_bullets", "high_performing", "problematic", "unused"], 0)
+    by_section: dict[str, dict[str, int]] = {}
+    section = NO_SECTION
+    for line in text.strip().split("\n"):
+        title = heading_of(line)
+        if title is not None:
+            section = title
+        elif (bullet := read_line(line, dialect)) is not None:
+            total["total_bullets"] += 1
+            if quality := _quality(bullet):
+                total[quality] += 1
+            counts = by_section.setdefault(section, dict.fromkeys(["count", "helpful", "harmful"], 0))
+            counts["count"] += 1
+            counts["helpful"] += bullet.helpful
+            counts["harmful"] += bullet.harmful
+    if dialect == "appworld":
+        plain = {name: {"count": counts["count"]} for name, counts in by_section.items()}
+        return json.dumps({"total_bullets": total["total_bullets"], "by_section": plain}, indent=2)
+    return json.dumps({**total, "by_section": by_section}, indent=2)
+
+
+def _quality(bullet: Line) -> str | None:
+    if bullet.helpful > 5 and bullet.harmful < 2:
+        return "high_performing"
+    if bullet.harmful >= bullet.helpful and bullet.harmful > 0:
+        return "problematic"
+    return "unused" if bullet.helpful + bullet.harmful == 0 else None

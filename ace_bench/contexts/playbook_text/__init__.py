@@ -1,1 +1,0 @@
-"""The playbook as the text that the authors' code edits."""
