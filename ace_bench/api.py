@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from rich.console import Console
 
-from ace_bench.contexts.export import load
-from ace_bench.contexts.loading import restore
+from ace_bench.contexts.loading import load, restore
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.backbones import Backbone
 from ace_bench.core.context import Context

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ace_bench.contexts.export import load, system_prompt
+    from ace_bench.contexts.loading import load, system_prompt
 
 __all__ = ["load", "system_prompt"]
 
@@ -12,6 +12,6 @@ def __getattr__(name: str) -> Any:
     """Import what this package exports on its first use: it takes all kinds of contexts."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ace_bench.contexts import export
+    from ace_bench.contexts import loading
 
-    return getattr(export, name)
+    return getattr(loading, name)

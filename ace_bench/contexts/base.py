@@ -236,3 +236,15 @@ def _edited(before: Sequence[Any], edits: Sequence[_Edit]) -> list[Any]:
         items[start:end] = new
         limit = start
     return items
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoContext(ContextValue):
+    """A context that fills no prompt field; all its instances are equal."""
+
+    kind = "none"
+    generator = GeneratorSpec(template="base", reply="text")
+
+    def render(self, sample: Sample) -> Mapping[str, str]:
+        """Return no fields."""
+        return {}

@@ -1,14 +1,78 @@
-"""An instruction as a context: what GEPA and MIPROv2 write, MIPROv2 with worked examples (paper, section 4.2)."""
+"""What a prompt opens with: an instruction that GEPA or MIPROv2 wrote, or worked examples (paper, section 4.2)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
 
 from ace_bench.contexts.base import ContextValue
-from ace_bench.contexts.demonstrations import Demonstration, shown, without_last_quarter
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.types import GeneratorSpec, Sample
+
+NO_DEMONSTRATIONS = "(none)"
+_SEPARATOR = "\n\n"
+
+
+class Demonstration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A question with its answer and, if known, the reasoning; ``tokens`` is its length in a prompt."""
+
+    question: str
+    answer: str
+    reasoning: str = ""
+    tokens: int = 0
+
+    @classmethod
+    def measured(cls, *, question: str, answer: str, count: TokenCounter, reasoning: str = "") -> Demonstration:
+        """Build one with its length in tokens, including the blank line after it."""
+        text = _text(question, reasoning, answer)
+        return cls(question=question, answer=answer, reasoning=reasoning, tokens=count(text + _SEPARATOR))
+
+    @property
+    def text(self) -> str:
+        """The example as a prompt shows it."""
+        return _text(self.question, self.reasoning, self.answer)
+
+
+def _text(question: str, reasoning: str, answer: str) -> str:
+    thought = f"Reasoning: {reasoning}\n" if reasoning else ""
+    return f"Question: {question}\n{thought}Answer: {answer}"
+
+
+def shown(demonstrations: Iterable[Demonstration]) -> str:
+    """Return examples as one text, in their order."""
+    return _SEPARATOR.join(one.text for one in demonstrations) or NO_DEMONSTRATIONS
+
+
+def without_last_quarter(demonstrations: Sequence[Demonstration]) -> tuple[Demonstration, ...] | None:
+    """Return the examples without the last quarter, which keeps the front of the prompt; ``None`` if there are none."""
+    return tuple(demonstrations[: len(demonstrations) * 3 // 4]) if demonstrations else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demonstrations(ContextValue):
+    """Worked examples in the order in which a prompt shows them."""
+
+    items: tuple[Demonstration, ...] = ()
+
+    kind = "demonstrations"
+    generator = GeneratorSpec(template="demonstrated", reply="text")
+
+    @property
+    def tokens(self) -> int:
+        """Sum over the examples."""
+        return sum(one.tokens for one in self.items)
+
+    def render(self, sample: Sample) -> Mapping[str, Any]:
+        """Return the fields ``demonstrations`` and, for imported prompts, ``examples``: the same one by one."""
+        return {"demonstrations": shown(self.items), "examples": self.items}
+
+    def shrink(self) -> Demonstrations | None:
+        """Return a version without the last quarter."""
+        items = without_last_quarter(self.items)
+        return None if items is None else Demonstrations(items=items)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Selection by similarity: what contexts that show each sample only their nearest items share."""
+"""Selection by similarity: shared code for contexts that show each sample only their nearest items."""
 
 from __future__ import annotations
 
@@ -9,7 +9,24 @@ from typing import NamedTuple, Protocol, Self, runtime_checkable
 import numpy as np
 
 from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo
+from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.types import Sample
+
+
+class Retrieval(Protocol):
+    """Selects bullets, the same ones for the same question and playbook; safe between threads."""
+
+    mode: str
+    """How it ranks; ``off`` shows the whole playbook and uses no embedder."""
+    embedder: Embedder
+
+    def prepare(self) -> None:
+        """Load the models in use, so that a failure to load one stops the run before the first call."""
+        ...
+
+    def select(self, playbook: Playbook, query: str) -> Playbook:
+        """Return the playbook with only the bullets for a query, in order of creation."""
+        ...
 
 
 class Near(NamedTuple):

@@ -16,11 +16,9 @@ from ace_bench.contexts.playbook.apply import Limits
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.method import Arena, ContextUpdate
 from ace_bench.core.types import GeneratorSpec, Rollout, Step
-from ace_bench.methods.ace_parts.learner import PlaybookLearner, Role, with_recent_lessons
-from ace_bench.methods.ace_parts.replies import ask_for_lesson, ask_for_operations
-from ace_bench.methods.ace_parts.step import Delta, Insight, PlaybookEditor, join_lessons, parse_delta, used_bullets
-from ace_bench.methods.role_calls import CURATOR, REFLECTOR, RoleCall, curator_fields, reflector_fields
-from ace_bench.methods.rounds import is_settled
+from ace_bench.methods.ace_learner import PlaybookLearner, Role, with_recent_lessons
+from ace_bench.methods.ace_parts import Delta, Insight, PlaybookEditor, ask_for_delta, ask_for_lesson, used_bullets
+from ace_bench.methods.role_calls import CURATOR, REFLECTOR, RoleCall, curator_fields, is_settled, reflector_fields
 
 
 class Reflector(Role):
@@ -71,12 +69,11 @@ class Curator(Role):
         """Return the operations for one sample: none without a lesson, or if the model fails."""
         if not insight.lessons:
             return Delta()
-        operations, events = self.call(playbook, insight, step, arena).send(ask_for_operations)
-        return parse_delta(operations or (), events)
+        return ask_for_delta(self.call(playbook, insight, step, arena))
 
     def call(self, playbook: Playbook, insight: Insight, step: Step, arena: Arena) -> RoleCall[Playbook]:
         """Show the last attempt at a sample with its last lesson, and the last lessons on earlier samples."""
-        lessons = join_lessons((*playbook.recent, insight.lessons[-1]), self.window)
+        lessons = insight.join_recent(playbook.recent, self.window)
         fields = curator_fields(playbook, playbook.sections, (step.index + 1, step.total), self.token_budget, lessons)
         return RoleCall(
             arena=arena,
@@ -85,7 +82,7 @@ class Curator(Role):
             session=insight.session,
             rollout=insight.rollouts[-1],
             playbook=playbook,
-            reflection=join_lessons(insight.lessons[:-1], insight.window),
+            reflection=insight.advice_before,
             fields=lambda _: {**fields, "operations": list(self.limits.kinds)},
         )
 

@@ -1,9 +1,10 @@
-"""Base LLM (paper, section 4.2): the task's default prompt, without context or learning."""
+"""The base methods: the task's default prompt (paper, section 4.2), or ACE's with an empty playbook; neither learns."""
 
 from __future__ import annotations
 
-from ace_bench.contexts.empty import NoContext
-from ace_bench.core.method import Arena
+from ace_bench.contexts.base import NoContext
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.core.arena import Arena
 from ace_bench.core.types import GeneratorSpec
 from ace_bench.methods.base import BaseMethod
 
@@ -24,3 +25,13 @@ class BaseLlm(BaseMethod[NoContext]):
     def start(self, arena: Arena) -> NoContext:
         """Return the empty context."""
         return NoContext()
+
+
+class EmptyPlaybook(BaseMethod[Playbook]):
+    """Evaluates the prompt that ``method=ace`` starts with, as its ``mode.before=true`` does."""
+
+    generator = GeneratorSpec(template="generator", reply="json")
+
+    def start(self, arena: Arena) -> Playbook:
+        """Return the empty playbook with the task's sections."""
+        return Playbook.start(arena.sections)

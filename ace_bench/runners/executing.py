@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from ace_bench.contexts.export import official_text
+from ace_bench.contexts.loading import official_text
 from ace_bench.core.backbones import Interruptible
 from ace_bench.core.errors import AceBenchError, DataError, Interrupted, Stopped, StoreError
 from ace_bench.core.redaction import redacted

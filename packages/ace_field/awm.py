@@ -138,7 +138,7 @@ class WorkflowMemory(BaseMethod[Workflows]):
         """Return the empty memory, or the one to start from."""
         if self._initial is None:
             return Workflows()
-        loaded = load_kind(Workflows, self._initial, arena=arena, reader="Agent Workflow Memory")
+        loaded = load_kind(Workflows, self._initial, arena=arena, required_by="Agent Workflow Memory")
         return Workflows(items=tuple(one.measured(arena.counter("generator")) for one in loaded.items))
 
     def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:

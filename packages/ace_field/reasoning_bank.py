@@ -119,7 +119,7 @@ class ReasoningBank(BaseMethod[ReasoningItems]):
         """Return the empty memory, or the one to start from."""
         if self._initial is None:
             return ReasoningItems(top_k=self._top_k)
-        loaded = load_kind(ReasoningItems, self._initial, arena=arena, reader="ReasoningBank")
+        loaded = load_kind(ReasoningItems, self._initial, arena=arena, required_by="ReasoningBank")
         measured = tuple(one.measured(arena.counter("generator")) for one in loaded.experiences)
         return replace(loaded, experiences=measured, top_k=self._top_k)
 

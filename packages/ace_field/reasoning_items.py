@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from ace_bench.contexts.base import ContextValue
-from ace_bench.contexts.playbook.wording import clean
+from ace_bench.contexts.playbook.bullets import clean
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.types import GeneratorSpec, Sample

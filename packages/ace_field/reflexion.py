@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from ace_bench.contexts.empty import NoContext
+from ace_bench.contexts.base import NoContext
+from ace_bench.core.arena import Arena
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import LAST_TRIAL, Arena, ContextUpdate, Learning, Span, Workload, exactly
 from ace_bench.core.prompts import Transcript, send_within_limit

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from ace_bench.contexts.base import ContextValue
-from ace_bench.contexts.playbook.wording import clean, comparable
+from ace_bench.contexts.playbook.bullets import clean, comparable
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.types import GeneratorSpec, Sample
 

@@ -19,7 +19,7 @@ from ace_bench.core.prompts import Prompts, estimate_tokens
 from ace_bench.core.resources import prompts_folder
 from ace_bench.core.types import Attempt, Feedback, Labels, Message, Record, Rollout, Sample, Step
 from ace_bench.methods.ace import Curator, Reflector
-from ace_bench.methods.ace_parts.step import Insight, PlaybookEditor
+from ace_bench.methods.ace_parts import Insight, PlaybookEditor
 from ace_bench.store.prompts import PromptSet
 from ace_langchain.entries import Refine
 

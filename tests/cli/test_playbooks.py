@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 
 from ace_bench.cli.main import start
-from ace_bench.contexts.export import load, official_text
+from ace_bench.contexts.loading import load, official_text
 from ace_bench.report.histories import bullet_history, history
 from tests.launching import launch
 

@@ -69,7 +69,7 @@ def test_a_finished_run_whose_code_changed_is_checked_again(reproduce, tmp_path)
     assert reproduce(*REHEARSED)[0] == 0
     (path,) = tmp_path.glob("paper/finer-dc-*/*/seed0/processes.jsonl")
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    lines[0]["code"]["ace_bench.methods.dc.method"] = "another"
+    lines[0]["code"]["ace_bench.methods.dc"] = "another"
     unsealed = ({name: value for name, value in line.items() if name not in SEAL} for line in lines)
     path.write_text("".join(json.dumps(line) + "\n" for line in unsealed))
     said = reproduce(*REHEARSED, "--dry-run")[1]

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ace_bench.contexts.playbook.apply import Limits
+from ace_bench.contexts.playbook.bullets import clean
 from ace_bench.contexts.playbook.deltas import Add, Merge, Operation, Remove, Tag, Update, Votes
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.wording import clean
 
 from .making import SAMPLE, SECTIONS, bullet, count, deltas, examples, ids, operations, playbook, playbooks, run
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
-from ace_bench.contexts.empty import NoContext
 from ace_bench.contexts.loading import restore
 from ace_bench.core.errors import DataError
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.contexts.demonstrations import Demonstration, Demonstrations
-from ace_bench.contexts.empty import NoContext
-from ace_bench.contexts.instruction import Instruction
+from ace_bench.contexts.base import NoContext
+from ace_bench.contexts.instruction import Demonstration, Demonstrations, Instruction
 from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError
 from ace_rehearsal.reader.prompt_parser import read_demonstrations

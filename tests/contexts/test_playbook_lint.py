@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from ace_bench.contexts.playbook.bullets import Bullet, measured
-from ace_bench.contexts.playbook.diff import playbook_diff
 from ace_bench.contexts.playbook.embed import HashingEmbedder
 from ace_bench.contexts.playbook.lint import Limits, Solved, lint
+from ace_bench.contexts.playbook.merge import playbook_diff
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.prompts import estimate_tokens
 

@@ -34,7 +34,7 @@ def test_it_is_short():
 
 def test_it_knows_no_ablation_and_none_of_the_authors_loops(tree):
     modules = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    assert not [name for name in modules if "variants" in name or "official" in name or "playbook_text" in name]
+    assert not [name for name in modules if "variants" in name or "official" in name]
 
 
 def test_a_run_goes_through_all_of_its_functions(tree, tmp_path):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ace_bench.agents.react.agent import ReAct
+from ace_bench.agents.react import ReAct
 from tests.agents.test_react_memory import TOOLS
 from tests.agents.world import COMPLETE, PROMPTS, code
 from tests.launching import ROOT, launch

@@ -6,7 +6,7 @@ import pytest
 
 from ace_bench.core.prompts import CONTEXT_LENGTH
 from ace_bench.core.types import Fault
-from ace_bench.methods.dc.curation import between_tags
+from ace_bench.methods.dc import between_tags
 from tests.launching import launch
 from tests.methods.playing import context_of
 from tests.runners.scripted import Scripted, Toy, events, gold, play, rollouts, steps

@@ -3,7 +3,7 @@
 import pytest
 
 from ace_bench.core.types import Attempt, Feedback, Rollout, Turn
-from ace_bench.methods.ace_variants.tool_executions import ExecutionReflector
+from ace_bench.methods.ace_variants.rules import ExecutionReflector
 from tests.agents.test_react_memory import TOOLS
 from tests.agents.world import sample
 

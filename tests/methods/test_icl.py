@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ace_bench.contexts.demonstrations import Demonstration
+from ace_bench.contexts.instruction import Demonstration
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.methods.icl import Icl

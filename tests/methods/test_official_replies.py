@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from ace_bench.methods.official.replies import official_operations, official_tags
+from ace_bench.methods.official.learner import official_operations, official_tags
 
 ADD = {"type": "ADD", "section": "others", "content": "Round once."}
 TAG = {"id": "calc-00001", "tag": "helpful"}

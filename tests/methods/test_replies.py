@@ -2,7 +2,8 @@ import pytest
 
 from ace_bench.agents.answers import GeneratorReply
 from ace_bench.core.replies import schema_of
-from ace_bench.methods.ace_parts.replies import CuratorReply, ReflectorReply, RewriterReply
+from ace_bench.methods.ace_parts import CuratorReply, ReflectorReply
+from ace_bench.methods.ace_variants.ablations import RewriterReply
 
 
 @pytest.mark.parametrize("reply", [GeneratorReply, ReflectorReply, CuratorReply, RewriterReply])

@@ -15,7 +15,7 @@ from rich.console import Console
 from ace_bench.cli.arguments import Parser
 from ace_bench.cli.playbook.reading import read_playbook
 from ace_bench.cli.playbook.show import counted
-from ace_bench.contexts.playbook.diff import playbook_diff
+from ace_bench.contexts.playbook.merge import playbook_diff
 
 
 def main(arguments: Sequence[str]) -> int:

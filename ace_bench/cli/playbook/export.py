@@ -20,8 +20,7 @@ import msgspec
 from rich.console import Console
 
 from ace_bench.cli.arguments import Parser, count
-from ace_bench.contexts.export import official_text
-from ace_bench.contexts.loading import restore
+from ace_bench.contexts.loading import official_text, restore
 from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError
 from ace_bench.report.escaping import csv_of

@@ -15,9 +15,8 @@ from rich.console import Console
 
 from ace_bench.cli.arguments import Parser
 from ace_bench.cli.playbook.reading import read_playbook
-from ace_bench.contexts.playbook.bullets import Bullet
+from ace_bench.contexts.playbook.bullets import Bullet, section_name
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.wording import section_name
 from ace_bench.core.errors import ConfigError
 
 _CREATED = "created"

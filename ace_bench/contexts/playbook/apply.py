@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ace_bench.contexts.playbook.bullets import Bullet, joined, measured
+from ace_bench.contexts.playbook.bullets import OTHERS, Bullet, clean, comparable, joined, measured, section_name, slug
 from ace_bench.contexts.playbook.deltas import (
     KINDS,
     Add,
@@ -25,7 +25,6 @@ from ace_bench.contexts.playbook.deltas import (
     echo,
 )
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.wording import OTHERS, clean, comparable, section_name, slug
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.types import Record
 

@@ -14,12 +14,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ace_bench.contexts.base import ContextValue
-from ace_bench.contexts.playbook.bullets import Bullet, indented, measured, number_of
+from ace_bench.contexts.playbook.bullets import Bullet, clean, indented, measured, number_of, section_name
 from ace_bench.contexts.playbook.index import BulletIndex
-from ace_bench.contexts.playbook.layout import Layout
-from ace_bench.contexts.playbook.official_layout import official_fields
-from ace_bench.contexts.playbook.text_writer import write_text
-from ace_bench.contexts.playbook.wording import clean, section_name
+from ace_bench.contexts.playbook.text_writer import Layout, official_fields, write_text
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.encoding import converted
 from ace_bench.core.errors import DataError

@@ -13,11 +13,10 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
-from ace_bench.contexts.playbook.bullets import Bullet, joined, measured
+from ace_bench.contexts.playbook.bullets import Bullet, clean, comparable, joined, measured
 from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo, Matrix
 from ace_bench.contexts.playbook.index import BulletIndex
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.wording import clean, comparable
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import SettingError
 from ace_bench.core.settings import Count, Similarity

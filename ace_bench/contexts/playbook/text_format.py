@@ -23,19 +23,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP, Bullet, measured, number_of
-from ace_bench.contexts.playbook.layout import Layout
+from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP, OTHERS, Bullet, measured, number_of, slug, tidy
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.text_syntax import (
+from ace_bench.contexts.playbook.text_writer import (
     COUNTED_HEAD,
     PLAIN_HEAD,
+    Layout,
     escaped,
     heading,
     read_content,
     starts_bullet,
+    write_text,
 )
-from ace_bench.contexts.playbook.text_writer import write_text
-from ace_bench.contexts.playbook.wording import OTHERS, slug, tidy
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import DataError
 

@@ -1,17 +1,180 @@
-"""ACE that learns strategies from tool executions by rules, without a model: ``method.reflector=rules``."""
+"""ACE that learns strategies from tool executions by rules, without a model: ``method.reflector=rules``.
+
+After the architecture analysis of an ACE engine for a coding assistant ("Phase 2: Add Reflection", "Phase 3: Playbook
+Integration"). Which tools there are, and how a failure shows, is declared in ``configs/tools``.
+"""
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from ace_bench.contexts.playbook.bullets import comparable
 from ace_bench.contexts.playbook.deltas import Add, Operation, Tag, Votes
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.wording import comparable
+from ace_bench.core.arena import Arena
 from ace_bench.core.errors import SettingError
-from ace_bench.core.method import Arena
-from ace_bench.core.types import Rollout, Step
+from ace_bench.core.tool_calls import ToolCall, read_action
+from ace_bench.core.tool_rules import ToolRules
+from ace_bench.core.types import Rollout, Step, Turn
 from ace_bench.methods.ace import Curator, Reflector
-from ace_bench.methods.ace_parts.replies import BulletTag, Lesson
-from ace_bench.methods.ace_parts.step import Delta, Insight
-from ace_bench.methods.ace_variants.tool_executions import ExecutionLesson, ExecutionReflector
+from ace_bench.methods.ace_parts import BulletTag, Delta, Insight, Lesson
+
+Outcome = Literal["success", "error", "partial"]
+
+ERROR_HANDLING = "error_handling"
+"""The category of failures and recoveries; an order of calls belongs to the app of its last call but one."""
+
+_TAGS: dict[Outcome, str] = {"success": "helpful", "error": "harmful", "partial": "neutral"}
+_LONGEST_ERROR = 200
+_EXCEPTION = re.compile(r"^\w*(?:Error|Exception): .*", re.MULTILINE | re.DOTALL)
+_OWN = re.compile(r"[\w.+-]+@[\w.-]+|\b\d{4,}\b")
+"""What an error says about one task alone: addresses and long numbers. A status code has three digits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strategy:
+    """A lesson for the playbook; ``worked`` tells what led somewhere from a warning."""
+
+    category: str
+    content: str
+    worked: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutionLesson:
+    """What the executions of one attempt teach."""
+
+    outcome: Outcome
+    strategies: tuple[Strategy, ...]
+
+    @property
+    def tag(self) -> str:
+        """The vote for the bullets that the attempt used."""
+        return _TAGS[self.outcome]
+
+    @property
+    def text(self) -> str:
+        """The lesson as a reflection, for a new attempt."""
+        return "\n".join([f"Outcome: {self.outcome}", *(strategy.content for strategy in self.strategies)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Step:
+    """One action: its tool calls in their order, and the error that it ended in, ``None`` for none."""
+
+    calls: tuple[ToolCall, ...]
+    observation: str
+    error: str | None
+
+    @cached_property
+    def blamed(self) -> ToolCall | None:
+        """The call that the traceback shows; ``None`` where the failure was not that of a tool."""
+        shown = (call for call in reversed(self.calls) if call.tool in self.observation)
+        return None if self.error is None else next(shown, None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutionReflector:
+    """Reflects on attempts of an agent whose tools are declared by ``tools``.
+
+    Worth learning are attempts with two or more tool calls and those with a failure; a single look-up is not. The
+    outcome is the verdict where ``labels`` shows one: right is a success, wrong a ``partial`` one if the task was
+    completed. Where it is hidden, a completed task is a success if no step failed, else ``partial``. An attempt that
+    ended otherwise is an ``error``. Gold answers and test reports are never read.
+    """
+
+    tools: ToolRules
+
+    def reflect(self, rollout: Rollout) -> ExecutionLesson | None:
+        """Return the lesson of an attempt, ``None`` where it is not worth learning from."""
+        steps = [self._step(turn) for turn in rollout.attempt.trajectory if turn.action]
+        failed = any(step.error is not None for step in steps)
+        if not failed and sum(len(step.calls) for step in steps) < 2:
+            return None
+        outcome = _outcome(rollout, failed=failed)
+        learnt = [*_failures(steps), *(_orders(steps) if outcome == "success" else ())]
+        return ExecutionLesson(outcome=outcome, strategies=tuple(dict.fromkeys(learnt)))
+
+    def _step(self, turn: Turn) -> _Step:
+        calls = tuple(call for statement in read_action(turn.action, self.tools) for call in statement.calls)
+        error = None if self.tools.succeeded(turn.observation) else _error(turn.observation)
+        return _Step(calls=calls, observation=turn.observation, error=error)
+
+
+def _outcome(rollout: Rollout, *, failed: bool) -> Outcome:
+    completed, correct = rollout.attempt.ended == "completed", rollout.feedback.correct
+    if correct or (correct is None and completed and not failed):
+        return "success"
+    return "partial" if completed else "error"
+
+
+def _failures(steps: Sequence[_Step]) -> Iterable[Strategy]:
+    """Yield each failure of a tool, with what came between it and the next call of the tool that worked."""
+    for place, step in enumerate(steps):
+        blamed = step.blamed
+        if blamed is None:
+            continue
+        later = [other for other in steps[place + 1 :] if other.error is None]
+        good = next((call for other in later for call in other.calls if call.tool == blamed.tool), None)
+        said = f"`{_spelling(blamed)}` can fail with: {step.error}"
+        if good is None:
+            content = f"{said}\nCheck what it takes before calling it."
+        else:
+            between = _distinct(call for other in _until(later, good) for call in other.calls if call is not good)
+            after = f", after {_listed(between)}" if between else ""
+            content = f"{said}\nIt worked as `{_spelling(good)}`{after}."
+        yield Strategy(category=ERROR_HANDLING, content=content, worked=good is not None)
+
+
+def _orders(steps: Sequence[_Step]) -> Iterable[Strategy]:
+    """Yield the order of the calls that worked, unless there is only one.
+
+    Its category is the tool's app, or the tool itself. The last call completes the task, so the one before says where.
+    """
+    calls = _distinct(call for step in steps if step.error is None for call in step.calls)
+    if len(calls) >= 2:
+        category = calls[-2].tool.partition(".")[0]
+        yield Strategy(category=category, content=f"This order of calls worked: {_listed(calls)}.", worked=True)
+
+
+def _until(steps: Sequence[_Step], call: ToolCall) -> Sequence[_Step]:
+    """Return the steps up to the one that made a call."""
+    return steps[: 1 + next(place for place, step in enumerate(steps) if call in step.calls)]
+
+
+def _distinct(calls: Iterable[ToolCall]) -> list[ToolCall]:
+    """Return the first call of each tool."""
+    first: dict[str, ToolCall] = {}
+    for call in calls:
+        first.setdefault(call.tool, call)
+    return list(first.values())
+
+
+def _listed(calls: Iterable[ToolCall]) -> str:
+    return ", then ".join(f"`{_spelling(call)}`" for call in calls)
+
+
+def _spelling(call: ToolCall) -> str:
+    """Return a call with the names of its arguments: their values belong to one task."""
+    try:
+        read = ast.parse(f"call({call.query})", mode="eval").body
+    except (SyntaxError, ValueError):
+        return call.tool
+    words = [word.arg for word in read.keywords if word.arg] if isinstance(read, ast.Call) else []
+    return f"{call.tool}({', '.join(words)})"
+
+
+def _error(observation: str) -> str:
+    """Return what an output says went wrong, without what belongs to one task."""
+    found = _EXCEPTION.search(observation)
+    text = found[0] if found else observation.strip().rpartition("\n")[2]
+    line = _OWN.sub("...", " ".join(text.split()))
+    return line if len(line) <= _LONGEST_ERROR else f"{line[:_LONGEST_ERROR]}..."
 
 
 class RulesReflector(Reflector):

@@ -12,17 +12,19 @@ from msgspec import Meta
 from ace_bench.contexts.playbook.apply import Limits, UnknownSection
 from ace_bench.contexts.playbook.deltas import KINDS, Kind
 from ace_bench.contexts.playbook.refine import Refiner
-from ace_bench.contexts.playbook.retrieval import Retrieval
+from ace_bench.contexts.selection import Retrieval
 from ace_bench.core.errors import SettingError
 from ace_bench.core.settings import Count, Text, Whole
 from ace_bench.methods.ace import Ace, Curator, Reflector
-from ace_bench.methods.ace_variants.generator_view import AceWithOtherView
-from ace_bench.methods.ace_variants.harmful_reflector import HarmfulReflector
-from ace_bench.methods.ace_variants.no_reflector import NoReflector
-from ace_bench.methods.ace_variants.rewriting_curator import RewritingCurator
+from ace_bench.methods.ace_variants.ablations import (
+    AceWithOtherView,
+    HarmfulReflector,
+    NoReflector,
+    RewritingCurator,
+    WordedMerges,
+)
 from ace_bench.methods.ace_variants.rules import RulesCurator, RulesReflector
-from ace_bench.methods.ace_variants.worded_merges import WordedMerges
-from ace_bench.methods.rounds import Rounds
+from ace_bench.methods.role_calls import Rounds
 
 _OPERATIONS = f"a list of some of {', '.join(KINDS)}, such as [ADD]"
 _ONE_ATTEMPT = Rounds(reflections=0, retries=0)

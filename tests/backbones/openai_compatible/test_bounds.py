@@ -5,7 +5,8 @@ import pytest
 from ace_bench.agents.answers import GeneratorReply
 from ace_bench.backbones.openai_compatible.schemas import Bounds
 from ace_bench.core.replies import schema_of
-from ace_bench.methods.ace_parts.replies import CuratorReply, MergerReply, ReflectorReply, RewriterReply
+from ace_bench.methods.ace_parts import CuratorReply, ReflectorReply
+from ace_bench.methods.ace_variants.ablations import MergerReply, RewriterReply
 
 BOUNDS = Bounds(max_string=200, max_items=4)
 ROLES = (GeneratorReply, ReflectorReply, CuratorReply, MergerReply, RewriterReply)

@@ -10,7 +10,8 @@ from ace_bench.backbones.openai_compatible.schemas import response_format
 from ace_bench.backbones.openai_compatible.settings import CacheHints, Sampling
 from ace_bench.core.errors import SettingError
 from ace_bench.core.replies import schema_of
-from ace_bench.methods.ace_parts.replies import CuratorReply, MergerReply, ReflectorReply, RewriterReply
+from ace_bench.methods.ace_parts import CuratorReply, ReflectorReply
+from ace_bench.methods.ace_variants.ablations import MergerReply, RewriterReply
 from tests.backbones.openai_compatible.scripted import PROMPT, answer, client, complete, serving
 
 pytestmark = pytest.mark.usefixtures("each_client")

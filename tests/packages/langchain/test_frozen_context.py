@@ -13,7 +13,7 @@ from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
-from ace_bench.contexts.empty import NoContext
+from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.playbook.text_writer import write_text
 from ace_langchain import ContextMiddleware
 from tests.contexts.making import playbook

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ace_bench.contexts.cheatsheet import PastRollout
 from ace_bench.core.types import Message
-from ace_bench.methods.dspy_bridge.adapters import ChatFormat, JsonFormat
+from ace_bench.methods.dspy_bridge import ChatFormat, JsonFormat
 from ace_bench.store.prompts import PromptSet
 from ace_rehearsal.reader import EmbeddedBackbone
 from ace_rehearsal.reader.prompt_parser import announced, parse_prompt

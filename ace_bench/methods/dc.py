@@ -1,24 +1,73 @@
-"""Dynamic Cheatsheet as a step learner, in its two modes."""
+"""Dynamic Cheatsheet: a text that is rewritten as a whole, sample by sample (paper, sections 4.2 and C.2)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
 from ace_bench.contexts.loading import load_kind
 from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.selection import NearestTexts
-from ace_bench.core.errors import SettingError
-from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly
-from ace_bench.core.prompts import Transcript
+from ace_bench.core.arena import Arena
+from ace_bench.core.errors import RolloutFault, SettingError
+from ace_bench.core.method import ContextUpdate
+from ace_bench.core.prompt_limit import Sized, send_within_limit
 from ace_bench.core.settings import Count, Text, Whole
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
 from ace_bench.methods.base import BaseMethod
-from ace_bench.methods.dc.curation import ROLE, rewrite
+
+ROLE = "curator"
+_OPEN, _CLOSE = "<cheatsheet>", "</cheatsheet>"
+
+Shown = TypeVar("Shown", bound=Sized)
+
+
+def rewrite(  # noqa: PLR0913 - who asks whom for what
+    cheatsheet: Cheatsheet,
+    arena: Arena,
+    *,
+    template: str,
+    session: str,
+    shown: Shown,
+    fields: Callable[[Shown], Mapping[str, Any]],
+) -> ContextUpdate[Cheatsheet]:
+    """Ask for a whole new cheatsheet; if there is none in the reply, the old one stays and an event says so.
+
+    ``fields`` are the prompt's besides the cheatsheet; where a prompt is too long, they show less of ``shown``.
+    """
+
+    def send(part: Shown) -> str:
+        own = {"cheatsheet": cheatsheet.text, "labels": arena.labels.value}
+        return arena.lm(ROLE, session)(arena.prompts.render(template, {**own, **fields(part)})).text
+
+    try:
+        reply, dropped = send_within_limit(shown, send)
+    except RolloutFault as error:
+        fault = {"owner": error.fault.owner, "kind": error.fault.kind, "message": error.fault.message}
+        return ContextUpdate(context=cheatsheet, events=({"event": "fault", "role": ROLE, **fault},))
+    left_out = ({"event": "dropped_from_prompt", "role": ROLE, "items": dropped},) if dropped else ()
+    text = between_tags(reply)
+    if text is None:
+        return ContextUpdate(
+            context=cheatsheet, events=(*left_out, {"event": "kept", "reason": "no cheatsheet in the reply"})
+        )
+    new = cheatsheet.rewritten(text, count=arena.counter("generator"))
+    return ContextUpdate(context=new, events=(*left_out, {"event": "rewritten", "tokens": new.tokens}))
+
+
+def between_tags(reply: str) -> str | None:
+    """Return what stands between the last pair of tags; ``None`` where a tag is missing or nothing is between them.
+
+    A reply that was cut off lacks its closing tag, and would lose the end of the cheatsheet for good.
+    """
+    before, closed, _ = reply.rpartition(_CLOSE)
+    _, opened, text = before.rpartition(_OPEN)
+    return text.strip() or None if closed and opened else None
+
 
 _ATTEMPT = frozenset(("trajectory", "reasoning", "reply", "answer", "feedback", "gold"))
 """Fields that an attempt fills, beside its sample's."""
@@ -41,7 +90,7 @@ class DynamicCheatsheet(BaseMethod[Cheatsheet]):
         """Return the empty cheatsheet, or the one to start from."""
         if self._initial is None:
             return Cheatsheet()
-        loaded = load_kind(Cheatsheet, self._initial, arena=arena, reader="Dynamic Cheatsheet")
+        loaded = load_kind(Cheatsheet, self._initial, arena=arena, required_by="Dynamic Cheatsheet")
         return loaded.rewritten(loaded.text, count=arena.counter("generator"))
 
 

@@ -10,13 +10,13 @@ from ace_bench.contexts.loading import load_kind
 from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import MergeWording, Refiner
-from ace_bench.contexts.playbook.retrieval import Retrieval
-from ace_bench.core.method import Arena, Learning, Span, Workload, exactly
+from ace_bench.contexts.selection import Retrieval
+from ace_bench.core.arena import Arena
 from ace_bench.core.types import Labels, Sample
-from ace_bench.methods.ace_parts.step import Insight
+from ace_bench.core.workload import Learning, Span, Workload, exactly
+from ace_bench.methods.ace_parts import Insight
 from ace_bench.methods.base import BaseMethod
-from ace_bench.methods.role_calls import CURATOR, CURATOR_FIELDS, REFLECTOR, REFLECTOR_FIELDS
-from ace_bench.methods.rounds import Rounds
+from ace_bench.methods.role_calls import CURATOR, CURATOR_FIELDS, REFLECTOR, REFLECTOR_FIELDS, Rounds
 
 
 class Role:
@@ -91,7 +91,7 @@ class PlaybookLearner(BaseMethod[Playbook]):
             self.retrieval.prepare()
         if self.initial is None:
             return Playbook.start(arena.sections)
-        return load_kind(Playbook, self.initial, arena=arena, reader="ACE")
+        return load_kind(Playbook, self.initial, arena=arena, required_by="ACE")
 
     def select(self, context: Playbook, sample: Sample) -> Playbook:
         """Return the playbook with the bullets that matter for a sample (paper, section 3.1)."""

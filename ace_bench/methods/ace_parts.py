@@ -1,17 +1,108 @@
-"""What a step of ACE learns from each sample, and the playbook that it changes."""
+"""What a step of ACE passes on: the roles' replies (paper, figures 13 and 14), insights, and the edited playbook.
+
+Fields of replies have the official names and the order of the prompts, reasoning first: where decoding is constrained,
+models write in this order.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
 
 from ace_bench.contexts.playbook.apply import Applied, Limits, apply
 from ace_bench.contexts.playbook.deltas import Operation, parse_operations
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.backbones import TokenCounter
-from ace_bench.core.types import Attempt, Record, Rollout, Sample, Step
-from ace_bench.methods.ace_parts.replies import BulletTag, Lesson
+from ace_bench.core.arena import Arena
+from ace_bench.core.backbones import Lm, TokenCounter
+from ace_bench.core.errors import RolloutFault
+from ace_bench.core.prompts import RAW_REFLECTION
+from ace_bench.core.replies import ask, ask_and_read, parse, shown_unreadable
+from ace_bench.core.types import Attempt, Message, Record, Rollout, Sample, Step
+from ace_bench.methods.role_calls import REFLECTOR, RoleCall, fault_event
+
+
+class BulletTag(msgspec.Struct, frozen=True):
+    """The Reflector's verdict on one bullet."""
+
+    id: str
+    tag: str
+
+
+class ReflectorReply(msgspec.Struct, frozen=True, kw_only=True):
+    """What one attempt teaches."""
+
+    reasoning: str = ""
+    error_identification: str = ""
+    root_cause_analysis: str = ""
+    correct_approach: str = ""
+    key_insight: str
+    bullet_tags: list[BulletTag] = []
+
+    def as_text(self) -> str:
+        """Return the reflection as text for the next rollout and the Curator."""
+        parts = (
+            ("Error", self.error_identification),
+            ("Cause", self.root_cause_analysis),
+            ("Correct approach", self.correct_approach),
+            ("Key insight", self.key_insight),
+        )
+        return "\n".join(f"{label}: {text.strip()}" for label, text in parts if text.strip())
+
+
+def _operation(kind: str, **fields: Any) -> dict[str, Any]:
+    properties = {"type": {"type": "string", "enum": [kind]}, **fields}
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+_TEXT = {"type": "string"}
+_OPERATION = {
+    "anyOf": [
+        _operation("ADD", section=_TEXT, content=_TEXT),
+        _operation("UPDATE", id=_TEXT, content=_TEXT),
+        _operation("MERGE", ids={"type": "array", "items": _TEXT}, content=_TEXT),
+        _operation("REMOVE", id=_TEXT),
+        _operation("TAG", id=_TEXT, tag={"type": "string", "enum": ["helpful", "harmful", "neutral"]}),
+    ]
+}
+"""The shape of one operation, for servers that constrain decoding; the parser of replies accepts more."""
+
+
+class CuratorReply(msgspec.Struct, frozen=True, kw_only=True):
+    """Operations as the model wrote them; the contexts package types and checks them one by one."""
+
+    reasoning: str = ""
+    operations: Annotated[list[Any], msgspec.Meta(extra_json_schema={"items": _OPERATION})]
+
+
+class Lesson(NamedTuple):
+    """A Reflector's reply: the lesson as text, and its tags, with an event where it could not be read."""
+
+    text: str
+    tags: Sequence[BulletTag]
+    events: tuple[Record, ...] = ()
+
+
+def ask_for_lesson(lm: Lm, messages: Sequence[Message], arena: Arena) -> Lesson:
+    """Ask the Reflector; a prompt set may want the reply as the model wrote it (``RAW_REFLECTION``).
+
+    A reply that cannot be read is a lesson as it is where ``unreadable_replies=wrong``, as in the authors' code.
+    """
+    raw = arena.prompts.uses("generator", RAW_REFLECTION)
+
+    def read(text: str) -> Lesson:
+        reply = parse(text, ReflectorReply)
+        return Lesson(text if raw else reply.as_text(), reply.bullet_tags)
+
+    try:
+        return ask_and_read(lm, messages, ReflectorReply, read)
+    except RolloutFault as error:
+        if not (error.unreadable and arena.learns_unreadable):
+            raise
+        return Lesson(shown_unreadable(error), (), (fault_event(REFLECTOR, error.fault),))
+
 
 VOTES_ONLY = Limits(kinds=("TAG",))
 """What the Reflector may do to a playbook, whatever the Curator may."""
@@ -42,7 +133,16 @@ class Insight:
     @property
     def advice(self) -> str:
         """The last lessons as one text, for a new attempt."""
-        return join_lessons(self.lessons, self.window)
+        return _join(self.lessons[-self.window :])
+
+    @property
+    def advice_before(self) -> str:
+        """What the last attempt was shown."""
+        return _join(self.lessons[:-1][-self.window :])
+
+    def join_recent(self, recent: Sequence[str], window: int) -> str:
+        """Return the last lesson behind recent ones on other samples, at most ``window`` of them all."""
+        return _join((*recent, self.lessons[-1])[-window:])
 
     def with_lesson(self, rollout: Rollout, lesson: Lesson | None, events: Sequence[Record] = ()) -> Insight:
         """Return the insight with the lesson from one more rollout; its tags count on bullets that the rollout used."""
@@ -65,15 +165,15 @@ class Delta(NamedTuple):
     events: tuple[Record, ...] = ()
 
 
-def parse_delta(raw_operations: Sequence[Any], events: Sequence[Record] = ()) -> Delta:
-    """Return the operations of a reply; those that cannot be read are events."""
-    operations, rejections = parse_operations(raw_operations)
+def ask_for_delta(call: RoleCall[Playbook]) -> Delta:
+    """Ask the Curator; operations of the reply that cannot be read are events."""
+    raw, events = call.send(lambda lm, messages: ask(lm, messages, CuratorReply).operations)
+    operations, rejections = parse_operations(raw or ())
     return Delta(operations, (*(rejection.record() for rejection in rejections), *events))
 
 
-def join_lessons(lessons: Sequence[str], window: int) -> str:
-    """Return the last lessons as one text, the oldest first."""
-    return "\n\n".join(lessons[-window:])
+def _join(lessons: Sequence[str]) -> str:
+    return "\n\n".join(lessons)
 
 
 def used_bullets(playbook: Playbook, attempt: Attempt) -> Playbook:

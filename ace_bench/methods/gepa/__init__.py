@@ -1,1 +1,0 @@
-"""GEPA: reflective prompt evolution, by DSPy's own implementation (paper, section 4.2)."""
