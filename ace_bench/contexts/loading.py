@@ -17,13 +17,12 @@ from ace_bench.contexts.cheatsheet import Cheatsheet
 from ace_bench.contexts.instruction import Demonstrations, Instruction
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import read_text
-from ace_bench.core.arena import Arena
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.context import Context, HasBullets
 from ace_bench.core.errors import ConfigError, DataError, StoreError
 from ace_bench.core.method import Arena, C
+from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.resources import CONTEXTS
-from ace_bench.core.tokens import estimate_tokens
 from ace_bench.core.types import Record, Sample
 from ace_bench.store.checksums import read_checked
 

@@ -11,9 +11,8 @@ from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import MergeWording, Refiner
 from ace_bench.contexts.selection import Retrieval
-from ace_bench.core.arena import Arena
+from ace_bench.core.method import Arena, Learning, Span, Workload, exactly
 from ace_bench.core.types import Labels, Sample
-from ace_bench.core.workload import Learning, Span, Workload, exactly
 from ace_bench.methods.ace_parts import Insight
 from ace_bench.methods.base import BaseMethod
 from ace_bench.methods.role_calls import CURATOR, CURATOR_FIELDS, REFLECTOR, REFLECTOR_FIELDS, Rounds

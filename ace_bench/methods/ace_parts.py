@@ -15,11 +15,11 @@ import msgspec
 from ace_bench.contexts.playbook.apply import Applied, Limits, apply
 from ace_bench.contexts.playbook.deltas import Operation, parse_operations
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.arena import Arena
 from ace_bench.core.backbones import Lm, TokenCounter
 from ace_bench.core.errors import RolloutFault
+from ace_bench.core.method import Arena
 from ace_bench.core.prompts import RAW_REFLECTION
-from ace_bench.core.replies import ask, ask_and_read, parse, shown_unreadable
+from ace_bench.core.replies import ask, parse, shown_unreadable
 from ace_bench.core.types import Attempt, Message, Record, Rollout, Sample, Step
 from ace_bench.methods.role_calls import REFLECTOR, RoleCall, fault_event
 
@@ -97,7 +97,7 @@ def ask_for_lesson(lm: Lm, messages: Sequence[Message], arena: Arena) -> Lesson:
         return Lesson(text if raw else reply.as_text(), reply.bullet_tags)
 
     try:
-        return ask_and_read(lm, messages, ReflectorReply, read)
+        return ask(lm, messages, ReflectorReply, read)
     except RolloutFault as error:
         if not (error.unreadable and arena.learns_unreadable):
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.arena import Arena
+from ace_bench.core.method import Arena
 from ace_bench.core.types import GeneratorSpec
 from ace_bench.methods.base import BaseMethod
 

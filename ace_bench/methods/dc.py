@@ -12,10 +12,9 @@ from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
 from ace_bench.contexts.loading import load_kind
 from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.selection import NearestTexts
-from ace_bench.core.arena import Arena
 from ace_bench.core.errors import RolloutFault, SettingError
-from ace_bench.core.method import ContextUpdate
-from ace_bench.core.prompt_limit import Sized, send_within_limit
+from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly
+from ace_bench.core.prompts import Sized, Transcript, send_within_limit
 from ace_bench.core.settings import Count, Text, Whole
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
 from ace_bench.methods.base import BaseMethod

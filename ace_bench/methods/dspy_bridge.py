@@ -20,9 +20,9 @@ from dspy.teleprompt.gepa.instruction_proposal import InstructionProposer
 from dspy.utils.exceptions import AdapterParseError, LMError
 
 from ace_bench.contexts.instruction import Instruction
-from ace_bench.core.arena import Arena
 from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import RolloutFault
+from ace_bench.core.method import Arena
 from ace_bench.core.replies import parse
 from ace_bench.core.types import Completion, Fault, Message, Record
 from ace_bench.methods.dspy_program import (

@@ -16,8 +16,8 @@ import dspy
 from dspy.utils.callback import BaseCallback
 
 from ace_bench.contexts.instruction import Demonstration, Instruction
-from ace_bench.core.arena import Arena
-from ace_bench.core.transcript import Transcript
+from ace_bench.core.method import Arena
+from ace_bench.core.prompts import Transcript
 from ace_bench.core.types import Labels, Rollout, Sample
 
 PROPOSER = "proposer"

@@ -7,12 +7,10 @@ from types import MappingProxyType
 from typing import Any
 
 from ace_bench.contexts.instruction import Instruction
-from ace_bench.core.arena import Arena
 from ace_bench.core.errors import ConfigError, SettingError
-from ace_bench.core.method import ContextUpdate
+from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload
 from ace_bench.core.settings import Count
 from ace_bench.core.types import GeneratorSpec, Record
-from ace_bench.core.workload import Learning, Span, Workload
 from ace_bench.methods.base import BaseMethod
 from ace_bench.methods.optimising import Size, check_optimisable, first_instruction
 

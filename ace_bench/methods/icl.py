@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 from ace_bench.contexts.instruction import Demonstration, Demonstrations
-from ace_bench.core.arena import Arena
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly
 from ace_bench.core.settings import Count, Share

@@ -11,8 +11,8 @@ from ace_bench.contexts.playbook.playbook import Excerpt
 from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.prompt_limit import PromptParts, send_within_limit
-from ace_bench.core.transcript import Transcript
+from ace_bench.core.method import Arena
+from ace_bench.core.prompts import PromptParts, Transcript, send_within_limit
 from ace_bench.core.types import Attempt, Fault, Message, Record, Rollout
 
 REFLECTOR, CURATOR = "reflector", "curator"

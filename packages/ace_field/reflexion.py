@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from ace_bench.contexts.base import NoContext
-from ace_bench.core.arena import Arena
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import LAST_TRIAL, Arena, ContextUpdate, Learning, Span, Workload, exactly
 from ace_bench.core.prompts import Transcript, send_within_limit
@@ -17,14 +16,7 @@ from ace_bench.core.replies import ask, shown_unreadable
 from ace_bench.core.settings import Count
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Step
 from ace_bench.methods.base import BaseMethod
-from ace_field.attempts import (
-    ATTEMPT_FIELDS,
-    SELF_JUDGE,
-    attempt_fields,
-    dropped_event,
-    fault_event,
-    judge,
-)
+from ace_field.attempts import ATTEMPT_FIELDS, SELF_JUDGE, attempt_fields, dropped_event, fault_event, judge
 
 ROLE = "reflector"
 TEMPLATE = "self_reflection"

@@ -12,7 +12,7 @@ from ace_bench.contexts.playbook.apply import Limits, apply
 from ace_bench.contexts.playbook.bullets import clean, comparable
 from ace_bench.contexts.playbook.deltas import Add, Operation, Tag, Votes
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.tokens import estimate_tokens
+from ace_bench.core.prompts import estimate_tokens
 
 Outcome = Literal["success", "failure", "neutral"]
 _COUNTERS = {"success": "helpful", "failure": "harmful", "neutral": "neutral"}

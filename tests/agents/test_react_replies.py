@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ace_bench.agents.conversation import read_reply
-from ace_bench.core.transcript import cited_in
+from ace_bench.core.prompts import cited_in
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from ace_bench.contexts.playbook.apply import Applied, Limits, apply
 from ace_bench.contexts.playbook.bullets import Bullet, clean, measured, slug
 from ace_bench.contexts.playbook.deltas import Add, Merge, Operation, Remove, Tag, Update, Votes
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.tokens import estimate_tokens
+from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import Sample
 
 SECTIONS = ("strategies_and_insights", "common_mistakes", "others")

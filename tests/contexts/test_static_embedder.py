@@ -63,7 +63,7 @@ def test_the_default_with_a_real_model_is_what_is_installed_and_said():
     if find_spec("sentence_transformers"):
         pytest.skip("sentence-transformers is installed")
     plan = assemble(identify(settled(*composed(*MODEL, "backbone.base_url=http://127.0.0.1:1/v1"))))
-    assert plan.about["embedder"] == plan.identity.settings["embedder"] == "hashing"
+    assert plan.metadata["embedder"] == plan.identity.settings["embedder"] == "hashing"
     assert "sentence-transformers is not installed" in plan.notes[0]
     chosen = assemble(
         identify(settled(*composed(*MODEL, "backbone.base_url=http://127.0.0.1:1/v1", "embedder=hashing")))

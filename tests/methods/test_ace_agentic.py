@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from ace_bench.agents.react import ReAct
-from ace_bench.core.prompt_limit import CONTEXT_LENGTH
+from ace_bench.core.prompts import CONTEXT_LENGTH
 from ace_bench.core.types import Fault
 from tests.agents.test_react_memory import TOOLS
 from tests.agents.world import COMPLETE, PROMPTS, World, code, sample

@@ -13,7 +13,6 @@ from typing import Any
 from ace_bench.backbones.openai_compatible.settings import PriceCard
 from ace_bench.core.method import Span, exactly
 from ace_bench.core.types import Usage
-from ace_bench.core.workload import Span, exactly
 from ace_bench.methods.role_calls import Rounds
 from ace_bench.report.paper.tables import Paper
 

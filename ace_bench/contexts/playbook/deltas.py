@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 
 from ace_bench.contexts.playbook.bullets import tidy
-from ace_bench.core.typed import converted
+from ace_bench.core.encoding import converted
 from ace_bench.core.types import Record
 
 COUNTERS = ("helpful", "harmful", "neutral")

@@ -12,10 +12,9 @@ from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.deltas import Add
 from ace_bench.contexts.playbook.playbook import RECENT_REFLECTIONS, Playbook
 from ace_bench.contexts.playbook.refine import MergeWording
-from ace_bench.core.arena import Arena
 from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import RolloutFault, SettingError
-from ace_bench.core.method import ContextUpdate
+from ace_bench.core.method import Arena, ContextUpdate
 from ace_bench.core.replies import ask
 from ace_bench.core.types import Message, Rollout, Sample, Step
 from ace_bench.methods.ace import Ace, Curator, Reflector

@@ -16,8 +16,8 @@ from typing import Literal
 from ace_bench.contexts.playbook.bullets import comparable
 from ace_bench.contexts.playbook.deltas import Add, Operation, Tag, Votes
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.arena import Arena
 from ace_bench.core.errors import SettingError
+from ace_bench.core.method import Arena
 from ace_bench.core.tool_calls import ToolCall, read_action
 from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import Rollout, Step, Turn

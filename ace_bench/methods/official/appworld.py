@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from ace_bench.core.arena import Arena
-from ace_bench.core.method import ContextUpdate
+from ace_bench.core.method import Arena, ContextUpdate, Span
 from ace_bench.core.types import Record, Rollout, Step
-from ace_bench.core.workload import Span
 from ace_bench.methods.official.editing import DroppedOperations
 from ace_bench.methods.official.learner import OfficialLearner, agent_operations, ask_for_blank_or_text
 from ace_bench.methods.official.playbook import TextPlaybook

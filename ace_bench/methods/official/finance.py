@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ace_bench.contexts.playbook.deltas import echo
-from ace_bench.core.arena import Arena
-from ace_bench.core.method import AFTER_CURATION, ContextUpdate
+from ace_bench.core.method import AFTER_CURATION, Arena, ContextUpdate
 from ace_bench.core.replies import ask_once
 from ace_bench.core.types import Record, Rollout, Step
 from ace_bench.methods.official.editing import DroppedOperations

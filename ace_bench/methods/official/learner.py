@@ -11,13 +11,12 @@ from types import MappingProxyType
 from typing import Any
 
 from ace_bench.contexts.playbook.authors_text import Dialect, dialect_of, section_key
-from ace_bench.core.arena import Arena
 from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import RolloutFault, SettingError
+from ace_bench.core.method import Arena, Learning, Span, Workload, exactly
 from ace_bench.core.replies import ask_once
 from ace_bench.core.settings import Count, Text
 from ace_bench.core.types import Fault, GeneratorSpec, Labels, Message, Record
-from ace_bench.core.workload import Learning, Span, Workload, exactly
 from ace_bench.methods.base import BaseMethod
 from ace_bench.methods.official.playbook import TextPlaybook, load_text_playbook
 from ace_bench.methods.role_calls import CURATOR, CURATOR_FIELDS, REFLECTOR, REFLECTOR_FIELDS, Rounds

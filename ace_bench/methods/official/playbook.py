@@ -21,19 +21,13 @@ import msgspec
 from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.loading import load_context
 from ace_bench.contexts.playbook import authors_text
-from ace_bench.contexts.playbook.authors_text import (
-    Dialect,
-    bullet_lines,
-    empty_text,
-    heading_of,
-    read_line,
-)
+from ace_bench.contexts.playbook.authors_text import Dialect, bullet_lines, empty_text, heading_of, read_line
 from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP, Bullet
 from ace_bench.contexts.playbook.playbook import NO_COUNTERS, Excerpt
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, DataError
-from ace_bench.core.tokens import estimate_tokens
+from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import GeneratorSpec, Record, Sample
 from ace_bench.methods.official.editing import add_bullets, count_tags, number_after, without_counters
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.core.digest import digest_of
+from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import StoreError
 from ace_bench.methods.official.playbook import TextPlaybook
 from ace_bench.report.histories import history
