@@ -33,8 +33,7 @@ from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.program import command_line
 from ace_bench.store.files import write_files, writing
 from ace_bench.tasks.catalog import task_class, task_names
-from ace_bench.tasks.data import RemoteFile, difference, download_folder
-from ace_bench.tasks.hub import HubDataset, hub_rows
+from ace_bench.tasks.data import HubDataset, RemoteFile, difference, download_folder, hub_rows
 
 CHUNK = 1 << 16
 TIMEOUT = 60.0

@@ -33,9 +33,8 @@ from ace_bench.core.errors import DataError
 from ace_bench.core.settings import Count, Seed, Text
 from ace_bench.core.types import Grade
 from ace_bench.tasks.answers import AnswerTask, Grader, Splits, percent
-from ace_bench.tasks.data import DataSettings, Row, Source
+from ace_bench.tasks.data import DataSettings, HubDataset, Row, Source
 from ace_bench.tasks.ddxplus_release import DIAGNOSIS, PROFILE, release_rows
-from ace_bench.tasks.hub import HubDataset
 
 CONDITIONS = (
     "Acute COPD exacerbation / infection",

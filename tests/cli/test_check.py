@@ -11,7 +11,7 @@ import pytest
 
 from ace_bench.cli.main import start
 from ace_bench.core.errors import ConfigError
-from ace_bench.tasks.appworld.catalogue import Catalogue
+from ace_bench.tasks.appworld.data import Catalogue
 from ace_bench.tasks.appworld.engine import find_engine
 from ace_bench.tasks.appworld.task import AppWorld
 from ace_bench.tasks.data import RemoteFile

@@ -11,8 +11,8 @@ import pytest
 from ace_bench.cli.main import start
 from ace_bench.core.errors import DataError
 from ace_bench.tasks.catalog import make_task
+from ace_bench.tasks.data import hub_rows
 from ace_bench.tasks.ddxplus import Ddxplus
-from ace_bench.tasks.hub import hub_rows
 
 CARD = """---
 configs:

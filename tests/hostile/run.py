@@ -26,7 +26,7 @@ from ace_bench.core.confine import adopt_orphans
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.scratch import scratch_folder
 from ace_bench.tasks.appworld import session as sessions
-from ace_bench.tasks.appworld.engine_side.process_tree import descendants
+from ace_bench.tasks.appworld.engine_side.processes import descendants
 from tests.hostile.bait import Bait, laid
 from tests.hostile.corpus import PRELUDE, PROGRAMS
 from tests.tasks.appworld.conftest import make

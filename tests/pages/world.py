@@ -25,7 +25,7 @@ from pathlib import Path
 
 from ace_bench.backbones.vllm.command import free_port
 from ace_bench.store.files import cache_folder
-from ace_bench.tasks.appworld.roots import builder_digest
+from ace_bench.tasks.appworld.data import builder_digest
 from tests.launching import ROOT
 from tests.packages.importers.stand_ins import finance
 from tests.tasks.tiny_release import write_tiny_release

@@ -18,10 +18,9 @@ from msgspec import Meta
 
 from ace_bench.core.encoding import decoder_of
 from ace_bench.core.types import Grade
-from ace_bench.tasks.appworld.catalogue import Truth
-from ace_bench.tasks.appworld.engine_side.messages import MAX_OUTPUT, receive, send
-from ace_bench.tasks.appworld.pool import Pool
-from ace_bench.tasks.appworld.scoring import Unusable, collect
+from ace_bench.tasks.appworld.data import Truth
+from ace_bench.tasks.appworld.engine_side.processes import MAX_OUTPUT, receive, send
+from ace_bench.tasks.appworld.pool import Pool, Unusable, collect
 from ace_bench.tasks.appworld.servers import task_fault
 
 _MAX_REPLY = 1 << 20

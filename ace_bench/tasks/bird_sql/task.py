@@ -54,8 +54,7 @@ from ace_bench.tasks.bird_sql.questions import (
     sql_of,
     verdict,
 )
-from ace_bench.tasks.data import DataSettings, RemoteFile, Row, Source, files_in, find_folder
-from ace_bench.tasks.hub import HubDataset
+from ace_bench.tasks.data import DataSettings, HubDataset, RemoteFile, Row, Source, files_in, find_folder
 
 _PUBLISHER = "https://bird-bench.oss-cn-beijing.aliyuncs.com"
 

@@ -16,8 +16,7 @@ from typing import Any
 from ace_bench.core.encoding import digest_of, digest_of_text
 from ace_bench.core.errors import DataError, SettingError
 from ace_bench.core.settings import NotNegative, Text
-from ace_bench.tasks.data import SPLITS, DataSettings, find_folder, sha256_of
-from ace_bench.tasks.hub import load_from_hub
+from ace_bench.tasks.data import SPLITS, DataSettings, find_folder, load_from_hub, sha256_of
 from ace_bench.tasks.qa.columns import Columns, Question, read_questions
 from ace_bench.tasks.qa.files import Records, TextForm, read_file
 

@@ -25,12 +25,11 @@ from ace_bench.core.settings import Seed, Share, Text
 from ace_bench.core.types import Grade, Sample
 from ace_bench.tasks.answers import JUDGE_TEMPLATE, AnswerTask, Grader, Splits, ask_judge, percent
 from ace_bench.tasks.data import SPLITS, Row, Source
-from ace_bench.tasks.qa.catalog import FIELDS, JUDGE, PREFIX, PROMPT_GROUP, grader_named, try_function
+from ace_bench.tasks.qa.catalog import FIELDS, JUDGE, PREFIX, PROMPT_GROUP, Tolerance, grader_named, try_function
 from ace_bench.tasks.qa.columns import Columns
 from ace_bench.tasks.qa.files import TextForm
 from ace_bench.tasks.qa.graders import AnswerKey, Ignore
 from ace_bench.tasks.qa.loading import Draw, Hub, Shares, load, read_instruction, repeats, sample_set
-from ace_bench.tasks.qa.numbers import Tolerance
 
 
 class Qa(AnswerTask):

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import pytest
 
-from ace_bench.tasks.appworld.engine_side.messages import MAX_MESSAGE, MAX_OUTPUT, receive
+from ace_bench.tasks.appworld.engine_side.processes import MAX_MESSAGE, MAX_OUTPUT, receive
 from ace_bench.tasks.appworld.session import _MAX_REPLY, CallFailed, Reply, run_code
 
 BUFFERS = 4 << 20

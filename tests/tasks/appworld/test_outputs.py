@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from ace_bench.tasks.appworld import scoring
-from ace_bench.tasks.appworld.scoring import Unusable, collect
+from ace_bench.tasks.appworld import pool
+from ace_bench.tasks.appworld.pool import Unusable, collect
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_nothing_is_taken_through_links_or_from_what_is_no_file(logs, tmp_path, 
 
 
 def test_a_flood_is_cut_off(logs, tmp_path, monkeypatch):
-    monkeypatch.setattr(scoring, "MAX_BYTES", 1 << 20)
+    monkeypatch.setattr(pool, "MAX_BYTES", 1 << 20)
     (logs / "environment_io.md").write_text("x" * (1 << 20))
     with pytest.raises(Unusable, match="more than 1 MiB"):
         collected(tmp_path)

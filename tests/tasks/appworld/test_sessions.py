@@ -14,7 +14,7 @@ import pytest
 
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Labels, reveal
-from ace_bench.tasks.appworld.engine_side.process_tree import descendants
+from ace_bench.tasks.appworld.engine_side.processes import descendants
 from tests.tasks.appworld.conftest import RUN, processes_in, settled, solved
 
 FRESH = """
@@ -221,7 +221,7 @@ def leave_endless_work(session):
 
 @pytest.mark.slow
 def test_an_evaluation_that_does_not_end_is_killed_and_the_answer_is_wrong(task, sample, monkeypatch):
-    monkeypatch.setattr("ace_bench.tasks.appworld.scoring.EVALUATION_S", 4)
+    monkeypatch.setattr("ace_bench.tasks.appworld.pool.EVALUATION_S", 4)
     with task.open(sample) as session:
         solved(task, sample, session)
         leave_endless_work(session)

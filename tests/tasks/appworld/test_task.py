@@ -11,10 +11,9 @@ import pytest
 
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.tasks.appworld import engine as engine_module
-from ace_bench.tasks.appworld.catalogue import Catalogue, Truth
+from ace_bench.tasks.appworld.data import Catalogue, Truth, check_path, close_to_others, copy_visible, sample_root
 from ace_bench.tasks.appworld.engine import FACTS, find_engine
-from ace_bench.tasks.appworld.roots import check_path, close_to_others, copy_visible, sample_root
-from ace_bench.tasks.appworld.scoring import metrics
+from ace_bench.tasks.appworld.pool import metrics
 from ace_bench.tasks.appworld.session import Assignment
 from ace_bench.tasks.data import sample_folder
 from tests.tasks.appworld.conftest import make

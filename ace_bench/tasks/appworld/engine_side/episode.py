@@ -23,8 +23,7 @@ from urllib.parse import unquote
 
 import httpx
 
-from .messages import INTERPRETER_KILLED, MAX_OUTPUT, receive, send
-from .process_tree import close_all_but, run_in_fork
+from .processes import INTERPRETER_KILLED, MAX_OUTPUT, close_all_but, receive, run_in_fork, send
 from .shared import Bounds, confine
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from .process_tree import end_tree
+from .processes import end_tree
 from .shared import adopt_orphans, die_with_parent
 
 _CHUNK = 1 << 16

@@ -42,7 +42,7 @@ from typing import Any
 
 from .episode import Setup, World
 from .loading import load
-from .process_tree import close_all_but, end_tree, run_in_fork
+from .processes import close_all_but, end_tree, run_in_fork
 from .score import Cancelled, evaluate
 from .shared import Bounds, adopt_orphans, clear, die_with_parent, libraries
 

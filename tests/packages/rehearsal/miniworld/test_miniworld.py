@@ -14,7 +14,7 @@ import pytest
 
 from ace_bench.core.types import Grade
 from ace_bench.tasks.appworld.engine import python_of
-from ace_bench.tasks.appworld.scoring import metrics
+from ace_bench.tasks.appworld.pool import metrics
 from ace_rehearsal.miniworld import builder
 from ace_rehearsal.miniworld.tasks import SPLITS
 from tests.tasks.appworld.conftest import RUN

@@ -1,14 +1,57 @@
-"""Forked processes: what they do first and last, and how all that descend from this process are found and killed."""
+"""Forked processes, and messages between them: bytes behind their length over a connected socket.
+
+Agent code may run the other end of a connection. Memory grows only with what has arrived, up to a limit.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
+import struct
 import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+MAX_MESSAGE = 64 << 20
+"""Longest message between the processes of an episode, in bytes."""
+MAX_OUTPUT = 20_000
+"""Characters of an output that an agent sees, as in the official agents."""
+INTERPRETER_KILLED = 128 + signal.SIGKILL
+"""Exit status of a world whose interpreter was killed from outside."""
+
+_LENGTH = struct.Struct("!I")
+_CHUNK = 1 << 16
+
+
+def send(end: socket.socket, message: bytes | bytearray) -> None:
+    """Send a message; raises ``ValueError`` where it is too long, ``OSError`` where the connection breaks."""
+    if len(message) > MAX_MESSAGE:
+        raise ValueError(f"a message of {len(message)} bytes is longer than {MAX_MESSAGE >> 20} MiB")
+    end.sendall(_LENGTH.pack(len(message)) + message)
+
+
+def receive(read: Callable[[int], bytes], most: int = MAX_MESSAGE) -> bytearray:
+    """Read a message of at most ``most`` bytes; ``read`` returns up to the given number of bytes, b"" at the end.
+
+    Raises ``ValueError`` where the message is longer, ``ConnectionError`` where it ends early.
+    """
+    (length,) = _LENGTH.unpack(_read_exactly(read, _LENGTH.size))
+    if length > most:
+        raise ValueError(f"a message of {length} bytes was announced, {most} are allowed")
+    return _read_exactly(read, length)
+
+
+def _read_exactly(read: Callable[[int], bytes], count: int) -> bytearray:
+    received = bytearray()
+    while len(received) < count:
+        part = read(min(count - len(received), _CHUNK))
+        if not part:
+            raise ConnectionError("the other end closed the connection")
+        received += part
+    return received
 
 
 def run_in_fork(work: Callable[[], None]) -> None:
