@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ace_bench.backbones.openai_compatible.vectors import read_vectors, text_key
+from ace_bench.backbones.openai_compatible.embeddings_backbone import read_vectors, text_key
 from ace_bench.contexts.playbook.embed import EndpointEmbedder, Matrix
 from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, CacheReporting, Lm
 from ace_bench.core.embedders import HASHING, with_embedder

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 
-from ace_bench.backbones.vllm import server_api
+from ace_bench.backbones.vllm.server import cache_counters
 from ace_bench.report.records import find_runs
 from tests.launching import ROOT
 from tests.pages.reading import commands
@@ -24,12 +24,12 @@ def test_table_2_is_reproduced_as_the_page_says(shared, tmp_path, capsys):
     for page, here in places.items():
         assert page in printed
         printed = printed.replace(page, here)
-    before = server_api.cache_counters(shared.server.root)
+    before = cache_counters(shared.server.root)
     started = time.monotonic()
     words = [sys.executable, *printed.split()[1:], *READABLE]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - started
-    after = server_api.cache_counters(shared.server.root)
+    after = cache_counters(shared.server.root)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 at a time" in done.stdout
     (table,) = tmp_path.glob("tables/table_02_*.md")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import threading
+import time
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
-from ace_bench.backbones.openai_compatible.attempts import CallResult, Clock, Pacer, attempt
-from ace_bench.backbones.openai_compatible.endpoint import Address, Endpoint
-from ace_bench.backbones.openai_compatible.problems import Problem
+from ace_bench.backbones.openai_compatible.endpoint import Endpoint
+from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
-from ace_bench.backbones.openai_compatible.settings import PriceCard, Rate, Retry
+from ace_bench.backbones.openai_compatible.settings import Address, PriceCard, Rate, Retry
 from ace_bench.core.errors import Interrupted
 from ace_bench.core.prompts import estimate_tokens
-from ace_bench.core.types import Usage
+from ace_bench.core.types import NO_USAGE, Usage
 
 
 class HttpBackbone:
@@ -67,3 +70,150 @@ class HttpBackbone:
     def _pause(self, seconds: float) -> None:
         if self._interrupted.wait(seconds):
             raise Interrupted("interrupted")
+
+
+_MINUTE_S = 60.0
+
+
+class Pace:
+    """Spaces amounts evenly at ``per_minute``: a token bucket without a burst, in order of arrival."""
+
+    def __init__(self, per_minute: float):
+        self._seconds_each = _MINUTE_S / per_minute
+        self._free_at = float("-inf")
+
+    def reserve(self, amount: float, now: float) -> float:
+        """Book ``amount`` and return the seconds to wait for it."""
+        start = max(self._free_at, now)
+        self._free_at = start + amount * self._seconds_each
+        return start - now
+
+    def correct(self, amount: float) -> None:
+        """Book what a call used beyond its estimate; a negative amount is returned."""
+        self._free_at += amount * self._seconds_each
+
+
+class Pacer:
+    """Keeps both limits of an account for all threads."""
+
+    def __init__(self, rate: Rate, *, now: Callable[[], float]):
+        self._requests = Pace(rate.requests_per_minute) if rate.requests_per_minute else None
+        self._tokens = Pace(rate.tokens_per_minute) if rate.tokens_per_minute else None
+        self._now = now
+        self._lock = threading.Lock()
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether ``reserve`` needs an estimate of the tokens."""
+        return self._tokens is not None
+
+    def reserve(self, tokens: int) -> float:
+        """Book one request of about ``tokens``; return the seconds to wait before it is sent."""
+        if self._requests is None and self._tokens is None:
+            return 0.0
+        with self._lock:
+            now = self._now()
+            waits = [self._requests.reserve(1, now)] if self._requests else []
+            waits += [self._tokens.reserve(tokens, now)] if self._tokens else []
+        return max(waits)
+
+    def correct(self, estimated: int, used: int | None) -> None:
+        """Replace the estimate of a call with the server's count."""
+        if self._tokens is not None and used is not None:
+            with self._lock:
+                self._tokens.correct(used - estimated)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock:
+    """The clock of the retry loop; tests replace it."""
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    random: Callable[[], float] = field(default_factory=lambda: random.Random().random)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallResult:
+    """How a call ended: ``seconds`` of the last attempt, ``waited`` for all before it, ``retries`` made.
+
+    ``discarded`` is the usage of an empty answer that was retried; it was paid for, too.
+    """
+
+    result: Answer | Problem
+    discarded: Usage
+    seconds: float
+    waited: float
+    retries: int
+
+
+def attempt(
+    send: Callable[[], Answer | Problem], *, retry: Retry, pacer: Pacer, tokens: int, clock: Clock
+) -> CallResult:
+    """Send until there is an answer or a problem that a retry cannot solve, or until the retries are used up.
+
+    An empty answer is retried once if the model ended normally. ``tokens`` is the estimate that the pacer books for
+    each attempt. Waiting for the pacer does not count towards ``retry.seconds``.
+    """
+    began, lost = clock.now(), 0.0
+    discarded: Usage | None = None
+    for retries in itertools.count():
+        queue = pacer.reserve(tokens)
+        if queue > 0:
+            clock.sleep(queue)
+        sent = clock.now()
+        result = send()
+        seconds = clock.now() - sent
+        _book(pacer, tokens, result)
+        done = CallResult(
+            result=result,
+            discarded=discarded or NO_USAGE,
+            seconds=seconds,
+            waited=sent - began if retries or queue > 0 else 0.0,
+            retries=retries,
+        )
+        if isinstance(result, Problem) and (result.retry_after or 0.0) > retry.seconds:
+            return replace(done, result=_wait_too_long(result, retry))
+        pause = _pause(result, retries, retry, clock) if isinstance(result, Problem) else 0.0
+        lost += seconds + pause
+        answered_twice = discarded is not None and isinstance(result, Answer)
+        if is_final(result) or answered_twice or retries >= retry.times or lost > retry.seconds:
+            return done
+        if isinstance(result, Answer):
+            discarded = result.usage
+        if pause > 0:
+            clock.sleep(pause)
+    raise AssertionError("unreachable")
+
+
+def _book(pacer: Pacer, estimated: int, result: Answer | Problem) -> None:
+    """Replace the pacer's estimate with the server's count."""
+    if isinstance(result, Answer) and result.usage.prompt is not None:
+        pacer.correct(estimated, result.usage.prompt + (result.usage.completion or 0))
+
+
+def _wait_too_long(problem: Problem, retry: Retry) -> Problem:
+    """Return a problem that stops the run: the server asks for a longer pause than the settings allow."""
+    advice = f"the server asks to wait {problem.retry_after:g} s, longer than backbone.retry.seconds={retry.seconds:g}"
+    return replace(
+        problem, disposition=Disposition.STOP, message=f"{problem.message}; {advice}: continue the run later"
+    )
+
+
+def is_final(result: Answer | Problem) -> bool:
+    """Whether another attempt cannot help."""
+    return result.disposition is not Disposition.RETRY if isinstance(result, Problem) else not is_empty(result)
+
+
+def is_empty(answer: Answer) -> bool:
+    """Whether the model ended normally without text or tool calls; asking again may help."""
+    said = answer.text.strip() or answer.tool_calls or answer.refusal
+    return not said and answer.ended not in ("length", "content_filter")
+
+
+def _pause(problem: Problem, retries: int, retry: Retry, clock: Clock) -> float:
+    backoff = min(retry.longest_pause, retry.first_pause * 2.0 ** min(retries, 64)) * (1 - clock.random() / 2)
+    if problem.retry_after is None:
+        return backoff
+    # Jitter, so that threads that were refused together do not retry together.
+    return problem.retry_after + backoff * clock.random() / 2

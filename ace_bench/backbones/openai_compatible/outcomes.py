@@ -19,8 +19,8 @@ from difflib import get_close_matches
 
 import msgspec
 
-from ace_bench.backbones.openai_compatible.attempts import CallResult
 from ace_bench.backbones.openai_compatible.endpoint import Endpoint
+from ace_bench.backbones.openai_compatible.http_backbone import CallResult
 from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.settings import PriceCard

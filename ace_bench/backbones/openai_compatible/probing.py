@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from ace_bench.backbones.openai_compatible.attempts import CallResult
 from ace_bench.backbones.openai_compatible.endpoint import Endpoint
+from ace_bench.backbones.openai_compatible.http_backbone import CallResult
 from ace_bench.backbones.openai_compatible.outcomes import explain, priced
 from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer

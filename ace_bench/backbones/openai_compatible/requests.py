@@ -14,9 +14,8 @@ import orjson
 
 from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.schemas import Bounds, response_format, share_limit
-from ace_bench.backbones.openai_compatible.settings import CacheHints, Sampling, Structured, TokenLimitField
+from ace_bench.backbones.openai_compatible.settings import ChatSettings, Structured, TokenLimitField
 from ace_bench.core.encoding import digest_of_text
-from ace_bench.core.errors import SettingError
 from ace_bench.core.replies import CHOICE, TOOLS, ToolResult, ToolTurn, is_offer, read_turn
 from ace_bench.core.types import Message, Record
 
@@ -88,9 +87,6 @@ def refuses_format(problem: Problem) -> bool:
     return problem.kind == _REFUSED
 
 
-_OWN_FIELDS = frozenset(("model", "messages", "stream", "n", "response_format", "cache_salt", "tools", "tool_choice"))
-
-
 @dataclass(frozen=True, kw_only=True)
 class Question:
     """What one call asks; ``changes`` replace fields of the request."""
@@ -104,14 +100,10 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class RequestBuilder:
-    """The settings that every request holds. ``salt`` is the cache's, drawn already."""
+    """Builds requests that hold the settings. ``salt`` is the cache's, drawn already."""
 
-    model: str
-    sampling: Sampling
-    cache: CacheHints
+    settings: ChatSettings
     salt: str | None
-    extra_body: Record
-    bound_replies: bool | Bounds
 
     def build(self, question: Question, dialect: Dialect) -> tuple[bytes, Mapping[str, str]]:
         """Return the encoded body and the headers."""
@@ -123,27 +115,31 @@ class RequestBuilder:
             requested = response_format(self._bounded(schema, question.role, dialect), dialect.structured)
             fields |= {} if requested is None else {"response_format": requested}
         headers: dict[str, str] = {}
-        if self.cache.session_field or self.cache.session_header:
+        cache = self.settings.cache
+        if cache.session_field or cache.session_header:
             # Session ids hold sample ids of any length and script; servers want a short plain token.
             short = digest_of_text(question.session)[:32]
-            if self.cache.session_field:
-                fields[self.cache.session_field] = short
-            if self.cache.session_header:
-                headers[self.cache.session_header] = short
+            if cache.session_field:
+                fields[cache.session_field] = short
+            if cache.session_header:
+                headers[cache.session_header] = short
         return orjson.dumps(fields), headers
 
     def fields(self, role: str = "") -> dict[str, Any]:
         """Return the fields of every request of a role."""
-        sampling = self.sampling.of(role)
+        sampling = self.settings.sampling.of(role)
         fields = {
-            "model": self.model,
+            "model": self.settings.model,
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             sampling.max_tokens_field: sampling.max_tokens,
             "seed": sampling.seed,
             "cache_salt": self.salt,
         }
-        return {**{name: value for name, value in fields.items() if value is not None}, **self.extra_body}
+        return {
+            **{name: value for name, value in fields.items() if value is not None},
+            **(self.settings.extra_body or {}),
+        }
 
     def reply_limit(self, role: str) -> int | None:
         """Return the most tokens of a reply to a role, ``None`` if no limit is sent."""
@@ -152,22 +148,10 @@ class RequestBuilder:
         return max(sent, default=None)
 
     def _bounded(self, schema: Record, role: str, dialect: Dialect) -> Record:
-        if isinstance(self.bound_replies, Bounds):
-            return self.bound_replies.apply(schema)
-        longest = self.sampling.of(role).max_tokens
+        if isinstance(bounds := self.settings.bound_replies, Bounds):
+            return bounds.apply(schema)
+        longest = self.settings.sampling.of(role).max_tokens
         return share_limit(schema, longest) if dialect.bounded and longest is not None else schema
-
-
-def check_extra_body(extra_body: Record) -> Record:
-    """Return a copy; raises ``SettingError`` for fields that are not the user's to set, or are not JSON."""
-    own = sorted(_OWN_FIELDS & extra_body.keys())
-    if own:
-        raise SettingError(f"extra_body.{own[0]} has a setting of its own, or is the harness's to decide")
-    try:
-        orjson.dumps(extra_body)
-    except TypeError as error:
-        raise SettingError(f"extra_body is not JSON: {error}") from error
-    return dict(extra_body)
 
 
 def _tool_fields(schema: Record, messages: Sequence[Message]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ Under a grammar, a weak model fills the first open string, list or number up to 
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from ace_bench.core.settings import Count
@@ -33,10 +33,6 @@ class Bounds:
     max_string: Count
     max_items: Count
     anything: Record | None = None
-
-    def record(self) -> Record:
-        """Return the bounds as a JSON object, for the identity of a backbone."""
-        return asdict(self)
 
     def apply(self, schema: Record) -> Record:
         """Return the schema with every string, list and number in it bounded."""

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
+import orjson
 from msgspec import Meta
 
+from ace_bench.backbones.openai_compatible.schemas import Bounds
 from ace_bench.core.errors import SettingError
 from ace_bench.core.role_sampling import RoleSampling
-from ace_bench.core.settings import Count, NotNegative, Positive, Seed, Text, Whole, make_part
-from ace_bench.core.types import Usage
+from ace_bench.core.secrets import refuse_secrets
+from ace_bench.core.settings import Count, NotNegative, Parallel, Positive, Seconds, Seed, Text, Whole, make_part
+from ace_bench.core.types import Record, Usage
 
+_UNSEEDED = ("seed", "max_tokens_field")
+_MILLION = 1_000_000
+_OWN_FIELDS = frozenset(("model", "messages", "stream", "n", "response_format", "cache_salt", "tools", "tool_choice"))
 Pause = Annotated[float, Meta(ge=0, le=10_000_000)]
 Client = Literal["built_in", "openai"]
 TokenLimitField = Literal["max_tokens", "max_completion_tokens"]
@@ -134,9 +142,6 @@ class CacheHints:
     salt: Text | None = None
 
 
-_MILLION = 1_000_000
-
-
 @dataclass(frozen=True, kw_only=True)
 class PriceCard:
     """Dollars per million tokens; ``None`` is unknown. A provider without a discount has ``cached_input = input``."""
@@ -167,3 +172,112 @@ def _cost(tokens: int | None, price: float | None) -> float | None:
     if tokens == 0:
         return 0.0
     return None if tokens is None or price is None else tokens * price / _MILLION
+
+
+@dataclass(frozen=True, kw_only=True)
+class Address:
+    """Where to send requests and as whom. ``timeout`` is in seconds an attempt, from its start to its last byte.
+
+    ``connections`` are kept open between calls; more are opened when more calls are under way.
+    """
+
+    base_url: str
+    model: str
+    api_key_env: str | None
+    headers: Mapping[str, str]
+    headers_from_env: Mapping[str, str]
+    timeout: float
+    connections: int
+    client: Client = "built_in"
+    azure: Azure = NOT_AZURE
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatSettings:
+    """The settings of a chat model behind an endpoint; raises ``SettingError`` for those that cannot work.
+
+    ``api_key_env`` names the environment variable of the key, ``None`` where the server needs none;
+    ``headers_from_env`` maps further secret headers to their variables. ``structured`` is how JSON replies are
+    requested: ``json_schema``, ``json_object_schema``, ``json_object`` or ``none`` (by the prompt alone); with ``auto``
+    the probe finds the best that the server takes. ``bound_replies`` bounds the texts and lists of replies: ``true``
+    with ``auto`` and where the server takes it, by the reply limit; ``Bounds`` in every schema that is sent.
+    ``extra_body`` is merged into every request, for instance to switch reasoning off. ``timeout`` is in seconds per
+    attempt, ``context_length`` in tokens, ``None``: as the server says. ``simulated`` marks an endpoint that is not a
+    language model.
+    ``client`` sends the requests: ``built_in``, or ``openai`` for the stock package, which reaches ``azure``, too.
+    """
+
+    base_url: Text
+    model: Text | None
+    sampling: Sampling
+    retry: Retry
+    rate: Rate
+    cache: CacheHints
+    prices: PriceCard
+    structured: Structured = "json_schema"
+    bound_replies: bool | Bounds = True
+    api_key_env: Text | None = None
+    extra_headers: Mapping[str, str] | None = None
+    headers_from_env: Mapping[str, str] | None = None
+    extra_body: Record | None = None
+    context_length: Count | None = None
+    timeout: Seconds = 600.0
+    connections: Parallel = 8
+    client: Client = "built_in"
+    azure: Azure = NOT_AZURE
+    simulated: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise ``SettingError`` for settings that cannot work."""
+        if not self.model:
+            raise SettingError("model is not set: name the model as the server does")
+        secret = {"base_url": self.base_url, "extra_headers": self.extra_headers, "extra_body": self.extra_body}
+        refuse_secrets(secret)
+        self.azure.check(self.client, base_url=checked_url(self.base_url), api_key_env=self.api_key_env)
+        self.sampling.check_limits(self.context_length)
+        own = sorted(_OWN_FIELDS & (self.extra_body or {}).keys())
+        if own:
+            raise SettingError(f"extra_body.{own[0]} has a setting of its own, or is the harness's to decide")
+        try:
+            orjson.dumps(self.extra_body)
+        except TypeError as error:
+            raise SettingError(f"extra_body is not JSON: {error}") from error
+
+    @property
+    def address(self) -> Address:
+        """Where to send requests and as whom."""
+        return Address(
+            base_url=self.base_url,
+            model=self.model or "",
+            api_key_env=self.api_key_env,
+            headers=self.extra_headers or {},
+            headers_from_env=self.headers_from_env or {},
+            timeout=self.timeout,
+            connections=self.connections,
+            client=self.client,
+            azure=self.azure,
+        )
+
+    @cached_property
+    def identity(self) -> Record:
+        """The settings that decide replies, but for the dialect: where requests are sent and the seed do not."""
+        sampling = {name: value for name, value in asdict(self.sampling).items() if name not in _UNSEEDED}
+        if not self.sampling.roles:
+            del sampling["roles"]
+        bounds = self.bound_replies
+        return {
+            "model": self.model,
+            "sampling": {**sampling, "seeded": self.sampling.seed is not None},
+            "extra_body": self.extra_body or {},
+            **({"bound_replies": asdict(bounds)} if isinstance(bounds, Bounds) else {}),
+        }
+
+
+def checked_url(base_url: str) -> str:
+    """Return an address that requests can be sent to; raises ``SettingError``."""
+    parts = urllib.parse.urlsplit(base_url or "")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise SettingError(f"base_url={base_url} must be like http://localhost:8000/v1")
+    if parts.query or parts.fragment:
+        raise SettingError("base_url must end with its path, as in http://localhost:8000/v1: drop what follows")
+    return base_url

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
-from ace_bench.backbones.vllm import server_api
 from ace_bench.backbones.vllm.command import LOCAL, Launch, free_port
-from ace_bench.backbones.vllm.server import Server
+from ace_bench.backbones.vllm.server import Server, cache_counters
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault, SettingError
 from ace_bench.core.settings import Text
 from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Record
@@ -111,7 +110,7 @@ class Vllm(OpenAICompatible):
 
     def cache_counters(self) -> CacheCounters | None:
         """Read the server's prefix-cache counters, over all its engines; ``None`` where it reports none."""
-        return server_api.cache_counters(self._root)
+        return cache_counters(self._root)
 
     def _check_alive(self, patience: float = 0.0) -> None:
         if self._server is not None and self._server.ends_within(patience):

@@ -1,25 +1,30 @@
 """A server that a run launches under a supervisor process (see ``supervisor``): start, wait until it is ready, stop.
 
-Where a start fails, the cause and its fix are looked for in the server's log.
+Where a start fails, the cause and its fix are looked for in the server's log. A running server is asked for its health
+and for the counters of its cache.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import subprocess
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ace_bench.backbones.vllm import supervisor
 from ace_bench.backbones.vllm.command import LOCAL, Launch, in_use
-from ace_bench.backbones.vllm.server_api import answers
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, SettingError
+from ace_bench.core.types import CacheCounters
 
-_SLACK_S = 10.0
+_SLACK_S, _TIMEOUT_S = 10.0, 5.0
+_FAMILIES = ("vllm:prefix_cache", "vllm:gpu_prefix_cache")
+"""New name first: some versions report the same counts under both names."""
 
 
 class SupervisedProcess:
@@ -242,3 +247,49 @@ def phase(log: Path) -> str:
     text = tail(log, lines=_PHASE_LINES)
     found = [(text.rfind(match), words) for pattern, words in _PHASES for match in re.findall(pattern, text)[-1:]]
     return max(found, default=(0, "importing its code"))[1]
+
+
+def read_counters(page: str) -> CacheCounters | None:
+    """Sum queries and hits (tokens) over the engines of a server; ``None`` where the page has no such counters.
+
+    Names come with or without ``_total`` and, in older versions, with ``gpu_`` before ``prefix_cache``. A server that
+    reports only a hit rate or only one of the two counts gives ``None``.
+    """
+    from prometheus_client.parser import text_string_to_metric_families
+
+    totals: defaultdict[str, float] = defaultdict(float)
+    try:
+        for family in text_string_to_metric_families(page):
+            for sample in family.samples:
+                if sample.name.startswith(_FAMILIES) and math.isfinite(sample.value):
+                    totals[sample.name.removesuffix("_total")] += sample.value
+    except ValueError:
+        return None  # it is no page of metrics
+    for name in _FAMILIES:
+        queries, hits = f"{name}_queries", f"{name}_hits"
+        if {queries, hits} <= totals.keys():
+            return CacheCounters(queries=round(totals[queries]), hits=round(totals[hits]))
+    return None
+
+
+def answers(url: str) -> bool:
+    """Whether a page of a server can be read."""
+    return _get(url) is not None
+
+
+def cache_counters(root: str) -> CacheCounters | None:
+    """Read the prefix-cache counters, ``None`` where the server has none."""
+    page = _get(f"{root}/metrics")
+    return None if page is None else read_counters(page.decode(errors="replace"))
+
+
+def _get(url: str) -> bytes | None:
+    import httpx2
+
+    # The environment's proxy cannot reach a server on this machine.
+    local = httpx2.URL(url).host in ("127.0.0.1", "localhost")
+    try:
+        reply = httpx2.get(url, timeout=_TIMEOUT_S, trust_env=not local, follow_redirects=True)
+    except httpx2.HTTPError:
+        return None
+    return reply.content if reply.is_success else None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ace_bench.backbones.openai_compatible.attempts import Clock, Pacer, attempt
+from ace_bench.backbones.openai_compatible.http_backbone import Clock, Pacer, attempt
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.settings import Rate, Retry
 from ace_bench.core.types import Usage

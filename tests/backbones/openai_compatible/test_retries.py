@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from ace_bench.backbones.openai_compatible.attempts import Clock, Pacer, attempt
+from ace_bench.backbones.openai_compatible.http_backbone import Clock, Pacer, attempt
 from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.settings import Rate, Retry
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault

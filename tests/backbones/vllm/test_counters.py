@@ -2,7 +2,7 @@
 
 import pytest
 
-from ace_bench.backbones.vllm.server_api import read_counters
+from ace_bench.backbones.vllm.server import read_counters
 from ace_bench.core.types import CacheCounters
 
 PAGES = {
