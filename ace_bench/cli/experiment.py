@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -35,20 +34,16 @@ def experiment(config: DictConfig) -> float | None:
     from ace_bench.runners.composing import settled
     from ace_bench.runners.metrics import objective
     from ace_bench.runners.run import Launch, reporting, run
-    from ace_bench.runners.stopping import EXIT_INTERRUPTED, end_after, parent_process
+    from ace_bench.runners.stopping import EXIT_INTERRUPTED
     from ace_bench.store.processes import command_of
 
     hydra_config = HydraConfig.get()
     sweeps = hydra_config.mode is RunMode.MULTIRUN
-    # Ray and Slurm manage their jobs themselves, and a Slurm job may outlive the process that submitted it.
     if sweeps and config.max_calls_in_flight is not None and not shares_slots():
         raise ConfigError(
             f"max_calls_in_flight={config.max_calls_in_flight} is for all runs of a sweep: give it on the command line"
         )
-    parent = None if sweeps and "joblib" not in hydra_config.launcher._target_ else parent_process()
-    if parent is not None:
-        end_after(parent)
-    with reporting(Launch(command=command_of(hydra_config.overrides.task), parent=parent)) as report:
+    with reporting(Launch(command=command_of(hydra_config.overrides.task))) as report:
         report.metrics = run(settled(config, hydra_config.runtime.choices), report.host)
     status, folders = report.status, report.folders
     for folder in folders:
@@ -79,8 +74,7 @@ def call_hydra(words: Sequence[str], *, sweeps: bool) -> None:
 
 def _shows_errors(hydra_config: HydraConf) -> bool:
     """Whether the errors of a sweep's runs reach its console, and it needs no score of each, as a search does."""
-    here = any(name in hydra_config.launcher._target_ for name in ("BasicLauncher", "joblib"))
-    return here and "BasicSweeper" in hydra_config.sweeper._target_
+    return "BasicLauncher" in hydra_config.launcher._target_ and "BasicSweeper" in hydra_config.sweeper._target_
 
 
 def _check_runs(arguments: Sequence[str]) -> None:
@@ -106,7 +100,7 @@ def sweep() -> None:
     killed.
     """
     from ace_bench.runners.call_slots import call_limit, slots_for_runs
-    from ace_bench.runners.stopping import EXIT_INTERRUPTED, end_with_this_process
+    from ace_bench.runners.stopping import EXIT_INTERRUPTED
 
     limit = call_limit(sys.argv[1:])
     if limit is not None and any(word.startswith(_ELSEWHERE) for word in sys.argv):
@@ -114,7 +108,6 @@ def sweep() -> None:
             f"max_calls_in_flight={limit} needs runs on this machine, with launcher=joblib; elsewhere set concurrency"
         )
     _check_runs(sys.argv[1:])
-    end_with_this_process(os.environ)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:

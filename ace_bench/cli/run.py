@@ -15,7 +15,7 @@ _FOR_HYDRA = re.compile(r"-|[+~]*hydra[./]")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what the overrides describe; return or exit with the status that ``runners.run.RunReport`` documents."""
+    """Run what the overrides describe; return or exit with the status that ``runners.run.RunEnd`` documents."""
     if {"-h", "--help"} & set(arguments):
         from ace_bench.cli.run_help import help_text
 
@@ -32,14 +32,10 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     from ace_bench.runners.composing import compose_run
     from ace_bench.runners.run import Launch, reporting, run
-    from ace_bench.runners.stopping import end_after, parent_process
     from ace_bench.store.processes import command_of
 
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
-    parent = parent_process()
-    if parent is not None:
-        end_after(parent)
-    with reporting(Launch(command=command_of(words), parent=parent)) as report:
+    with reporting(Launch(command=command_of(words))) as report:
         run(compose_run(words), report.host)
     return report.status
 

@@ -94,7 +94,6 @@ EXTRAS: Mapping[str, str] = {
     "datasets": "data",
     "dspy": "optimisers",
     "inspect_ai": "inspect",
-    "joblib": "sweeps",
     "langchain": "langchain",
     "langchain_core": "langchain",
     "langgraph": "langchain",

@@ -21,6 +21,8 @@ from ace_bench.store.files import cache_folder, read_sealed, write_sealed
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+    from ace_bench.runners.planning import Composer
+
 AUTOMATIC = "auto"
 _FORM = "settings, choices, text and automatic embedder"
 """What the cache holds; other words keep older files from being read."""
@@ -42,8 +44,11 @@ class RunConfig:
     automatic: bool = False
 
 
-def compose_run(words: Sequence[str]) -> RunConfig:
-    """Return what the overrides of a command compose to; raises ``ConfigError`` with the fix."""
+def compose_run(words: Sequence[str], compose: Composer | None = None) -> RunConfig:
+    """Return what the overrides of a command compose to; raises ``ConfigError`` with the fix.
+
+    ``compose`` has read the configuration files already.
+    """
     refuse_secret_arguments(words)
     folders = config_folders()
     cached = cache_folder("runs") / f"{digest_of([_FORM, digest_of_configs(folders), list(words)])}.msgpack"
@@ -53,7 +58,7 @@ def compose_run(words: Sequence[str]) -> RunConfig:
     from ace_bench.runners.planning import Composer
 
     with explain(folders, words):
-        config, choices = Composer(folders).compose(words)
+        config, choices = (compose or Composer(folders)).compose(words)
     composed = settled(config, choices)
     with suppress(FileUnwritable, OSError):  # without a cache, a start only takes longer
         if set(_RESOLVER.findall(str(config))) <= set(_PURE):

@@ -32,8 +32,8 @@ _UNRESOLVED = "Error resolving interpolation '${protocol}"
 _KEYED = ("task", "method", "mode", "agent")
 """Groups whose options decide what a protocol sets."""
 _FULL_ERROR = "HYDRA_FULL_ERROR"
-_LAUNCHERS = {"joblib": "joblib", "ray": "ray", "slurm": "submitit"}
-"""The package that each launcher needs."""
+_LAUNCHERS = {"ray": "ray", "slurm": "submitit"}
+"""The package that a launcher needs."""
 _NOT_IN_STRUCT = re.compile(r"Key '(.+?)' is not in struct")
 _RESULT = re.compile(r"\+?(?:experiment=)?(table|figure)[_=]0*(\w+)|\+?(experiment)=(seed_\w+)")
 

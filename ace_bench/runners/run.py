@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from ace_bench.core.errors import AceBenchError, FolderDamaged, Interrupted, Stopped
+from ace_bench.core.resources import missing_extra
 from ace_bench.core.types import Record
 from ace_bench.runners.composing import RunConfig
 from ace_bench.runners.identifying import IdentifiedRun, identify
@@ -61,7 +62,7 @@ class Host:
 
 
 @dataclass(kw_only=True)
-class RunReport:
+class RunEnd:
     """How a run of the command line ended: its metrics if it finished, its folder if it has one, its exit ``status``.
 
     0: finished (now or before). 2: an error that the message explains. 3: stopped, by the budget, because a backbone
@@ -69,10 +70,16 @@ class RunReport:
     130 the same command continues. A run that fails before its first call leaves no folder.
     """
 
-    host: Host
     status: int = 0
     metrics: Record | None = None
     folders: Sequence[Path] = ()
+
+
+@dataclass(kw_only=True)
+class RunReport(RunEnd):
+    """The end of a run that is under way in the block of ``reporting``."""
+
+    host: Host
 
 
 @contextmanager
@@ -95,6 +102,11 @@ def reporting(launch: Launch | None = None) -> Iterator[RunReport]:
             raise
         host.say_stopped(Stopped(problem))
         report.status = EXIT_STOPPED
+    except ImportError as error:
+        if (needed := missing_extra(error)) is None:
+            raise
+        replace(host, console=Console(stderr=True)).say(f"error: {needed}", style="red")
+        report.status = EXIT_ERROR
     finally:
         report.folders = [*filter(Path.exists, dict.fromkeys(folders))]
         for folder in report.folders:

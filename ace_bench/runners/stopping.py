@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -93,8 +93,6 @@ class Outage:
 
 
 EXIT_INTERRUPTED = 130
-_PARENT = "ACE_BENCH_PARENT"
-_FOLLOWER = "ends with its parent"
 
 _GRACE_S, _LIMIT_S = 2.0, 4.5
 """Seconds for pending replies to arrive, and seconds for an interrupted run to end."""
@@ -103,24 +101,12 @@ _PATIENCE_S = 60.0
 _LOOK_S = 1.0
 
 
-def end_with_this_process(environment: MutableMapping[str, str]) -> None:
-    """Make child runs of this process stop when it ends, even by ``kill -9``."""
-    environment[_PARENT] = str(os.getpid())
-
-
-def parent_process() -> int | None:
-    """Return the process whose end must end this one, ``None`` if there is none."""
-    parent = int(os.environ.get(_PARENT, "0"))
-    return None if parent in (0, os.getpid()) else parent
-
-
 def end_after(parent: int) -> None:
-    """End this process once its parent has ended and runs had time to stop.
+    """End this process once its parent has ended, even by ``kill -9``, and runs had time to stop.
 
-    A sweep's worker would otherwise wait for work forever.
+    A worker would otherwise wait for work forever.
     """
-    if all(thread.name != _FOLLOWER for thread in threading.enumerate()):
-        threading.Thread(target=_follow, args=[parent], name=_FOLLOWER, daemon=True).start()
+    threading.Thread(target=_follow, args=[parent], daemon=True).start()
 
 
 def _follow(parent: int) -> None:

@@ -12,7 +12,6 @@ from rich.console import Console
 
 from ace_bench.cli.main import start
 from ace_bench.cli.reproducing.estimating import Estimator
-from ace_bench.cli.reproducing.job_runner import JobRunner
 from ace_bench.cli.reproducing.reproduction import Reproduction
 from ace_bench.cli.reproducing.request import Job, jobs, read_request
 from ace_bench.core.errors import ConfigError
@@ -22,6 +21,7 @@ from ace_bench.report.paper.tables import Column, Experiment, Row
 from ace_bench.report.records import find_runs
 from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.runners.override_help import explain
+from ace_bench.runners.workers import Workers
 from ace_bench.store.lines import SEAL
 from ace_bench.store.processes import read_processes
 from tests.cli.conftest import EXPERIMENTS, PAPER, compose
@@ -97,7 +97,7 @@ def test_the_whole_paper_includes_the_claims(tmp_path):
     request = read_request(["table=all", "backbone=embedded", f"results={tmp_path}"], EXPERIMENTS)
     index = ResultsIndex(results=tmp_path, compose=compose)
     with (tmp_path / "said").open("w") as out:
-        Reproduction(request, (), index, Console(file=out, width=500), JobRunner(1)).complete([])
+        Reproduction(request, (), index, Console(file=out, width=500), Workers(1)).complete([])
     (claims,) = tmp_path.glob("tables/table_claims_*.md")
     assert "| ACE against GEPA on DDXPlus |" in claims.read_text()
     assert claims.read_text() in (tmp_path / "tables" / "tables.md").read_text()
@@ -155,7 +155,7 @@ def test_a_run_waits_for_the_one_it_needs(fails, tmp_path):
     assert len(wanted) == 4
     with (tmp_path / "said").open("w") as out:
         console = Console(file=out, width=500)
-        made = Reproduction(request, wanted, index, console, JobRunner(2))
+        made = Reproduction(request, wanted, index, console, Workers(2))
         made._write_results = list  # there is no table of it
         status = made.complete(made.unfinished(continue_begun=True))
     said = (tmp_path / "said").read_text()
@@ -167,7 +167,7 @@ def test_a_run_waits_for_the_one_it_needs(fails, tmp_path):
         assert [f"/seed{seed}/" in context for seed, context in enumerate(sorted(contexts))] == [True, True]
 
 
-def test_one_run_in_other_words_has_one_command_and_so_is_not_made_twice_at_the_same_time(tmp_path):
+def test_one_run_in_other_words_is_not_made_twice_at_the_same_time(tmp_path):
     column = Column(unit="percent", metric="accuracy", overrides=("task=finer",))
     methods = {"plain": ("method=ace",), "default": ("method=ace", "method.max_reflection_rounds=5")}
     methods["other"] = ("method=ace", "method.max_reflection_rounds=4")
@@ -177,9 +177,9 @@ def test_one_run_in_other_words_has_one_command_and_so_is_not_made_twice_at_the_
     index.__dict__["experiments"] = Experiments(by_name={"same": plan}, paper=PAPER)
     request = read_request(["experiment=same", "backbone=embedded", f"results={tmp_path}"], index.experiments)
     plain, default, other = jobs(request, index.experiments)
-    made = Reproduction(request, [plain, default, other], index, Console(), JobRunner(2))
-    commands = made._commands([plain, default, other])
-    assert commands[plain] == commands[default] != commands[other]
+    made = Reproduction(request, [plain, default, other], index, Console(), Workers(2))
+    words = made._words([plain, default, other])
+    assert words[plain] == words[default] != words[other]
 
 
 def test_each_table_is_made_with_the_papers_model_unless_another_is_named():

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-import time
 from pathlib import Path
 
 import pytest
 
 from ace_bench.cli.main import start
-from ace_bench.cli.reproducing.job_runner import JobResult, JobRunner
 from ace_bench.report.records import find_runs
 from ace_bench.runners import run as experiment
 from ace_bench.runners.composing import settled
+from ace_bench.runners.workers import Outcome, Workers
 from tests.cli.test_reproduce_settings import over_http, reader  # noqa: F401 - a fixture
 from tests.launching import composed
 
@@ -44,13 +43,12 @@ SCORE = ("table", "row", "column", "state", "value", "n", "faults", "better", "w
 def in_this_process(one_composer, monkeypatch, one_warm_engine):
     """Make runs in this process, where AppWorld's engine is warm. All else is as in `ace-bench run`."""
 
-    def run(runner, command):
-        started = time.monotonic()
+    def make(workers, worker, words):
         with experiment.reporting() as report:
-            experiment.run(settled(*composed(*command[4:])), report.host)
-        return JobResult(status=report.status, seconds=time.monotonic() - started)
+            experiment.run(settled(*composed(*words)), report.host)
+        return Outcome(end=report)
 
-    monkeypatch.setattr(JobRunner, "_run_one", run)
+    monkeypatch.setattr(Workers, "_make_one", make)
 
 
 def made(results: Path) -> dict[str, list[str]]:

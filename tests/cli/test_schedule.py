@@ -5,11 +5,11 @@ import threading
 import pytest
 
 from ace_bench.cli.reproducing.request import Job
-from ace_bench.cli.reproducing.schedule import Schedule
 from ace_bench.cli.reproducing.workloads import chain_of, memory_of
 from ace_bench.core.resources import config_folders
 from ace_bench.report.planned import Need, PlannedRun
 from ace_bench.runners.planning import Composer
+from ace_bench.runners.schedule import Schedule
 
 
 def planned(name, *needs):
@@ -21,7 +21,7 @@ def job(run):
 
 
 class Requested:
-    """Jobs with their chains and memory; ``commands`` answers as `Reproduction` does."""
+    """Jobs with their chains and memory; ``words`` answers as `Reproduction` does."""
 
     def __init__(self, chains, *, memory=None, room=None, refused=(), same=()):
         self.jobs = [job(run) for run in chains]
@@ -29,7 +29,8 @@ class Requested:
         self.refused, self.same = refused, same
         self.schedule = Schedule(
             jobs=self.jobs,
-            commands=self.commands,
+            words=self.words,
+            needs=lambda one: [job(need.run) for need in one.planned.needs],
             chain=self.chains.__getitem__,
             memory=lambda one: (memory or {}).get(one.planned, 1),
             room=room,
@@ -37,7 +38,7 @@ class Requested:
         )
         self.stopped = threading.Event()
 
-    def commands(self, jobs):
+    def words(self, jobs):
         found = {}
         for one in jobs:
             name = one.planned.overrides[0]

@@ -75,7 +75,7 @@ def test_a_run_from_start_to_summary(tmp_path):
     assert not [secret for secret in PLANTED.values() if secret in everything]
 
 
-@pytest.mark.parametrize("launcher", ["joblib", "ray", "slurm"])
+@pytest.mark.parametrize("launcher", ["ray", "slurm"])
 def test_a_launcher_that_is_not_installed_is_named_with_its_extra(launcher, monkeypatch):
     asked = [f"launcher={launcher}", "seed=0,1"]
     assert override_help.suggestions(config_folders(), asked) == []

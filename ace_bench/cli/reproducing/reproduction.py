@@ -5,17 +5,16 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from ace_bench.cli.reproducing.job_runner import INTERRUPTED, JobResult, JobRunner, cores
 from ace_bench.cli.reproducing.manifest import Manifest
 from ace_bench.cli.reproducing.measuring import measured_tables, measurements
 from ace_bench.cli.reproducing.request import FIGURES, Job, ReproduceRequest, count, paper_results
-from ace_bench.cli.reproducing.run_status import RunStates, State, as_typed, command_to_run
-from ace_bench.cli.reproducing.schedule import Batch, Command, Schedule
+from ace_bench.cli.reproducing.run_status import RunStates, State, as_typed
 from ace_bench.cli.reproducing.workloads import chain_of, free_memory, memory_of
 from ace_bench.core.encoding import digest_of
 from ace_bench.report.figures.write import write_figures
@@ -23,6 +22,9 @@ from ace_bench.report.planned import quoted, run_overrides
 from ace_bench.report.tables.results_index import ResultsIndex, Wanted
 from ace_bench.report.tables.write import CLAIMS, TableFiles, write_tables
 from ace_bench.runners.checking import Candidate
+from ace_bench.runners.schedule import Batch, Schedule, Words
+from ace_bench.runners.stopping import EXIT_INTERRUPTED
+from ace_bench.runners.workers import DIED, Outcome, Workers
 
 FAILED = 1
 
@@ -39,16 +41,16 @@ class Reproduction:
         jobs: Sequence[Job],
         index: ResultsIndex,
         console: Console,
-        runner: JobRunner,
+        workers: Workers,
     ) -> None:
         self._request = request
         self._jobs = jobs
         self._index = index
         self._console = console
-        self._runner = runner
+        self._workers = workers
         self._states = self._read_states()
         self._lock = threading.Lock()
-        self._command_of_run: dict[str, Command] = {}
+        self._words_of_run: dict[str, Words] = {}
         self._problems: dict[Job, str] = {}
         """By job that was tried: why it is not finished, "" where it is."""
         self._measured: Mapping[str, TableFiles] = {}
@@ -84,11 +86,11 @@ class Reproduction:
         self._measured = measured_tables(self._request, self._index.experiments)
         left_begun = len(unfinished) < len(self.unfinished(continue_begun=True))
         if self._jobs or not self._measured:
-            self._console.print(f"{len(unfinished)} of {len(self._jobs)} runs to do, {self._runner.workers} at a time")
+            self._console.print(f"{len(unfinished)} of {len(self._jobs)} runs to do, {self._workers.count} at a time")
         self._make(unfinished)
-        if self._runner.stopped.is_set():
+        if self._workers.stopped.is_set():
             self._console.print("Stopped; the same command continues.")
-            return INTERRUPTED
+            return EXIT_INTERRUPTED
         manifest = Manifest(self._request)
         inputs = manifest.inputs()
         files = self._write_results()
@@ -98,31 +100,31 @@ class Reproduction:
         return status
 
     def _make(self, jobs: Sequence[Job]) -> None:
-        def note(batch: Batch, result: JobResult) -> None:
+        def note(batch: Batch[Job], outcome: Outcome) -> None:
             for job in batch.jobs:
-                self._note_result(job, result)
+                self._note_outcome(job, outcome)
 
         def settings(job: Job) -> Mapping[str, Any]:
             return self._index.compose(run_overrides(job.planned, job.extra, self._index.compose))
 
         schedule = Schedule(
             jobs=jobs,
-            commands=self._commands,
+            words=self._words,
+            needs=lambda job: [replace(job, planned=need.run) for need in job.planned.needs],
             chain=lambda job: chain_of(settings(job)),
             memory=lambda job: memory_of(settings(job)),
             room=free_memory(),
-            starters=cores(),
         )
-        self._runner.run(schedule, note)
+        self._workers.make(schedule, note)
 
-    def _commands(self, jobs: Iterable[Job]) -> Mapping[Job, Command | None]:
-        """Return the command of each job, ``None`` for one that is not to be made.
+    def _words(self, jobs: Iterable[Job]) -> Mapping[Job, Words | None]:
+        """Return the settings of each job, ``None`` for one that is not to be made.
 
-        Jobs that are the same run in other words, such as a setting at its default, have one command, so that they are
-        not made side by side in one folder.
+        Jobs that are the same run in other words, such as a setting at its default, have the same ones, so that they
+        are not made side by side in one folder.
         """
         self._states = self._read_states()  # includes contexts that earlier jobs have made
-        found: dict[Job, Command | None] = {}
+        found: dict[Job, Words | None] = {}
         for job in jobs:
             arguments = self._states.command(job)
             needless = arguments is not None and self._states.of(job) is State.NEEDLESS
@@ -132,22 +134,18 @@ class Reproduction:
                 found[job] = None
             else:
                 run = digest_of(self._index.compose(arguments))
-                found[job] = self._command_of_run.setdefault(run, tuple(command_to_run(arguments)))
+                found[job] = self._words_of_run.setdefault(run, tuple(arguments))
         return found
 
     def _read_states(self) -> RunStates:
         return RunStates(self._request.results, self._index.compose)
 
-    def _note_result(self, job: Job, result: JobResult) -> None:
-        if result.status == 0:
-            self._note(job, details=f"finished in {result.seconds:.0f}s")
-        elif not self._runner.stopped.is_set():
-            last = "".join(f"\n    {line}" for line in result.output.splitlines()[-_LAST_LINES:])
-            how = (
-                f"failed with status {result.status}"
-                if result.status > 0
-                else f"killed twice by signal {-result.status}"
-            )
+    def _note_outcome(self, job: Job, outcome: Outcome) -> None:
+        if outcome.end is not None and outcome.end.status == 0:
+            self._note(job, details=f"finished in {outcome.seconds:.0f}s")
+        elif not self._workers.stopped.is_set():
+            last = "".join(f"\n    {line}" for line in outcome.output.splitlines()[-_LAST_LINES:])
+            how = DIED if outcome.end is None else f"failed with status {outcome.end.status}"
             self._note(job, problem=how, details=last)
 
     def _note(self, job: Job, *, problem: str = "", details: str = "") -> None:

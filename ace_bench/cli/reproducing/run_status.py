@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -80,8 +79,3 @@ def as_typed(job: Job, compose: Compose, arguments: Sequence[str] | None = None)
     words = arguments or [*run_overrides(job.planned, job.extra, compose), f"seed={job.seed}"]
     needs = "" if arguments else "".join(f"  # then {need.setting}=..." for need in job.planned.needs)
     return f"{command_line('run')} {shlex.join(words)}{needs}"
-
-
-def command_to_run(arguments: Sequence[str]) -> list[str]:
-    """Return the command line that runs an experiment with this interpreter."""
-    return [sys.executable, "-m", "ace_bench", "run", *arguments]

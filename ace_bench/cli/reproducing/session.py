@@ -10,7 +10,6 @@ from pathlib import Path
 from rich.console import Console
 
 from ace_bench.cli.reproducing.checking import check_packages, check_settings
-from ace_bench.cli.reproducing.job_runner import JobRunner, cores
 from ace_bench.cli.reproducing.left_out import by_reason, refused
 from ace_bench.cli.reproducing.listing import estimates, listing
 from ace_bench.cli.reproducing.manifest import Manifest
@@ -24,6 +23,8 @@ from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.runners.call_slots import call_limit, slots_for_runs
 from ace_bench.runners.checking import RunChecks
 from ace_bench.runners.planning import Composer
+from ace_bench.runners.schedule import cores
+from ace_bench.runners.workers import Workers
 
 
 def reproduce(options: argparse.Namespace) -> int:
@@ -56,7 +57,7 @@ def reproduce(options: argparse.Namespace) -> int:
         return 0
     slots = call_limit(request.overrides)
     workers = options.jobs or _runs_at_a_time(request, len(wanted), slots)
-    reproduction = Reproduction(request, wanted, index, console, JobRunner(workers))
+    reproduction = Reproduction(request, wanted, index, console, Workers(workers, captures=workers > 1))
     if options.dry_run:
         reproduction.show()
     elif Manifest(request).holds and not reproduction.unfinished(continue_begun=True):

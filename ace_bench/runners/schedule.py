@@ -1,0 +1,123 @@
+"""The order in which many runs start: the longest chain of calls first, as many at a time as memory allows."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+_LOOK_S = 0.5
+_START_S = 2.0
+"""CPU seconds that starting a process takes, about. Starts are spread so that the first runs are not slowed down."""
+
+Job = TypeVar("Job", bound=Hashable)
+Words = tuple[str, ...]
+"""The settings of a run as on the command line."""
+
+
+def cores() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch(Generic[Job]):
+    """Jobs that are the same run."""
+
+    jobs: tuple[Job, ...]
+    words: Words
+
+
+@dataclass(kw_only=True)
+class Schedule(Generic[Job]):
+    """Gives out jobs to several threads, those with the longest chain of calls first.
+
+    A job is ready once the jobs that it ``needs`` have ended, which come before it; ``words`` then returns its
+    settings, or ``None`` if it is not to be made. ``chain`` is the length of a job's own chain of calls,
+    ``memory`` what it takes in MiB, ``room`` what all jobs may take together, ``None`` without a limit. One job may
+    always run. ``starters`` is how many processes this machine can start at the same time.
+    """
+
+    jobs: Sequence[Job]
+    words: Callable[[Iterable[Job]], Mapping[Job, Words | None]]
+    needs: Callable[[Job], Iterable[Job]] = lambda _: ()
+    chain: Callable[[Job], float] = lambda _: 0.0
+    memory: Callable[[Job], int] = lambda _: 0
+    room: int | None = None
+    starters: int = field(default_factory=cores)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+    _running: dict[Words, int] = field(default_factory=dict)
+    _unready: set[Job] = field(init=False)
+    _open: set[Job] = field(init=False)
+    _urgency: Mapping[Job, float] = field(init=False)
+    _ready: dict[Words, list[Job]] = field(default_factory=dict)
+    _processes: int = 0
+    _begun: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self._unready, self._open = set(self.jobs), set(self.jobs)
+        self._urgency = self._urgencies()
+        self._find_ready()
+
+    def take(self, stopped: threading.Event, *, process: bool = False) -> Batch[Job] | None:
+        """Return the next jobs to make, once they may start; ``None`` if there are no more.
+
+        ``process``: they need a new process, which starts when this machine can start one.
+        """
+        with self._changed:
+            while not stopped.is_set():
+                fitting = [words for words in self._ready if self._fits(words)]
+                pause = self._begun + self._processes // self.starters * _START_S - time.monotonic() if process else 0.0
+                if fitting and pause <= 0:
+                    self._processes += process
+                    return self._start(max(fitting, key=self._urgency_of))
+                if not self._ready and not self._running:
+                    return None  # what is left needs jobs that were not made
+                # A signal handler may set `stopped`, but not wake this thread.
+                self._changed.wait(min(max(pause, 0.0), _LOOK_S) if fitting else _LOOK_S)
+            return None
+
+    def end(self, batch: Batch[Job]) -> None:
+        """Note that these jobs have ended."""
+        with self._changed:
+            del self._running[batch.words]
+            self._open -= set(batch.jobs)
+            self._find_ready()
+            self._changed.notify_all()
+
+    def _start(self, words: Words) -> Batch[Job]:
+        jobs = tuple(self._ready.pop(words))
+        self._running[words] = self.memory(jobs[0])
+        return Batch(jobs=jobs, words=words)
+
+    def _fits(self, words: Words) -> bool:
+        """Whether a run is not being made for other jobs, and there is memory for it."""
+        taken = sum(self._running.values())
+        needed = self.memory(self._ready[words][0])
+        return words not in self._running and (not taken or self.room is None or taken + needed <= self.room)
+
+    def _urgency_of(self, words: Words) -> float:
+        return max(self._urgency[job] for job in self._ready[words])
+
+    def _find_ready(self) -> None:
+        """Move the jobs to ``_ready`` whose needs have ended; those that are not made have ended, too."""
+        while ready := [job for job in self.jobs if job in self._unready and not self._open & set(self.needs(job))]:
+            self._unready -= set(ready)
+            for job, words in self.words(ready).items():
+                if words is None:
+                    self._open.discard(job)
+                else:
+                    self._ready.setdefault(words, []).append(job)
+
+    def _urgencies(self) -> Mapping[Job, float]:
+        """Return the length of each job's chain with the longest one of the jobs that need it."""
+        found: dict[Job, float] = dict.fromkeys(self.jobs, 0.0)
+        for job in reversed(self.jobs):  # a job comes after those that it needs
+            found[job] += self.chain(job)
+            for need in self.needs(job):
+                if need in found:
+                    found[need] = max(found[need], found[job])
+        return found
