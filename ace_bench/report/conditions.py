@@ -94,12 +94,28 @@ class Selector:
         for run in runs:
             settings = settings_with_defaults(run, self.compose)
             if self._chosen(run, settings):
-                members.setdefault(_conditions(run, settings), []).append(run)
+                members.setdefault(self._conditions(run, settings), []).append(run)
         # Settings for one task or method make runs of one variant differ in their conditions.
         variants: dict[Variant, list[RunSummary]] = {}
         for some in members.values():
             variants.setdefault(self._variant(some[0]), []).extend(some)
         return variants
+
+    def _conditions(self, run: RunSummary, settings: Settings) -> str:
+        parts = [settings.get(key) for key in ("backbone", "prompts", "embedder")]
+        limit = None if self._limited(run) else settings.get("limit")
+        return digest_of([*parts, limit, run.source, run.simulated])
+
+    def _limited(self, run: RunSummary) -> bool:
+        """Whether a run's limit is that of its own plan, as in table 11, and so no condition."""
+        limit = run.identity["limit"]
+        return limit is not None and any(
+            setting.path == ("limit",) and _has_value(setting.value, limit) and _has_value(limit, setting.value)
+            for plan in self.plans
+            if plan.kind[0] == run.task
+            for setting in map(read_setting, plan.overrides)
+            if setting.override.startswith("limit=")
+        )
 
     def planned(self, backbone: str) -> Variant:
         """Return the conditions of runs with a backbone, or with the one that ``extra`` names."""
@@ -151,7 +167,7 @@ class Selector:
             *(
                 f"{key}={override_value(run.identity[key])}"
                 for key, value in top.items()
-                if key not in given and run.identity[key] != value
+                if key not in given and run.identity[key] != value and not (key == "limit" and self._limited(run))
             ),
             *([_SAMPLE] if run.source == "sample" else []),
         ]
@@ -216,11 +232,6 @@ def marks_of(*, simulated: bool, source: str) -> str:
     """Return the words that mark runs that cannot be compared with published numbers; "" for others."""
     words = ["simulated"] * simulated + ["sample data"] * (source == "sample")
     return f"[{', '.join(words)}: not comparable with published numbers]" if words else ""
-
-
-def _conditions(run: RunSummary, settings: Settings) -> str:
-    parts = [settings.get(key) for key in ("backbone", "limit", "prompts", "embedder")]
-    return digest_of([*parts, run.source, run.simulated])
 
 
 def _changes(prefix: str, found: Settings, usual: Settings) -> Iterator[str]:

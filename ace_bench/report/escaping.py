@@ -11,7 +11,7 @@ from io import StringIO
 _LATEX = str.maketrans(
     {mark: f"\\{mark}" for mark in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    | {"<": "$<$", ">": "$>$", "†": r"\dag{}"}
+    | {"<": "$<$", ">": "$>$", "†": r"\dag{}", "‡": r"\ddag{}"}
 )
 """Characters with a meaning in LaTeX."""
 _LATEX_OPTION = ("[", "*")

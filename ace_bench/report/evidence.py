@@ -97,6 +97,12 @@ def sharpest_fall(sizes: Sequence[int]) -> int | None:
     return min(falls)[1] if falls else None
 
 
+def collapsed(sizes: Sequence[int]) -> bool:
+    """Whether a step left at most half of a context that was at least half as large as the largest."""
+    largest = max(sizes, default=0)
+    return any(largest <= 2 * before and 2 * after <= before for before, after in pairwise(sizes) if before)
+
+
 def predictions(folder: Path, split: str) -> Mapping[str, GradeScores]:
     """Grades by sample of an online run's predictions: the first rollout of each, before learning from the sample.
 

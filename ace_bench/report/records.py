@@ -21,6 +21,7 @@ from ace_bench.report.episodes import Episode, episodes_of, figure_of, long_ones
 from ace_bench.report.evidence import (
     CallCosts,
     GradeScores,
+    collapsed,
     evaluates_other_context,
     evaluations,
     points_of,
@@ -138,6 +139,11 @@ class RunSummary:
         if not found or figure is None or abs(mean_score({self.seed: found}) - figure) > _ROUNDING:
             return None
         return found
+
+    @cached_property
+    def collapsed(self) -> bool:
+        """Whether its context collapsed (paper, section 2.2); raises ``StoreError``."""
+        return collapsed([step.context_tokens for step in read_steps(self.folder)])
 
     @property
     def tested_samples(self) -> list[str]:

@@ -69,7 +69,7 @@ def test_a_cell_holds_our_number_its_interval_the_test_and_the_papers(real):
     assert (ace.change, base.faults) == (45.0, 3)
     assert (ace.paper, ace.ours_less_paper) == (78.3, pytest.approx(70.0 - 78.3))
     assert "| ACE | offline | gold | 70.0 [" in text
-    assert "]* | 78.3 | -8.3 |" in text
+    assert "]‡ | 78.3 | -8.3 |" in text
 
 
 def test_a_difference_that_chance_explains_is_said_to_be_noise(real):
@@ -79,7 +79,7 @@ def test_a_difference_that_chance_explains_is_said_to_be_noise(real):
     (table,) = tables.values()
     assert "within noise of the base" in table.loc["ace_offline", "finer"].notes
     assert "within our interval" in table.loc["ace_offline_gt", "finer"].notes
-    assert text.count("]* |") == 1, "only what differs by more than chance is marked"
+    assert text.count("]‡ |") == 1, "only what differs by more than chance is marked"
 
 
 def test_an_average_needs_all_its_parts(real):
@@ -415,7 +415,7 @@ def test_only_the_rows_that_are_not_in_the_papers_setting_are_marked(real):
     assert pd.isna(table.loc["gepa", "finer"].ours_less_paper)
     assert table.loc["ace_offline_gt", "finer"].ours_less_paper == pytest.approx(70.0 - 78.3)
     assert "[in part not the paper's setting]" in text
-    assert text.count("]†") + text.count("]*†") == 1
+    assert text.count("]†") + text.count("]‡†") == 1
 
 
 def test_what_the_paper_plans_itself_is_its_setting(tmp_path):

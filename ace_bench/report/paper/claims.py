@@ -11,7 +11,10 @@ from ace_bench.report.yaml_models import YamlModel, read_yaml
 
 
 class ClaimRow(YamlModel, frozen=True, kw_only=True):
-    """A row of the claims table: a ``claim`` of the text, or a difference of cells as in ``Claim``."""
+    """A row of the claims table: a ``claim`` of the text, or a difference of cells as in ``Claim``.
+
+    ``primary``, ``within`` (points), ``run`` and ``metric`` are those of ``PaperClaim``.
+    """
 
     label: str
     than: str
@@ -20,6 +23,10 @@ class ClaimRow(YamlModel, frozen=True, kw_only=True):
     gain: tuple[str, ...] = ()
     over: tuple[str, ...] = ()
     relative_to: str = ""
+    primary: bool = False
+    within: float | None = None
+    run: str = ""
+    metric: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +34,10 @@ class PaperClaim:
     """A claim with the paper's number.
 
     It is the mean over ``differences``, each the sum of ``cells`` times their coefficients; with ``relative_to`` in
-    percent of that cell.
+    percent of that cell. Without differences it is a share: the ``metric`` of a cell's ``run``, in percent.
+
+    ``model`` is the one whose runs it is about. ``primary`` claims are the family that is tested together. With
+    ``within`` the claim is that the difference lies within that many points of 0.
     """
 
     label: str
@@ -36,6 +46,11 @@ class PaperClaim:
     value: float
     unit: str
     differences: Sequence[Difference]
+    model: str
+    primary: bool = False
+    within: float | None = None
+    run: str = ""
+    metric: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,15 +103,29 @@ def paper_claims(paper: Paper) -> list[PaperClaim]:
 
 
 def _paper_claim(paper: Paper, row: ClaimRow) -> PaperClaim:
+    differences: Sequence[Difference] = ()
     if row.claim:
         claim = _claim(paper, row.claim)
-        differences, value, section, unit = _differences(paper, claim), claim.value, claim.section, claim.unit
+        if not row.run:
+            differences = _differences(paper, claim)
+        value, section, unit = claim.value, claim.section, claim.unit
     else:
         differences = [_difference(row.gain, row.over, row.relative_to)]
         numbers = {ref: paper.cell(ref).value or 0.0 for ref in (*row.gain, *row.over)}
         value, section = round(differences[0].value(numbers), 1), row.section
         unit = "percent" if row.relative_to else "points"
-    return PaperClaim(label=row.label, than=row.than, section=section, value=value, unit=unit, differences=differences)
+    cells = [row.run] if row.run else [ref for part in differences for ref in part.cells]
+    models = {model for ref in cells if (model := paper.table(ref.split("/")[0]).model)}
+    if len(models) != 1:
+        raise DataError(f"claims_table.yaml: {row.than} is about the models {', '.join(sorted(models))}; give one")
+    return PaperClaim(
+        **{name: getattr(row, name) for name in ("label", "than", "primary", "within", "run", "metric")},
+        section=section,
+        value=value,
+        unit=unit,
+        differences=differences,
+        model=models.pop(),
+    )
 
 
 def _claim(paper: Paper, name: str) -> Claim:

@@ -22,6 +22,9 @@ _T = TypeVar("_T")
 
 Change = Literal["points", "percent"]
 
+FEW_SEEDS = 3
+"""With fewer seeds a method that adapts is known by these playbooks only."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
@@ -40,7 +43,8 @@ class Measured:
     ``interval`` holds the 95% bounds of a score; of anything else, the smallest and largest value over seeds.
     ``spread`` is the standard deviation of a score over seeds. ``points`` are the scores by seed, if the value is a
     mean of scores. ``change`` is against the base row, in ``change_unit``; ``p_holm`` is the p-value of
-    ``comparison``, corrected for all comparisons of the table. ``derived`` cells are computed from others.
+    ``comparison``, corrected for all comparisons of the table. ``few_seeds`` says that the comparison is about these
+    playbooks only: a side that adapts has fewer than three seeds. ``derived`` cells are computed from others.
 
     ``state`` is that of the runs if none has finished; ``refused`` is the reason why the program makes no such run.
     ``unfinished`` are runs that began. ``code`` says where its runs were made by different code. ``deviations`` are
@@ -61,6 +65,7 @@ class Measured:
     derived: bool = False
     comparison: Comparison | None = None
     p_holm: float | None = None
+    few_seeds: bool = False
     notes: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
@@ -191,14 +196,23 @@ def compared_to(ours: Measured, base: Measured) -> Measured:
 def _tested(ours: Measured, base: Measured) -> tuple[Comparison | None, str]:
     """Return the test of two cells, or why it failed."""
     collect = _ErrorCollector()
-    found = collect(lambda: compare(ours.points, base.points)) if ours.points and base.points else None
+    found = None
+    if ours.points and base.points:
+        found = collect(lambda: compare(ours.points, base.points, base_adapts=varies(base)))
     return found, "; ".join(collect.errors)
 
 
 def _with_change(ours: Measured, base: Measured, comparison: Comparison | None, note: str) -> Measured:
     notes_of_both = tuple(dict.fromkeys(filter(None, (*ours.notes, *base.notes, note))))
     change = _change(ours.value, base.value, ours.change_unit)
-    return replace(ours, change=change, comparison=comparison, notes=notes_of_both)
+    few = any(varies(cell) and len(cell.points) < FEW_SEEDS for cell in (ours, base))
+    return replace(ours, change=change, comparison=comparison, few_seeds=few, notes=notes_of_both)
+
+
+def varies(cell: Measured) -> bool:
+    """Whether a cell's runs have a context that they made, which differs from seed to seed."""
+    contexts = [(run.metrics["context"], run.metrics["steps"]) for run in cell.runs]
+    return any(context["kind"] != "none" and (steps or context["items"]) for context, steps in contexts)
 
 
 def corrected(rows: Mapping[str, Mapping[str, Measured]]) -> dict[str, dict[str, Measured]]:

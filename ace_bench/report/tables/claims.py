@@ -1,88 +1,81 @@
-"""The paper's claims, computed from our runs: differences with intervals, corrected p-values and verdicts."""
+"""The paper's claims, computed from our runs: differences of cells, savings and shares, with intervals."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
-from typing import Literal
+from statistics import fmean, variance
 
 from ace_bench.core.errors import DataError, StoreError
-from ace_bench.core.statistics import holm
+from ace_bench.core.statistics import LEVEL, Estimate, Source
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.paper.claims import Difference, PaperClaim, paper_claims
-from ace_bench.report.statistics import Comparison, Interval, Point, Points, Seeds, compare
-from ace_bench.report.tables.cells import Measured, Place
+from ace_bench.report.records import RunSummary
+from ace_bench.report.statistics import Interval, Point, Points, Seeds, compare
+from ace_bench.report.tables.cells import FEW_SEEDS, Measured, Place, varies
+from ace_bench.report.tables.claim_result import ClaimResult, Collapses
 from ace_bench.report.tables.results_index import Selection
-
-Verdict = Literal["supported", "not supported", "not enough runs"]
 
 _STREAM = 10**7
 """More than the samples of any stream, so that places in different streams differ."""
+_LEAST = 1e-6
+"""The smallest share that a logarithm is taken of."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClaimResult:
-    """A claim by our runs; ``value`` is in the claim's unit, ``None`` where a run is missing (``state``).
+def claim_results(
+    experiments: Experiments, selection: Selection, others: Mapping[str, Selection] | None = None
+) -> list[ClaimResult]:
+    """Compute all claims from runs of one variant; ``others`` has the same conditions with the paper's other models.
 
-    A claim about scores has a ``comparison`` and ``p_holm``, corrected for all claims about scores. Any other has
-    ``interval``: the smallest and largest value over seeds.
+    The intervals of the primary claims about scores have the levels of Holm's method for that family.
     """
-
-    claim: PaperClaim
-    seeds: tuple[int, ...] = ()
-    value: float | None = None
-    interval: Interval | None = None
-    comparison: Comparison | None = None
-    p_holm: float | None = None
-    state: str = ""
-    deviations: tuple[str, ...] = ()
-
-    @property
-    def verdict(self) -> Verdict:
-        """What our runs say of the claim that there is a gain.
-
-        Scores: supported if the gain is significant at 5% after the correction. If not, the runs are not enough where
-        a gain of the paper's size could not have been found. Costs have no test: at least three seeds must all save.
-        """
-        if self.value is None:
-            return "not enough runs"
-        tested = self.comparison
-        if tested is None:
-            if self.interval is not None and self.interval.high < 0:
-                return "not supported"
-            if len(self.seeds) < 3 or self.interval is None:
-                return "not enough runs"
-            return "supported" if self.interval.low > 0 else "not supported"
-        significant = self.p_holm is not None and self.p_holm < 0.05
-        if significant:
-            return "supported" if tested.difference > 0 else "not supported"
-        found = tested.detectable is not None and tested.detectable <= abs(self.claim.value)
-        return "not supported" if found else "not enough runs"
-
-    @property
-    def scope(self) -> str:
-        """The warning for one seed."""
-        return "this playbook only" if len(self.seeds) == 1 else ""
+    selections = {**(others or {}), experiments.paper.table("1").model: selection}
+    found = []
+    for claim in paper_claims(experiments.paper):
+        chosen = selections.get(claim.model) or (selection if claim.run else None)
+        if chosen is None:
+            found.append(ClaimResult(claim=claim, state=f"no runs with {claim.model}"))
+        else:
+            found.append(_Reader(experiments=experiments, selection=chosen).result(claim))
+    return _with_family_levels(found)
 
 
-def claim_results(experiments: Experiments, selection: Selection) -> list[ClaimResult]:
-    """Compute all claims from the runs of one variant."""
-    reader = _Reader(experiments=experiments, selection=selection)
-    found = [reader.result(claim) for claim in paper_claims(experiments.paper)]
-    tested = [result.comparison.p for result in found if result.comparison]
-    adjusted = iter(holm(tested))
-    return [replace(result, p_holm=next(adjusted)) if result.comparison else result for result in found]
+def _with_family_levels(results: Sequence[ClaimResult]) -> list[ClaimResult]:
+    """Widen the intervals of the primary family: each has the level at which Holm's method tests it.
+
+    Claims without a verdict count as tests, too, so that later runs change no level.
+    """
+    family = [result for result in results if result.claim.primary]
+    ready = [result for result in family if result.comparison and not result.few and not result.refused]
+    rejected, levels = 0, dict[str, float]()
+    for result in sorted(ready, key=lambda result: result.comparison.p if result.comparison else 1.0):
+        alpha = (1 - LEVEL) / (len(family) - rejected)
+        levels[result.claim.than] = 1 - alpha
+        rejected += result.comparison is not None and result.comparison.p < alpha
+    rest = 1 - (1 - LEVEL) / max(1, len(family) - rejected)
+    return [
+        _at_level(result, levels.get(result.claim.than, rest)) if result.claim.primary else result for result in results
+    ]
+
+
+def _at_level(result: ClaimResult, level: float) -> ClaimResult:
+    tested = result.comparison
+    return replace(result, level=level, interval=tested.interval_at(level)) if tested else result
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Part:
-    """A measured cell with its coefficient; ``place`` names its test set."""
+    """A measured cell with its coefficient; ``place`` names its test set.
+
+    ``published`` is the number of a row that has no runs here.
+    """
 
     cell: Measured
     coefficient: float
     place: str
     split: str
+    published: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,19 +84,29 @@ class _Reader:
     selection: Selection
 
     def result(self, claim: PaperClaim) -> ClaimResult:
-        parts = [[*self._parts(difference)] for difference in claim.differences]
+        if claim.run:
+            table, row, column = claim.run.split("/")
+            parts = [[self._part(table, row, column, 1.0)]]
+        else:
+            parts = [[*self._parts(difference)] for difference in claim.differences]
         every = [part for some in parts for part in some]
         missing = sorted({part.place.rpartition("/")[0] for part in every if not part.cell.runs})
+        missing = [place for place in missing if not self._published(place)]
         deviations = tuple(dict.fromkeys(text for part in every for text in part.cell.deviations))
         empty = ClaimResult(claim=claim, deviations=deviations)
         if missing:
             return replace(empty, state=f"cells without a finished run in the rows {', '.join(missing)}")
         try:
+            empty = replace(empty, collapses=_collapses([run for part in every for run in part.cell.runs]))
             if claim.unit == "points":
                 return _tested(empty, parts[0])
-            return _saved(empty, parts)
+            return _shared(empty, parts[0][0].cell) if claim.run else _saved(empty, parts)
         except (DataError, StoreError) as error:
             return replace(empty, state=str(error))
+
+    def _published(self, place: str) -> bool:
+        table, row = place.split("/")
+        return row in self.experiments.paper.table(table).not_reproducible
 
     def _parts(self, difference: Difference) -> Iterator[_Part]:
         for ref, coefficient in difference.cells.items():
@@ -121,22 +124,64 @@ class _Reader:
 
     def _part(self, table: str, row: str, column: str, coefficient: float) -> _Part:
         spec = self.experiments.paper.table(table).columns[column]
+        place, split = f"{table}/{row}/{column}", f"{spec.task}/{spec.split}"
+        where = Place(row=row, column=column, unit=spec.unit)
+        if self._published(f"{table}/{row}"):
+            cell = Measured(place=where, metric=spec.metric)
+            published = self.experiments.paper.cell(place).value
+            return _Part(cell=cell, coefficient=coefficient, place=place, split=split, published=published)
         planned, metric = self.experiments.run(table, row, column), self.experiments.metric(table, row, column)
-        cell = self.selection.measures.cell(Place(row=row, column=column, unit=spec.unit), planned, metric)
-        model = self.experiments.paper.table(table).model
-        cell = replace(cell, deviations=self.selection.deviations(planned, model))
-        split = f"{spec.task}/{spec.split}"
-        return _Part(cell=cell, coefficient=coefficient, place=f"{table}/{row}/{column}", split=split)
+        cell = self.selection.measures.cell(where, planned, metric)
+        cell = replace(cell, deviations=self.selection.deviations(planned, self.experiments.paper.table(table).model))
+        return _Part(cell=cell, coefficient=coefficient, place=place, split=split)
+
+
+def _collapses(runs: Sequence[RunSummary]) -> Collapses:
+    """Count the collapses among runs that adapt, each run once."""
+    adapted = {run.folder: run.collapsed for run in runs if run.metrics["steps"]}
+    return Collapses(count=sum(adapted.values()), runs=len(adapted))
 
 
 def _tested(result: ClaimResult, parts: Sequence[_Part]) -> ClaimResult:
     """Compare the cells that a claim adds with those that it subtracts."""
-    sizes = {(part.split, part.cell.metric): part.cell.samples or 0 for part in parts}
-    ours = _together([part for part in parts if part.coefficient > 0], sizes)
-    base = _together([part for part in parts if part.coefficient < 0], sizes)
-    tested = compare(ours, base)
+    sizes = {(part.split, part.cell.metric): part.cell.samples or 0 for part in parts if part.published is None}
+    added = [part for part in parts if part.coefficient > 0]
+    taken = [part for part in parts if part.coefficient < 0]
+    ours = _together(added, sizes)
+    if all(part.published is not None for part in taken):
+        base, base_adapts = _published_scores(taken, sizes, next(iter(ours.values()))), False
+    else:
+        base, base_adapts = _together(taken, sizes), any(varies(part.cell) for part in taken)
+    tested = compare(ours, base, base_adapts=base_adapts)
+    few = [len(side) < FEW_SEEDS for side, some in ((ours, added), (base, taken)) if any(varies(p.cell) for p in some)]
     seeds = tuple(sorted({*ours, *base} if min(len(ours), len(base)) > 1 else {*ours} & {*base} or {*ours}))
-    return replace(result, seeds=seeds, value=tested.difference, comparison=tested)
+    return replace(
+        result,
+        seeds=seeds,
+        value=tested.difference,
+        comparison=tested,
+        interval=tested.interval,
+        few=any(few),
+    )
+
+
+def _published_scores(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int], points: Points) -> Seeds:
+    """Return the published numbers as equal scores of all samples."""
+    total = sum(sizes.values())
+    level = {
+        f"{part.split}/{part.cell.metric}/": -part.coefficient
+        * (part.published or 0.0)
+        / 100
+        * total
+        / sizes[part.split, part.cell.metric]
+        for part in parts
+    }
+    return {
+        0: {
+            name: Point(score=next(score for start, score in level.items() if name.startswith(start)), group=one.group)
+            for name, one in points.items()
+        }
+    }
 
 
 def _together(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int]) -> Seeds:
@@ -168,17 +213,43 @@ def _pooled(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int], seed: 
 
 
 def _saved(result: ClaimResult, parts: Sequence[Sequence[_Part]]) -> ClaimResult:
-    """Compute a saving by seed; raises ``DataError`` where no seed has all runs."""
+    """Compute a saving or an increase by seed; raises ``DataError`` where no seed has all runs."""
     every = [part for some in parts for part in some]
     seeds = sorted(set.intersection(*({run.seed for run in part.cell.runs} for part in every)))
     if not seeds:
         raise DataError(f"no seed has finished in all of {', '.join(part.place for part in every)}")
-    values = [_saving(result.claim.differences, parts, seed) for seed in seeds]
-    known = [value for value in values if value is not None]
+    differences = result.claim.differences
+    rises = any(part.cells[part.relative_to] < 0 for part in differences)
+    return _with_ratio(result, seeds, [_saving(differences, parts, seed) for seed in seeds], sign=1 if rises else -1)
+
+
+def _shared(result: ClaimResult, cell: Measured) -> ClaimResult:
+    """Read a share that each run has, in percent."""
+    shares = [run.value(result.claim.metric) for run in cell.runs]
+    values = [None if share is None else 100 * share for share in shares]
+    return _with_ratio(result, [run.seed for run in cell.runs], values, sign=-1)
+
+
+def _with_ratio(result: ClaimResult, seeds: Sequence[int], values: Sequence[float | None], *, sign: int) -> ClaimResult:
+    """Give the mean of values in percent, with a t interval over seeds of the logarithm of what remains (or is added).
+
+    Costs are ratios, whose logarithms vary about equally up and down; so a saving never exceeds 100%.
+    """
+    result = replace(result, seeds=tuple(seeds), few=len(seeds) < FEW_SEEDS)
+    known = [math.log(max(_LEAST, 1 + sign * value / 100)) for value in values if value is not None]
     if len(known) < len(values):
-        return replace(result, seeds=tuple(seeds), state="unknown: a backbone did not report it")
-    interval = Interval(low=min(known), high=max(known))
-    return replace(result, seeds=tuple(seeds), value=fmean(known), interval=interval)
+        return replace(result, state="unknown: a backbone did not report it")
+
+    def percent(log: float) -> float:
+        return sign * 100 * (math.exp(log) - 1)
+
+    mean, count = fmean(known), len(known)
+    if count == 1:
+        return replace(result, value=percent(mean))
+    spread = Source(variance=variance(known, mean) / count, df=count - 1)
+    bounds = [percent(bound) for bound in Estimate(value=mean, samples=spread, units=count).bounds()]
+    interval = Interval(low=min(bounds), high=max(bounds))
+    return replace(result, value=percent(mean), interval=interval, equal=max(known) - min(known) < _LEAST)
 
 
 def _saving(differences: Sequence[Difference], parts: Sequence[Sequence[_Part]], seed: int) -> float | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ace_bench.report.conditions import Variant
-from ace_bench.report.tables.claims import ClaimResult
-from ace_bench.report.tables.grids import NOT_KNOWN, Grid, number, p_value, seeds_text
+from ace_bench.report.tables.cells import FEW_SEEDS
+from ace_bench.report.tables.claim_result import ClaimResult
+from ace_bench.report.tables.grids import NOT_KNOWN, Grid, p_value, seeds_text
 
 _HEADER = (
     "claim",
@@ -14,10 +15,11 @@ _HEADER = (
     "section",
     "paper",
     "ours",
-    "95% interval",
-    "p (Holm)",
-    "detectable",
+    "interval",
+    "family",
+    "p",
     "seeds",
+    "collapsed",
     "verdict",
     "notes",
 )
@@ -37,60 +39,77 @@ def claims_records(results: Sequence[ClaimResult], variant: Variant, *, numbers:
 
 def claims_notes(results: Sequence[ClaimResult], *, simulated: bool) -> list[str]:
     """Notes below the table."""
-    family = sum(result.comparison is not None for result in results)
+    family = sum(result.claim.primary for result in results)
     return [
-        "Differences of scores are in points and paired by sample, and by seed where both sides have the same seeds. "
-        "Averages over test sets weigh the sets as the paper does; scenarios stay together. P-values are corrected by "
-        f"Holm's method for the {family} claims about scores that have runs. Costs are in percent, without a test; "
-        "their brackets are the smallest and largest value over seeds.",
-        "Supported: the gain is significant at 5% after the correction; costs: saved in each of at least three seeds. "
-        "Not supported: it is not, although a gain of the paper's size would have been found (power 80%), or there is "
-        "a loss. Not enough runs: neither. One seed is about this playbook, not about the method.",
-        "A verdict is about the sign of a gain; whether its size is the paper's is in the notes.",
+        "Differences of scores are in points, paired by sample and, where both sides have the same seeds, by seed. "
+        "Averages over test sets weigh the sets as the paper does; scenarios stay together. Costs and shares are in "
+        "percent, with a t interval over seeds of the logarithm of the ratio.",
+        f"Primary: the {family} claims that were chosen before any run; their intervals have the levels of Holm's "
+        "method, so that one of 20 such families has a false verdict. Exploratory: all others, each alone at 95%; of "
+        "20 such claims without an effect one may look like one.",
+        "Supported: the interval lies above 0. Contradicted: it ends below half of the paper's number. Equivalent (the "
+        "paper says that a change does not matter): it lies within the margin in the notes (two one-sided tests); "
+        "contradicted if outside. Else inconclusive. These playbooks only: a side that adapts has fewer than "
+        f"{FEW_SEEDS} seeds, so the interval says nothing of the method. Refused: seeds collapsed (a step left half or "
+        "less of a context), so that no interval over seeds holds; the rate has an exact 95% interval, and an "
+        "interval without a collapse is about runs that do not collapse.",
         *(["Rehearsed: a stand-in answered, so the verdicts say nothing about the paper."] if simulated else []),
     ]
 
 
 def _words(result: ClaimResult) -> Mapping[str, str]:
-    tested, claim = result.comparison, result.claim
-    bounds = tested.interval if tested else result.interval
-    detectable = tested.detectable if tested else None
+    tested, claim, collapses = result.comparison, result.claim, result.collapses
+    family = "primary" if claim.primary else "exploratory"
     return {
         "claim": claim.label,
         "of": claim.than,
         "section": claim.section,
         "paper": _signed(claim.value, claim.unit),
         "ours": _signed(result.value, claim.unit) + "†" * bool(result.deviations and result.value is not None),
-        "interval": "-" if bounds is None else f"[{bounds.low:+.1f}, {bounds.high:+.1f}]",
-        "p": "-" if result.p_holm is None else p_value(result.p_holm),
-        "detectable": "-" if detectable is None else number(detectable, "points"),
+        "interval": _bounds(result),
+        "family": f"{family}, {100 * result.level:.4g}%",
+        "p": "-" if tested is None else p_value(tested.p),
         "seeds": seeds_text(result.seeds),
+        "collapsed": f"{collapses.count} of {collapses.runs}" if collapses.runs else "-",
         "verdict": result.verdict,
         "notes": "; ".join(_remarks(result)) or "-",
     }
 
 
+def _bounds(result: ClaimResult) -> str:
+    bounds = result.interval
+    if bounds is None or result.refused:
+        return "-"
+    return "all seeds equal" if result.equal else f"[{bounds.low:+.1f}, {bounds.high:+.1f}]"
+
+
 def _remarks(result: ClaimResult) -> list[str]:
     found = [result.state] if result.state else []
-    if result.value is not None and result.scope:
-        found.append(result.scope)
-    bounds = result.comparison.interval if result.comparison else None
-    if bounds is not None:
-        inside = bounds.low <= result.claim.value <= bounds.high
+    bounds, claim = result.interval, result.claim
+    if claim.within is not None:
+        found.append(f"margin {claim.within:g} points")
+    if result.collapses.count:
+        rate = result.collapses.rate
+        found.append(f"rate of collapse {rate.low:.0f} to {rate.high:.0f}%")
+    elif bounds is not None and claim.within is None and not result.equal:
+        inside = bounds.low <= claim.value <= bounds.high
         found.append(f"the paper's size is {'within' if inside else 'outside'} our interval")
+    if result.verdict == "contradicted" and bounds is not None and bounds.low > 0 and claim.within is None:
+        found.append("there is an effect, but a smaller one")
     if result.deviations and result.value is not None:
         found.append(f"not the paper's setting: {', '.join(result.deviations)}")
     return found
 
 
 def _record(result: ClaimResult, variant: Variant, *, numbers: bool) -> dict[str, object]:
-    tested, claim = result.comparison, result.claim
-    bounds = tested.interval if tested else result.interval
+    tested, claim, collapses = result.comparison, result.claim, result.collapses
+    bounds = None if result.refused else result.interval
     found: dict[str, object] = {
         "table": "claims",
         "conditions": " ".join(variant.overrides),
         "simulated": variant.simulated,
         "source": variant.source,
+        "model": claim.model,
         "claim": claim.label,
         "of": claim.than,
         "section": claim.section,
@@ -98,15 +117,17 @@ def _record(result: ClaimResult, variant: Variant, *, numbers: bool) -> dict[str
         "value": result.value,
         "low": bounds.low if bounds else None,
         "high": bounds.high if bounds else None,
+        "level": result.level,
+        "family": "primary" if claim.primary else "exploratory",
+        "margin": claim.within,
         "n": tested.n if tested else None,
         "seeds": " ".join(map(str, result.seeds)),
-        "p_holm": result.p_holm,
         "p": tested.p if tested else None,
         "p_over_seeds": tested.seeds_p if tested else None,
         "test": tested.test if tested else None,
-        "detectable": tested.detectable if tested else None,
+        "collapsed": collapses.count,
+        "adapted_runs": collapses.runs,
         "verdict": result.verdict,
-        "scope": result.scope,
         "not_the_papers_setting": "; ".join(result.deviations),
         "notes": "; ".join(_remarks(result)),
     }

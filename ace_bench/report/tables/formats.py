@@ -146,7 +146,7 @@ def _latex_word(word: str | Number, aligned: bool) -> str:
 
 
 def _marks(word: Number) -> str:
-    return word.marks.replace("†", r"\dag{}")
+    return word.marks.replace("†", r"\dag{}").replace("‡", r"\ddag{}")
 
 
 def _plain(word: Number) -> str | None:

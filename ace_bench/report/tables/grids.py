@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ace_bench.report.records import RunSummary
-from ace_bench.report.tables.cells import Measured, code_warnings
+from ace_bench.report.tables.cells import FEW_SEEDS, Measured, code_warnings
 from ace_bench.report.tables.table import MISSING, PaperShown, Table
 
 NOT_KNOWN = "n/a"
-SIGNIFICANT, _OTHER_SETTING = "*", "†"
+SIGNIFICANT, _FEW_SEEDS, _OTHER_SETTING = "*", "‡", "†"
 _SPELLING = {"tgc": "TGC", "sgc": "SGC", "finer": "FiNER", "formula": "Formula"}
 _HIGHER_IS_BETTER = "percent"
 """The unit of scores; of everything else, less is better."""
@@ -124,6 +124,8 @@ def remarks(cell: Measured, paper: PaperShown) -> list[str]:
     found = [*filter(None, [cell.refused]), *cell.notes, *cell.code]
     if cell.scope:
         found.append(f"one seed: about {cell.scope} only")
+    elif cell.few_seeds:
+        found.append(f"fewer than {FEW_SEEDS} seeds on a side: about these playbooks only")
     if cell.within_noise:
         found.append("within noise of the base")
     if cell.deviations:
@@ -172,7 +174,8 @@ def _shown(cell: Measured) -> str | Number:
     return Number(
         text=number(cell.value, unit),
         bounds="" if bounds is None or same else f"[{number(bounds.low, unit)}, {number(bounds.high, unit)}]",
-        marks=SIGNIFICANT * cell.significant + _OTHER_SETTING * bool(cell.deviations),
+        marks=(_FEW_SEEDS if cell.few_seeds else SIGNIFICANT) * cell.significant
+        + _OTHER_SETTING * bool(cell.deviations),
     )
 
 
@@ -201,6 +204,8 @@ def _legend(table: Table) -> str:
         parts.append(
             f"{SIGNIFICANT}: differs from {table.base_title} (p < 0.05, paired, Holm over {tested} comparisons)."
         )
+    if any(cell.few_seeds and cell.significant for cell in table.measured):
+        parts.append(f"{_FEW_SEEDS}: so do these playbooks; a method takes {FEW_SEEDS} seeds on each side that adapts.")
     if any(cell.runs and cell.deviations for cell in table.measured):
         parts.append(f"{_OTHER_SETTING}: not the paper's setting.")
     return " ".join(parts)

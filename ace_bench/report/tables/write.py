@@ -142,11 +142,14 @@ def _tables(name: str, index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[Se
 
 
 def _claims(index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:
-    """Yield the claims table of each variant with runs for at least one claim; all are about one model."""
+    """Yield the claims table of each set of conditions with runs for at least one claim.
+
+    Runs of the paper's other models under the same conditions fill the claims about these models.
+    """
     model = index.experiments.paper.table("1").model
-    for selection in _of_model(index, model):
+    for selection, others in _by_conditions(index, model):
         variant = selection.variant
-        results = claim_results(index.experiments, selection)
+        results = claim_results(index.experiments, selection, others)
         if all(result.value is None for result in results):
             continue
         numbers = _shows_paper(selection, wanted)
@@ -158,6 +161,23 @@ def _claims(index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:
         )
         records = csv_of(claims_records(results, variant, numbers=numbers))
         yield TableFiles(f"table_{CLAIMS}_{variant.slug}", page, records)
+
+
+def _by_conditions(index: ResultsIndex, model: str) -> Iterator[tuple[Selection, Mapping[str, Selection]]]:
+    """Yield the runs of the paper's main model with those of its other models, then those of each model of one's own.
+
+    Without runs of the main model, its part is empty.
+    """
+    models = {table.model for table in index.experiments.paper.tables.values()}
+    alike: dict[tuple[str, ...], dict[str, Selection]] = {}
+    for selection in index.selections:
+        variant = selection.variant
+        if variant.backbone in models:
+            rest = tuple(text for text in variant.overrides if text != f"backbone={variant.backbone}")
+            alike.setdefault(rest, {})[variant.backbone] = selection
+    for some in alike.values():
+        yield some.get(model) or index.empty_selection(model), some
+    yield from ((selection, {}) for selection in index.selections if selection.variant.backbone not in models)
 
 
 def _shows_paper(selection: Selection, wanted: Wanted) -> bool:
