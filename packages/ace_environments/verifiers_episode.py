@@ -1,13 +1,21 @@
-"""One attempt at a task of ``verifiers``: a conversation with its tools, graded by its own rewards."""
+"""One attempt at a task of ``verifiers``: a conversation with its tools, graded by its own rewards and judges."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from contextvars import ContextVar
+from types import SimpleNamespace
 from typing import Any
 
 import verifiers.v1 as vf
+import verifiers.v1.judge as judges
+from mcp.server.mcpserver import MCPServer
 from verifiers.v1 import graph
+from verifiers.v1.judges import decision
 from verifiers.v1.state import state_cls
 from verifiers.v1.types import content_text
 from verifiers.v1.utils.decorators import invoke
@@ -16,8 +24,6 @@ from ace_bench.core.replies import ToolCall, ToolResult, ToolTurn, offer, write_
 from ace_bench.core.task import ReplyRequest
 from ace_bench.core.types import Message, Record
 from ace_environments.host import Ask, Scores, fault
-from ace_environments.verifiers_judges import judge_by
-from ace_environments.verifiers_tools import Toolbox
 
 
 class NoRuntime:
@@ -132,3 +138,128 @@ def gold_of(data: Any) -> str:
         (value,) = own.values()
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return json.dumps(own, ensure_ascii=False) if own else ""
+
+
+class Toolbox:
+    """Tools by the names that the model is shown; those of an attempt share its state."""
+
+    def __init__(self, toolsets: Sequence[Any], state: Any):
+        self._toolsets = toolsets
+        self._state = state
+        self._stack = AsyncExitStack()
+        self._servers: dict[str, tuple[MCPServer, str]] = {}
+        self.offered: list[vf.Tool] = []
+
+    async def open(self, data: Any) -> None:
+        """Set the tools up for a task's data."""
+        for toolset in self._toolsets:
+            if getattr(toolset.config, "url", None):
+                raise fault("tools", f"the tools of {type(toolset).__name__} are on another machine: not supported")
+            await self._stack.enter_async_context(toolset._exit_stack)
+            self._share_state(toolset)
+            await toolset.setup()
+            await toolset.setup_task(data)
+            server = MCPServer(toolset.server_name or type(toolset).__name__)
+            toolset.register(server)
+            for tool in await server.list_tools():
+                name = f"{toolset.server_name}_{tool.name}" if toolset.server_name else tool.name
+                self._servers[name] = (server, tool.name)
+                described = {"name": name, "description": tool.description or "", "parameters": _schema(tool)}
+                self.offered.append(vf.Tool(**described))
+
+    async def call(self, call: ToolCall) -> str:
+        """Return a tool's result as the model gets it; a failure is ``Error: ...``."""
+        if call.name not in self._servers:
+            return f"Error: there is no tool {call.name}; there are {', '.join(self._servers)}"
+        server, name = self._servers[call.name]
+        try:
+            arguments = json.loads(call.arguments or "{}")
+            result = await server.call_tool(name, arguments)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            return f"Error: {error}"
+        return _text(result)
+
+    async def close(self) -> None:
+        """Release what the tools hold."""
+        await self._stack.aclose()
+
+    def _share_state(self, toolset: Any) -> None:
+        """Let a toolset read and change the attempt's state directly, where servers would send it to and fro."""
+
+        async def pull() -> Any:
+            return self._state
+
+        async def push(before: bytes) -> None:
+            del before  # the state was changed in place
+
+        toolset._pull_state, toolset._push_state = pull, push
+
+
+def _schema(tool: Any) -> Mapping[str, Any]:
+    return dict(getattr(tool, "input_schema", None) or getattr(tool, "inputSchema", None) or {})
+
+
+def _text(result: Any) -> str:
+    parts = getattr(result, "content", result)
+    if isinstance(parts, tuple):
+        parts = parts[0]
+    said = "\n".join(str(getattr(part, "text", part)) for part in parts) if isinstance(parts, list) else str(parts)
+    failed = getattr(result, "is_error", False) or getattr(result, "isError", False)
+    return f"Error: {said}" if failed else said
+
+
+_ASK: ContextVar[Ask] = ContextVar("ask")
+
+
+def judge_by(ask: Ask) -> None:
+    """Send the calls of judges to ``ask``, for what runs in this context from now on."""
+    judges.build_async_openai = decision.build_async_openai = _Client
+    _ASK.set(ask)
+
+
+class _Client:
+    """The part of OpenAI's client that judges use."""
+
+    def __init__(self, config: Any):
+        del config  # address and key are those of the run's backbone
+        self.chat = SimpleNamespace(completions=SimpleNamespace(create=_create))
+        self.beta = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(parse=_parse)))
+
+    async def __aenter__(self) -> _Client:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+    async def post(self, *_: Any, **__: Any) -> Any:
+        raise fault("scorer", "the judge needs an evaluations endpoint of its own, which is not supported")
+
+
+async def _create(*, messages: list[dict[str, Any]], **_: Any) -> Any:
+    return _completion(await _said(messages))
+
+
+async def _parse(*, messages: list[dict[str, Any]], response_format: Any, **_: Any) -> Any:
+    form = json.dumps(response_format.model_json_schema())
+    asked = {"role": "user", "content": f"Reply with one JSON object of this schema and nothing else:\n{form}"}
+    text = await _said([*messages, asked])
+    start, end = text.find("{"), text.rfind("}")
+    return _completion(text, response_format.model_validate_json(text[start : end + 1]))
+
+
+async def _said(messages: list[dict[str, Any]]) -> str:
+    sent = tuple(Message(role=str(one["role"]), content=_plain_text(one.get("content"))) for one in messages)
+    return (await _ASK.get()(ReplyRequest(messages=sent))).content
+
+
+def _plain_text(content: Any) -> str:
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in content)
+    return str(content or "")
+
+
+def _completion(text: str, parsed: Any = None) -> Any:
+    message = SimpleNamespace(content=text, parsed=parsed, refusal=None)
+    return SimpleNamespace(choices=[SimpleNamespace(message=message, finish_reason="stop")], usage=None)

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ace_bench.core.errors import DataError
-from ace_importers.formats import bracketed, exact_block, filled, literal
-from ace_importers.source import formatted, function, texts_for
+from ace_importers.formats import bracketed, exact_block, filled, formatted, function, literal, texts_for
 
 FOLDER = Path("dynamic_cheatsheet")
 _PROMPTS = Path("prompts")

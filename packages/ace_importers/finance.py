@@ -12,8 +12,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ace_bench.core.errors import DataError
-from ace_importers.formats import either, exact_block, literal, named, positional
-from ace_importers.source import arguments, constants, function, text_of
+from ace_importers.formats import (
+    arguments,
+    constants,
+    either,
+    exact_block,
+    function,
+    literal,
+    named,
+    positional,
+    text_of,
+)
 
 FOLDER = Path("ace") / "prompts"
 _LOOP = Path("ace") / "ace.py"

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ace_bench.core.errors import DataError
-from ace_importers.formats import exact_block, filled, literal
-from ace_importers.source import formatted, function, parse_file
+from ace_importers.formats import exact_block, filled, formatted, function, literal, parse_file
 
 FILE = Path("stream_bench") / "benchmarks" / "ddxplus.py"
 _LABELS = "LABEL2TEXT"

@@ -9,8 +9,7 @@ from ace_langchain.chat_model import BackboneChatModel
 from ace_langchain.entries import DeltaEntry, observe
 from ace_langchain.frozen import ContextMiddleware
 from ace_langchain.middleware import ACEMiddleware
-from ace_langchain.models import CountedModels
-from ace_langchain.roles import AceRoles
+from ace_langchain.roles import AceRoles, CountedModels
 
 __all__ = [
     "ACEMiddleware",

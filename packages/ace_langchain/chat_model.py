@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolMessage
+from langchain_core.messages import ToolCall as LangChainCall
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
@@ -16,15 +18,9 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import SkipValidation
 
 from ace_bench.core.backbones import Backbone, Lm
-from ace_bench.core.replies import offer, takes_tools
+from ace_bench.core.replies import ToolCall, ToolResult, ToolTurn, offer, read_turn, takes_tools, write_turn
 from ace_bench.core.types import Message, Usage
-from ace_langchain.models import CountedModels
-from ace_langchain.tool_messages import (
-    has_tool_turns,
-    read_reply,
-    written_assistant,
-    written_result,
-)
+from ace_langchain.roles import CountedModels
 
 _ROLES = {"system": "system", "human": "user", "ai": "assistant", "tool": "tool"}
 
@@ -127,3 +123,46 @@ def _usage(usage: Usage) -> UsageMetadata | None:
         total_tokens=usage.prompt + usage.completion,
         input_token_details=details,
     )
+
+
+def has_tool_turns(messages: Sequence[BaseMessage]) -> bool:
+    """Whether a conversation holds tool calls or results."""
+    return any(isinstance(m, ToolMessage) or (isinstance(m, AIMessage) and m.tool_calls) for m in messages)
+
+
+def written_assistant(message: AIMessage) -> str:
+    """Return what a model said; calls that could not be read go back as the model wrote them."""
+    read = [(call["id"], call["name"], json.dumps(call["args"])) for call in message.tool_calls]
+    broken = [(call["id"], call["name"], call["args"]) for call in message.invalid_tool_calls]
+    calls = tuple(ToolCall(id=i or "", name=n or "", arguments=a or "{}") for i, n, a in [*read, *broken])
+    return write_turn(ToolTurn(content=str(message.text), tool_calls=calls))
+
+
+def written_result(message: ToolMessage) -> str:
+    """Return what a tool returned."""
+    return write_turn(ToolResult(tool_call_id=message.tool_call_id, content=str(message.text)))
+
+
+def read_reply(text: str) -> AIMessage:
+    """Read the reply to a request with tools; calls whose arguments are not an object are invalid tool calls."""
+    turn = read_turn(text, ToolTurn)
+    calls: list[LangChainCall] = []
+    broken: list[InvalidToolCall] = []
+    for call in turn.tool_calls:
+        try:
+            arguments = json.loads(call.arguments)
+        except (ValueError, RecursionError):
+            arguments = None
+        if isinstance(arguments, dict):
+            calls.append(LangChainCall(name=call.name, args=arguments, id=call.id or None))
+        else:
+            broken.append(
+                InvalidToolCall(
+                    type="invalid_tool_call",
+                    name=call.name,
+                    args=call.arguments,
+                    id=call.id or None,
+                    error="the arguments are not a JSON object",
+                )
+            )
+    return AIMessage(turn.content, tool_calls=calls, invalid_tool_calls=broken)

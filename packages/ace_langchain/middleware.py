@@ -21,8 +21,7 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.prompts import estimate_tokens
-from ace_langchain.attempts import attempt_in, question_in, task_text
-from ace_langchain.entries import Reflect, entry_record, observe, with_entries
+from ace_langchain.entries import Reflect, attempt_in, entry_record, observe, question_in, task_text, with_entries
 from ace_langchain.frozen import with_text
 from ace_langchain.roles import AceRoles, FinishedRun, as_json
 

@@ -12,14 +12,17 @@ import msgspec
 from ace_bench.contexts.playbook.apply import Limits
 from ace_bench.contexts.playbook.deltas import Kind
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.backbones import Lm, TokenCounter
+from ace_bench.core.backbones import Backbone, Lm, TokenCounter
 from ace_bench.core.encoding import converted
+from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import Arena
 from ace_bench.core.prompts import Prompts, estimate_tokens
+from ace_bench.core.replies import takes_tools
 from ace_bench.core.resources import prompts_folder
-from ace_bench.core.types import Attempt, Feedback, Labels, Message, Record, Rollout, Sample, Step
+from ace_bench.core.types import Attempt, Completion, Feedback, Labels, Message, Record, Rollout, Sample, Stage, Step
 from ace_bench.methods.ace import Curator, Reflector
 from ace_bench.methods.ace_parts import Insight, PlaybookEditor
+from ace_bench.store.call_log import Ledger
 from ace_bench.store.prompts import PromptSet
 from ace_langchain.entries import Refine
 
@@ -140,3 +143,45 @@ def _report(events: Sequence[Record]) -> None:
     for event in events:
         if event["event"] == "fault":
             _log.warning("nothing was learnt: the %s failed: %s", event["role"], event["message"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedModels:
+    """Backbones by role, ``backbone`` for those not in ``roles``; ``ledger`` counts every call by its role.
+
+    It counts and does nothing else: a run's gateway also limits, records and replays calls.
+    """
+
+    backbone: Backbone
+    roles: Mapping[str, Backbone] = field(default_factory=dict)
+    ledger: Ledger = field(default_factory=Ledger)
+
+    def lm(self, role: str, session: str) -> CountedLm:
+        """Return a role's backbone, bound to a session, which groups the calls of one attempt."""
+        return CountedLm(backbone=self.roles.get(role, self.backbone), role=role, session=session, ledger=self.ledger)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedLm:
+    """A backbone bound to a role and a session."""
+
+    backbone: Backbone
+    role: str
+    session: str
+    ledger: Ledger
+
+    @property
+    def takes_tools(self) -> bool:
+        """Whether the backbone can be offered tools."""
+        return takes_tools(self.backbone)
+
+    def __call__(self, messages: Sequence[Message], schema: Record | None = None) -> Completion:
+        """Complete once; what a failed call cost is counted, too."""
+        try:
+            completion = self.backbone.complete(messages, role=self.role, session=self.session, schema=schema)
+        except RolloutFault as error:
+            if error.paid is not None:
+                self.ledger.add(Stage.ADAPT, self.role, error.paid, answered=not error.fault.unanswered)
+            raise
+        self.ledger.add(Stage.ADAPT, self.role, completion)
+        return completion

@@ -33,9 +33,9 @@ from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import ConfigError
 from ace_bench.store.call_log import Account
 from ace_bench.store.files import cache_folder, write_files
+from ace_retrieval.features import CrossEncoderReranker
 from ace_retrieval.labels import HALVES, SHIPPED, by_wording, judged, labelled, read_labels, read_playbook
 from ace_retrieval.measuring import Measured, Trial, filled, retriever_variants
-from ace_retrieval.rerank import CrossEncoderReranker
 
 _HEADINGS = ("", "configuration", "R@1", "R@5", "P@3", "p50 ms", "p95 ms")
 

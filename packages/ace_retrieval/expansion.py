@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ace_retrieval.words import stem_of, words_of
+from ace_retrieval.bm25 import stem_of, words_of
 
 _GROUPS = """
 pay payment paid transfer charge bill

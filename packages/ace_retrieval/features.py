@@ -1,7 +1,7 @@
-"""Order candidates by a weighted sum of features of query and text: a re-ranker that needs no download.
+"""Re-rankers: a weighted sum of features of query and text, which needs no download, and cross-encoders.
 
-It stands where document 004 has its cross-encoder (stage 3). The weights were fitted on the tuning half of the labelled
-queries of both wordings (``scripts/tune_retrieval.py``).
+The first stands where document 004 has its cross-encoder (stage 3). Its weights were fitted on the tuning half of the
+labelled queries of both wordings (``scripts/tune_retrieval.py``).
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from ace_retrieval.bm25 import Scores
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.resources import require
+from ace_retrieval.bm25 import Scores, stem_of, words_of
 from ace_retrieval.expansion import EXPANSIONS
-from ace_retrieval.words import stem_of, words_of
 
 Rarity = Callable[[str], float]
 
@@ -120,3 +121,41 @@ def scores(matrix: npt.NDArray[np.float64], weights: Weights = WEIGHTS) -> Score
     """Return a score per row, rounded so that machines agree on the order."""
     found: Scores = np.round(matrix @ np.array(weights), 6).astype(np.float32)
     return found
+
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder
+
+
+class Reranker(Protocol):
+    """Scores texts for a query."""
+
+    def scores(self, query: str, texts: Sequence[str]) -> Scores:
+        """Return a score per text, higher for more relevant."""
+        ...
+
+
+class CrossEncoderReranker:
+    """A sentence-transformers cross-encoder by name or path. The model loads with the first call, even an empty one."""
+
+    def __init__(self, model: str):
+        require("a cross-encoder", "sentence_transformers", otherwise="use retrieval without reranking")
+        self._name = model
+        self._model: CrossEncoder | None = None
+
+    def scores(self, query: str, texts: Sequence[str]) -> Scores:
+        """Return the model's scores; raises ``ConfigError`` if the model cannot be loaded."""
+        model = self._loaded()
+        if not texts:
+            return np.zeros(0, dtype=np.float32)
+        return np.asarray(model.predict([(query, text) for text in texts], show_progress_bar=False), dtype=np.float32)
+
+    def _loaded(self) -> CrossEncoder:
+        if self._model is None:
+            from sentence_transformers import CrossEncoder
+
+            try:
+                self._model = CrossEncoder(self._name, max_length=512)
+            except (OSError, ValueError) as error:
+                raise ConfigError(f"the cross-encoder {self._name!r} cannot be loaded: {error}") from error
+        return self._model

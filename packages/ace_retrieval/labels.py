@@ -13,7 +13,7 @@ from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.prompts import estimate_tokens
-from ace_retrieval.rerank import Reranker
+from ace_retrieval.features import Reranker
 
 Half = Literal["tuning", "report"]
 HALVES = (*get_args(Half), "all")

@@ -14,8 +14,8 @@ from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo, Matrix, make_embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.measurement import Measurement, MeasurementRequest, Value
+from ace_retrieval.features import Reranker
 from ace_retrieval.labels import SHIPPED, Relevant, by_wording, labelled, read_labels, read_playbook
-from ace_retrieval.rerank import Reranker
 from ace_retrieval.retriever import RetrievalMode, Retriever
 from ace_retrieval.typos import TypoCorrector
 

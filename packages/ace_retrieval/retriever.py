@@ -22,11 +22,10 @@ from ace_bench.contexts.playbook.index import BulletIndex
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.settings import Count, Similarity, Text
 from ace_retrieval import features
-from ace_retrieval.bm25 import LexicalIndex, Scores
+from ace_retrieval.bm25 import LexicalIndex, Scores, is_conversational
 from ace_retrieval.expansion import expanded
-from ace_retrieval.rerank import CrossEncoderReranker, Reranker
+from ace_retrieval.features import CrossEncoderReranker, Reranker
 from ace_retrieval.typos import TypoCorrector
-from ace_retrieval.words import is_conversational
 
 RetrievalMode = Literal["off", "bm25", "embeddings", "fused", "features", "reranked"]
 Percentile = Annotated[float, Meta(ge=0, lt=100, description="a percentile from 0 to below 100")]

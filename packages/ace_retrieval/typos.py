@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from difflib import SequenceMatcher
 
 from ace_bench.core.settings import Similarity, Whole
-from ace_retrieval.words import stem_of, words_of
+from ace_retrieval.bm25 import stem_of, words_of
 
 _SHORTEST, _LONG = 5, 8
 _WORD = re.compile(r"[^\W_]+")

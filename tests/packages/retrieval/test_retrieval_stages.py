@@ -8,11 +8,10 @@ import pytest
 from hypothesis import strategies as st
 
 from ace_bench.contexts.playbook.embed import HashingEmbedder
-from ace_retrieval.bm25 import LexicalIndex
+from ace_retrieval.bm25 import LexicalIndex, stem_of, words_of
 from ace_retrieval.expansion import expanded
 from ace_retrieval.retriever import Retriever
 from ace_retrieval.typos import TypoCorrector, edits
-from ace_retrieval.words import stem_of, words_of
 from tests.contexts.making import playbook
 
 WORDS = ("bond", "lease", "coupon", "ratio", "inventory", "login", "token", "playlist", "fever", "join")

@@ -12,10 +12,9 @@ import pytest
 
 from ace_bench.contexts.playbook.embed import HashingEmbedder, SentenceTransformerEmbedder, make_embedder
 from ace_bench.core.errors import ConfigError
-from ace_retrieval.bm25 import LexicalIndex
-from ace_retrieval.rerank import CrossEncoderReranker
+from ace_retrieval.bm25 import LexicalIndex, is_conversational, words_of
+from ace_retrieval.features import CrossEncoderReranker
 from ace_retrieval.retriever import Retriever, fused
-from ace_retrieval.words import is_conversational, words_of
 from tests.contexts.making import ids, playbook
 
 ABOUT = (

@@ -18,7 +18,7 @@ from ace_bench.report.page.content import write_bundle
 from ace_bench.report.page.results import Results
 from ace_bench.report.records import find_runs
 from ace_bench.report.statistics import mean_score
-from ace_benchmarks.many_runs import make_runs
+from ace_benchmarks.results import make_runs
 from tests.launching import ROOT
 from tests.report.view.conftest import metrics_of, unfinished_copy, viewing
 
