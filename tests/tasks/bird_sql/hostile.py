@@ -6,154 +6,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
 FOREVER = ENDLESS + "SELECT count(*) FROM n"
 _THOUSAND = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 1000) "
 
-_REFUSED = "not authorized|authoriz|prohibited"
-_NO_FUNCTION = "not authorized|no such function"
-_NO_TABLE = "not authorized|no such table|no such module|vtable constructor failed"
 _LATE = "longer than"
 _BIG = "too big|out of memory|too large"
 
-WRITES = dict.fromkeys(
-    [
-        "DELETE FROM people",
-        "UPDATE people SET age = 1 RETURNING *",
-        "INSERT INTO people VALUES (9, 'x', 1, 1) RETURNING *",
-        "INSERT INTO people SELECT * FROM people RETURNING id",
-        "INSERT INTO people VALUES (1, 'x', 1, 1) ON CONFLICT (id) DO UPDATE SET age = 0",
-        "REPLACE INTO people VALUES (1, 'x', 1, 1)",
-        "WITH p AS (SELECT 1) DELETE FROM people",
-        "WITH p AS (SELECT 1 AS a) UPDATE people SET age = (SELECT a FROM p)",
-        "UPDATE sqlite_master SET sql = 'x'",
-        "DELETE FROM sqlite_master",
-        "INSERT INTO sqlite_schema VALUES ('table', 'x', 'x', 1, 'x')",
-        "DROP TABLE people",
-        "DROP TABLE IF EXISTS people",
-        "DROP INDEX by_age",
-        "ALTER TABLE people RENAME TO p",
-        "ALTER TABLE people RENAME COLUMN age TO years",
-        "ALTER TABLE people ADD COLUMN x",
-        "ALTER TABLE people DROP COLUMN note",
-        "CREATE TABLE x (a)",
-        "CREATE TABLE x AS SELECT * FROM people",
-        "CREATE TEMP TABLE x AS SELECT 1",
-        "CREATE TABLE temp.x (a)",
-        "CREATE INDEX x ON people (name)",
-        "CREATE UNIQUE INDEX x ON people (id)",
-        "CREATE VIEW x AS SELECT 1",
-        "CREATE TEMP VIEW x AS SELECT 1",
-        "CREATE TRIGGER x AFTER INSERT ON people BEGIN SELECT 1; END",
-        "CREATE TEMP TRIGGER x AFTER INSERT ON people BEGIN INSERT INTO people VALUES (new.id + 1, 1, 1, 1); END",
-        "CREATE VIRTUAL TABLE x USING fts5(a)",
-        "CREATE VIRTUAL TABLE x USING fts4(a)",
-        "CREATE VIRTUAL TABLE x USING rtree(a, b, c)",
-        "CREATE VIRTUAL TABLE temp.x USING dbstat",
-        "CREATE VIRTUAL TABLE x USING csv(filename = '/etc/passwd')",
-        "CREATE VIRTUAL TABLE x USING fileio",
-        "REINDEX",
-        "ANALYZE",
-    ],
-    f"{_REFUSED}|no such module|may not be modified",
-)
-
-FILES = {
-    **dict.fromkeys(
-        [
-            "ATTACH '{tmp}/evil.sqlite' AS evil",
-            "ATTACH '{other}' AS o",
-            "ATTACH DATABASE 'file:{other}?mode=ro' AS o",
-            "ATTACH 'file:{tmp}/evil.sqlite?mode=rwc' AS evil",
-            "ATTACH ':memory:' AS m",
-            "ATTACH '' AS m",
-            "ATTACH ('{tmp}/' || 'evil.sqlite') AS evil",
-            "ATTACH (SELECT file FROM pragma_database_list) AS again",
-            "DETACH main",
-            "VACUUM",
-            "VACUUM INTO '{tmp}/evil.sqlite'",
-            "VACUUM main INTO '{tmp}/evil.sqlite'",
-            "EXPLAIN ATTACH '{tmp}/evil.sqlite' AS evil",
-            "PRAGMA temp_store_directory = '{tmp}'",
-            "PRAGMA data_store_directory = '{tmp}'",
-            "PRAGMA journal_mode = WAL",
-            "PRAGMA main.journal_mode = DELETE",
-            "PRAGMA wal_checkpoint(TRUNCATE)",
-            "PRAGMA writable_schema = 1",
-            "PRAGMA query_only = 0",
-            "PRAGMA trusted_schema = 1",
-            "PRAGMA temp_store = FILE",
-            "PRAGMA mmap_size = 1000000000",
-            "PRAGMA hard_heap_limit = 0",
-            "PRAGMA soft_heap_limit = 0",
-            "PRAGMA cache_size = -1000000000",
-            "PRAGMA threads = 64",
-            "PRAGMA user_version = 5",
-            "PRAGMA application_id = 5",
-            "PRAGMA optimize",
-            "PRAGMA incremental_vacuum",
-            "PRAGMA integrity_check",
-            "PRAGMA database_list",
-            "PRAGMA table_info(people)",
-            "PRAGMA compile_options",
-            "SELECT * FROM pragma_database_list",
-            "SELECT * FROM pragma_compile_options",
-            "SELECT * FROM pragma_table_info('people')",
-            "SELECT file FROM people, pragma_database_list",
-            "SELECT * FROM pragma_function_list",
-            "BEGIN EXCLUSIVE",
-            "BEGIN",
-            "COMMIT",
-            "ROLLBACK",
-            "SAVEPOINT a",
-            "RELEASE a",
-        ],
-        f"{_REFUSED}|no such table",
-    ),
-    **dict.fromkeys(
-        [
-            "SELECT load_extension('/tmp/x.so')",
-            "SELECT load_extension('{tmp}/x', 'sqlite3_extension_init')",
-            "SELECT name FROM people WHERE load_extension('x') IS NULL",
-            "SELECT fts3_tokenizer('simple', x'0000000000000000')",
-            "SELECT fts3_tokenizer('simple')",
-            "SELECT writefile('{tmp}/evil.txt', 'x')",
-            "SELECT writefile('{tmp}/evil.txt', note) FROM people",
-            "SELECT readfile('/etc/passwd')",
-            "SELECT readfile('{other}')",
-            "SELECT edit('x')",
-            "SELECT shell('id')",
-            "SELECT system('id')",
-            "SELECT eval('DELETE FROM people')",
-            "SELECT getenv('HOME')",
-            "SELECT sqlite_log(1, 'x')",
-            "SELECT sqlite_rename_table('main', 'table', 'people', 'x', 'p', 'p', 0)",
-            "SELECT sqlite_compileoption_get(1)",
-            "SELECT last_insert_rowid()",
-            "SELECT total_changes()",
-            "SELECT LOAD_EXTENSION('x')",
-            "SELECT \"load_extension\"('x')",
-        ],
-        f"{_NO_FUNCTION}|may not be used",
-    ),
-    **dict.fromkeys(
-        [
-            "SELECT * FROM dbstat",
-            "SELECT * FROM sqlite_dbpage",
-            "SELECT * FROM sqlite_stmt",
-            "SELECT * FROM fsdir('/')",
-            "SELECT * FROM fsdir('{tmp}', '.')",
-            "SELECT * FROM zipfile('{tmp}/a.zip')",
-            "SELECT * FROM csv('/etc/passwd')",
-            "SELECT * FROM json_each('[1, 2]')",
-            "SELECT * FROM json_tree('{}')",
-            "SELECT * FROM generate_series(1, 1000000000000)",
-            "SELECT * FROM o.keys",
-            "SELECT * FROM fts5vocab",
-        ],
-        f"{_NO_TABLE}|authoriz|no such function",
-    ),
-}
+REACHING_OUT: dict[str, str] = {}
+for _block in Path(__file__).with_name("hostile.txt").read_text().split("\n\n")[1:]:
+    _said, *_queries = _block.splitlines()
+    REACHING_OUT |= dict.fromkeys(_queries, _said)
 
 SEVERAL = {
     "SELECT 1; DROP TABLE people": "one statement",
@@ -279,4 +144,4 @@ BROKEN = {
     ".load /tmp/x.so": "syntax",
 }
 
-HOSTILE = {**WRITES, **FILES, **SEVERAL, **ENDS_LATE, **HUGE, **DEEP, **BROKEN}
+HOSTILE = {**REACHING_OUT, **SEVERAL, **ENDS_LATE, **HUGE, **DEEP, **BROKEN}
