@@ -59,7 +59,7 @@ def measure_neighbours(embedder: Embedder, options: argparse.Namespace) -> list[
     nearest = NearestTexts(embedder)
     hits = []
     for query in queries:
-        found = nearest.find(texts, near=[query[options.text]], most=_SHOWN)
+        found = nearest.find(texts, near=[query[options.text]], top_k=_SHOWN)
         hits.append([memory[near.place][options.label] == query[options.label] for near in reversed(found)])
     one, some = np.mean([hit[0] for hit in hits]), np.mean([any(hit) for hit in hits])
     return [[str(len(memory)), str(len(queries)), f"{one:.0%}", f"{some:.0%}"]]

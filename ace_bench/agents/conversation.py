@@ -75,7 +75,7 @@ def read_dialogue(text: str, *, name: str) -> tuple[Message, ...]:
     turns = [
         Message(role=role.lower(), content=said.strip()) for role, said in zip(parts[::2], parts[1::2], strict=True)
     ]
-    messages = joined(turn for turn in turns if turn.content)
+    messages = join_messages(turn for turn in turns if turn.content)
     if head.strip() or len(messages) < 2 or messages[0].role != "user":
         raise ConfigError(f"{name} is not a dialogue; it must begin with a line USER: and have ASSISTANT: turns")
     placeholder = _PLACEHOLDER.search(text)
@@ -86,7 +86,7 @@ def read_dialogue(text: str, *, name: str) -> tuple[Message, ...]:
     return messages
 
 
-def joined(messages: Iterable[Message]) -> tuple[Message, ...]:
+def join_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Join adjacent messages of one role: roles must alternate."""
     result: list[Message] = []
     for message in messages:

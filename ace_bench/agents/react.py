@@ -12,7 +12,7 @@ from ace_bench.agents.conversation import (
     Conversation,
     Exchange,
     Opening,
-    joined,
+    join_messages,
     load_dialogue,
     read_dialogue,
     read_reply,
@@ -44,8 +44,8 @@ class ReAct:
     worked examples before the task: ``default`` (those of the prompt set), a dialogue file, or ``None``; a generator's
     template that is a whole dialogue has its own. ``memory`` is ``execution`` or ``off``. ``memory_place`` says where
     its findings stand: in the ``newest`` message, or at the end of the ``system`` message. ``tools`` says what the
-    environment's tools do. ``replies=official`` reads replies and shortens conversations as the authors' agents do,
-    runs a reply without code as empty code, and never stops early. With ``keep_text_replies=false`` a reply without
+    environment's tools do. ``parse_replies=official`` reads replies and shortens conversations as the authors' agents
+    do, runs a reply without code as empty code, and never stops early. With ``keep_text_replies=false`` a reply without
     code leaves the conversation with the next reply that has some (an engine for a coding assistant keeps turns with
     actions alone). ``max_usd`` ends an attempt once its calls have cost that much. A method's form gives the template;
     whether it wants JSON does not matter, since this agent's replies are code.
@@ -62,13 +62,13 @@ class ReAct:
         memory: Literal["off", "execution"],
         memory_place: Literal["newest", "system"],
         tools: ToolRules | None,
-        replies: Literal["repaired", "official"],
+        parse_replies: Literal["lenient", "official"],
         keep_text_replies: bool,
         max_usd: Positive | None,
     ):
         self._prompts = prompts
         self._template = generator.template
-        self._limits = _Limits(steps=max_steps, idle=_MOST_IDLE if replies == "repaired" else None, usd=max_usd)
+        self._limits = _Limits(steps=max_steps, idle=_MOST_IDLE if parse_replies == "lenient" else None, usd=max_usd)
         self._history_chars = history_chars
         if memory == "execution" and tools is None:
             raise SettingError("memory=execution needs to know the tools: add +tools@agent.tools=NAME (configs/tools)")
@@ -76,11 +76,11 @@ class ReAct:
         """What the environment's tools do, for methods that learn from their calls."""
         self._remembered = tools if memory == "execution" else None
         self._in_system = self._remembered is not None and memory_place == "system"
-        self._official = replies == "official"
+        self._official = parse_replies == "official"
         self._keeps_text = keep_text_replies
         if self._official and not keep_text_replies:
             raise SettingError(
-                "keep_text_replies=false needs replies=repaired: official runs such replies as empty code"
+                "keep_text_replies=false needs parse_replies=lenient: official runs such replies as empty code"
             )
         prompts.require(["observation", *self._further_templates])
         self._dialogue = prompts.is_dialogue(self._template)
@@ -146,7 +146,7 @@ class ReAct:
             if self._dialogue:
                 return (*messages, *(self._prompts.render("retry", fields) if reflection else ()))
             *before, task = messages
-            return joined([*before, *self._demonstrations, task])
+            return join_messages([*before, *self._demonstrations, task])
 
         if not self._official:
             return Conversation.start(opening, context, left_out=self._observation_message(_LEFT_OUT))

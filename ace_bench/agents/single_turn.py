@@ -22,8 +22,8 @@ from ace_bench.core.types import Attempt, Fault, GeneratorSpec, Message, Sample,
 class SingleTurn:
     """Asks once; a JSON reply that cannot be read is asked for once more, then the rollout faults.
 
-    With ``replies=official`` a JSON reply is read as the authors' finance code reads it: nothing is asked for again,
-    and a reply without an answer is a wrong answer.
+    With ``parse_replies=official`` a JSON reply is read as the authors' finance code reads it: nothing is asked for
+    again, and a reply without an answer is a wrong answer.
 
     A tagged reply without an answer is a wrong answer and no fault, as in Dynamic Cheatsheet. Code that it asks for is
     run in ``sandbox``, and the reply goes on from the output.
@@ -38,11 +38,11 @@ class SingleTurn:
         prompts: Prompts,
         generator: GeneratorSpec,
         sandbox: Sandbox,
-        replies: Literal["repaired", "official"],
+        parse_replies: Literal["lenient", "official"],
         answer_alone: bool,
     ):
         self._prompts = prompts
-        self._replies = replies
+        self._parse_replies = parse_replies
         self._generator = replace(generator, reply="text", code_runs=0) if answer_alone else generator
         self._sandbox = sandbox
         if self._generator.code_runs:
@@ -84,7 +84,7 @@ class SingleTurn:
             return Attempt(answer=_text_reply(lm, messages))
         if self._generator.reply == "tagged":
             return self._tagged(messages, lm)
-        if self._replies == "official":
+        if self._parse_replies == "official":
             return _official_attempt(lm, messages)
         return ask(lm, messages, GeneratorReply, _attempt)
 

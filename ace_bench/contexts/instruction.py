@@ -25,7 +25,7 @@ class Demonstration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     tokens: int = 0
 
     @classmethod
-    def measured(cls, *, question: str, answer: str, count: TokenCounter, reasoning: str = "") -> Demonstration:
+    def measure(cls, *, question: str, answer: str, count: TokenCounter, reasoning: str = "") -> Demonstration:
         """Build one with its length in tokens, including the blank line after it."""
         text = _text(question, reasoning, answer)
         return cls(question=question, answer=answer, reasoning=reasoning, tokens=count(text + _SEPARATOR))
@@ -41,12 +41,12 @@ def _text(question: str, reasoning: str, answer: str) -> str:
     return f"Question: {question}\n{thought}Answer: {answer}"
 
 
-def shown(demonstrations: Iterable[Demonstration]) -> str:
+def join_demonstrations(demonstrations: Iterable[Demonstration]) -> str:
     """Return examples as one text, in their order."""
     return _SEPARATOR.join(one.text for one in demonstrations) or NO_DEMONSTRATIONS
 
 
-def without_last_quarter(demonstrations: Sequence[Demonstration]) -> tuple[Demonstration, ...] | None:
+def drop_last_quarter(demonstrations: Sequence[Demonstration]) -> tuple[Demonstration, ...] | None:
     """Return the examples without the last quarter, which keeps the front of the prompt; ``None`` if there are none."""
     return tuple(demonstrations[: len(demonstrations) * 3 // 4]) if demonstrations else None
 
@@ -67,11 +67,11 @@ class Demonstrations(ContextValue):
 
     def render(self, sample: Sample) -> Mapping[str, Any]:
         """Return the fields ``demonstrations`` and, for imported prompts, ``examples``: the same one by one."""
-        return {"demonstrations": shown(self.items), "examples": self.items}
+        return {"demonstrations": join_demonstrations(self.items), "examples": self.items}
 
     def shrink(self) -> Demonstrations | None:
         """Return a version without the last quarter."""
-        items = without_last_quarter(self.items)
+        items = drop_last_quarter(self.items)
         return None if items is None else Demonstrations(items=items)
 
 
@@ -87,7 +87,7 @@ class Instruction(ContextValue):
     generator = GeneratorSpec(template="instructed", reply="json")
 
     @classmethod
-    def measured(cls, text: str, *, count: TokenCounter, demonstrations: tuple[Demonstration, ...] = ()) -> Instruction:
+    def measure(cls, text: str, *, count: TokenCounter, demonstrations: tuple[Demonstration, ...] = ()) -> Instruction:
         """Build one with its length in tokens."""
         return cls(text=text, text_tokens=count(text), demonstrations=demonstrations)
 
@@ -103,9 +103,9 @@ class Instruction(ContextValue):
 
     def render(self, sample: Sample) -> Mapping[str, str]:
         """Return the fields ``instruction`` and ``demonstrations``."""
-        return {"instruction": self.text, "demonstrations": shown(self.demonstrations)}
+        return {"instruction": self.text, "demonstrations": join_demonstrations(self.demonstrations)}
 
     def shrink(self) -> Instruction | None:
         """Return a version without the last quarter of the examples; the text is never cut."""
-        examples = without_last_quarter(self.demonstrations)
+        examples = drop_last_quarter(self.demonstrations)
         return None if examples is None else replace(self, demonstrations=examples)

@@ -46,8 +46,8 @@ class NearestTexts:
         self._memo = EmbeddingMemo(embedder)
         self._lock = threading.Lock()  # models and the memo are not thread-safe
 
-    def find(self, texts: Sequence[str], *, near: Sequence[str], most: int) -> tuple[Near, ...]:
-        """Return at most ``most`` of ``texts`` most similar to any text in ``near``, the most similar last.
+    def find(self, texts: Sequence[str], *, near: Sequence[str], top_k: int) -> tuple[Near, ...]:
+        """Return at most ``top_k`` of ``texts`` most similar to any text in ``near``, the most similar last.
 
         Of equally similar texts the later one counts as more similar.
         """
@@ -56,7 +56,7 @@ class NearestTexts:
         with self._lock:
             asked, known = self._memo.rows(near), self._memo.rows(texts)
             similarities = (self._memo.matrix[known] @ self._memo.matrix[asked].T).max(axis=1)
-        order = np.argsort(similarities, kind="stable")[-most:]
+        order = np.argsort(similarities, kind="stable")[-top_k:]
         return tuple(Near(int(place), float(similarities[place])) for place in order)
 
 

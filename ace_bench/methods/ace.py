@@ -134,7 +134,7 @@ class Ace(PlaybookLearner):
             editor.touched,
             step=step.index,
             count=arena.counter("generator"),
-            word=self.merge_wording(insights, arena),
+            rewrite_merged=self.merge_wording(insights, arena),
         )
         playbook = with_recent_lessons(refined.playbook, insights, self.remembered)
         return ContextUpdate(context=playbook, events=(*editor.events, *refined.events))

@@ -120,4 +120,4 @@ def with_recent_lessons(playbook: Playbook, insights: Sequence[Insight], keep: i
     latest = (insight.lessons[-1] for insight in insights if insight.lessons)
     recent = (*playbook.recent, *latest)
     recent = recent[max(0, len(recent) - keep) :]
-    return playbook if recent == playbook.recent else playbook.having(recent=recent)
+    return playbook if recent == playbook.recent else playbook.replace_fields(recent=recent)

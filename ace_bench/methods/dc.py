@@ -205,7 +205,7 @@ class Retrieval(DynamicCheatsheet):
     def _nearest(self, episodes: Sequence[PastRollout], questions: Sequence[str]) -> tuple[_Similar, ...]:
         """Return the attempts most like any of the questions, the most similar last."""
         known = [episode.question for episode in episodes]
-        found = self._questions.find(known, near=questions, most=self._retrieved)
+        found = self._questions.find(known, near=questions, top_k=self._retrieved)
         return tuple(_Similar(episodes[place], similarity) for place, similarity in found)
 
 

@@ -72,10 +72,10 @@ class ProgramRollouts:
 
     def _measure(self, text: str, shown: tuple[tuple[str, str, str], ...]) -> Instruction:
         examples = tuple(
-            Demonstration.measured(question=question, answer=answer, reasoning=reasoning, count=self._count)
+            Demonstration.measure(question=question, answer=answer, reasoning=reasoning, count=self._count)
             for question, answer, reasoning in shown
         )
-        return Instruction.measured(text, count=self._count, demonstrations=examples)
+        return Instruction.measure(text, count=self._count, demonstrations=examples)
 
     def make(self, sample: Sample, predictor: dspy.Predict) -> Rollout:
         """Make a rollout, or return the recorded one."""

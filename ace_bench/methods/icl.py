@@ -56,7 +56,7 @@ class Icl(BaseMethod[Demonstrations]):
             if self._shots is not None and len(chosen) == self._shots:
                 break
             question = sample.inputs["question"]
-            one = Demonstration.measured(question=question, answer=arena.reference(sample), count=count)
+            one = Demonstration.measure(question=question, answer=arena.reference(sample), count=count)
             if room is None or one.tokens <= room:
                 chosen.append(one)
                 room = None if room is None else room - one.tokens

@@ -22,7 +22,7 @@ _LIBRARIES = ("dspy", "optuna")
 def first_instruction(arena: Arena) -> Instruction:
     """Return the task's own instruction as a context."""
     text = arena.prompts.render(START, {})[-1].content
-    return Instruction.measured(text, count=arena.counter("generator"))
+    return Instruction.measure(text, count=arena.counter("generator"))
 
 
 def check_optimisable(name: str, arena: Arena) -> None:

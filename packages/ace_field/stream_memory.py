@@ -87,7 +87,7 @@ class Memory(ContextValue):
         if self.recall == "latest":
             return self.visible()
         question = sample.inputs["question"]
-        found = nearest.find([entry.question for entry in self.entries], near=[question], most=self.top_k)
+        found = nearest.find([entry.question for entry in self.entries], near=[question], top_k=self.top_k)
         chosen = [self.entries[place] for place, _ in found]
         if self.order == "similar_first":
             chosen.reverse()

@@ -74,7 +74,7 @@ def with_entries(playbook: Playbook, entries: Sequence[Mapping[str, str]], *, st
     touched: list[str] = []
     for entry in entries:
         playbook = _with_section(playbook, entry["category"])
-        twin = playbook.index.saying(comparable(clean(entry["content"])))
+        twin = playbook.index.find_by_content(comparable(clean(entry["content"])))
         votes = Votes(**{_COUNTERS[entry["outcome"]]: 1})
         operation: Operation = Tag(id=twin, votes=votes) if twin else _addition(entry, votes)
         applied = apply(playbook, [operation], step=step, source="", limits=_LIMITS, count=estimate_tokens)
@@ -89,7 +89,7 @@ def _addition(entry: Mapping[str, str], votes: Votes) -> Add:
 
 def _with_section(playbook: Playbook, name: str) -> Playbook:
     sections = Playbook.start([*playbook.sections, name]).sections
-    return playbook if sections == playbook.sections else playbook.having(sections=sections)
+    return playbook if sections == playbook.sections else playbook.replace_fields(sections=sections)
 
 
 def _cut(text: str) -> str:

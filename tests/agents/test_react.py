@@ -29,7 +29,7 @@ def agent(generator=WITH_PLAYBOOK, **settings):
         "memory": "off",
         "memory_place": "newest",
         "tools": TOOLS,
-        "replies": "repaired",
+        "parse_replies": "lenient",
         "keep_text_replies": True,
         "max_usd": None,
         **settings,
@@ -193,8 +193,8 @@ def test_outputs_are_left_out_and_looked_up_by_their_place_among_the_turns_that_
 
 
 def test_official_replies_all_stay():
-    with pytest.raises(ConfigError, match="keep_text_replies=false needs replies=repaired"):
-        agent(keep_text_replies=False, replies="official")
+    with pytest.raises(ConfigError, match="keep_text_replies=false needs parse_replies=lenient"):
+        agent(keep_text_replies=False, parse_replies="official")
 
 
 def test_cited_bullets_are_those_named_in_thoughts_and_code():
@@ -342,7 +342,7 @@ def test_a_cost_limit_ends_an_attempt_and_needs_dollars():
 def test_official_replies_run_empty_code_and_never_end_an_attempt_early():
     lm = Replies("I think.", "", "```py\nx = 1\n```", "Open:\n```python\nx = 2", code(COMPLETE, "Done.") + "\nmore")
     world = World()
-    attempt = solve(lm, world, replies="official")
+    attempt = solve(lm, world, parse_replies="official")
     assert world.steps == ["", "", "", "x = 2", COMPLETE]
     assert attempt.ended == "completed"
     kept = [text for role, text in lm.prompts[-1] if role == "assistant"]
@@ -351,10 +351,10 @@ def test_official_replies_run_empty_code_and_never_end_an_attempt_early():
 
 def test_official_trimming_leaves_out_the_oldest_outputs_and_then_whole_steps():
     lm = Replies(*[code(f"print('{n}' * 400)") for n in range(9)], code(COMPLETE))
-    solve(lm, replies="official", history_chars=3_000)
+    solve(lm, parse_replies="official", history_chars=3_000)
     last = [text for _, text in lm.prompts[-1]]
     assert sum("(left out)" in text for text in last) == 4
     assert "8" * 400 in last[-1]
     short = Replies(*[code(f"print('{n}' * 400)") for n in range(9)], code(COMPLETE))
-    solve(short, replies="official", history_chars=1_000)
+    solve(short, parse_replies="official", history_chars=1_000)
     assert any("The first steps are left out." in text for _, text in short.prompts[-1])

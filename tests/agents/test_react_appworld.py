@@ -42,7 +42,7 @@ def solve(session, sample, lm, *, memory="execution", keep_text_replies=True, ma
         memory=memory,
         memory_place="newest",
         tools=TOOLS,
-        replies="repaired",
+        parse_replies="lenient",
         keep_text_replies=keep_text_replies,
         max_usd=None,
     )

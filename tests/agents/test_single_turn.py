@@ -37,7 +37,7 @@ class Replies:
 
 def solve(lm, generator=STRUCTURED, context=None, *, reflection=None, prompts=PROMPTS, **settings):
     sandbox = Sandbox(seconds=3, memory_mib=256, output_chars=500)
-    chosen = {"replies": "repaired", "answer_alone": False, **settings}
+    chosen = {"parse_replies": "lenient", "answer_alone": False, **settings}
     agent = SingleTurn(prompts=prompts, generator=generator, sandbox=sandbox, **chosen)
     return agent.solve(SAMPLE, None, Playbook.start(["others"]) if context is None else context, lm, reflection)
 
@@ -101,20 +101,20 @@ class Silent:
 
 
 def test_official_replies_are_asked_for_once_and_always_answer():
-    attempt = solve(Replies("By [calc-00001]: 5"), replies="official")
+    attempt = solve(Replies("By [calc-00001]: 5"), parse_replies="official")
     assert (attempt.answer, attempt.reasoning, attempt.reply) == (
         "No final answer found",
         "By [calc-00001]: 5",
         "By [calc-00001]: 5",
     )
     assert (attempt.cited, attempt.counters) == (("calc-00001",), {"without_answer": 1})
-    assert solve(Replies('{"final_answer": ["a", 1]}'), replies="official").answer == "['a', 1]"
-    assert solve(Replies(""), replies="official").answer == "No final answer found"
-    silent = solve(Silent(), replies="official")
+    assert solve(Replies('{"final_answer": ["a", 1]}'), parse_replies="official").answer == "['a', 1]"
+    assert solve(Replies(""), parse_replies="official").answer == "No final answer found"
+    silent = solve(Silent(), parse_replies="official")
     assert silent.answer == "No final answer found"
     assert silent.reply.startswith("INCORRECT_DUE_TO_EMPTY_RESPONSE, INCORRECT")
     with pytest.raises(RolloutFault, match="breaks off"):
-        solve(Replies("[" * 100_000), replies="official")
+        solve(Replies("[" * 100_000), parse_replies="official")
 
 
 def test_a_plain_reply_is_the_answer_and_an_empty_one_a_fault():
@@ -143,7 +143,7 @@ def test_a_prompt_with_the_raw_reflection_tells_an_empty_one_from_none(tmp_path)
     prompts = PromptSet(tmp_path, task="finer", prompt_group="qa")
     lm = Replies(*['{"final_answer": "x"}'] * 2)
     for reflection in (None, ""):
-        solve(lm, reflection=reflection, replies="official", prompts=prompts)
+        solve(lm, reflection=reflection, parse_replies="official", prompts=prompts)
     assert lm.prompts == ["[(empty)]", "[]"]
 
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from ace_bench.contexts.playbook.apply import Applied, Limits, apply
-from ace_bench.contexts.playbook.bullets import Bullet, clean, measured, slug
+from ace_bench.contexts.playbook.bullets import Bullet, clean, measure, slug
 from ace_bench.contexts.playbook.deltas import Add, Merge, Operation, Remove, Tag, Update, Votes
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.prompts import estimate_tokens
@@ -28,7 +28,7 @@ def examples(number: int) -> settings:
 def bullet(number: int, content: str, section: str = "others", **fields: Any) -> Bullet:
     defaults: dict[str, Any] = {"created": 0, "changed": 0, "tokens": 0}
     made = Bullet(id=f"{slug(section)}-{number:05d}", section=section, content=content, **{**defaults, **fields})
-    return measured(made, count)
+    return measure(made, count)
 
 
 def playbook(*contents: str) -> Playbook:

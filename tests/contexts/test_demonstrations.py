@@ -17,7 +17,7 @@ from ace_rehearsal.reader.prompt_parser import read_demonstrations
 from .making import SAMPLE, contents, count, examples
 
 demonstrations = st.builds(
-    lambda question, answer, reasoning: Demonstration.measured(
+    lambda question, answer, reasoning: Demonstration.measure(
         question=question, answer=answer, reasoning=reasoning, count=count
     ),
     contents,
@@ -27,13 +27,13 @@ demonstrations = st.builds(
 rows = st.lists(demonstrations, max_size=4).map(tuple)
 values: st.SearchStrategy[Context] = st.builds(Demonstrations, items=rows)
 instructions: st.SearchStrategy[Context] = st.builds(
-    lambda text, row: Instruction.measured(text, count=count, demonstrations=row), st.text(max_size=20), rows
+    lambda text, row: Instruction.measure(text, count=count, demonstrations=row), st.text(max_size=20), rows
 )
 same_kind = st.one_of(st.tuples(values, values), st.tuples(instructions, instructions))
 
 
 def demonstration(number: int, **fields: str) -> Demonstration:
-    return Demonstration.measured(question=f"question {number}?", answer=f"answer {number}", count=count, **fields)
+    return Demonstration.measure(question=f"question {number}?", answer=f"answer {number}", count=count, **fields)
 
 
 def row(size: int) -> tuple[Demonstration, ...]:
@@ -52,7 +52,7 @@ def test_they_are_shown_in_order_and_read_back_by_the_reader() -> None:
 
 
 def test_an_instruction_is_shown_with_its_demonstrations() -> None:
-    value = Instruction.measured("Do it.", count=count, demonstrations=row(1))
+    value = Instruction.measure("Do it.", count=count, demonstrations=row(1))
     assert value.render(SAMPLE) == {
         "instruction": "Do it.",
         "demonstrations": "Question: question 0?\nAnswer: answer 0",
@@ -67,7 +67,7 @@ def test_an_instruction_is_shown_with_its_demonstrations() -> None:
 def test_tokens_are_those_of_the_text(items: tuple[Demonstration, ...]) -> None:
     value = Demonstrations(items=items)
     assert count(value.render(SAMPLE)["demonstrations"]) <= value.tokens <= count(value.items[0].text) * 99
-    assert Instruction.measured("four", count=count, demonstrations=items).tokens == value.tokens + 1
+    assert Instruction.measure("four", count=count, demonstrations=items).tokens == value.tokens + 1
 
 
 @given(same_kind)

@@ -57,8 +57,8 @@ def test_an_index_holds_what_was_put_into_it_in_order_of_creation(steps):
         assert "nothing" not in index
         for place, one in enumerate(index.bullets):
             same = [other.id for other in index.bullets if other.comparable == one.comparable]
-            assert index.saying(one.comparable) == same[0]
-            assert index.saying(one.comparable, besides=same) is None
+            assert index.find_by_content(one.comparable) == same[0]
+            assert index.find_by_content(one.comparable, besides=same) is None
             assert index.places([one.id, "others-99999"]) == [place]
         put, gone = index.since(before)
         assert {key: value for key, value in known.items() if key not in gone} | {one.id: one for one in put} == held

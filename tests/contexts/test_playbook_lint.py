@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ace_bench.contexts.playbook.bullets import Bullet, measured
+from ace_bench.contexts.playbook.bullets import Bullet, measure
 from ace_bench.contexts.playbook.embed import HashingEmbedder
 from ace_bench.contexts.playbook.lint import Limits, Solved, lint
 from ace_bench.contexts.playbook.merge import playbook_diff
@@ -16,7 +16,7 @@ from ace_bench.core.prompts import estimate_tokens
 
 def book(*contents, **counters):
     bullets = [
-        measured(
+        measure(
             Bullet(id=f"s-{n:05d}", section="s", content=text, created=0, changed=0, tokens=0, **counters),
             estimate_tokens,
         )
@@ -75,8 +75,8 @@ def test_differences_follow_contents_before_ids():
         [
             replace(kept, helpful=3),
             replace(moved, id="s-00009"),
-            measured(replace(reworded, content="Third lesson, in other words."), estimate_tokens),
-            measured(replace(kept, id="s-00010", content="Something new."), estimate_tokens),
+            measure(replace(reworded, content="Third lesson, in other words."), estimate_tokens),
+            measure(replace(kept, id="s-00010", content="Something new."), estimate_tokens),
         ],
         sections=["s"],
     )

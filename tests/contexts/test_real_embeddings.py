@@ -21,7 +21,7 @@ from ace_bench.contexts.playbook.embed import make_embedder
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.core.errors import ConfigError
 from ace_retrieval import command as retrieval
-from ace_retrieval.measuring import Way
+from ace_retrieval.measuring import Variant
 from scripts.measure_embedders import similarities
 from tests.backbones.serving import running
 from tests.launching import launch
@@ -91,8 +91,8 @@ def test_a_folder_without_its_weights_is_an_error_with_the_fix(tmp_path: Path) -
 def test_served_it_finds_what_it_finds_from_its_folder(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    two = [Way(name="bm25", mode="bm25"), Way(name="embeddings", mode="embeddings")]
-    monkeypatch.setattr(retrieval, "ways", lambda **_: two)
+    two = [Variant(name="bm25", mode="bm25"), Variant(name="embeddings", mode="embeddings")]
+    monkeypatch.setattr(retrieval, "retriever_variants", lambda **_: two)
     found = []
     for given in ([str(MODEL)], ["m", "--embeddings-url", url, "--embeddings-cache", str(tmp_path / "vectors")]):
         out = tmp_path / "figures.json"

@@ -32,10 +32,8 @@ class Angles:
         return np.stack([np.cos(radians), np.sin(radians)], axis=1).astype(np.float32)
 
 
-def refine(
-    refiner: Refiner, book: Playbook, touched: Sequence[str] | None = None, word: MergeWording | None = None
-) -> Refined:
-    return refiner.refine(book, ids(book) if touched is None else touched, step=9, count=count, word=word)
+def refine(refiner: Refiner, book: Playbook, touched: Sequence[str] | None = None, **options: MergeWording) -> Refined:
+    return refiner.refine(book, ids(book) if touched is None else touched, step=9, count=count, **options)
 
 
 def book_of(*bullets: Bullet) -> Playbook:
@@ -119,7 +117,7 @@ def test_a_group_may_be_joined_further_with_all_its_members() -> None:
         Refiner(embedder),
         book,
         ["others-00003", "others-00002"],
-        word=lambda members: "+".join(one.content for one in members),
+        rewrite_merged=lambda members: "+".join(one.content for one in members),
     )
     (left,) = refined.playbook.bullets
     assert left.content == "a+b+c"
@@ -205,11 +203,11 @@ def test_a_joint_content_may_be_worded() -> None:
     book, embedder = on_circle(a=0, b=5, c=90)
     asked: list[list[str]] = []
 
-    def word(members: Sequence[Bullet]) -> str:
+    def rewrite(members: Sequence[Bullet]) -> str:
         asked.append([one.content for one in members])
         return " a and b\x00 "
 
-    refined = refine(Refiner(embedder), book, word=word)
+    refined = refine(Refiner(embedder), book, rewrite_merged=rewrite)
     assert asked == [["a", "b"]]
     assert refined.playbook.bullets[0] == bullet(1, "a and b", changed=9)
     assert [event["event"] for event in refined.events] == ["merged", "worded"]
@@ -218,14 +216,14 @@ def test_a_joint_content_may_be_worded() -> None:
 @pytest.mark.parametrize("worded", ["", " \n", "C"])
 def test_an_unusable_joint_content_leaves_the_older(worded: str) -> None:
     book, embedder = on_circle(a=0, b=5, c=90)
-    refined = refine(Refiner(embedder), book, word=lambda _: worded)
+    refined = refine(Refiner(embedder), book, rewrite_merged=lambda _: worded)
     assert [one.content for one in refined.playbook.bullets] == ["a", "c"]
     assert refined.events[-1]["event"] == "not_worded"
 
 
 def test_two_groups_cannot_be_worded_alike() -> None:
     book, embedder = on_circle(a=0, b=5, c=90, d=95)
-    refined = refine(Refiner(embedder), book, word=lambda _: "the same")
+    refined = refine(Refiner(embedder), book, rewrite_merged=lambda _: "the same")
     assert [one.content for one in refined.playbook.bullets] == ["the same", "c"]
 
 

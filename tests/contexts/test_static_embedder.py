@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from ace_bench.contexts.playbook.embed import StaticEmbedder, make_embedder
+from ace_bench.contexts.playbook.embed import ModelEmbedder, make_embedder
 from ace_bench.core.errors import ConfigError
 from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settled
@@ -39,7 +39,7 @@ def model(tmp_path_factory):
 
 def test_words_of_like_meaning_are_near_and_rows_are_independent(model):
     embedder = make_embedder(f"static:{model}")
-    assert isinstance(embedder, StaticEmbedder)
+    assert isinstance(embedder, ModelEmbedder)
     texts = ["the refund", "the money", "the laptop", "qwerty", ""]
     rows = embedder.embed(texts)
     assert rows.dtype == np.float32

@@ -58,7 +58,7 @@ def play(results, *overrides, script, max_steps=5, memory="off", train=1, task=W
             memory=memory,
             memory_place="newest",
             tools=TOOLS,
-            replies="repaired",
+            parse_replies="lenient",
             keep_text_replies=True,
             max_usd=None,
         )

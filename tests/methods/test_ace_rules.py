@@ -28,7 +28,7 @@ def play(results, *overrides, script, train=1):
             memory="off",
             memory_place="newest",
             tools=TOOLS,
-            replies="repaired",
+            parse_replies="lenient",
             keep_text_replies=True,
             max_usd=None,
         )

@@ -13,7 +13,7 @@ from tests.launching import launch
 from tests.methods.playing import context_of, play_optimiser
 from tests.runners.scripted import Scripted, Toy, events, gold
 
-TOKENS = Demonstration.measured(question="ask toy-train-0?", answer=gold("toy-train-0"), count=estimate_tokens).tokens
+TOKENS = Demonstration.measure(question="ask toy-train-0?", answer=gold("toy-train-0"), count=estimate_tokens).tokens
 
 
 class Short(Scripted):

@@ -170,7 +170,7 @@ def test_dynamic_cheatsheet_cumulative_is_equal_also_when_code_was_run(tmp_path)
             prompts=prompts,
             generator=method.generator,
             sandbox=Calculator(),
-            replies="repaired",
+            parse_replies="lenient",
             answer_alone=False,
         )
         sample = Sample(id="s", split="train", inputs={"background": "", "question": case["question"]})

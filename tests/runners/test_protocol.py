@@ -28,7 +28,7 @@ def test_it_sets_the_switches_of_agent_method_and_mode(compose):
     assert (paper["method"]["max_reflection_rounds"], official["method"]["max_reflection_rounds"]) == (5, 3)
     assert official["method"]["_target_"] == "ace_bench.methods.official.finance.OfficialFinance"
     assert (official["mode"]["shuffle"], official["mode"]["select"]) == (False, "best")
-    assert official["agent"]["replies"] == "official"
+    assert official["agent"]["parse_replies"] == "official"
     assert compose([OFFICIAL, "mode=online"])["mode"]["window"] == 15
     assert compose([]) == compose(["protocol=paper"])
 

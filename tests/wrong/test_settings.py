@@ -111,6 +111,7 @@ SAID = {
     "backbone@roles.judge=embedded": {"": "this run has no role judge; roles are generator, reflector, curator"},
     "method=ace": {
         "method.playbook=text": "method.playbook is gone: protocol=official learns the authors' text",
+        "agent.replies=official": "agent.replies is now agent.parse_replies, and repaired is lenient",
         "method.after_curation=true": "method.after_curation is now method.measure_post_update, with protocol=official",
         "method.retries=often": "method.retries=often must be one of auto, or a whole number, 0 or more",
         "method.reflector=rules task=appworld method.update=rewrite": "method.update=rewrite needs a Curator",
@@ -142,7 +143,7 @@ SAID = {
     "mode=online method=icl": {"": "Icl optimises on a training split; use mode=offline"},
     "mode=evaluate method=base": {"": "mode=evaluate needs a saved context: pass mode.context=<file>"},
     "agent=react": {
-        "agent.keep_text_replies=false agent.replies=official": "agent.keep_text_replies=false needs replies=repaired",
+        "agent.keep_text_replies=false agent.parse_replies=official": "=false needs parse_replies=lenient",
         "agent.memory=execution": "agent.memory=execution needs to know the tools",
         "": "there is no prompt template observation.j2",
     },

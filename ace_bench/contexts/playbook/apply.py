@@ -10,7 +10,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ace_bench.contexts.playbook.bullets import OTHERS, Bullet, clean, comparable, joined, measured, section_name, slug
+from ace_bench.contexts.playbook.bullets import (
+    OTHERS,
+    Bullet,
+    clean,
+    comparable,
+    join_bullets,
+    measure,
+    section_name,
+    slug,
+)
 from ace_bench.contexts.playbook.deltas import (
     KINDS,
     Add,
@@ -101,7 +110,7 @@ def apply(  # noqa: PLR0913 - all but the two operands are keyword-only
     ``step`` becomes the bullets' ``created`` or ``changed``, and ``source`` (a sample's id, or empty) is added to their
     sources; ``count`` counts the tokens of new contents. The same arguments always give the same result.
     """
-    draft = _Draft(playbook, step=step, source=source, limits=limits, count=count)
+    draft = _DeltaApplier(playbook, step=step, source=source, limits=limits, count=count)
     accepted: list[Accepted] = []
     rejected: list[Rejection] = []
     for operation in operations:
@@ -117,7 +126,7 @@ class _Refused(Exception):
     """An operation cannot be applied; raised before it changes anything."""
 
 
-class _Draft:
+class _DeltaApplier:
     """The state of a playbook between operations, used only by ``apply``."""
 
     def __init__(self, playbook: Playbook, *, step: int, source: str, limits: Limits, count: TokenCounter):
@@ -158,23 +167,23 @@ class _Draft:
             content=self._content(operation.content),
             created=self._step,
             changed=self._step,
-            sources=self._with_source(()),
+            sources=self._add_source(()),
             tokens=0,
         )
-        self._put(self._fitting(self._voted(bullet, operation.votes)))
+        self._put(self._measure(self._count_votes(bullet, operation.votes)))
         self._next_number += 1
         if section not in self._sections:
             self._sections = (*self._sections, section)
         return Accepted(operation=operation, bullet=bullet.id, note=note)
 
     def _update(self, operation: Update) -> Accepted:
-        bullet = self._known(operation.id)
-        changed = self._voted(bullet, operation.votes)
+        bullet = self._find(operation.id)
+        changed = self._count_votes(bullet, operation.votes)
         if operation.content is not None:
             content = self._content(operation.content, replacing=(bullet.id,))
             if content != bullet.content:
-                changed = replace(changed, content=content, sources=self._with_source(bullet.sources))
-                changed = self._fitting(changed)
+                changed = replace(changed, content=content, sources=self._add_source(bullet.sources))
+                changed = self._measure(changed)
         if changed == bullet:
             raise _Refused("the UPDATE changes nothing")
         self._put(replace(changed, changed=self._step))
@@ -182,29 +191,29 @@ class _Draft:
 
     def _merge(self, operation: Merge) -> Accepted:
         members = sorted(
-            (self._known(bullet_id) for bullet_id in dict.fromkeys(operation.ids)),
+            (self._find(bullet_id) for bullet_id in dict.fromkeys(operation.ids)),
             key=lambda bullet: (bullet.number, bullet.id),
         )
         if len(members) < 2:
             raise _Refused("a MERGE needs at least two different bullets")
-        merged = joined(members, step=self._step)
-        merged = replace(merged, sources=self._with_source(merged.sources))
+        merged = join_bullets(members, step=self._step)
+        merged = replace(merged, sources=self._add_source(merged.sources))
         if operation.content is not None:
             content = self._content(operation.content, replacing=[member.id for member in members])
-            merged = self._fitting(replace(merged, content=content))
+            merged = self._measure(replace(merged, content=content))
         self._bullets = self._bullets.changed(put=[merged], gone=[member.id for member in members[1:]])
         return Accepted(operation=operation, bullet=merged.id)
 
     def _remove(self, operation: Remove) -> Accepted:
-        self._bullets = self._bullets.changed(gone=[self._known(operation.id).id])
+        self._bullets = self._bullets.changed(gone=[self._find(operation.id).id])
         return Accepted(operation=operation, bullet=operation.id)
 
     def _tag(self, operation: Tag) -> Accepted:
-        bullet = self._known(operation.id)
-        self._put(replace(self._voted(bullet, operation.votes), changed=self._step))
+        bullet = self._find(operation.id)
+        self._put(replace(self._count_votes(bullet, operation.votes), changed=self._step))
         return Accepted(operation=operation, bullet=bullet.id)
 
-    def _known(self, bullet_id: str) -> Bullet:
+    def _find(self, bullet_id: str) -> Bullet:
         bullet = self._bullets.get(bullet_id)
         if bullet is None:
             raise _Refused(f"there is no bullet {bullet_id[:80]!r}")
@@ -228,18 +237,18 @@ class _Draft:
         content = clean(text)
         if not content:
             raise _Refused("the content is empty")
-        twin = self._bullets.saying(comparable(content), besides=replacing)
+        twin = self._bullets.find_by_content(comparable(content), besides=replacing)
         if twin is not None:
             raise _Refused(f"bullet {twin} already says exactly this")
         return content
 
-    def _fitting(self, bullet: Bullet) -> Bullet:
-        bullet = measured(bullet, self._count)
+    def _measure(self, bullet: Bullet) -> Bullet:
+        bullet = measure(bullet, self._count)
         if bullet.tokens > self._limits.bullet_tokens:
             raise _Refused(f"the bullet takes {bullet.tokens} tokens, more than {self._limits.bullet_tokens}")
         return bullet
 
-    def _voted(self, bullet: Bullet, votes: Votes) -> Bullet:
+    def _count_votes(self, bullet: Bullet, votes: Votes) -> Bullet:
         if not votes:
             return bullet
         return replace(
@@ -249,7 +258,7 @@ class _Draft:
             neutral=bullet.neutral + votes.neutral,
         )
 
-    def _with_source(self, sources: tuple[str, ...]) -> tuple[str, ...]:
+    def _add_source(self, sources: tuple[str, ...]) -> tuple[str, ...]:
         return sources if not self._source or self._source in sources else (*sources, self._source)
 
     def _put(self, bullet: Bullet) -> None:

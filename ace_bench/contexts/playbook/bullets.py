@@ -94,10 +94,10 @@ class Bullet:
     def line(self) -> str:
         """The bullet as prompts show it: ``[id] (section) content``, without counters (they change too often).
 
-        Further lines of the content are indented, so that a content cannot imitate a bullet or the tag that closes the
+        Further lines of the content are indent, so that a content cannot imitate a bullet or the tag that closes the
         playbook in a prompt.
         """
-        return f"[{self.id}] ({self.section}) {indented(self.content)}"
+        return f"[{self.id}] ({self.section}) {indent(self.content)}"
 
     @cached_property
     def counter_line(self) -> str:
@@ -151,17 +151,17 @@ def number_of(bullet_id: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def indented(content: str) -> str:
+def indent(content: str) -> str:
     """Indent all lines of a content but the first."""
     return content.replace("\n", "\n  ")
 
 
-def measured(bullet: Bullet, count: TokenCounter) -> Bullet:
+def measure(bullet: Bullet, count: TokenCounter) -> Bullet:
     """Return the bullet with its tokens counted; call it whenever a content is set."""
     return replace(bullet, tokens=count(f"{bullet.line}\n"))
 
 
-def joined(bullets: Sequence[Bullet], *, step: int) -> Bullet:
+def join_bullets(bullets: Sequence[Bullet], *, step: int) -> Bullet:
     """Merge bullets, oldest first, into the oldest: its id, section and content, all counters and all sources."""
     oldest = bullets[0]
     sources = dict.fromkeys(source for bullet in bullets for source in bullet.sources)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import cache, partial
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,10 +20,6 @@ from ace_bench.core.embedders import HASHING, STATIC, EmbedderSettings, model_fo
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import require
 from ace_bench.core.settings import Count, Text
-
-if TYPE_CHECKING:
-    from model2vec import StaticModel
-    from sentence_transformers import SentenceTransformer
 
 Matrix = npt.NDArray[np.float32]
 
@@ -100,77 +97,64 @@ def _mixed(keys: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
     return keys
 
 
-class SentenceTransformerEmbedder:
-    """A sentence-transformers model by name or path (the official code uses ``all-mpnet-base-v2``).
+class ModelEmbedder:
+    """Embeds by a model of a library, which the first call of ``embed`` loads, even without texts.
 
-    The first call of ``embed`` loads the model, even without texts.
+    ``load`` returns what encodes texts as unit vectors; it raises ``ConfigError`` where the model cannot be loaded.
     """
 
-    def __init__(self, model: str, *, device: str | None = None, batch_size: int = 32):
-        self._name = model
-        self._device = device
-        self._batch_size = batch_size
-        self._model: SentenceTransformer | None = None
+    def __init__(self, load: Callable[[], Callable[[list[str]], Any]]):
+        self._load = cache(load)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the rows; raises ``ConfigError`` where the model cannot be loaded."""
-        rows = self._loaded().encode(
-            list(texts) or [""],
-            batch_size=self._batch_size,
-            normalize_embeddings=True,
-            convert_to_numpy=True,
-            show_progress_bar=False,
-        )
+        rows = self._load()(list(texts) or [""])
         return np.asarray(rows, dtype=np.float32)[: len(texts)]
 
-    def _loaded(self) -> SentenceTransformer:
-        if self._model is None:
-            require("the embedder", "sentence_transformers", otherwise=_WITHOUT_TORCH)
-            from sentence_transformers import SentenceTransformer
 
-            try:
-                self._model = SentenceTransformer(self._name, device=self._device)
-            except Exception as error:  # the library and what it loads with raise many kinds
-                cause = " ".join(str(error).split())
-                raise ConfigError(
-                    f"the embedding model {self._name!r} cannot be loaded ({cause}): name a complete folder that "
-                    "SentenceTransformer.save_pretrained wrote or a model of the hub that can be downloaded, or take "
-                    "embedder=hashing"
-                ) from error
-        return self._model
+def sentence_transformer(name: str) -> ModelEmbedder:
+    """Return a sentence-transformers model by name or path (the official code uses ``all-mpnet-base-v2``)."""
+
+    def load() -> Callable[[list[str]], Any]:
+        require("the embedder", "sentence_transformers", otherwise=_WITHOUT_TORCH)
+        from sentence_transformers import SentenceTransformer
+
+        try:
+            model = SentenceTransformer(name)
+        except Exception as error:  # the library and what it loads with raise many kinds
+            cause = " ".join(str(error).split())
+            raise ConfigError(
+                f"the embedding model {name!r} cannot be loaded ({cause}): name a complete folder that "
+                "SentenceTransformer.save_pretrained wrote or a model of the hub that can be downloaded, or take "
+                "embedder=hashing"
+            ) from error
+        return partial(model.encode, normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False)
+
+    return ModelEmbedder(load)
 
 
-class StaticEmbedder:
-    """A static model of the library model2vec by name or folder: the mean of its tokens' vectors, without torch.
+def static_model(name: str) -> ModelEmbedder:
+    """Return a static model of the library model2vec: the mean of its tokens' vectors, without torch.
 
-    A text without a known token has a row of zeros, which is similar to nothing. The first call of ``embed`` loads the
-    model, even without texts.
+    A text without a known token has a row of zeros, which is similar to nothing.
     """
 
-    def __init__(self, model: str):
-        self._name = model
-        self._model: StaticModel | None = None
+    def load() -> Callable[[list[str]], Any]:
+        require(f"embedder={STATIC}{name}", "model2vec", otherwise="use hashed words, embedder=hashing")
+        from model2vec import StaticModel
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return the rows; raises ``ConfigError`` where the model cannot be loaded."""
+        try:
+            # A model that was downloaded once is used from then on, also without a network.
+            model = StaticModel.from_pretrained(name, force_download=False)
+        except Exception as error:  # the library and what it loads with raise many kinds
+            raise ConfigError(
+                f"the static model {name!r} cannot be loaded: {error}; name a folder that "
+                "StaticModel.save_pretrained wrote, or a model of the hub such as minishlab/potion-base-8M"
+            ) from error
         # In one process: the library starts others for many texts.
-        rows = self._loaded().encode(list(texts) or [""], normalize=True, use_multiprocessing=False)
-        return np.asarray(rows, dtype=np.float32)[: len(texts)]
+        return partial(model.encode, normalize=True, use_multiprocessing=False)
 
-    def _loaded(self) -> StaticModel:
-        if self._model is None:
-            require(f"embedder={STATIC}{self._name}", "model2vec", otherwise="use hashed words, embedder=hashing")
-            from model2vec import StaticModel
-
-            try:
-                # A model that was downloaded once is used from then on, also without a network.
-                self._model = StaticModel.from_pretrained(self._name, force_download=False)
-            except Exception as error:  # the library and what it loads with raise many kinds
-                raise ConfigError(
-                    f"the static model {self._name!r} cannot be loaded: {error}; name a folder that "
-                    "StaticModel.save_pretrained wrote, or a model of the hub such as minishlab/potion-base-8M"
-                ) from error
-        return self._model
+    return ModelEmbedder(load)
 
 
 class EndpointEmbedder:
@@ -208,7 +192,7 @@ def make_embedder(name: Text | EmbedderSettings) -> Embedder:
     if folder is not None:
         _check_folder(folder)
         model = str(folder)
-    return StaticEmbedder(model) if name.startswith(STATIC) else SentenceTransformerEmbedder(model)
+    return static_model(model) if name.startswith(STATIC) else sentence_transformer(model)
 
 
 def _check_folder(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""A playbook's bullets by id, in blocks that versions share: a version costs what differs from the one before."""
+"""A playbook's bullets by id. Versions share unchanged blocks, so a new version costs only its changes."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class BulletIndex(Mapping[str, Bullet]):
             if bullet_id in wanted
         ]
 
-    def saying(self, content: str, besides: Collection[str] = ()) -> str | None:
+    def find_by_content(self, content: str, besides: Collection[str] = ()) -> str | None:
         """Return the id of a bullet with a content (``Bullet.comparable``) that is not among ``besides``."""
         found = chain.from_iterable([block.ids_by_content.get(content, ()) for block in self.blocks])
         return next((bullet_id for bullet_id in found if bullet_id not in besides), None)

@@ -15,24 +15,11 @@ from ace_bench.contexts.playbook.playbook import Playbook
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _MARKED = re.compile(r"`[^`]+`|\"[^\"]+\"|\b\d[\d.,]*\b")
-_NEGATIONS = frozenset(
-    (
-        "not",
-        "no",
-        "never",
-        "without",
-        "don't",
-        "doesn't",
-        "cannot",
-        "can't",
-        "avoid",
-        "neither",
-        "nor",
-        "isn't",
-        "aren't",
-    )
+_NEGATIONS = (
+    *("not", "no", "never", "without", "don't", "doesn't", "cannot", "can't", "avoid"),
+    *("neither", "nor", "isn't", "aren't"),
 )
-_NEGATING = _NEGATIONS | {"do", "does"}
+_NEGATING = frozenset((*_NEGATIONS, "do", "does"))
 _PAIRS = (
     *(("always", "never"), ("include", "exclude"), ("before", "after"), ("first", "last"), ("increase", "decrease")),
     *(("add", "remove"), ("more", "less"), ("true", "false"), ("yes", "no"), ("allow", "forbid"), ("above", "below")),

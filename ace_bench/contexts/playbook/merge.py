@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP, Bullet, comparable, joined, measured, slug
+from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP, Bullet, comparable, join_bullets, measure, slug
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.core.backbones import TokenCounter
@@ -35,38 +35,40 @@ def merge_playbooks(named: Sequence[NamedPlaybook], *, count: TokenCounter, refi
     different = list(by_digest.values())
     if len(different) == 1:
         return different[0].playbook
-    renumbered = _renumbered(list(chain.from_iterable(map(_marked, different))), count)
-    book = Playbook.of(_distinct(renumbered), sections=chain.from_iterable(one.playbook.sections for one in different))
+    renumbered = _renumber(list(chain.from_iterable(map(_add_provenance, different))), count)
+    book = Playbook.of(
+        _join_equal(renumbered), sections=chain.from_iterable(one.playbook.sections for one in different)
+    )
     if refiner is None:
         return book
     touched = [bullet.id for bullet in book.bullets]
     return refiner.refine(book, touched, step=BEFORE_FIRST_STEP, count=count).playbook
 
 
-def _marked(named: NamedPlaybook) -> Iterator[Bullet]:
+def _add_provenance(named: NamedPlaybook) -> Iterator[Bullet]:
     """Yield the bullets with their provenance; bullets of a merge keep theirs."""
     for bullet in named.playbook.bullets:
         sources = (f"{named.name}#{bullet.id}", *bullet.sources)
         yield replace(bullet, sources=sources, created=BEFORE_FIRST_STEP, changed=BEFORE_FIRST_STEP)
 
 
-def _renumbered(bullets: Sequence[Bullet], count: TokenCounter) -> list[Bullet]:
+def _renumber(bullets: Sequence[Bullet], count: TokenCounter) -> list[Bullet]:
     """Give a bullet a new id where its number would not follow the one before, so that the order is kept."""
     last, found = 0, []
     for bullet in bullets:
         if bullet.number <= last:
-            found.append(measured(replace(bullet, id=f"{slug(bullet.section)}-{last + 1:05d}"), count))
+            found.append(measure(replace(bullet, id=f"{slug(bullet.section)}-{last + 1:05d}"), count))
         else:
             found.append(bullet)
         last = found[-1].number
     return found
 
 
-def _distinct(bullets: Sequence[Bullet]) -> list[Bullet]:
+def _join_equal(bullets: Sequence[Bullet]) -> list[Bullet]:
     alike: dict[str, list[Bullet]] = {}
     for bullet in bullets:
         alike.setdefault(bullet.comparable, []).append(bullet)
-    return [joined(group, step=BEFORE_FIRST_STEP) if len(group) > 1 else group[0] for group in alike.values()]
+    return [join_bullets(group, step=BEFORE_FIRST_STEP) if len(group) > 1 else group[0] for group in alike.values()]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ace_bench.contexts.base import ContextValue
-from ace_bench.contexts.playbook.bullets import Bullet, clean, indented, measured, number_of, section_name
+from ace_bench.contexts.playbook.bullets import Bullet, clean, indent, measure, number_of, section_name
 from ace_bench.contexts.playbook.index import BulletIndex
 from ace_bench.contexts.playbook.text_writer import Layout, official_fields, write_text
 from ace_bench.core.backbones import TokenCounter
@@ -169,7 +169,7 @@ class Playbook(ContextValue):
         """
         asked = dict.fromkeys(ids)
         known = [self.index[bullet_id] for bullet_id in asked if bullet_id in self.index]
-        lines = [f"[{b.id}] ({b.section}; {b.counters}) {indented(b.content)}" for b in known]
+        lines = [f"[{b.id}] ({b.section}; {b.counters}) {indent(b.content)}" for b in known]
         unknown = tuple(bullet_id for bullet_id in asked if bullet_id not in self.index)
         return Excerpt("\n".join(lines) or NO_COUNTERS, unknown)
 
@@ -192,7 +192,7 @@ class Playbook(ContextValue):
 
     def fitted(self, sections: Iterable[str], count: TokenCounter) -> Playbook:
         """Return the playbook for a task: its ``sections`` come first, and tokens are counted again."""
-        bullets = [measured(replace(bullet, content=clean(bullet.content)), count) for bullet in self.bullets]
+        bullets = [measure(replace(bullet, content=clean(bullet.content)), count) for bullet in self.bullets]
         made = Playbook.of(bullets, sections=[*sections, *self.sections], next_number=self.next_number)
         return replace(made, layout=self.layout)
 
@@ -206,7 +206,7 @@ class Playbook(ContextValue):
         vars(changed)["index"] = index
         return changed
 
-    def having(self, **values: Any) -> Playbook:
+    def replace_fields(self, **values: Any) -> Playbook:
         """Return a version with other values of fields other than ``bullets``."""
         return replace(self, **values).with_index(self.index)
 

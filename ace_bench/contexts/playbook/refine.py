@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
-from ace_bench.contexts.playbook.bullets import Bullet, clean, comparable, joined, measured
+from ace_bench.contexts.playbook.bullets import Bullet, clean, comparable, join_bullets, measure
 from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo, Matrix
 from ace_bench.contexts.playbook.index import BulletIndex
 from ace_bench.contexts.playbook.playbook import Playbook
@@ -101,28 +101,28 @@ class Refiner:
         *,
         step: int,
         count: TokenCounter,
-        word: MergeWording | None = None,
+        rewrite_merged: MergeWording | None = None,
     ) -> Refined:
         """Filter, merge, prune, in this order; afterwards the playbook fits the budget.
 
         ``touched`` are the ids of bullets with new or changed content (``Applied.touched``): ``"delta"`` compares them
-        with all others, ``"budget"`` compares all with all once the playbook is too large. ``word`` writes the content
-        of merged bullets; without it, or if its result is unusable, the older content stays. ``count`` counts the
-        tokens of what it writes.
+        with all others, ``"budget"`` compares all with all once the playbook is too large. ``rewrite_merged`` writes
+        the content of merged bullets; without it, or if its result is unusable, the older content stays. ``count``
+        counts the tokens of what it writes.
         """
-        bullets, events = self._filtered(playbook.index)
+        bullets, events = self._filter(playbook.index)
         subjects = self._to_compare(bullets, touched)
-        near = self._similar(bullets, subjects) if subjects else {}
+        near = self._find_similar(bullets, subjects) if subjects else {}
         if near:
-            groups, joins = _grouped(bullets.bullets, near, threshold=self._threshold)
-            bullets, wordings = _merged(bullets, groups, step=step, word=word, count=count)
-            bullets, filtered = self._filtered(bullets)  # merging has summed the votes
+            groups, joins = _group(bullets.bullets, near, threshold=self._threshold)
+            bullets, wordings = _merge_groups(bullets, groups, step=step, rewrite_merged=rewrite_merged, count=count)
+            bullets, filtered = self._filter(bullets)  # merging has summed the votes
             events = [*events, *joins, *wordings, *filtered]
-        bullets, pruned = self._pruned(bullets)
+        bullets, pruned = self._prune(bullets)
         events = [*events, *pruned]
         return Refined(playbook=playbook.with_index(bullets) if events else playbook, events=tuple(events))
 
-    def _filtered(self, bullets: BulletIndex) -> _Changed:
+    def _filter(self, bullets: BulletIndex) -> _Changed:
         least = self._harmful_min
         if least is None:
             return bullets, []
@@ -144,7 +144,7 @@ class Refiner:
             return range(len(bullets))
         return ()
 
-    def _similar(self, bullets: BulletIndex, subjects: Sequence[int]) -> Similar:
+    def _find_similar(self, bullets: BulletIndex, subjects: Sequence[int]) -> Similar:
         """Find all others at or above the threshold, for each subject that has any.
 
         One matrix product, in blocks where there are many subjects.
@@ -154,7 +154,7 @@ class Refiner:
         near: Similar = {}
         for start in range(0, len(subjects), _BLOCK):
             block = subjects[start : start + _BLOCK]
-            similarities = np.round(_products(matrix[rows[block]], matrix)[:, rows], _DECIMALS)
+            similarities = np.round(_multiply(matrix[rows[block]], matrix)[:, rows], _DECIMALS)
             for line, place in np.argwhere(similarities >= self._threshold).tolist():
                 if place != block[line]:
                     near.setdefault(block[line], []).append((float(similarities[line, place]), place))
@@ -163,7 +163,7 @@ class Refiner:
     def _exceeds(self, tokens: int) -> bool:
         return self._max_tokens is not None and tokens > self._max_tokens
 
-    def _pruned(self, index: BulletIndex) -> _Changed:
+    def _prune(self, index: BulletIndex) -> _Changed:
         """Remove the least useful bullets, of equal ones those unchanged for longest, until the rest fits."""
         most = self._max_tokens
         total = index.tokens
@@ -190,7 +190,7 @@ class Refiner:
         return index.changed(gone=gone), events
 
 
-def _products(some: Matrix, all_rows: Matrix) -> Matrix:
+def _multiply(some: Matrix, all_rows: Matrix) -> Matrix:
     """Multiply every row of ``some`` with every row of ``all_rows``.
 
     For a few rows, BLAS is slower on a busy machine, because its threads wait for each other.
@@ -201,7 +201,7 @@ def _products(some: Matrix, all_rows: Matrix) -> Matrix:
     return some @ all_rows.T
 
 
-def _grouped(
+def _group(
     bullets: Sequence[Bullet], near: Similar, *, threshold: float
 ) -> tuple[Sequence[Sequence[Bullet]], Sequence[Record]]:
     """Return groups of similar bullets; the oldest leads each group.
@@ -226,33 +226,33 @@ def _grouped(
     return [sorted(group, key=_age) for group in groups.values() if len(group) > 1], events
 
 
-def _merged(
+def _merge_groups(
     bullets: BulletIndex,
     groups: Sequence[Sequence[Bullet]],
     *,
     step: int,
-    word: MergeWording | None,
+    rewrite_merged: MergeWording | None,
     count: TokenCounter,
 ) -> _Changed:
     """Merge each group into its oldest bullet."""
     gone = [bullet.id for group in groups for bullet in group[1:]]
-    bullets = bullets.changed(put=[joined(group, step=step) for group in groups], gone=gone)
+    bullets = bullets.changed(put=[join_bullets(group, step=step) for group in groups], gone=gone)
     events: list[Record] = []
-    if word is None:
+    if rewrite_merged is None:
         return bullets, events
     for group in groups:
-        bullet, event = _worded(bullets[group[0].id], clean(word(group)), bullets, count=count)
+        bullet, event = _rewrite(bullets[group[0].id], clean(rewrite_merged(group)), bullets, count=count)
         bullets = bullets.changed(put=[bullet])
         events.append(event)
     return bullets, events
 
 
-def _worded(bullet: Bullet, content: str, bullets: BulletIndex, *, count: TokenCounter) -> tuple[Bullet, Record]:
-    if not content or bullets.saying(comparable(content), besides=[bullet.id]):
+def _rewrite(bullet: Bullet, content: str, bullets: BulletIndex, *, count: TokenCounter) -> tuple[Bullet, Record]:
+    if not content or bullets.find_by_content(comparable(content), besides=[bullet.id]):
         problem = "repeats another bullet" if content else "is empty"
         return bullet, _event("not_worded", bullet.id, reason=f"the joint content {problem}; the older one stays")
     event = _event("worded", bullet.id, reason="one content for the merged bullets")
-    return measured(replace(bullet, content=content), count), event
+    return measure(replace(bullet, content=content), count), event
 
 
 def _age(bullet: Bullet) -> tuple[int, str]:

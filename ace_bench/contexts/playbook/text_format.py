@@ -23,13 +23,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP, OTHERS, Bullet, measured, number_of, slug, tidy
+from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP, OTHERS, Bullet, measure, number_of, slug, tidy
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_writer import (
     COUNTED_HEAD,
     PLAIN_HEAD,
     Layout,
-    escaped,
+    escape,
     heading,
     read_content,
     starts_bullet,
@@ -164,7 +164,7 @@ def _bullets(
             changed=BEFORE_FIRST_STEP,
             tokens=0,
         )
-        bullets.append((measured(bullet, count), entry))
+        bullets.append((measure(bullet, count), entry))
     return bullets, notes
 
 
@@ -176,7 +176,7 @@ def _layout(text: str, bullets: Sequence[tuple[Bullet, _Entry]]) -> Layout:
         parts += [text[end : entry.start], bullet.id]
         end = entry.end
         written = text[entry.content_start : end]
-        if written != f" {escaped(bullet.content)}":
+        if written != f" {escape(bullet.content)}":
             contents.append((bullet.id, written))
     counted = not bullets or any(entry.head.votes is not None for _, entry in bullets)
     return Layout(parts=(*parts, text[end:]), counted=counted, contents=tuple(contents))

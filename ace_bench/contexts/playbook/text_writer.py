@@ -36,19 +36,19 @@ def _special(line: str) -> bool:
     return starts_bullet(line) or line.strip().startswith("##") or read_line(line, "finance") is not None
 
 
-def escaped(content: str) -> str:
+def escape(content: str) -> str:
     """Return a content with a backslash before each further line that looks like a bullet or heading."""
     first, *rest = content.split("\n")
-    return "\n".join([first, *map(_escaped, rest)])
+    return "\n".join([first, *map(_escape_line, rest)])
 
 
-def _escaped(line: str) -> str:
+def _escape_line(line: str) -> str:
     indent = line[: len(line) - len(line.lstrip(" \t"))]
     rest = line[len(indent) :]
     return f"{indent}\\{rest}" if _special(f"{indent}{rest.lstrip(chr(92))}") else line
 
 
-def unescaped(line: str) -> str:
+def unescape(line: str) -> str:
     """Undo the escaping of a content line."""
     match = _ESCAPED.fullmatch(line)
     return f"{match[1]}{match[2]}{match[3]}" if match and _special(f"{match[1]}{match[3]}") else line
@@ -57,7 +57,7 @@ def unescaped(line: str) -> str:
 def read_content(written: str) -> str:
     """Return the content that a text writes as ``written``."""
     first, *rest = written.split("\n")
-    return clean("\n".join([first, *map(unescaped, rest)]))
+    return clean("\n".join([first, *map(unescape, rest)]))
 
 
 def bullet_head(bullet: Bullet, *, counters: bool) -> str:
@@ -168,7 +168,7 @@ def write_text(playbook: Playbook, *, counters: bool = True) -> str:
 
     def text_of(bullet: Bullet) -> str:
         shown = counters and (layout is None or layout.counted or bool(bullet.helpful or bullet.harmful))
-        written = (layout and layout.imported(bullet)) or f" {escaped(bullet.content)}"
+        written = (layout and layout.imported(bullet)) or f" {escape(bullet.content)}"
         return bullet_head(bullet, counters=shown) + written
 
     if layout is not None:

@@ -167,11 +167,11 @@ class AceWithOtherView(Ace):
         """Return the playbook with the lessons, for the rollouts of this step alone."""
         if not self.earlier_lessons:
             return ContextUpdate(context=context)
-        return ContextUpdate(context=context.having(shown_reflections=context.recent[-self.earlier_lessons :]))
+        return ContextUpdate(context=context.replace_fields(shown_reflections=context.recent[-self.earlier_lessons :]))
 
     def refine(
         self, editor: PlaybookEditor, insights: Sequence[Insight], step: Step, arena: Arena
     ) -> ContextUpdate[Playbook]:
         """Refine, and show the lessons no longer."""
         refined = super().refine(editor, insights, step, arena)
-        return replace(refined, context=refined.context.having(shown_reflections=None))
+        return replace(refined, context=refined.context.replace_fields(shown_reflections=None))

@@ -210,7 +210,7 @@ class RulesCurator(Curator):
         operations: list[Operation] = []
         for strategy in dict.fromkeys(strategy for lesson in found if lesson for strategy in lesson.strategies):
             votes = Votes(helpful=int(strategy.worked))
-            bullet = playbook.index.saying(comparable(strategy.content))
+            bullet = playbook.index.find_by_content(comparable(strategy.content))
             if bullet is None:
                 operations.append(Add(section=strategy.category, content=strategy.content, votes=votes))
             elif strategy.worked and bullet not in insight.rollouts[-1].attempt.cited:

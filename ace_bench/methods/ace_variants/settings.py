@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -116,18 +116,17 @@ class AceSettings:
 def make_ace(**settings: Annotated[Any, AceSettings]) -> Ace:
     """Return ACE: the paper's method, with the ablations that the settings ask for."""
     chosen = AceSettings(**settings)
-    ace = Ace(
-        reflector=chosen.make_reflector(),
-        curator=chosen.make_curator(),
-        refiner=chosen.refiner,
-        rounds=chosen.rounds,
-        curator_every=chosen.curator_every,
-        initial=chosen.initial,
-        retrieval=None if chosen.retrieval.mode == "off" else chosen.retrieval,
-        merge_writer=WordedMerges() if chosen.merge_wording == "curator" else None,
-    )
+    parts: dict[str, Any] = {
+        "reflector": chosen.make_reflector(),
+        "curator": chosen.make_curator(),
+        "refiner": chosen.refiner,
+        "rounds": chosen.rounds,
+        "curator_every": chosen.curator_every,
+        "initial": chosen.initial,
+        "retrieval": None if chosen.retrieval.mode == "off" else chosen.retrieval,
+        "merge_writer": WordedMerges() if chosen.merge_wording == "curator" else None,
+    }
     helpful_first = chosen.bullet_order == "helpful"
     if not (chosen.generator_reflections or helpful_first):
-        return ace
-    parts = {field.name: getattr(ace, field.name) for field in fields(ace)}
+        return Ace(**parts)
     return AceWithOtherView(earlier_lessons=chosen.generator_reflections, helpful_first=helpful_first, **parts)

@@ -7,8 +7,8 @@ the Reflector's whole reply, tags count on any bullet, and a Curator's reply cou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from ace_bench.contexts.playbook.deltas import echo
@@ -16,53 +16,15 @@ from ace_bench.core.method import AFTER_CURATION, Arena, ContextUpdate
 from ace_bench.core.replies import ask_once
 from ace_bench.core.types import Record, Rollout, Step
 from ace_bench.methods.official.editing import DroppedOperations
-from ace_bench.methods.official.learner import OfficialLearner, ask_for_operations, official_tags
+from ace_bench.methods.official.learner import OfficialLearner, OfficialLesson, ask_for_operations, official_tags
 from ace_bench.methods.official.playbook import TextPlaybook
-from ace_bench.methods.role_calls import CURATOR, REFLECTOR, RoleCall, curator_fields, is_settled, reflector_fields
+from ace_bench.methods.role_calls import CURATOR, REFLECTOR, is_settled, reflector_fields
 
 _IGNORED = "the authors' code does nothing but ADD"
 
 
-@dataclass(frozen=True, kw_only=True)
-class OfficialFinance(OfficialLearner):
-    """ACE as the finance code runs it; ``measure_post_update`` attempts each sample once more, for a metric alone."""
-
-    measure_post_update: bool
-
-    @property
-    def extra_rollouts(self) -> int:
-        """The rollouts of a sample that nothing is learnt from."""
-        return int(self.measure_post_update)
-
-    def update(
-        self, context: TextPlaybook, rollouts: Sequence[Rollout], step: Step, arena: Arena
-    ) -> ContextUpdate[TextPlaybook]:
-        """Learn from one sample after another."""
-        lesson = _Lesson(method=self, arena=arena, step=step, playbook=context)
-        for rollout in rollouts:
-            lesson.learn(rollout)
-        repeated = self._attempt_again(lesson.playbook, rollouts, arena) if self.measure_post_update else ()
-        return ContextUpdate(context=lesson.playbook, events=(*lesson.events, *repeated))
-
-    def _attempt_again(self, playbook: TextPlaybook, rollouts: Sequence[Rollout], arena: Arena) -> Sequence[Record]:
-        """Attempt each sample under the new playbook; metrics look up the grades by the rollouts' keys."""
-        trial = 1 + self.max_reflection_rounds  # so that no rollout of the step is replayed
-        again = arena.map(lambda rollout: arena.rollout(rollout.sample, playbook, trial=trial), rollouts)
-        return [
-            {"event": AFTER_CURATION, "sample": first.sample.id, "first": first.key, "again": second.key}
-            for first, second in zip(rollouts, again, strict=True)
-        ]
-
-
-@dataclass(kw_only=True)
-class _Lesson:
-    """Learns from the samples of a step; the result is in ``playbook``, with ``events`` for the journal."""
-
-    method: OfficialFinance
-    arena: Arena
-    step: Step
-    playbook: TextPlaybook
-    events: list[Record] = field(default_factory=list)
+class _Lesson(OfficialLesson):
+    """Learns from a sample, and counts the tags at once."""
 
     def learn(self, first: Rollout) -> None:
         """Reflect and try again, round by round, and curate from the last reflection.
@@ -90,11 +52,10 @@ class _Lesson:
 
     def _reflect(self, rollout: Rollout, first: Rollout, before: str) -> str | None:
         """Return the Reflector's reply, with its tags counted; ``None`` where the model fails."""
-        call = self._call(REFLECTOR, rollout, first, before, partial(reflector_fields, rollout))
-        reply, events = call.send(ask_once)
+        fields = partial(reflector_fields, rollout)
+        reply = self.ask(REFLECTOR, rollout, ask_once, fields, session=first.key, reflection=before)
         if reply is not None:
             self.playbook = self.playbook.with_tags(official_tags(reply), count=self.arena.counter("generator"))
-        self._note(first, *events)
         return reply
 
     def _curate(self, rollout: Rollout, first: Rollout, reflections: Sequence[str]) -> None:
@@ -102,43 +63,50 @@ class _Lesson:
 
         Without operations their code drops the blanks around the text, without a reply it leaves the text as it is.
         """
-        fields = curator_fields(
-            self.playbook,
-            self.arena.sections,
-            (self.step.epoch_index + 1, self.step.epoch_total),
-            self.method.token_budget,
-            reflections[-1],
+        shown = self.curator_fields(self.step.epoch_index, self.step.epoch_total, reflections[-1])
+        before_last = "".join(reflections[-2:-1])
+        operations = self.ask(
+            CURATOR, rollout, ask_for_operations, lambda _: shown, session=first.key, reflection=before_last
         )
-        shown = {**fields, "operations": ["ADD"]}
-        call = self._call(CURATOR, rollout, first, "".join(reflections[-2:-1]), lambda _: shown)
-        operations, events = call.send(ask_for_operations)
-        self._note(first, *events)
         if operations is None:
             return
         before = self.playbook
         try:
             self.playbook = before.with_bullets_added(operations, count=self.arena.counter("generator"))
         except DroppedOperations as error:
-            self._note(first, {"event": "rejected", "operation": {"type": "all of the reply"}, "reason": str(error)})
+            self.note(first, {"event": "rejected", "operation": {"type": "all of the reply"}, "reason": str(error)})
             return
         new = (Counter(self.playbook.ids) - Counter(before.ids)).elements()
         ignored = (one for one in operations if one["type"] != "ADD")
-        self._note(first, *({"event": "accepted", "type": "ADD", "bullet": bullet} for bullet in new))
-        self._note(first, *({"event": "rejected", "operation": echo(one), "reason": _IGNORED} for one in ignored))
+        self.note(first, *({"event": "accepted", "type": "ADD", "bullet": bullet} for bullet in new))
+        self.note(first, *({"event": "rejected", "operation": echo(one), "reason": _IGNORED} for one in ignored))
 
-    def _call(
-        self, role: str, rollout: Rollout, first: Rollout, before: str, fields: Callable[[TextPlaybook], Record]
-    ) -> RoleCall[TextPlaybook]:
-        return RoleCall(
-            arena=self.arena,
-            role=role,
-            template=role,
-            session=first.key,
-            rollout=rollout,
-            playbook=self.playbook,
-            reflection=before,
-            fields=fields,
-        )
 
-    def _note(self, rollout: Rollout, *events: Record) -> None:
-        self.events += [{"sample": rollout.sample.id, **event} for event in events]
+@dataclass(frozen=True, kw_only=True)
+class OfficialFinance(OfficialLearner):
+    """ACE as the finance code runs it; ``measure_post_update`` attempts each sample once more, for a metric alone."""
+
+    measure_post_update: bool
+    lesson = _Lesson
+
+    @property
+    def extra_rollouts(self) -> int:
+        """The rollouts of a sample that nothing is learnt from."""
+        return int(self.measure_post_update)
+
+    def update(
+        self, context: TextPlaybook, rollouts: Sequence[Rollout], step: Step, arena: Arena
+    ) -> ContextUpdate[TextPlaybook]:
+        """Learn from one sample after another, and measure what they are worth."""
+        learnt = super().update(context, rollouts, step, arena)
+        repeated = self._attempt_again(learnt.context, rollouts, arena) if self.measure_post_update else ()
+        return ContextUpdate(context=learnt.context, events=(*learnt.events, *repeated))
+
+    def _attempt_again(self, playbook: TextPlaybook, rollouts: Sequence[Rollout], arena: Arena) -> Sequence[Record]:
+        """Attempt each sample under the new playbook; metrics look up the grades by the rollouts' keys."""
+        trial = 1 + self.max_reflection_rounds  # so that no rollout of the step is replayed
+        again = arena.map(lambda rollout: arena.rollout(rollout.sample, playbook, trial=trial), rollouts)
+        return [
+            {"event": AFTER_CURATION, "sample": first.sample.id, "first": first.key, "again": second.key}
+            for first, second in zip(rollouts, again, strict=True)
+        ]

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from ace_bench.contexts.playbook.authors_text import Dialect, dialect_of, section_key
 from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import RolloutFault, SettingError
-from ace_bench.core.method import Arena, Learning, Span, Workload, exactly
+from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload, exactly
 from ace_bench.core.replies import ask_once
 from ace_bench.core.settings import Count, Text
-from ace_bench.core.types import Fault, GeneratorSpec, Labels, Message, Record
+from ace_bench.core.types import Fault, GeneratorSpec, Labels, Message, Record, Rollout, Step
 from ace_bench.methods.base import BaseMethod
 from ace_bench.methods.official.playbook import TextPlaybook, load_text_playbook
-from ace_bench.methods.role_calls import CURATOR, CURATOR_FIELDS, REFLECTOR, REFLECTOR_FIELDS, Rounds
+from ace_bench.methods.role_calls import (
+    CURATOR,
+    CURATOR_FIELDS,
+    REFLECTOR,
+    REFLECTOR_FIELDS,
+    RoleCall,
+    Rounds,
+    curator_fields,
+)
+
+R = TypeVar("R")
 
 _TAGS = '"bullet_tags"'
 _FENCED = re.compile(r"```json(.*?)```", re.DOTALL | re.IGNORECASE)
@@ -78,9 +89,9 @@ def official_operations(text: str) -> list[Record]:
         raise ValueError(f"it cannot be read: {error}") from error
     if not isinstance(reply, dict) or not reply:
         raise ValueError("it holds no JSON object")
-    for field, kind in (("reasoning", str), ("operations", list)):
-        if not isinstance(reply.get(field), kind):
-            raise ValueError(f"its field {field} is {'missing' if field not in reply else 'not a ' + kind.__name__}")
+    for name, kind in (("reasoning", str), ("operations", list)):
+        if not isinstance(reply.get(name), kind):
+            raise ValueError(f"its field {name} is {'missing' if name not in reply else 'not a ' + kind.__name__}")
     operations: list[Record] = reply["operations"]
     for operation in operations:
         _check(operation)
@@ -153,6 +164,8 @@ class OfficialLearner(BaseMethod[TextPlaybook]):
     initial: Text | None
 
     generator = GeneratorSpec(template="generator", reply="json")
+    lesson: ClassVar[type[OfficialLesson]]
+    """How a step learns."""
 
     def __post_init__(self) -> None:
         """Raise ``SettingError`` for a missing file."""
@@ -198,6 +211,15 @@ class OfficialLearner(BaseMethod[TextPlaybook]):
         """Return how the task's playbook is written."""
         return dialect_of(arena.sections)
 
+    def update(
+        self, context: TextPlaybook, rollouts: Sequence[Rollout], step: Step, arena: Arena
+    ) -> ContextUpdate[TextPlaybook]:
+        """Learn from one sample after another."""
+        lesson = self.lesson(method=self, arena=arena, step=step, playbook=context)
+        for rollout in rollouts:
+            lesson.learn(rollout)
+        return ContextUpdate(context=lesson.playbook, events=tuple(lesson.events))
+
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return from no retry to all reflection rounds."""
         shown = arena.labels is not Labels.NONE and learning.split != "test"
@@ -208,3 +230,55 @@ class OfficialLearner(BaseMethod[TextPlaybook]):
             rollouts=Span(1, 1 + retries).times(each) + exactly(self.extra_rollouts).times(each),
             roles={REFLECTOR: Span(1, reflections).times(each), CURATOR: curations.times(each)},
         )
+
+
+@dataclass(kw_only=True)
+class OfficialLesson(ABC):
+    """Learns from the samples of a step; the result is in ``playbook``, with ``events`` for the journal."""
+
+    method: OfficialLearner
+    arena: Arena
+    step: Step
+    playbook: TextPlaybook
+    events: list[Record] = field(default_factory=list)
+
+    @abstractmethod
+    def learn(self, first: Rollout) -> None:
+        """Learn from a sample by its first rollout."""
+
+    def ask(  # noqa: PLR0913 - who asks whom for what
+        self,
+        role: str,
+        rollout: Rollout,
+        read: Callable[[Lm, Sequence[Message]], R],
+        fields: Callable[[TextPlaybook], Record],
+        *,
+        session: str,
+        reflection: str | None,
+        attempted_under: TextPlaybook | None = None,
+    ) -> R | None:
+        """Return what ``read`` makes of a role's reply about a rollout; ``None`` where the model fails."""
+        call = RoleCall(
+            arena=self.arena,
+            role=role,
+            template=role,
+            session=session,
+            rollout=rollout,
+            playbook=self.playbook,
+            attempted_under=attempted_under,
+            reflection=reflection,
+            fields=fields,
+        )
+        reply, events = call.send(read)
+        self.note(rollout, *events)
+        return reply
+
+    def note(self, rollout: Rollout, *events: Record) -> None:
+        """Note events about a sample."""
+        self.events += [{"sample": rollout.sample.id, **event} for event in events]
+
+    def curator_fields(self, step: int, total: int, reflection: str) -> Record:
+        """Return what the Curator is shown in the ``step`` of all, counted from 0."""
+        budget, sections = self.method.token_budget, self.arena.sections
+        shown = curator_fields(self.playbook, sections, (step + 1, total), budget, reflection)
+        return {**shown, "operations": ["ADD"]}

