@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from rich.console import Console
-from rich.syntax import Syntax
-from rich.tree import Tree
 
 from ace_bench.core.backbones import GENERATOR, Adaptive, Backbone, CacheReporting, Keyed, Limited, Probing, Served
 from ace_bench.core.errors import BudgetExhausted, ConfigError
@@ -30,6 +28,9 @@ from ace_bench.store.call_log import Account
 from ace_bench.store.calls import first_settings
 from ace_bench.store.folder import RunFolder, pretty
 from ace_bench.store.results import METRICS
+
+if TYPE_CHECKING:
+    from rich.syntax import Syntax
 
 NOT_KNOWN = "n/a"
 
@@ -228,6 +229,8 @@ def show(spec: RunSpec, console: Console) -> None:
 
 def _show_config(spec: RunSpec, console: Console) -> None:
     """Print the contents of a run's ``config.yaml``. It cannot hold secrets, because ``assemble`` rejects them."""
+    from rich.tree import Tree
+
     settings = msgspec.yaml.decode(spec.config)
     tree = Tree(f"configuration of {spec.folder}", guide_style="dim")
     single = {name: value for name, value in settings.items() if not isinstance(value, Mapping)}
@@ -239,6 +242,8 @@ def _show_config(spec: RunSpec, console: Console) -> None:
 
 
 def _yaml(value: object) -> Syntax:
+    from rich.syntax import Syntax
+
     text = msgspec.yaml.encode(value).decode().rstrip()
     return Syntax(text, "yaml", background_color="default", word_wrap=True)
 

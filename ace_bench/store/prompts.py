@@ -6,31 +6,21 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-from jinja2 import (
-    FileSystemLoader,
-    StrictUndefined,
-    Template,
-    TemplateError,
-    TemplateNotFound,
-    TemplateSyntaxError,
-    meta,
-    nodes,
-)
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from typing import TYPE_CHECKING, Any
 
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Message
+
+if TYPE_CHECKING:  # a finished run needs no more than the checksum of its templates, and jinja2 is slow to import
+    from jinja2 import Template
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 _BLOCKS = ("system", "user")
 _EXACT = re.compile(r"(system|user|assistant)_exact\w*")
 _DIALOGUE = "dialogue"
 _TURN = re.compile(r"(USER|ASSISTANT|SYSTEM):\n", re.IGNORECASE)
 """What opens a turn of a dialogue, anywhere in the text: the rule of the official AppWorld agents."""
-_TEMPLATE_ERRORS = (TemplateError, UnicodeDecodeError, OSError, TypeError, ValueError, ArithmeticError, LookupError)
-"""Errors from reading and rendering a template."""
 _COMMON = "common"
 
 
@@ -58,17 +48,22 @@ class PromptSet:
             set_of = " and ".join(map(str, roots))
             raise ConfigError(f"prompt set {set_of} has neither a folder {task}/ nor {prompt_group}/; check prompts=")
         self._folders = [*own, *common]
-        self._loader = FileSystemLoader(self._folders)
+        self._templates: dict[str, Template] = {}
+        self._fields: dict[str, set[str]] = {}
+
+    @cached_property
+    def _environment(self) -> ImmutableSandboxedEnvironment:
+        from jinja2 import FileSystemLoader, StrictUndefined
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+
         # Templates may come from other packages: the sandbox keeps them from running code.
-        self._environment = ImmutableSandboxedEnvironment(
-            loader=self._loader,
+        return ImmutableSandboxedEnvironment(
+            loader=FileSystemLoader(self._folders),
             undefined=StrictUndefined,
             autoescape=False,  # prompts are plain text, not HTML
             trim_blocks=False,
             keep_trailing_newline=False,
         )
-        self._templates: dict[str, Template] = {}
-        self._fields: dict[str, set[str]] = {}
 
     def render(self, role: str, fields: Mapping[str, Any]) -> tuple[Message, ...]:
         """Render a role's messages; a missing template or undefined field raises ``ConfigError``."""
@@ -80,7 +75,7 @@ class PromptSet:
                 return _turns(texts[_DIALOGUE])
             # A system block whose conditions leave it empty is no message.
             return tuple(_message(block, text) for block, text in texts.items() if block != "system" or text.strip())
-        except _TEMPLATE_ERRORS as error:
+        except _template_errors() as error:
             raise self._template_error(role, error) from error
 
     def is_dialogue(self, role: str) -> bool:
@@ -103,7 +98,7 @@ class PromptSet:
         """Raise ``ConfigError`` if a template, or one that it includes, uses a field that is not in ``fields``."""
         try:
             unknown = sorted(self._fields_of(f"{role}.j2", required=True) - set(fields))
-        except _TEMPLATE_ERRORS as error:
+        except _template_errors() as error:
             raise self._template_error(role, error) from error
         if unknown:
             raise ConfigError(
@@ -113,7 +108,10 @@ class PromptSet:
 
     def _fields_of(self, name: str, *, required: bool) -> set[str]:
         """Return the fields of a template and its includes: all, or only those that may not be missing."""
-        source, *_ = self._loader.get_source(self._environment, name)
+        from jinja2 import meta, nodes
+
+        assert self._environment.loader is not None
+        source, *_ = self._environment.loader.get_source(self._environment, name)
         tree = self._environment.parse(source)
         probed = [*tree.find_all(nodes.Test), *tree.find_all(nodes.Filter)]
         optional = {
@@ -130,12 +128,14 @@ class PromptSet:
         return (meta.find_undeclared_variables(tree) | set[str]().union(*included) - set_here) - optional
 
     def _load(self, role: str) -> Template:
+        from jinja2 import TemplateNotFound
+
         try:
             template = self._environment.get_template(f"{role}.j2")
         except TemplateNotFound as error:
             places = " or ".join(str(folder) for folder in self._folders)
             raise ConfigError(f"there is no prompt template {role}.j2 in {places}; add it") from error
-        except _TEMPLATE_ERRORS as error:
+        except _template_errors() as error:
             raise self._template_error(role, error) from error
         if not {*_message_blocks(template)} - {"system"}:
             raise self._template_error(
@@ -147,7 +147,7 @@ class PromptSet:
     def _template_error(self, role: str, problem: object) -> ConfigError:
         if isinstance(problem, UnicodeDecodeError):
             problem = f"it is not UTF-8 (byte {problem.start + 1})"
-        line = f", line {problem.lineno}" if isinstance(problem, TemplateSyntaxError) else ""
+        line = f", line {problem.lineno}" if hasattr(problem, "lineno") else ""
         return ConfigError(f"prompt template {role}.j2 in {self._folders[0]} cannot be used{line}: {problem}")
 
     @cached_property
@@ -167,6 +167,13 @@ class PromptSet:
     def digest(self) -> str:
         """Checksum over the templates this task can use."""
         return digest_of(dict(self.files))
+
+
+def _template_errors() -> tuple[type[Exception], ...]:
+    """Return the errors from reading and rendering a template."""
+    from jinja2 import TemplateError
+
+    return (TemplateError, UnicodeDecodeError, OSError, TypeError, ValueError, ArithmeticError, LookupError)
 
 
 def _message_blocks(template: Template) -> list[str]:
