@@ -11,8 +11,7 @@ from types import MappingProxyType
 import pytest
 
 from ace_bench.cli.main import main, start
-from ace_bench.cli.reproducing.measuring import measured_tables
-from ace_bench.cli.reproducing.request import jobs, read_request
+from ace_bench.cli.reproducing.request import jobs, measured_tables, read_request
 from ace_bench.core.errors import DataError
 from ace_bench.core.measurement import Measurement
 from ace_bench.report.paper.tables import Experiment

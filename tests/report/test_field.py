@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ace_bench.cli.reproducing.left_out import refused
+from ace_bench.cli.reproducing.checking import refused
 from ace_bench.cli.reproducing.request import jobs, read_request
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.report.figures.field import Point, panels_of, pareto_front, score_by_cost

@@ -6,15 +6,22 @@ gives the dollars and seconds of online adaptation on FiNER (table 4b). Everythi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ace_bench.backbones.openai_compatible.settings import PriceCard
-from ace_bench.core.method import Span, exactly
-from ace_bench.core.types import Usage
-from ace_bench.methods.role_calls import Rounds
+from ace_bench.core.backbones import GENERATOR
+from ace_bench.core.embedders import HASHING, with_embedder
+from ace_bench.core.errors import AceBenchError
+from ace_bench.core.method import Learning, Method, Span, Workload, exactly
+from ace_bench.core.types import Labels, Usage
 from ace_bench.report.paper.tables import Paper
+from ace_bench.runners.build import assemble
+from ace_bench.runners.identifying import build_part, identify
+from ace_bench.runners.planning import Composer
+from ace_bench.runners.rehearsal import rehearse
+from ace_bench.store.call_log import Account
 
 SIZES: Mapping[str, Mapping[str, int]] = {
     "appworld": {"train": 90, "val": 57, "test_normal": 168, "test_challenge": 417},
@@ -28,6 +35,7 @@ SIZES: Mapping[str, Mapping[str, int]] = {
 APPWORLD = "appworld"
 _LIKE = {"base": "react", "gepa": "gepa"}
 """Rows of table 14 by method; methods whose context is long are counted as ACE."""
+LEARNING_NOTHING = ("base", "icl")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +104,7 @@ class Estimator:
             yield known(self._evaluation(task, method, settings)).times(tested * looks)
 
     def _fit(self, task: str, method: str, settings: Mapping[str, Any], train: int) -> CostRange:
-        if method in ("base", "icl"):
+        if method in LEARNING_NOTHING:
             return CostRange()
         if method == "gepa" and task == APPWORLD:
             return known(self._gepa(settings["method"]))
@@ -124,24 +132,22 @@ class Estimator:
             return self._single_turn_step(task, method, settings)
         if method != "ace":
             return known(UNKNOWN)
-        trains = option_of(settings["mode"]["_target_"]) == "offline"
-        counts = step_counts(settings["method"], acts=True, shown=trains and settings["labels"] != "none")
+        counts = sample_counts(settings)
         # Without retries a rollout makes as many calls as one of table 14, each of table 12's size.
         evaluated = self._number("14/ace/calls") / self._number("14/ace/queries")
-        calls = {"generator": counts["generator"].low * evaluated}
+        calls = {GENERATOR: counts[GENERATOR].low * evaluated}
         low = (self._call(role).times(calls.get(role, span.low)) for role, span in counts.items())
         # At most each round takes what table 12 counts for all rollouts, reflections or curations of a sample.
         high = (self._sample(role).times(span.high) for role, span in counts.items())
         attempt = self._number("4a/ace/latency") / self._number("4a/ace/rollouts")
-        rollouts = counts["generator"]
+        rollouts = counts[GENERATOR]
         return CostRange(
             low=sum(low, Cost(seconds=attempt * rollouts.low)), high=sum(high, Cost(seconds=attempt * rollouts.high))
         )
 
     def _single_turn_step(self, task: str, method: str, settings: Mapping[str, Any]) -> CostRange:
         """The calls of a step; on FiNER the dollars and seconds that the paper measured online, retries included."""
-        pair = (exactly(1), exactly(1))
-        counts = step_counts(settings["method"], acts=False, shown=True).values() if method == "ace" else pair
+        counts = sample_counts(settings).values()
         usd = seconds = None
         if task == "finer":
             samples = SIZES["finer"]["test"]
@@ -208,24 +214,60 @@ def option_of(target: str) -> str:
     return {"base_llm": "base", "ace_variants": "ace", "official": "ace"}.get(module, module)
 
 
-def step_counts(method: Mapping[str, Any], *, acts: bool, shown: bool) -> Mapping[str, Span]:
-    """Return the generator's rollouts and the other roles' calls for one sample, by the settings of ``method=ace``.
+def sample_counts(settings: Mapping[str, Any]) -> Mapping[str, Span]:
+    """Return the generator's rollouts and the other roles' calls for one sample; one of each where they are unknown."""
+    needed = workload_of_sample(settings)
+    return {GENERATOR: needed.rollouts, **needed.roles} if needed else {GENERATOR: exactly(1), "learner": exactly(1)}
 
-    The low end is a sample whose first rollout is right; the high end is wrong after all rounds of reflection. ``acts``
-    says whether attempts act in an environment, ``shown`` whether the outcome of a training sample is shown. The
-    authors' loops (``protocol=official``) have some of the settings.
+
+def workload_of_sample(settings: Mapping[str, Any]) -> Workload | None:
+    """Return what learning from one sample takes, as the method says; ``None`` where it does not.
+
+    The low end is a sample whose first rollout is right; the high end is wrong after all rounds of reflection.
     """
-    reflector = method.get("reflector", "on")
-    rounds = Rounds(reflections=method["max_reflection_rounds"], retries=method.get("retries", "auto"))
-    reflections, again = (0, 0) if reflector == "off" else rounds.limits(acts=acts, shown=shown)
-    rollouts = Span(1, 1 + again) + exactly(int(method.get("measure_post_update", False)))
-    if reflector == "rules":
-        return {"generator": rollouts}
-    every_attempt = method["_target_"].startswith("ace_bench.methods.official.appworld.")
-    curations = Span(1, reflections) if every_attempt else exactly(1)
-    asked = {} if reflector == "off" else {"reflector": Span(1, reflections)}
-    return {"generator": rollouts, **asked, "curator": curations.times(exactly(1 / method["curator_every"]))}
+    method: Method[Any] = build_part(with_embedder(settings, HASHING), "method")
+    split = "train" if option_of(settings["mode"]["_target_"]) == "offline" else "test"
+    acts = option_of(settings["task"]["_target_"]) == APPWORLD
+    known: Any = _Labelled(Labels(settings["labels"]))
+    return method.workload(known, Learning(samples=1, steps=2, split=split, acts=acts))
+
+
+@dataclass(frozen=True)
+class _Labelled:
+    """What the estimates of step learners read of an arena."""
+
+    labels: Labels
 
 
 def _pairs(a: Cost, b: Cost) -> list[tuple[str, Any, Any]]:
     return [(field.name, getattr(a, field.name), getattr(b, field.name)) for field in fields(Cost)]
+
+
+class Rehearsals:
+    """Estimates runs as ``dry_run=true`` does; ``problems`` says why some could not be estimated."""
+
+    def __init__(self, compose: Composer) -> None:
+        """``compose`` turns overrides into a configuration."""
+        self._compose = compose
+        self._costs: dict[tuple[str, ...], CostRange] = {}
+        self.problems: dict[str, None] = {}
+
+    def cost(self, overrides: Sequence[str]) -> CostRange:
+        """Return the cost of a run, which is the same for all seeds; unknown where its data is missing."""
+        key = tuple(overrides)
+        if key not in self._costs:
+            self._costs[key] = self._rehearsed(key)
+        return self._costs[key]
+
+    def _rehearsed(self, overrides: Sequence[str]) -> CostRange:
+        try:
+            estimate = rehearse(assemble(identify(self._compose.run(overrides))))
+        except AceBenchError as error:
+            self.problems[str(error)] = None
+            return known(UNKNOWN)
+        return CostRange(low=_cost(estimate.low), high=_cost(estimate.high))
+
+
+def _cost(account: Account) -> Cost:
+    usage = account.usage
+    return Cost(calls=account.calls, prompt=usage.prompt, completion=usage.completion, usd=usage.usd, seconds=None)

@@ -7,14 +7,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ace_bench.cli.reproducing.estimating import APPWORLD, SIZES, limited, option_of, step_counts
+from ace_bench.cli.reproducing.estimating import (
+    APPWORLD,
+    LEARNING_NOTHING,
+    SIZES,
+    limited,
+    option_of,
+    sample_counts,
+)
+from ace_bench.core.backbones import GENERATOR
 
 _RUN_MIB, _ENGINE_MIB, _EPISODE_MIB = 110, 350, 100
 """Measured: 85 to 106 MiB for a run on questions. AppWorld takes 390 MiB with one episode at a time and 720 MiB with
 eight, on the mini-world; twice that is reserved for an episode, because real worlds are larger."""
 _STEPS = 10
 """Turns of an AppWorld episode, about (paper, table 14)."""
-_LEARNERS = {"dc": 2, "heuristic": 1}
 _IN_ONE_PIECE = ("gepa", "mipro")
 _SHARE = 0.9
 """Share of the free memory that runs may take."""
@@ -32,21 +39,18 @@ def chain_of(settings: Mapping[str, Any]) -> float:
     tested = max(size for split, size in sizes.items() if split.startswith("test"))
     turns = _STEPS if task == APPWORLD else 1
     waves = float(turns * tested / settings["concurrency"])
-    if mode == "evaluate":
+    if mode == "evaluate" or method in LEARNING_NOTHING:
         return waves
     if method in _IN_ONE_PIECE:
         return waves + turns * sizes["train"]
     at_once: int = settings["mode"].get("window" if mode == "online" else "batch_size") or 1
     learnt: int = tested if mode == "online" else sizes["train"] * settings["mode"]["epochs"]
-    return waves + learnt / at_once * _calls_of_step(method, settings, turns)
+    return waves + learnt / at_once * _calls_of_step(settings, turns)
 
 
-def _calls_of_step(method: str, settings: Mapping[str, Any], turns: int) -> float:
-    if method != "ace":
-        return turns + _LEARNERS.get(method, 0) if method in _LEARNERS else 0
-    acts = turns > 1
-    counts = step_counts(settings["method"], acts=acts, shown=settings["labels"] != "none")
-    return sum((turns if role == "generator" else 1) * (span.low + span.high) / 2 for role, span in counts.items())
+def _calls_of_step(settings: Mapping[str, Any], turns: int) -> float:
+    counts = sample_counts(settings)
+    return sum((turns if role == GENERATOR else 1) * (span.low + span.high) / 2 for role, span in counts.items())
 
 
 def memory_of(settings: Mapping[str, Any]) -> int:
