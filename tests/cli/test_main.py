@@ -4,8 +4,7 @@ from importlib.metadata import version
 
 import pytest
 
-from ace_bench.cli.commands import all_commands
-from ace_bench.cli.main import main, start
+from ace_bench.cli.main import all_commands, main, start
 
 
 def test_the_version_is_printed(capsys):

@@ -17,9 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from ace_bench.cli.commands import all_commands
 from ace_bench.cli.data import files_of
-from ace_bench.cli.main import main
+from ace_bench.cli.main import all_commands, main
 from ace_bench.cli.playbook import COMMANDS as OF_PLAYBOOKS
 from tests.cli.serving import FileServer
 from tests.launching import launch

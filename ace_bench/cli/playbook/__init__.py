@@ -13,15 +13,23 @@ A playbook is a run folder (its tested playbook), a saved one (contexts/final.js
 
 from __future__ import annotations
 
-import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from pkgutil import resolve_name
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.program import command_line
 
-COMMANDS = ("show", "diff", "lint", "merge", "card", "export")
+COMMANDS: Mapping[str, str] = {
+    "show": "looking:show_playbook",
+    "diff": "looking:diff_playbooks",
+    "lint": "looking:lint_playbook",
+    "merge": "sharing:merge_to_file",
+    "card": "sharing:write_card",
+    "export": "sharing:export_playbooks",
+}
+"""Module and function of each; modules are imported when they are needed."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -35,5 +43,5 @@ def main(arguments: Sequence[str]) -> int:
             f"there is no command `playbook {arguments[0]}`; "
             + (f"did you mean {close[0]}?" if close else f"there are {', '.join(COMMANDS)}")
         )
-    status: int = importlib.import_module(f"{__name__}.{arguments[0]}").main(arguments[1:])
+    status: int = resolve_name(f"{__name__}.{COMMANDS[arguments[0]]}")(arguments[1:])
     return status
