@@ -1,4 +1,4 @@
-"""Dollars: cached tokens at their own price, and unknown where anything needed is unknown."""
+"""Tokens as servers report them, and dollars: unknown where anything needed is unknown."""
 
 import pytest
 from hypothesis import given
@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from ace_bench.backbones.openai_compatible.settings import PriceCard
 from ace_bench.core.types import Usage
+from tests.backbones.openai_compatible.scripted import USAGE, answer, complete, serving
 
 CARD = PriceCard(input=1.25, cached_input=0.125, output=10.0)
 
@@ -20,34 +21,20 @@ def test_the_papers_saving():
     assert saved(PriceCard(input=1, cached_input=0.5)) != 0.826
 
 
-def test_dollars_of_a_call():
-    usage = Usage(prompt=1_000_000, cached=400_000, completion=100_000)
-    assert CARD.dollars(usage) == pytest.approx(0.6 * 1.25 + 0.4 * 0.125 + 1.0)
+UNKNOWN = [
+    (CARD, Usage(prompt=None, cached=0, completion=1)),
+    (CARD, Usage(prompt=1, cached=None, completion=1)),
+    (CARD, Usage(prompt=1, cached=0, completion=None)),
+    (PriceCard(), Usage(prompt=10, cached=5, completion=1)),
+    (PriceCard(input=1.0, cached_input=0.1), Usage(prompt=10, cached=5, completion=1)),
+    (PriceCard(cached_input=0.1, output=1.0), Usage(prompt=10, cached=5, completion=1)),
+    (PriceCard(input=1.0, output=1.0), Usage(prompt=10, cached=5, completion=1)),
+]
 
 
-@pytest.mark.parametrize(
-    "usage",
-    [
-        Usage(prompt=None, cached=0, completion=1),
-        Usage(prompt=1, cached=None, completion=1),
-        Usage(prompt=1, cached=0, completion=None),
-    ],
-)
-def test_unknown_tokens_make_unknown_dollars(usage):
-    assert CARD.dollars(usage) is None
-
-
-@pytest.mark.parametrize(
-    "card",
-    [
-        PriceCard(),
-        PriceCard(input=1.0, cached_input=0.1),
-        PriceCard(cached_input=0.1, output=1.0),
-        PriceCard(input=1.0, output=1.0),
-    ],
-)
-def test_unknown_prices_make_unknown_dollars(card):
-    assert card.dollars(Usage(prompt=10, cached=5, completion=1)) is None
+@pytest.mark.parametrize(("card", "usage"), UNKNOWN)
+def test_unknown_tokens_or_prices_make_unknown_dollars(card, usage):
+    assert card.dollars(usage) is None
 
 
 def test_a_price_that_is_not_needed_may_be_unknown():
@@ -64,3 +51,39 @@ def test_a_cache_never_costs_more_and_never_pays(prompt, cached):
     assert full is not None
     assert billed is not None
     assert 0 <= billed <= full + 1e-9
+
+
+def used(reply, **settings):
+    with serving(reply) as server:
+        return complete(server.url, **settings).usage
+
+
+COUNTED = {"prompt_tokens": 100, "completion_tokens": 20}
+USAGES = [
+    (USAGE, (100, 20, 60)),
+    (None, (None, None, None)),
+    ("none", (None, None, None)),
+    (["prompt_tokens"], (None, None, None)),
+    ({"prompt_tokens": 5}, (5, None, None)),
+    ({**COUNTED, "prompt_tokens_details": None}, (100, 20, None)),
+    ({**COUNTED, "prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": 36}, (100, 20, 64)),  # DeepSeek
+    ({**COUNTED, "prompt_cache_hit_tokens": 0}, (100, 20, 0)),
+    ({**COUNTED, "prompt_tokens_details": {"cached_tokens": 100}}, (100, 20, 100)),
+    ({**COUNTED, "prompt_tokens_details": {"cached_tokens": 101}}, (100, 20, None)),
+    *(({**COUNTED, "prompt_tokens": count}, (None, 20, None)) for count in (-5, 12.5, "many", True, [100], 1e300)),
+    ({**COUNTED, "prompt_tokens": float("inf")}, (None, 20, None)),
+]
+
+
+@pytest.mark.parametrize(("usage", "expected"), USAGES)
+def test_tokens_are_what_the_server_reports_and_unknown_where_it_cannot_have_counted_them(usage, expected):
+    found = used(answer(usage=usage))
+    assert (found.prompt, found.completion, found.cached) == expected
+
+
+def test_dollars_by_the_price_card():
+    card = PriceCard(input=2.0, cached_input=0.5, output=10.0)
+    expected = (40 * 2.0 + 60 * 0.5 + 20 * 10.0) / 1_000_000
+    assert used(answer(), prices=card).usd == pytest.approx(expected)
+    assert used(answer(usage=None), prices=card).usd is None
+    assert used(answer()).usd is None

@@ -7,9 +7,7 @@ import pytest
 from ace_bench.backbones.openai_compatible.probing import PROMPT as TRIAL
 from ace_bench.backbones.openai_compatible.schemas import Bounds
 from ace_bench.backbones.openai_compatible.settings import PriceCard, Retry, Sampling
-from ace_bench.core.backbones import Backbone, Priced, Probing
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
-from ace_bench.core.task import Lifecycle
 from tests.backbones.openai_compatible.scripted import DROP, PROMPT, Reply, answer, client, error, serving
 
 pytestmark = pytest.mark.usefixtures("each_client")
@@ -27,15 +25,6 @@ def refused(*replies, **settings) -> str:
     with serving(*replies, models=["tiny-chat", "large"]) as server, pytest.raises(ConfigError) as caught:
         client(server.url, **settings).probe()
     return str(caught.value)
-
-
-def test_it_is_what_the_runner_asks_for():
-    backbone = client("http://127.0.0.1:9/v1")
-    assert isinstance(backbone, Probing)
-    assert isinstance(backbone, Lifecycle)
-    assert isinstance(backbone, Priced)
-    as_backbone: Backbone = backbone
-    assert as_backbone.count("four") == 1
 
 
 def test_facts_about_a_good_endpoint():

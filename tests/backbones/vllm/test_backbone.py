@@ -7,9 +7,7 @@ import urllib.request
 import pytest
 
 from ace_bench.backbones.vllm.backbone import Vllm
-from ace_bench.core.backbones import Backbone, CacheReporting, Priced, Probing
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, Interrupted
-from ace_bench.core.task import Lifecycle
 from ace_bench.core.types import CacheCounters, Message
 from tests.launching import built, composed
 
@@ -45,13 +43,6 @@ def make(fake, monkeypatch):
 
 
 LAUNCH = ("backbone.launch=true", "backbone.model=some/model")
-
-
-def test_it_keeps_the_protocols(make):
-    backbone: Backbone = make(*LAUNCH)
-    for protocol in (Lifecycle, Probing, CacheReporting, Priced):
-        assert isinstance(backbone, protocol)
-    assert backbone.simulated is False
 
 
 def test_a_launched_server_from_open_to_close(fake, make):
@@ -147,22 +138,6 @@ def test_the_configured_context_length_comes_before_the_servers(make):
     assert make(*short, "backbone.sampling.max_tokens=500").context_length == 3000
     with pytest.raises(ConfigError, match="leaves no room for a prompt in a context of 3000"):
         make(*short)
-
-
-@pytest.mark.slow
-def test_identity(make):
-    plain = make(*LAUNCH).identity
-    same = ("backbone.server.port=8123", "backbone.server.tensor_parallel=2", "backbone.server.block_size=32")
-    assert make(*LAUNCH, *same).identity == plain
-    for other in (
-        "backbone.server.quantization=fp8",
-        "backbone.server.flags=[--enforce-eager]",
-        "backbone.bound_replies={max_string: 9, max_items: 9}",
-        "backbone.sampling.temperature=1.0",
-    ):
-        assert make(*LAUNCH, other).identity != plain
-    here = make("backbone.url=http://a:1", "backbone.model=m").identity
-    assert make("backbone.url=http://b:2", "backbone.model=m").identity == here
 
 
 WRONG = {

@@ -1,0 +1,293 @@
+"""What becomes of a server's replies: text, tokens and dollars, faults with the server's words, retries, stops."""
+
+import email.utils
+import json
+import socket
+import time
+
+import pytest
+
+from ace_bench.backbones.openai_compatible.problems import from_status
+from ace_bench.backbones.openai_compatible.settings import Retry
+from ace_bench.core.errors import BackboneUnavailable, RolloutFault
+from tests.backbones.openai_compatible.scripted import CUT, DROP, Reply, answer, complete, error, serving
+
+pytestmark = pytest.mark.usefixtures("each_client")
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+
+
+def completed(*replies, **settings):
+    with serving(*replies) as server:
+        return complete(server.url, **settings), len(server.asked())
+
+
+def body(**changes):
+    return json.dumps({**answer().body, **changes}).encode()
+
+
+def too_long(*words, status=400, **more):
+    return error(status, " ".join(words), **more), ("model", "context_length"), 1, "sampling.max_tokens"
+
+
+def passing(reply, kind):
+    return reply, ("backbone", kind), 4, "after 3 retries"
+
+
+def unreadable(content):
+    return Reply(body=content), ("backbone", "unreadable_body"), 4, "not a chat completion"
+
+
+FAULTS = {
+    "too long for OpenAI": too_long("Your input is over the limit.", code="context_length_exceeded"),
+    "too long for vLLM": too_long(
+        "This model's maximum context length is 131072 tokens. However, you requested 102400 output tokens and your",
+        "prompt contains at least 28673 input tokens, for a total of at least 131073 tokens.",
+        type="BadRequestError",
+        code=400,
+    ),
+    "too long, a flat error": (
+        Reply(status=400, body={"object": "error", "message": "maximum context length is 32768 tokens", "code": 400}),
+        *too_long()[1:],
+    ),
+    "too long to decode": too_long("The decoder prompt (length 9000) is longer than the maximum model length of 8192."),
+    "too long behind Together": too_long("`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9001", status=422),
+    "too long, FastAPI": (
+        Reply(status=413, body={"detail": "prompt is too long: 210000 tokens > 200000 maximum"}),
+        *too_long()[1:],
+    ),
+    "refused": (error(400, "no messages"), ("backbone", "bad_request"), 1, "HTTP 400: no messages"),
+    "refused in a list": (
+        Reply(status=422, body={"detail": [{"loc": ["body", "n"], "msg": "field required"}]}),
+        ("backbone", "bad_request"),
+        1,
+        "field required",
+    ),
+    "refused in plain text": (Reply(status=418, body="stout"), ("backbone", "bad_request"), 1, "HTTP 418: stout"),
+    "half an emoji": (
+        Reply(status=400, body=rb'{"error": {"message": "no \ud83d here"}}'),
+        ("backbone", "bad_request"),
+        1,
+        "no ? here",
+    ),
+    "Azure's filter": (
+        Reply(status=400, body={"error": {"message": "No.", "innererror": {"code": "ResponsibleAIPolicyViolation"}}}),
+        ("model", "content_filter"),
+        1,
+        "HTTP 400: No.",
+    ),
+    "flagged": (error(403, "Your input was flagged"), ("model", "content_filter"), 1, "flagged"),
+    "held back": (answer("", ended="content_filter"), ("model", "content_filter"), 1, "filter"),
+    "a refusal": (answer(None, refusal="I will not."), ("model", "refusal"), 1, "I will not."),
+    "empty twice": (answer(" \n"), ("model", "empty_reply"), 2, "empty"),
+    "null twice": (answer(None), ("model", "no_content"), 2, "empty"),
+    "hidden reasoning alone": (
+        answer("", ended="length", reasoning_content="hmm"),
+        ("model", "length_truncated"),
+        1,
+        "after 20 tokens",
+    ),
+    "408": passing(error(408, "too slow"), "timeout"),
+    "409": passing(error(409, "busy"), "conflict"),
+    "429": passing(error(429, "too many"), "rate_limited"),
+    "500": passing(error(500, "oops"), "server_error"),
+    "503": passing(Reply(status=503, body=b"<html>overloaded</html>"), "server_error"),
+    "dropped": passing(DROP, "dropped"),
+    "cut": passing(CUT, "dropped"),
+    "an error with status 200": passing(Reply(body={"error": {"message": "upstream is gone"}}), "server_error"),
+    "an error with a code": (
+        Reply(body={"error": {"message": "no such field", "code": 400}}),
+        ("backbone", "bad_request"),
+        1,
+        "no such field",
+    ),
+    **{
+        f"unreadable {number}": unreadable(content)
+        for number, content in enumerate(
+            (b"<html>busy</html>", b"", b"\xff\xfe", {"choices": []}, {}, [1], b"[" * 99_999)
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_a_reply_that_cannot_be_used_is_a_fault_with_an_owner_and_the_servers_words(case):
+    reply, owner_and_kind, calls, words = FAULTS[case]
+    with serving(reply) as server:
+        with pytest.raises(RolloutFault) as caught:
+            complete(server.url)
+        assert len(server.asked()) == calls
+    fault = caught.value.fault
+    assert (fault.owner, fault.kind) == owner_and_kind
+    assert words in fault.message
+    assert fault.message.encode()
+
+
+STOPS = {
+    "no key": (error(401, "Incorrect API key provided.", code="invalid_api_key"), "api_key_env=NAME"),
+    "a forbidden country": (error(403, "Country, region, or territory not supported"), "api_key_env=NAME"),
+    "no balance": (error(402, "Insufficient Balance"), "top up"),
+    "no quota": (error(429, "You exceeded your current quota, please check your plan."), "top up"),
+    "no such model": (error(404, "The model `x` does not exist or you do not have access."), "does list tiny"),
+    "no such page": (error(404, "Not Found"), "tiny"),
+    "no such model, 400": (error(400, "Model Not Exist"), "tiny"),
+    "not a model": (error(400, "acme/model is not a valid model ID"), "tiny"),
+    "more patience than there is": (
+        Reply(status=429, body=error(429, "slow down").body, headers={"Retry-After": "700"}),
+        r"slow down.*longer than backbone\.retry\.seconds=600",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STOPS)
+def test_what_every_call_would_meet_stops_the_run_at_once_and_names_the_fix(case):
+    reply, words = STOPS[case]
+    with serving(reply) as server:
+        with pytest.raises(BackboneUnavailable, match=rf"HTTP {reply.status}.*{words}"):
+            complete(server.url)
+        assert len(server.asked()) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", "=max_completion_tokens"),
+        ("Unsupported value: 'temperature' does not support 0.0 with this model.", "sampling.temperature=null"),
+        ("Invalid schema for response_format 'Reply'", "structured=auto"),
+        ("Unrecognized request argument supplied: cache_salt", "cache.salt=null"),
+        ("x" * 10_000, "x..."),
+    ],
+)
+def test_a_refused_setting_names_its_fix_and_long_words_are_cut(said, hint):
+    message = from_status(400, {"error": {"message": said}}).message
+    assert hint in message
+    assert len(message) < 1_000
+
+
+def test_an_unknown_model_is_told_which_there_are():
+    models = ["Qwen/Qwen3-0.6B", "Qwen/Qwen3-8B", "meta/llama"]
+    with serving(error(404, "The model `Qwen3-0.6B` does not exist."), models=models) as server:
+        with pytest.raises(BackboneUnavailable, match=r"Qwen/Qwen3-0\.6B"):
+            complete(server.url, model="Qwen3-0.6B")
+        with pytest.raises(BackboneUnavailable, match=r"Qwen/Qwen3-8B, meta/llama$"):
+            complete(server.url, model="zzz")
+        with pytest.raises(BackboneUnavailable, match="does list meta/llama"):
+            complete(server.url, model="meta/llama")
+    many = [f"m{number}" for number in range(9)]
+    with (
+        serving(error(404, "Not Found"), models=many) as server,
+        pytest.raises(BackboneUnavailable, match=r"m7 and 1 more"),
+    ):
+        complete(server.url, model="zzz")
+    with serving(error(404, "Not Found"), models=[]) as server, pytest.raises(BackboneUnavailable, match="in /v1"):
+        complete(server.url)
+
+
+def test_a_redirect_is_not_followed_because_the_key_would_go_along():
+    with serving() as elsewhere, serving(Reply(status=307, headers={"Location": elsewhere.url})) as server:
+        with pytest.raises(BackboneUnavailable, match=r"correct backbone\.base_url"):
+            complete(server.url)
+        assert not elsewhere.seen
+
+
+def test_where_nobody_listens_the_run_stops():
+    with serving(DROP) as server:
+        gone = server.url  # the first attempt may still be dropped; that it is gone at the end is what counts
+    for url in (gone, "http://no-such-host.invalid/v1"):
+        with pytest.raises(BackboneUnavailable, match=r"cannot be reached.*backbone\.base_url") as caught:
+            complete(url, retry=Retry(times=1, first_pause=0.001))
+        assert url in caught.value.reason
+
+
+def test_no_answer_in_time_is_a_timeout():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        with pytest.raises(RolloutFault, match=r"0\.05 s") as caught:
+            complete(url, timeout=0.05, retry=Retry(times=1, first_pause=0.001))
+    assert caught.value.fault.kind == "timeout"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [*(error(status, "not now") for status in (408, 409, 429, 503, 529)), DROP, CUT, Reply(body=b'{"choices": [')],
+)
+def test_a_passing_failure_is_tried_again_and_waiting_is_kept_apart(reply):
+    completion, asked = completed(reply, reply, answer("fine"))
+    assert (completion.text, completion.retries, asked) == ("fine", 2, 3)
+    assert completion.waited > 0
+    assert completion.usage.prompt == 100
+
+
+@pytest.mark.parametrize("nothing", ["", None, " \n"])
+def test_an_empty_reply_is_asked_for_once_more_and_both_are_paid_for(nothing):
+    completion, asked = completed(answer(nothing), answer("now"))
+    assert (completion.text, completion.retries, asked) == ("now", 1, 2)
+    assert completion.waited > 0
+    assert (completion.usage.prompt, completion.usage.completion, completion.usage.cached) == (200, 40, 120)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Retry-After": "7"},
+        {"retry-after-ms": "7000"},
+        {"Retry-After": "1", "Retry-After-Ms": "7000"},
+        {"Retry-After": email.utils.formatdate(time.time() + 3600, usegmt=True)},
+    ],
+)
+def test_retry_after_is_read_in_all_its_forms(headers):
+    # The pause asked for is longer than the client's patience, so the run is to go on later.
+    reply = Reply(status=429, body=error(429, "slow down").body, headers=headers)
+    with serving(reply, answer()) as server:
+        with pytest.raises(BackboneUnavailable, match=r"longer than backbone\.retry\.seconds=6\.5"):
+            complete(server.url, retry=Retry(times=3, seconds=6.5, first_pause=0.001))
+        assert len(server.asked()) == 1
+
+
+@pytest.mark.parametrize("value", ["soon", "-3", "nan", "Thu, 01 Jan 1970 00:00:00 GMT"])
+def test_a_retry_after_that_says_nothing_does_no_harm(value):
+    reply = Reply(status=429, body=error(429, "slow down").body, headers={"Retry-After": value})
+    assert completed(reply, answer("fine"))[0].retries == 1
+
+
+def test_a_good_reply():
+    completion, asked = completed(answer("fine"))
+    assert (completion.text, completion.model, completion.retries, completion.waited) == ("fine", "tiny-1", 0, 0.0)
+    assert completion.seconds > 0
+    assert (completion.replayed, completion.cut, asked) == (False, False, 1)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        answer([{"type": "text", "text": "fi"}, {"type": "text", "text": "ne"}], reasoning_content="let me think").body,
+        body(usage={"prompt_tokens": "100", "completion_tokens": "20"}),
+        body(usage={"prompt_tokens": 100.0, "completion_tokens": 2e1}),
+        body(model=5),
+        body(model={"name": "tiny", "revision": 3}),
+        body(system_fingerprint=float("nan"), created="today", simulated="no"),
+        b"\xef\xbb\xbf" + answer().payload,
+    ],
+)
+def test_strange_fields_beside_the_text_cost_no_reply(reply):
+    completion, asked = completed(Reply(body=reply), answer("asked again"))
+    assert (completion.text, completion.retries, asked) == ("fine", 0, 1)
+    assert (completion.usage.prompt, completion.usage.completion) == (100, 20)
+
+
+@pytest.mark.parametrize("half", [rb"\ud83d", b"\xed\xa0\xbd"], ids=["escaped", "bare"])
+def test_half_an_emoji_is_replaced_and_the_reply_kept(half):
+    reply = answer().payload.replace(b'"fine"', b'"fine ' + half + b'"').replace(b"tiny-1", b"tiny " + half)
+    completion, asked = completed(Reply(body=reply), answer("asked again"))
+    assert asked == 1
+    assert completion.text.startswith("fine ")
+    assert (completion.text + completion.model).encode()
+
+
+def test_an_answer_cut_at_the_limit_is_passed_on_where_it_can_be_used():
+    completion, _ = completed(answer("as far as it we", ended="length"))
+    assert (completion.text, completion.cut) == ("as far as it we", True)
+    whole = '{"a": "b"} and then some wor'
+    assert completed(answer(whole, ended="length"), schema=SCHEMA)[0].text == whole
+    with pytest.raises(RolloutFault, match=r"length_truncated: .*max_tokens"):
+        completed(answer('{"a": "b', ended="length"), schema=SCHEMA)
