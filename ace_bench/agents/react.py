@@ -88,9 +88,9 @@ class ReAct:
         self.max_usd = max_usd
         """The cost limit of an attempt; the run checks that the generator's backbone has prices."""
 
-    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+    def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the generator's template and of what the environment showed."""
-        fields = {self._template: inputs | shown | {"reflection"}, "observation": _OBSERVATION}
+        fields = {self._template: inputs | context_fields | {"reflection"}, "observation": _OBSERVATION}
         fields |= {"retry": frozenset(("reflection",))} if self._dialogue else {}
         further = {"left_out": frozenset[str](), "memory": frozenset(("memory",))}
         return fields | {name: further[name] for name in self._further_templates}

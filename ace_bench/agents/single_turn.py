@@ -43,7 +43,7 @@ class SingleTurn:
     ):
         self._prompts = prompts
         self._parse_replies = parse_replies
-        self._generator = replace(generator, reply="text", code_runs=0) if answer_alone else generator
+        self._generator = replace(generator, answer_format="text", code_runs=0) if answer_alone else generator
         self._sandbox = sandbox
         if self._generator.code_runs:
             prompts.require(["executed"])
@@ -61,10 +61,13 @@ class SingleTurn:
     def close(self) -> None:
         """Nothing to release."""
 
-    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+    def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the generator's template, and of what shows it the output of its code."""
         executed = {"executed": frozenset(("shown", "output", "left"))} if self._generator.code_runs else {}
-        return {self._generator.template: inputs | shown | {"reflection", RAW_REFLECTION, "code_runs"}, **executed}
+        return {
+            self._generator.template: inputs | context_fields | {"reflection", RAW_REFLECTION, "code_runs"},
+            **executed,
+        }
 
     def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str | None) -> Attempt:
         """Attempt the sample. Raises ``RolloutFault`` for an empty or unreadable reply."""
@@ -80,9 +83,9 @@ class SingleTurn:
         }
         fields = {**own, **sample.inputs, **shown.render(sample)}
         messages = self._prompts.render(self._generator.template, fields)
-        if self._generator.reply == "text":
+        if self._generator.answer_format == "text":
             return Attempt(answer=_text_reply(lm, messages))
-        if self._generator.reply == "tagged":
+        if self._generator.answer_format == "xml":
             return self._tagged(messages, lm)
         if self._parse_replies == "official":
             return _official_attempt(lm, messages)

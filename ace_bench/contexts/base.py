@@ -243,7 +243,7 @@ class NoContext(ContextValue):
     """A context that fills no prompt field; all its instances are equal."""
 
     kind = "none"
-    generator = GeneratorSpec(template="base", reply="text")
+    generator = GeneratorSpec(template="base", answer_format="text")
 
     def render(self, sample: Sample) -> Mapping[str, str]:
         """Return no fields."""

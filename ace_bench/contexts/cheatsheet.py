@@ -39,7 +39,7 @@ class Cheatsheet(ContextValue):
     episodes: tuple[PastRollout, ...] = ()
 
     kind = "cheatsheet"
-    generator = GeneratorSpec(template="cheatsheet", reply="tagged", code_runs=4)
+    generator = GeneratorSpec(template="cheatsheet", answer_format="xml", code_runs=4)
 
     @property
     def tokens(self) -> int:

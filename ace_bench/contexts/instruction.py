@@ -58,7 +58,7 @@ class Demonstrations(ContextValue):
     items: tuple[Demonstration, ...] = ()
 
     kind = "demonstrations"
-    generator = GeneratorSpec(template="demonstrated", reply="text")
+    generator = GeneratorSpec(template="demonstrated", answer_format="text")
 
     @property
     def tokens(self) -> int:
@@ -84,7 +84,7 @@ class Instruction(ContextValue):
     demonstrations: tuple[Demonstration, ...] = ()
 
     kind = "instruction"
-    generator = GeneratorSpec(template="instructed", reply="json")
+    generator = GeneratorSpec(template="instructed", answer_format="json")
 
     @classmethod
     def measure(cls, text: str, *, count: TokenCounter, demonstrations: tuple[Demonstration, ...] = ()) -> Instruction:

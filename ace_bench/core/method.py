@@ -21,12 +21,12 @@ C_co = TypeVar("C_co", bound=Context, covariant=True)
 Adaptation = Literal["none", "steps", "fit"]
 """How a method adapts its context: not at all, step by step from rollouts, or offline in one step without rollouts."""
 
-AFTER_CURATION = "after_curation"
+POST_UPDATE_ROLLOUT = "after_curation"
 """Kind of an event with the keys of a sample's rollouts before (``first``) and after (``again``) learning from it."""
 
-LAST_TRIAL = "last_trial"
-"""Kind of an event of a method that ``retries``: the keys of a sample's ``first`` trial and of the one that counts
-(``last``), and the number of ``trials``."""
+FINAL_TRIAL = "last_trial"
+"""Kind of an event of a method that ``scores_last_trial``: the keys of a sample's ``first`` trial and of the one that
+counts (``last``), and the number of ``trials``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +52,8 @@ class Method(Protocol[C]):
         ...
 
     @property
-    def retries(self) -> bool:
-        """Whether a sample's answer is that of its last trial, which an event ``LAST_TRIAL`` names (Reflexion)."""
+    def scores_last_trial(self) -> bool:
+        """Whether a sample's answer is that of its last trial, which an event ``FINAL_TRIAL`` names (Reflexion)."""
         ...
 
     @property
@@ -61,8 +61,8 @@ class Method(Protocol[C]):
         """The roles that it calls besides the generator, and the prompt templates of each."""
         ...
 
-    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
-        """Return the fields of each template in ``roles``; ``inputs`` are those of a sample, ``shown`` of the context.
+    def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return the fields of each template in ``roles``, given those of a sample and of the context.
 
         A prompt set that uses another field is refused before the first call.
         """
@@ -153,7 +153,7 @@ class Arena(Protocol):
         """Return the samples of a split, cut to ``limit``."""
         ...
 
-    def reference(self, sample: Sample) -> str:
+    def gold_answer(self, sample: Sample) -> str:
         """Return the reference answer of a training or validation sample; makes no calls.
 
         Raises ``ConfigError`` for other splits and unless ``labels`` is ``gold``.

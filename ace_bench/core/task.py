@@ -78,7 +78,7 @@ class Judged(Protocol):
     judge_template: str | None
     """The judge's template, "" if the task words its prompts itself; ``None`` if this run asks no judge."""
 
-    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+    def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the judge's template, like ``Agent.prompt_fields``."""
         ...
 
@@ -160,13 +160,12 @@ class Agent(Protocol):
         """
         ...
 
-    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+    def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields that the agent fills, by template; none by default.
 
-        ``inputs`` are the fields of a sample, ``shown`` those of the context. A prompt set that uses another field is
-        refused before the first call.
+        ``inputs`` are the fields of a sample. A prompt set that uses another field is refused before the first call.
         """
-        del inputs, shown
+        del inputs, context_fields
         return {}
 
 

@@ -28,7 +28,7 @@ class ToolRule:
     changed; ``open`` (a login) changes nothing and is not looked up; ``write`` may change anything.
 
     Findings are listed under ``category``, ``null`` for none. ``fact`` is a regular expression whose first groups are
-    listed as what was found, after ``label``; where it is ``null`` or matches nothing, the output's beginning is.
+    listed as what was found, after ``label``; without a match, the start of the output is.
     """
 
     access: Access

@@ -167,12 +167,12 @@ class Fault:
 class GeneratorSpec:
     """How a method asks the generator: the template, and the format of the reply.
 
-    ``json`` is one object, ``text`` the answer alone, ``tagged`` any text with the answer between answer tags. A tagged
+    ``json`` is one object, ``text`` the answer alone, ``xml`` any text with the answer between answer tags. Such a
     reply may ask for code to be run, at most ``code_runs`` times in an attempt.
     """
 
     template: str
-    reply: Literal["json", "text", "tagged"]
+    answer_format: Literal["json", "text", "xml"]
     code_runs: int = 0
 
 

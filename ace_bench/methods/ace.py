@@ -91,7 +91,7 @@ class Curator(Role):
 class Ace(PlaybookLearner):
     """The three roles and the loop between them; ``ace_variants`` sets the parts."""
 
-    generator = GeneratorSpec(template="generator", reply="json")
+    generator = GeneratorSpec(template="generator", answer_format="json")
     reflector: Reflector
     curator: Curator
 

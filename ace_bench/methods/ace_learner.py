@@ -64,12 +64,12 @@ class PlaybookLearner(BaseMethod[Playbook]):
         roles = {REFLECTOR: self.reflector.templates, CURATOR: (*self.curator.templates, *merging)}
         return {role: templates for role, templates in roles.items() if templates}
 
-    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+    def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the templates in ``roles``."""
         merging = () if self.merge_writer is None else self.merge_writer.templates
         return {
-            **dict.fromkeys(self.reflector.templates, inputs | shown | REFLECTOR_FIELDS),
-            **dict.fromkeys(self.curator.templates, inputs | shown | CURATOR_FIELDS | {"operations"}),
+            **dict.fromkeys(self.reflector.templates, inputs | context_fields | REFLECTOR_FIELDS),
+            **dict.fromkeys(self.curator.templates, inputs | context_fields | CURATOR_FIELDS | {"operations"}),
             **dict.fromkeys(merging, frozenset(("bullets",))),
         }
 

@@ -23,7 +23,7 @@ class BaseMethod(ABC, Generic[C]):
     """
 
     generator: GeneratorSpec
-    retries: bool = False
+    scores_last_trial: bool = False
 
     @abstractmethod
     def start(self, arena: Arena) -> C:
@@ -41,7 +41,7 @@ class BaseMethod(ABC, Generic[C]):
         """No role but the generator."""
         return MappingProxyType({})
 
-    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+    def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """No templates but the generator's, which the agent knows."""
         return {}
 

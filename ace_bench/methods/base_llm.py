@@ -17,9 +17,9 @@ class BaseLlm(BaseMethod[NoContext]):
 
     def __init__(self, *, reasoning: bool) -> None:
         self.generator = (
-            GeneratorSpec(template="base_reasoned", reply="json")
+            GeneratorSpec(template="base_reasoned", answer_format="json")
             if reasoning
-            else GeneratorSpec(template="base", reply="text")
+            else GeneratorSpec(template="base", answer_format="text")
         )
 
     def start(self, arena: Arena) -> NoContext:
@@ -30,7 +30,7 @@ class BaseLlm(BaseMethod[NoContext]):
 class EmptyPlaybook(BaseMethod[Playbook]):
     """Evaluates the prompt that ``method=ace`` starts with, as its ``mode.before=true`` does."""
 
-    generator = GeneratorSpec(template="generator", reply="json")
+    generator = GeneratorSpec(template="generator", answer_format="json")
 
     def start(self, arena: Arena) -> Playbook:
         """Return the empty playbook with the task's sections."""

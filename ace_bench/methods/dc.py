@@ -82,7 +82,7 @@ class DynamicCheatsheet(BaseMethod[Cheatsheet]):
     def __init__(self, *, code_runs: Whole, initial: Text | None):
         if initial is not None and not Path(initial).is_file():
             raise SettingError(f"initial={initial} is not a file: give a saved cheatsheet, or null")
-        self.generator = GeneratorSpec(template="cheatsheet", reply="tagged", code_runs=code_runs)
+        self.generator = GeneratorSpec(template="cheatsheet", answer_format="xml", code_runs=code_runs)
         self._initial = initial
 
     def start(self, arena: Arena) -> Cheatsheet:
@@ -98,9 +98,9 @@ class Cumulative(DynamicCheatsheet):
 
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({ROLE: ("cheatsheet_curator",)})
 
-    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+    def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the curator's template."""
-        return {"cheatsheet_curator": inputs | shown | _ATTEMPT | {"labels"}}
+        return {"cheatsheet_curator": inputs | context_fields | _ATTEMPT | {"labels"}}
 
     def update(
         self, context: Cheatsheet, rollouts: Sequence[Rollout], step: Step, arena: Arena
@@ -151,10 +151,10 @@ class Retrieval(DynamicCheatsheet):
         """What tells how similar two questions are."""
         return (self._embedder,)
 
-    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+    def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the curator's template, and of the one that words an attempt for it."""
         return {
-            "cheatsheet_synthesis": inputs | shown | {"labels", "episodes", "retrieved"},
+            "cheatsheet_synthesis": inputs | context_fields | {"labels", "episodes", "retrieved"},
             "cheatsheet_episode": inputs | _ATTEMPT,
         }
 

@@ -170,7 +170,7 @@ def examples(arena: Arena, split: str) -> list[dspy.Example]:
     for sample in arena.samples(split):
         fields = {name: sample.inputs.get(name, "") for name in ("background", "question")}
         if arena.labels is Labels.GOLD and split == "train":
-            fields["answer"] = arena.reference(sample)
+            fields["answer"] = arena.gold_answer(sample)
         example = DspyExample(**fields)
         example._sample = sample
         made.append(example)

@@ -24,7 +24,7 @@ class Gepa(BaseMethod[Instruction]):
     (DSPy: 3).
     """
 
-    generator = GeneratorSpec(template="instructed", reply="json")
+    generator = GeneratorSpec(template="instructed", answer_format="json")
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({"proposer": ()})  # it is asked in DSPy's own words
 
     def __init__(

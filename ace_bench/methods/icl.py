@@ -23,9 +23,9 @@ class Icl(BaseMethod[Demonstrations]):
 
     def __init__(self, *, shots: Count | None, fill: Share, reasoning: bool) -> None:
         self.generator = (
-            GeneratorSpec(template="demonstrated_reasoned", reply="json")
+            GeneratorSpec(template="demonstrated_reasoned", answer_format="json")
             if reasoning
-            else GeneratorSpec(template="demonstrated", reply="text")
+            else GeneratorSpec(template="demonstrated", answer_format="text")
         )
         self._shots = shots
         self._fill = fill
@@ -56,7 +56,7 @@ class Icl(BaseMethod[Demonstrations]):
             if self._shots is not None and len(chosen) == self._shots:
                 break
             question = sample.inputs["question"]
-            one = Demonstration.measure(question=question, answer=arena.reference(sample), count=count)
+            one = Demonstration.measure(question=question, answer=arena.gold_answer(sample), count=count)
             if room is None or one.tokens <= room:
                 chosen.append(one)
                 room = None if room is None else room - one.tokens

@@ -28,7 +28,7 @@ class Mipro(BaseMethod[Instruction]):
     and are left out otherwise.
     """
 
-    generator = GeneratorSpec(template="instructed", reply="json")
+    generator = GeneratorSpec(template="instructed", answer_format="json")
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({"proposer": ()})  # it is asked in DSPy's own words
 
     def __init__(self, *, auto: Size, bootstrapped: Whole, labeled: Whole) -> None:

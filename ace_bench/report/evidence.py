@@ -13,7 +13,7 @@ import msgspec
 
 from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import ConfigError, StoreError
-from ace_bench.core.method import LAST_TRIAL
+from ace_bench.core.method import FINAL_TRIAL
 from ace_bench.core.types import NO_USAGE, Fault, Stage, Usage
 from ace_bench.report.statistics import Point, Points
 from ace_bench.store.lines import read_lines
@@ -109,7 +109,7 @@ def predictions(folder: Path, split: str) -> Mapping[str, GradeScores]:
     Of a method that tries samples again it is the trial that counts.
     """
     lines = read_lines_of(folder / "journal.jsonl", _Line)
-    events = (event for line in lines for event in line.events if event.event == LAST_TRIAL)
+    events = (event for line in lines for event in line.events if event.event == FINAL_TRIAL)
     counts = {event.first: event.last for event in events if event.first != event.last}
     graded = {line.key: line for line in lines if line.key in counts.values()}
     first = (line for line in _rollouts(lines, split) if line.stage == Stage.ADAPT)

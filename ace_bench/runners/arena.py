@@ -77,7 +77,7 @@ class RunArena:
         samples = self.task.samples(split)
         return samples[: self.limits.get(split)]
 
-    def reference(self, sample: Sample) -> str:
+    def gold_answer(self, sample: Sample) -> str:
         """Return a reference answer without an attempt; only for training and validation, and only with labels=gold."""
         if self.labels is not Labels.GOLD or sample.split not in _REVEALED:
             raise ConfigError(

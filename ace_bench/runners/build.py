@@ -176,7 +176,7 @@ def build_experiment(
 ) -> Experiment:
     """Connect the parts of one run; all its calls pass one gateway and are recorded in one folder."""
     journal, calls = folder.journal, folder.calls
-    folder.gate.on_failure = stop.request
+    folder.guard.on_failure = stop.request
     progress = ProgressCounter(ledger=calls.ledger, observers=observers)
     gateway = CallGateway(
         calls=calls,

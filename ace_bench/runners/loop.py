@@ -11,7 +11,7 @@ from typing import Any
 from ace_bench.core.backbones import CacheReporting
 from ace_bench.core.context import Context
 from ace_bench.core.errors import CallLost, StoreError
-from ace_bench.core.method import LAST_TRIAL, ContextUpdate, Method
+from ace_bench.core.method import FINAL_TRIAL, ContextUpdate, Method
 from ace_bench.core.types import CacheCounters, Rollout, Sample, Stage, Step
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.mode import VALIDATION, Batch, Mode, RunOutcome, Validation
@@ -39,7 +39,7 @@ def run_loop(experiment: Experiment, mode: Mode) -> RunOutcome:
                 validations.append(experiment.validate(context, batch.step))
         name, chosen = mode.choose(experiment, context, validations)
         after = predicted or experiment.evaluate(tested, chosen, f"{phase}, after" if batches else phase)
-    if predicted and method.retries:
+    if predicted and method.scores_last_trial:
         before, after = predicted, last_trials(experiment.folder.journal, predicted)
     return RunOutcome(
         split=mode.split,
@@ -80,7 +80,7 @@ def take_step(experiment: Experiment, context: Context, batch: Batch) -> tuple[C
 
 def last_trials(journal: Journal, first: Sequence[RolloutRecord]) -> list[RolloutRecord]:
     """Return the trials that count in place of the first ones, in their order."""
-    events = (event for step in journal.steps for event in step.events if event["event"] == LAST_TRIAL)
+    events = (event for step in journal.steps for event in step.events if event["event"] == FINAL_TRIAL)
     last = {event["first"]: event["last"] for event in events}
     return [journal.rollouts[last.get(record.key, record.key)] for record in first]
 

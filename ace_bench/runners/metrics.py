@@ -11,7 +11,7 @@ import numpy as np
 
 from ace_bench.core.backbones import Backbone, Priced
 from ace_bench.core.errors import UNREADABLE
-from ace_bench.core.method import AFTER_CURATION, LAST_TRIAL
+from ace_bench.core.method import FINAL_TRIAL, POST_UPDATE_ROLLOUT
 from ace_bench.core.statistics import blocks, bootstrap_interval, clusters, score_bounds
 from ace_bench.core.task import Task
 from ace_bench.core.types import Record, Stage, Usage
@@ -147,7 +147,7 @@ def _split(task: Task, outcome: RunOutcome) -> Record:
 
 def _learning(task: Task, journal: Journal) -> Record:
     """Return the scores on the learnt samples, before and after curation; nothing where no such rollouts were made."""
-    pairs = [event for step in journal.steps for event in step.events if event["event"] == AFTER_CURATION]
+    pairs = [event for step in journal.steps for event in step.events if event["event"] == POST_UPDATE_ROLLOUT]
     if not pairs:
         return {}
 
@@ -159,7 +159,7 @@ def _learning(task: Task, journal: Journal) -> Record:
 
 def _trials(journal: Journal) -> Record:
     """Return the mean number of trials of a sample, where a method tries samples again."""
-    numbers = [event["trials"] for step in journal.steps for event in step.events if event["event"] == LAST_TRIAL]
+    numbers = [event["trials"] for step in journal.steps for event in step.events if event["event"] == FINAL_TRIAL]
     return {"trials": {"n": len(numbers), "mean": round(sum(numbers) / len(numbers), _DIGITS)}} if numbers else {}
 
 
@@ -189,7 +189,7 @@ def _summed(journal: Journal, *, learn_unreadable: bool) -> tuple[Mapping[Stage,
             sums[Stage.ADAPT].unreadable[event["role"]] += 1
         elif event["event"] == "fault":
             sums[Stage.ADAPT].faults[f"{event['role']}/{event['owner']}/{event['kind']}"] += 1
-        elif event["event"] not in (AFTER_CURATION, LAST_TRIAL):
+        elif event["event"] not in (POST_UPDATE_ROLLOUT, FINAL_TRIAL):
             operations[event["event"]] += 1
     return sums, operations
 

@@ -113,7 +113,7 @@ class Mode:
 
     def tests_start(self, method: Method[Any]) -> bool:
         """Whether the initial context is tested, too; last trials are compared with first ones instead."""
-        return self.before and method.adaptation != "none" and not method.retries
+        return self.before and method.adaptation != "none" and not method.scores_last_trial
 
     def tested(self, experiment: Experiment) -> Sequence[Sample]:
         """Return the tested samples in order."""
@@ -135,7 +135,7 @@ class Mode:
 
 def refuse_retries(method: Method[Any]) -> None:
     """Raise ``ConfigError`` for a method that only tries samples again."""
-    if method.retries:
+    if method.scores_last_trial:
         raise ConfigError(
             f"{type(method).__name__} carries nothing from sample to sample: use mode=online, which tries each test "
             "sample again"

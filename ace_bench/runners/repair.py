@@ -32,7 +32,7 @@ from ace_bench.runners.run import Host, Launch
 from ace_bench.store.checksums import damaged_files
 from ace_bench.store.code import changed_modules
 from ace_bench.store.damage import JOURNAL, Damage, examine, lasting
-from ace_bench.store.files import DRAFT, WriteGate, replace_files
+from ace_bench.store.files import DRAFT, DiskGuard, replace_files
 from ace_bench.store.folder import LOCK, RunFolder
 from ace_bench.store.lines import DAMAGED
 from ace_bench.store.processes import last_code, read_processes
@@ -185,14 +185,14 @@ def _install(copy: Path, folder: Path) -> None:
         target = folder / path.relative_to(copy)
         if not target.is_file() or not filecmp.cmp(path, target, shallow=False):
             changed[target] = path.read_bytes()
-    with WriteGate().writing(folder):
+    with DiskGuard().writing(folder):
         replace_files(changed)
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     lock = FileLock(folder / LOCK)
-    with WriteGate().writing(folder):
+    with DiskGuard().writing(folder):
         try:
             lock.acquire(timeout=0)
         except Timeout as error:

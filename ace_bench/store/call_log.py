@@ -17,7 +17,7 @@ import msgspec
 from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import NO_USAGE, Completion, Fault, Message, Record, Stage, Usage
-from ace_bench.store.files import WriteGate
+from ace_bench.store.files import DiskGuard
 from ace_bench.store.lines import AppendLog
 from ace_bench.store.requests import PreparedRequest, RequestHistory
 
@@ -72,13 +72,13 @@ class CallLog:
     A call that the backbone did not answer is kept for what it cost; when it is asked again, the later line counts.
     """
 
-    def __init__(self, path: Path, gate: WriteGate | None = None):
+    def __init__(self, path: Path, guard: DiskGuard | None = None):
         """Read the file; raises ``StoreError`` where it cannot be read or a version wrote it that kept no prompts."""
         self.ledger = Ledger()
         self._log = AppendLog(
             path,
             _parse,
-            gate=gate,
+            guard=guard,
             meaning="lost calls are made again and paid for again, and what may rest on them is repeated",
         )
         self.path = path
@@ -134,9 +134,9 @@ class CallLog:
         self._requests.add(request)  # only now may another request refer to it
         self._enter(call_id, reply, stage, request.role)
 
-    def settle(self) -> None:
+    def repair(self) -> None:
         """Put the file in order after damage; raises ``FolderUnwritable``."""
-        self._log.settle()
+        self._log.repair()
 
     def sync(self) -> None:
         """Flush to the disk itself."""

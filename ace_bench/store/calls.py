@@ -15,7 +15,7 @@ from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Completion, Fault, Message, Record, Stage
 from ace_bench.store.call_log import FILE
 from ace_bench.store.lines import Lines, read_lines
-from ace_bench.store.requests import Pieces, digest_of_request, join_pieces
+from ace_bench.store.requests import Spans, digest_of_request, join_spans
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class StoredRequest(msgspec.Struct, frozen=True):
     base: str | None
     first: str | None
     head: dict[str, Any] | None
-    messages: list[tuple[str, Pieces]]
+    messages: list[tuple[str, Spans]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,8 +200,8 @@ def restored_request(stored: StoredRequest, base: Request | None, first: Request
         return None
     more = first.messages[-1].content if first is not None and first.messages else ""
     messages = tuple(
-        Message(role=role, content=join_pieces(pieces, (known[place].content if place < len(known) else "") + more))
-        for place, (role, pieces) in enumerate(stored.messages)
+        Message(role=role, content=join_spans(spans, (known[place].content if place < len(known) else "") + more))
+        for place, (role, spans) in enumerate(stored.messages)
     )
     try:
         if digest_of_request(messages, head) != digest:

@@ -11,7 +11,7 @@ import msgspec
 
 from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import FolderDamaged, StoreError
-from ace_bench.store.files import WriteGate
+from ace_bench.store.files import DiskGuard
 from ace_bench.store.lines import AppendLog, is_line_of, read_lines
 
 FILE = "checksums.jsonl"
@@ -28,11 +28,11 @@ class Checksums:
     A file without checksum, as in folders of older versions, is not checked.
     """
 
-    def __init__(self, folder: Path, gate: WriteGate):
+    def __init__(self, folder: Path, guard: DiskGuard):
         path = folder / FILE
-        self._log = AppendLog(path, parse_checksum, gate=gate, meaning="the files they belong to are not checked")
+        self._log = AppendLog(path, parse_checksum, guard=guard, meaning="the files they belong to are not checked")
         self._known = {(line.file, line.sha256) for line in self._log.found.entries}
-        self._log.settle()
+        self._log.repair()
 
     def add(self, contents: Mapping[str, bytes]) -> None:
         """Add the checksums of files that will be written next."""

@@ -54,7 +54,7 @@ def disk_problem(
     return f"{what} ({error.strerror}); {_FIXES[error.errno].format(elsewhere=elsewhere)}"
 
 
-class WriteGate:
+class DiskGuard:
     """Shared by all files of a folder: after the first failed write, no other is attempted."""
 
     def __init__(self) -> None:

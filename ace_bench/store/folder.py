@@ -21,7 +21,7 @@ from ace_bench.core.types import Record, Sample
 from ace_bench.store.call_log import FILE as CALLS
 from ace_bench.store.call_log import CallLog
 from ace_bench.store.checksums import Checksums
-from ace_bench.store.files import DRAFT, PRIVATE, WriteGate, make_folders, replace_files, sync, sync_folders
+from ace_bench.store.files import DRAFT, PRIVATE, DiskGuard, make_folders, replace_files, sync, sync_folders
 from ace_bench.store.journal import Journal
 from ace_bench.store.processes import FILE as PROCESSES
 from ace_bench.store.processes import ProcessLog
@@ -67,9 +67,9 @@ class RunFolder:
         ``mode`` is that of the folders that are made, less what the umask takes.
         """
         self.path = path
-        self.gate = WriteGate()
+        self.guard = DiskGuard()
         self._lock = FileLock(path / LOCK)
-        with contextlib.ExitStack() as opened, self.gate.writing(path):
+        with contextlib.ExitStack() as opened, self.guard.writing(path):
             self._made = make_folders(path, mode)
             sync_folders(folder.parent for folder in self._made)
             try:
@@ -81,12 +81,12 @@ class RunFolder:
             opened.callback(self._lock.release)
             for draft in path.rglob(f"*{DRAFT}"):  # left by a killed process
                 draft.unlink()
-            self._checksums = opened.enter_context(closing(Checksums(path, self.gate)))
-            self.calls = opened.enter_context(closing(CallLog(path / CALLS, self.gate)))
-            self.journal = Journal(path / "journal.jsonl", self.calls, self.gate)
+            self._checksums = opened.enter_context(closing(Checksums(path, self.guard)))
+            self.calls = opened.enter_context(closing(CallLog(path / CALLS, self.guard)))
+            self.journal = Journal(path / "journal.jsonl", self.calls, self.guard)
             opened.enter_context(closing(self.journal))
-            self.processes = opened.enter_context(closing(ProcessLog(path / PROCESSES, self.gate)))
-            self.calls.settle()  # after the journal, which needs to know the missing lines
+            self.processes = opened.enter_context(closing(ProcessLog(path / PROCESSES, self.guard)))
+            self.calls.repair()  # after the journal, which needs to know the missing lines
             sync(path)
             self._opened = opened.pop_all()
 
@@ -98,7 +98,7 @@ class RunFolder:
         """Write text files atomically and add their checksums; on return they are synced to disk."""
         encoded = {name: text.encode() for name, text in contents.items()}
         self._checksums.add({name: content for name, content in encoded.items() if name != STATUS})
-        with self.gate.writing(self.path):
+        with self.guard.writing(self.path):
             replace_files({self.path / name: content for name, content in encoded.items()})
 
     def write_missing(self, name: str, value: Record) -> None:
@@ -148,7 +148,7 @@ class RunFolder:
         """Sync everything and unlock the folder; a failed write is logged."""
         with self._opened:
             try:
-                if not self.gate.has_failed:
+                if not self.guard.has_failed:
                     self.journal.end()
             except FolderUnwritable as error:
                 _log.warning("%s", error)

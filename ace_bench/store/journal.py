@@ -15,7 +15,7 @@ import msgspec
 from ace_bench.core.encoding import decoder_of
 from ace_bench.core.types import Attempt, Fault, Grade, Record, Stage
 from ace_bench.store.call_log import CallLog
-from ace_bench.store.files import WriteGate
+from ace_bench.store.files import DiskGuard
 from ace_bench.store.lines import AppendLog
 
 _log = logging.getLogger(__name__)
@@ -138,12 +138,12 @@ class Journal:
     calls, so the ledger contains every call that a rollout needed.
     """
 
-    def __init__(self, path: Path, calls: CallLog, gate: WriteGate | None = None):
+    def __init__(self, path: Path, calls: CallLog, guard: DiskGuard | None = None):
         """Read the journal and repair its file; raises ``StoreError`` and ``FolderUnwritable``."""
         self._log = AppendLog(
             path,
             parse_journal,
-            gate=gate,
+            guard=guard,
             meaning="rollouts and steps of the lost lines are repeated from the recorded calls",
         )
         self._calls = calls
@@ -161,7 +161,7 @@ class Journal:
             for place, line in enumerate(lines[: _first_without_calls(lines, calls)])
             if self._load(line, follows_gap=place + 1 >= gap)
         }
-        self._log.settle(kept)
+        self._log.repair(kept)
         self._process = str(1 + max((int(p) for p, _ in self._walls), default=0))
         self._stage: Stage | None = None
         self._stage_start = 0.0

@@ -27,7 +27,7 @@ import msgspec
 
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Record
-from ace_bench.store.files import WriteGate, replace_files, sync
+from ace_bench.store.files import DiskGuard, replace_files, sync
 
 T = TypeVar("T")
 
@@ -171,16 +171,16 @@ class AppendLog(Generic[T]):
     other follows, so the file ends in a complete line.
     """
 
-    def __init__(self, path: Path, parse: Callable[[bytes], T], *, gate: WriteGate | None = None, meaning: str = ""):
+    def __init__(self, path: Path, parse: Callable[[bytes], T], *, guard: DiskGuard | None = None, meaning: str = ""):
         """Read ``path``. ``meaning`` ends the warning about damaged lines with their consequence."""
         self.path = path
         self.found = read_lines(path, parse)
-        self.gate = gate or WriteGate()
+        self.guard = guard or DiskGuard()
         self._meaning = meaning
         self._lock = threading.Lock()
         self._encoder = msgspec.json.Encoder()
         self._synced = time.monotonic()
-        self._settled = False
+        self._repaired = False
         self._count = len(self.found.entries)
         self._size = 0
         self._file: FileIO | None = None
@@ -190,7 +190,7 @@ class AppendLog(Generic[T]):
         """Number of lines."""
         return self._count
 
-    def settle(self, keep: Collection[int] | None = None) -> None:
+    def repair(self, keep: Collection[int] | None = None) -> None:
         """Repair the file before any ``append``: keep only valid entries, or those with an index in ``keep``.
 
         Damaged lines are moved to another file. Raises ``FolderUnwritable``.
@@ -200,7 +200,7 @@ class AppendLog(Generic[T]):
         if found.problems:
             kept_in = f"; the damaged lines were moved to {self.path.name}{DAMAGED}" if found.damaged else ""
             _log.warning("%s%s; %s", found.summary, kept_in, self._meaning)
-        with self.gate.writing(self.path):
+        with self.guard.writing(self.path):
             if found.damaged:
                 aside = self.path.with_name(self.path.name + DAMAGED)
                 with aside.open("ab") as file:
@@ -220,13 +220,13 @@ class AppendLog(Generic[T]):
                 )
             self._file = self.path.open("ab", buffering=0)
         self._count = len(kept)
-        self._settled = True
+        self._repaired = True
         self.found = replace(found, entries=[], lines=[], damaged=())  # they may be large
 
     def append(self, record: Record) -> None:
         """Add one record; safe to call from several threads. Raises ``FolderUnwritable``."""
         text = self._encoder.encode(record)
-        with self._lock, self.gate.writing(self.path):
+        with self._lock, self.guard.writing(self.path):
             file = self._opened()
             line = _sealed(text, self._count + 1)
             try:
@@ -242,7 +242,7 @@ class AppendLog(Generic[T]):
 
     def sync(self) -> None:
         """Sync to disk; raises ``FolderUnwritable``."""
-        with self._lock, self.gate.writing(self.path):
+        with self._lock, self.guard.writing(self.path):
             self._sync(self._opened())
 
     def close(self) -> None:
@@ -253,8 +253,8 @@ class AppendLog(Generic[T]):
                 self._file = None
 
     def _opened(self) -> FileIO:
-        if not self._settled:
-            self.settle()
+        if not self._repaired:
+            self.repair()
         if self._file is None:
             raise RuntimeError(f"{self.path} is closed")
         return self._file

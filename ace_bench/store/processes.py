@@ -17,7 +17,7 @@ from ace_bench.core.errors import FolderUnwritable
 from ace_bench.core.redaction import redacted_argument
 from ace_bench.core.resources import CONFIG_DIRS
 from ace_bench.store.code import changed_modules, modules_in_words
-from ace_bench.store.files import WriteGate
+from ace_bench.store.files import DiskGuard
 from ace_bench.store.lines import AppendLog, read_lines
 
 FILE = "processes.jsonl"
@@ -95,8 +95,8 @@ class _End:
 class ProcessLog:
     """The file of a run that this process works on."""
 
-    def __init__(self, path: Path, gate: WriteGate):
-        self._log = AppendLog(path, parse_process, gate=gate, meaning="the record of processes is incomplete")
+    def __init__(self, path: Path, guard: DiskGuard):
+        self._log = AppendLog(path, parse_process, guard=guard, meaning="the record of processes is incomplete")
         self.processes = _joined(self._log.found.entries)
         """All processes so far; once it has begun, the last one is this."""
         self._began = time.monotonic()

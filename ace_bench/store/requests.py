@@ -8,7 +8,7 @@ A stored request looks like this::
 ``base`` and ``first`` are digests of earlier requests (the part of a call's id before the last slash), or null:
 ``base`` is the latest request of the same role, ``first`` the first one of the session, where the base is of another
 session. ``head`` holds settings and schema, or null where they are those of the base. A message is a role and a list
-of pieces. A piece is new text, or the ``[start, length]``, in characters, of a passage in the base's message at the
+of spans. A span is new text, or the ``[start, length]``, in characters, of a passage in the base's message at the
 same place, followed by the last message of ``first``.
 """
 
@@ -30,7 +30,7 @@ _STRIDE = 16**4
 _SHORTEST = 20
 """Characters of a line that is looked up in earlier texts: a reference to a shorter one saves nothing."""
 
-Pieces = list[str | tuple[int, int]]
+Spans = list[str | tuple[int, int]]
 """New text, or the ``(start, length)`` of a passage, in characters."""
 
 _DIGEST_BYTES = 8
@@ -118,9 +118,9 @@ class PreparedRequest:
         first, messages = None, []
         for place, message in enumerate(self.messages):
             known = self.base.content(place)
-            pieces = split_pieces(known, self.first.content, self.first.start, message.content, self.shared[place])
-            messages.append((message.role, pieces))
-            if any(not isinstance(piece, str) and piece[0] >= len(known) for piece in pieces):
+            spans = split_spans(known, self.first.content, self.first.start, message.content, self.shared[place])
+            messages.append((message.role, spans))
+            if any(not isinstance(span, str) and span[0] >= len(known) for span in spans):
                 first = self.first.digest
         return {
             "base": self.base.digest or None,
@@ -229,13 +229,13 @@ def digest_of_request(messages: Sequence[Message], head: Record) -> str:
     return _hashed(messages, (head["settings"], head["schema"]), _NO_REQUEST)[0].digest
 
 
-def join_pieces(pieces: Pieces, base: str) -> str:
-    """Return the text of pieces whose references lead into ``base``."""
-    return "".join(part if isinstance(part, str) else base[part[0] : part[0] + part[1]] for part in pieces)
+def join_spans(spans: Spans, base: str) -> str:
+    """Return the text of spans whose references lead into ``base``."""
+    return "".join(part if isinstance(part, str) else base[part[0] : part[0] + part[1]] for part in spans)
 
 
-def split_pieces(base: str, first: str, start: int, text: str, shared: int) -> Pieces:
-    """Return ``text``, which begins with the same ``shared`` characters as ``base``, in pieces.
+def split_spans(base: str, first: str, start: int, text: str, shared: int) -> Spans:
+    """Return ``text``, which begins with the same ``shared`` characters as ``base``, in spans.
 
     References lead into ``base`` followed by ``first``; of ``first`` only what comes after ``start`` is looked up.
     After the shared beginning whole lines are looked up: counters and turns move, but mostly stay as they are.
@@ -246,7 +246,7 @@ def split_pieces(base: str, first: str, start: int, text: str, shared: int) -> P
     line_start = text.rfind("\n", 0, shared) + 1
     if text[line_start:].partition("\n")[0] in places:  # better than the part of the line that the base shares
         shared = line_start
-    pieces: Pieces = [(0, shared)] if shared else []
+    spans: Spans = [(0, shared)] if shared else []
     at = new = shared
     while at < len(text):
         end = text.find("\n", at)
@@ -256,14 +256,14 @@ def split_pieces(base: str, first: str, start: int, text: str, shared: int) -> P
             at += len(line) + 1
             continue
         if new < at:
-            pieces.append(text[new:at])
+            spans.append(text[new:at])
         in_first = place - len(base)
         count = common_length(base, place, text, at) if in_first < 0 else common_length(first, in_first, text, at)
-        pieces.append((place, count))
+        spans.append((place, count))
         at = new = at + count
     if new < len(text):
-        pieces.append(text[new:])
-    return pieces
+        spans.append(text[new:])
+    return spans
 
 
 def _places(text: str, start: int, offset: int) -> dict[str, int]:

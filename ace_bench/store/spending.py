@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 
 from ace_bench.store.call_log import FILE as CALLS
 from ace_bench.store.call_log import NOTHING, CallLog, Cost
-from ace_bench.store.files import DRAFT, WriteGate
+from ace_bench.store.files import DRAFT, DiskGuard
 
 FILE = "budget.json"
 _POLL_S = 0.002
@@ -51,7 +51,7 @@ class SharedSpending:
         self._name = str(run.relative_to(folder))
         self._lock = FileLock(folder / f".{FILE}.lock", poll_interval=_POLL_S)
         self._running = FileLock(_mark(run), thread_local=False)
-        self._gate = WriteGate()
+        self._gate = DiskGuard()
         self._entries: dict[str, _Entry] = {}
         self._look_again = 0.0
 

@@ -24,7 +24,7 @@ from ace_bench.report.page.results import Results
 from ace_bench.report.records import RunSummary, find_runs, read_run
 from ace_bench.store.checksums import FILE as CHECKSUMS
 from ace_bench.store.checksums import Checksums
-from ace_bench.store.files import WriteGate
+from ace_bench.store.files import DiskGuard
 from ace_bench.store.folder import STATUS, pretty
 from ace_bench.store.lines import SEAL, AppendLog
 from ace_benchmarks.measuring import Figure, RunFailedError, Setting
@@ -147,7 +147,7 @@ class _Original:
         run, digest = self._run, msgspec.json.decode(texts["identity.json"])["digest"]
         folder = results / f"{run.task}-{run.method}-{run.backbone}-{run.mode}" / digest[:12] / f"seed{variation.seed}"
         folder.mkdir(parents=True)
-        checksums = Checksums(folder, WriteGate())
+        checksums = Checksums(folder, DiskGuard())
         checksums.add({**self._contents, **texts})
         checksums.close()
         for name, text in texts.items():

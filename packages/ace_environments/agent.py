@@ -28,9 +28,9 @@ class EnvironmentAgent:
         self._template = generator.template
         self._max_turns = max_turns
 
-    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+    def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the generator's template."""
-        return {self._template: inputs | shown | {"reflection"}}
+        return {self._template: inputs | context_fields | {"reflection"}}
 
     def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str | None) -> Attempt:
         """Attempt the sample until the environment ends or ``max_turns`` is reached; either way its state is graded.

@@ -175,9 +175,9 @@ class EnvironmentTask:
             else:
                 session.close()
 
-    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+    def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return no fields: the judge has no template."""
-        del inputs, shown
+        del inputs, context_fields
         return {}
 
     def judge(self, sample: Sample, answer: str | None, grade: Grade, prompts: Prompts, lm: Lm) -> Grade:

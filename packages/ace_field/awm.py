@@ -126,7 +126,7 @@ _FIELDS = frozenset(("background", "experiences"))
 class WorkflowMemory(BaseMethod[Workflows]):
     """What both scenarios share. ``initial`` is a saved memory to start from."""
 
-    generator = GeneratorSpec(template="workflows", reply="json")
+    generator = GeneratorSpec(template="workflows", answer_format="json")
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({ROLE: (ROLE, EXPERIENCE)})
 
     def __init__(self, *, initial: Text | None) -> None:
@@ -141,7 +141,7 @@ class WorkflowMemory(BaseMethod[Workflows]):
         loaded = load_kind(Workflows, self._initial, arena=arena, required_by="Agent Workflow Memory")
         return Workflows(items=tuple(one.measured(arena.counter("generator")) for one in loaded.items))
 
-    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+    def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the inducer's template, and of the one that words a solved task for it."""
         return {ROLE: _FIELDS, EXPERIENCE: inputs | ATTEMPT_FIELDS}
 
@@ -154,9 +154,9 @@ class FromAttempts(WorkflowMemory):
 
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({**WorkflowMemory.roles, SELF_JUDGE: (SELF_JUDGE,)})
 
-    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+    def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return also the fields of the judge's template."""
-        return {**super().prompt_fields(inputs, shown), SELF_JUDGE: inputs | ATTEMPT_FIELDS}
+        return {**super().prompt_fields(inputs, context_fields), SELF_JUDGE: inputs | ATTEMPT_FIELDS}
 
     def update(
         self, context: Workflows, rollouts: Sequence[Rollout], step: Step, arena: Arena
@@ -199,7 +199,7 @@ class FromExamples(WorkflowMemory):
 
     def fit(self, context: Workflows, arena: Arena) -> ContextUpdate[Workflows]:
         """Induce from all training samples, part by part in their order; no rollout is made."""
-        solved = [Solved.example(one, arena.reference(one)) for one in arena.samples("train")]
+        solved = [Solved.example(one, arena.gold_answer(one)) for one in arena.samples("train")]
         size = self._examples or len(solved)
         memory, events = context, list[Record]()
         for place in range(0, len(solved), size):

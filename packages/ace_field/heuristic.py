@@ -33,7 +33,7 @@ class Observations(ContextValue):
     entries: tuple[Entry, ...] = ()
 
     kind: ClassVar[str] = "heuristic"
-    generator = GeneratorSpec(template="observed", reply="text")
+    generator = GeneratorSpec(template="observed", answer_format="text")
 
     def state(self) -> dict[str, Any]:
         """The entries as the package keeps them in an agent's state."""
@@ -66,7 +66,7 @@ class Heuristic(BaseMethod[Observations]):
     through the arena like those of all methods. ``max_entries`` are shown, the latest (the package's default: 32).
     """
 
-    generator = GeneratorSpec(template="observed", reply="text")
+    generator = GeneratorSpec(template="observed", answer_format="text")
 
     def __init__(self, *, max_entries: Count) -> None:
         require("method=heuristic", "agent_episodic_memory")

@@ -87,7 +87,7 @@ class ReasoningBank(BaseMethod[ReasoningItems]):
     ``labels=gold``; the paper shows it none. ``initial`` is a saved memory to start from.
     """
 
-    generator = GeneratorSpec(template="reasoning_bank", reply="json")
+    generator = GeneratorSpec(template="reasoning_bank", answer_format="json")
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({ROLE: (ROLE,), SELF_JUDGE: (SELF_JUDGE,)})
 
     def __init__(
@@ -123,7 +123,7 @@ class ReasoningBank(BaseMethod[ReasoningItems]):
         measured = tuple(one.measured(arena.counter("generator")) for one in loaded.experiences)
         return replace(loaded, experiences=measured, top_k=self._top_k)
 
-    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+    def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the extractor's and of the judge's template."""
         return {ROLE: inputs | FIELDS, SELF_JUDGE: inputs | ATTEMPT_FIELDS}
 

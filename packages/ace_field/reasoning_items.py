@@ -64,7 +64,7 @@ class ReasoningItems(ContextValue):
     top_k: int = 1
 
     kind = "reasoning_items"
-    generator = GeneratorSpec(template="reasoning_bank", reply="json")
+    generator = GeneratorSpec(template="reasoning_bank", answer_format="json")
     uses = MappingProxyType(
         {
             "memory_items": "Strategies and warnings from earlier work on similar tasks follow. Use those that "

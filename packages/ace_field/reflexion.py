@@ -10,7 +10,7 @@ import msgspec
 
 from ace_bench.contexts.base import NoContext
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.method import LAST_TRIAL, Arena, ContextUpdate, Learning, Span, Workload, exactly
+from ace_bench.core.method import FINAL_TRIAL, Arena, ContextUpdate, Learning, Span, Workload, exactly
 from ace_bench.core.prompts import Transcript, send_within_limit
 from ace_bench.core.replies import ask, shown_unreadable
 from ace_bench.core.settings import Count
@@ -37,9 +37,9 @@ class Reflexion(BaseMethod[NoContext]):
     ``self_judge``. Reference answers are never shown. The last trial counts, unless it could not be finished.
     """
 
-    generator = GeneratorSpec(template="reflexion", reply="json")
+    generator = GeneratorSpec(template="reflexion", answer_format="json")
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({ROLE: (TEMPLATE,), SELF_JUDGE: (SELF_JUDGE,)})
-    retries = True
+    scores_last_trial = True
 
     def __init__(self, *, trials: Count, memory: Count) -> None:
         self._trials = trials
@@ -49,7 +49,7 @@ class Reflexion(BaseMethod[NoContext]):
         """Return that there is no context."""
         return NoContext()
 
-    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+    def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the reflector's and the judge's templates."""
         attempt = inputs | ATTEMPT_FIELDS
         return {TEMPLATE: attempt | {"reflections"}, SELF_JUDGE: attempt}
@@ -87,7 +87,7 @@ class Reflexion(BaseMethod[NoContext]):
             shown = _SEPARATOR.join(reflections[-self._memory :])
             latest = arena.rollout(first.sample, context, trial=trial, reflection=shown)
             counts = latest if latest.fault is None else counts
-        events.append({"event": LAST_TRIAL, "first": first.key, "last": counts.key, "trials": latest.trial + 1})
+        events.append({"event": FINAL_TRIAL, "first": first.key, "last": counts.key, "trials": latest.trial + 1})
         return [{"sample": first.sample.id, **event} for event in events]
 
     def _reflect(self, rollout: Rollout, earlier: Sequence[str], arena: Arena) -> tuple[str | None, tuple[Record, ...]]:

@@ -65,7 +65,7 @@ class Memory(ContextValue):
     verdicts: bool = True
 
     kind: ClassVar[str] = "memory"
-    generator = GeneratorSpec(template="remembered", reply="text")
+    generator = GeneratorSpec(template="remembered", answer_format="text")
     grows = "entries"
 
     @property
@@ -119,7 +119,7 @@ class StreamMemory(BaseMethod[Memory]):
     Reference answers are never stored. Of an agent's attempt the code that it ran is stored.
     """
 
-    generator = GeneratorSpec(template="remembered", reply="text")
+    generator = GeneratorSpec(template="remembered", answer_format="text")
 
     @abstractmethod
     def start(self, arena: Arena) -> Memory:

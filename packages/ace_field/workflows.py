@@ -60,7 +60,7 @@ class Workflows(ContextValue):
     items: tuple[Workflow, ...] = ()
 
     kind = "workflows"
-    generator = GeneratorSpec(template="workflows", reply="json")
+    generator = GeneratorSpec(template="workflows", answer_format="json")
     uses = MappingProxyType(
         {
             "workflows": "Routines from earlier work on similar tasks follow. Follow the steps of those that fit, with "

@@ -15,8 +15,8 @@ from tests.agents.test_react_memory import TOOLS
 from tests.agents.world import COMPLETE, DOC, PROMPTS, Replies, World, code, sample
 from tests.contexts.making import playbook
 
-BASE = GeneratorSpec(template="base", reply="text")
-WITH_PLAYBOOK = GeneratorSpec(template="generator", reply="json")
+BASE = GeneratorSpec(template="base", answer_format="text")
+WITH_PLAYBOOK = GeneratorSpec(template="generator", answer_format="json")
 LOOKUP = "print(apis.api_docs.show_api_doc(app_name='music', api_name='login'))"
 LEFT_OUT = "output left out"
 
@@ -93,7 +93,7 @@ def test_the_first_prompt_shows_rules_person_task_playbook_and_reflection():
 )
 def test_contexts_of_other_methods_are_shown_by_their_templates(template, context, shown):
     lm = Replies(code(COMPLETE))
-    solve(lm, context=context, generator=GeneratorSpec(template=template, reply="text"))
+    solve(lm, context=context, generator=GeneratorSpec(template=template, answer_format="text"))
     assert shown in str(lm.prompts[0])
 
 

@@ -35,7 +35,7 @@ def appworld(pytestconfig):
 def solve(session, sample, lm, *, memory="execution", keep_text_replies=True, max_steps=10):
     agent = ReAct(
         prompts=PROMPTS,
-        generator=GeneratorSpec(template="base", reply="text"),
+        generator=GeneratorSpec(template="base", answer_format="text"),
         max_steps=max_steps,
         history_chars=400_000,
         demonstrations="default",

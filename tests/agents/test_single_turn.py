@@ -18,9 +18,9 @@ from tests.launching import ROOT
 
 PROMPTS = PromptSet(ROOT / "prompts" / "default", task="finer", prompt_group="qa")
 SAMPLE = Sample(id="s", split="test", inputs={"background": "Shared text. ", "question": "How much?"})
-STRUCTURED = GeneratorSpec(template="generator", reply="json")
-PLAIN = GeneratorSpec(template="base", reply="text")
-TAGGED = GeneratorSpec(template="cheatsheet", reply="tagged", code_runs=2)
+STRUCTURED = GeneratorSpec(template="generator", answer_format="json")
+PLAIN = GeneratorSpec(template="base", answer_format="text")
+TAGGED = GeneratorSpec(template="cheatsheet", answer_format="xml", code_runs=2)
 
 
 class Replies:
@@ -208,7 +208,7 @@ def test_code_is_run_and_its_output_shown_as_often_as_the_method_allows():
 
 def test_without_code_the_prompt_does_not_offer_it_and_nothing_is_run():
     lm = Replies(block("print(1)") + "<answer>1</answer>")
-    spec = GeneratorSpec(template="cheatsheet", reply="tagged")
+    spec = GeneratorSpec(template="cheatsheet", answer_format="xml")
     attempt = solve(lm, generator=spec, context=Cheatsheet(text="- add"))
     assert attempt.trajectory == ()
     assert "EXECUTE" not in lm.prompts[0]

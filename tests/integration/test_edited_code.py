@@ -33,7 +33,7 @@ LEAST = 0
 
 class Method(BaseLlm):
     def __init__(self):
-        self.generator = GeneratorSpec(template=TEMPLATE, reply="text")
+        self.generator = GeneratorSpec(template=TEMPLATE, answer_format="text")
 
 
 class Task(Formula):

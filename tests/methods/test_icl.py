@@ -97,7 +97,7 @@ class Curious(Icl):
     def check(self, arena):
         for split in ("train", "val", "test"):
             try:
-                self.seen[split] = arena.reference(arena.samples(split)[0])
+                self.seen[split] = arena.gold_answer(arena.samples(split)[0])
             except ConfigError as error:
                 self.seen[split] = str(error)
         raise ConfigError("enough")

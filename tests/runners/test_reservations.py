@@ -142,7 +142,7 @@ def test_a_killed_run_is_counted_by_its_calls_and_once(tmp_path):
     killed, other = (SharedSpending(tmp_path / "main", run) for run in runs)
     runs[0].mkdir(parents=True)
     calls = CallLog(runs[0] / "calls.jsonl")
-    calls.settle()
+    calls.repair()
     with killed.locked():
         killed.book(Cost(), Cost(calls=1, tokens=500))
     with other.locked() as seen:

@@ -8,11 +8,12 @@ from tests.launching import ROOT
 WRITER = "ace_bench/store/files.py"
 OWN_FILES = {
     "ace_bench/store/folder.py": "the status of a run on a full disk, in place",
-    "ace_bench/store/lines.py": "logs that grow line by line, behind the gate of their folder",
-    "ace_bench/store/spending.py": "a draft behind the gate of its folder",
+    "ace_bench/store/lines.py": "logs that grow line by line, behind the guard of their folder",
+    "ace_bench/store/spending.py": "a draft behind the guard of its folder",
     "ace_bench/cli/data.py": "a download that continues where it was cut",
     "ace_bench/backbones/vllm/server.py": "the log of a server",
     "packages/ace_trackers/wandb.py": "the log and the id of a tracker, which must not stop a run",
+    "ace_bench/runners/workers.py": "the logs of workers",
     "ace_bench/cli/sweep_summary.py": "a temporary file",
     "packages/ace_benchmarks/": "temporary folders",
     "packages/ace_rehearsal/": "the mini-world and sample sets, made anew as a whole",

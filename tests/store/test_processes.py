@@ -8,7 +8,7 @@ import pytest
 
 from ace_bench.core.redaction import redacted_argument
 from ace_bench.store.environment import describe_environment
-from ace_bench.store.files import WriteGate
+from ace_bench.store.files import DiskGuard
 from ace_bench.store.processes import FILE, ProcessLog, accepted_code, last_code, read_processes, working
 
 HERE = {"python": "3.11.9", "packages": {"numpy": "2.1"}, "git": {"code": {"commit": "a" * 40, "dirty": False}}}
@@ -17,7 +17,7 @@ CHANGED = {"python": "3.12.1", "packages": {"numpy": "2.2"}, "git": {"code": {"c
 
 def worked(folder, environment, how=None):
     """One process: it begins, ends as given (``None``: it is killed), and returns what changed since the last."""
-    log = ProcessLog(folder / FILE, WriteGate())
+    log = ProcessLog(folder / FILE, DiskGuard())
     changes = log.begin("ace-bench run", environment)
     if how:
         log.end(how, "its reason")
@@ -97,7 +97,7 @@ def test_a_recorded_command_holds_no_secret_and_no_home_folder(word, kept, monke
 
 
 def checked(folder, how, code):
-    log = ProcessLog(folder / FILE, WriteGate())
+    log = ProcessLog(folder / FILE, DiskGuard())
     log.add_check(how, f"{how} it", "ace-bench run", {"code": {"m": code}})
     log.close()
 

@@ -62,7 +62,7 @@ class Playbook(ContextValue):
     helpful_first: bool = False
 
     kind = "playbook"
-    generator = GeneratorSpec(template="generator", reply="json")
+    generator = GeneratorSpec(template="generator", answer_format="json")
 
     @classmethod
     def start(cls, sections: Iterable[str]) -> Playbook:

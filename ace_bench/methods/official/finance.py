@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ace_bench.contexts.playbook.deltas import echo
-from ace_bench.core.method import AFTER_CURATION, Arena, ContextUpdate
+from ace_bench.core.method import POST_UPDATE_ROLLOUT, Arena, ContextUpdate
 from ace_bench.core.replies import ask_once
 from ace_bench.core.types import Record, Rollout, Step
 from ace_bench.methods.official.editing import DroppedOperations
@@ -107,6 +107,6 @@ class OfficialFinance(OfficialLearner):
         trial = 1 + self.max_reflection_rounds  # so that no rollout of the step is replayed
         again = arena.map(lambda rollout: arena.rollout(rollout.sample, playbook, trial=trial), rollouts)
         return [
-            {"event": AFTER_CURATION, "sample": first.sample.id, "first": first.key, "again": second.key}
+            {"event": POST_UPDATE_ROLLOUT, "sample": first.sample.id, "first": first.key, "again": second.key}
             for first, second in zip(rollouts, again, strict=True)
         ]

@@ -163,7 +163,7 @@ class OfficialLearner(BaseMethod[TextPlaybook]):
     token_budget: Count
     initial: Text | None
 
-    generator = GeneratorSpec(template="generator", reply="json")
+    generator = GeneratorSpec(template="generator", answer_format="json")
     lesson: ClassVar[type[OfficialLesson]]
     """How a step learns."""
 
@@ -191,10 +191,10 @@ class OfficialLearner(BaseMethod[TextPlaybook]):
         """Reflector and Curator."""
         return _ROLES
 
-    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+    def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the two templates."""
         known = {REFLECTOR: REFLECTOR_FIELDS, CURATOR: CURATOR_FIELDS | {"operations"}}
-        return {name: inputs | shown | fields for name, fields in known.items()}
+        return {name: inputs | context_fields | fields for name, fields in known.items()}
 
     def start(self, arena: Arena) -> TextPlaybook:
         """Return the initial playbook, or one of the task's headings."""

@@ -50,7 +50,7 @@ class TextPlaybook(ContextValue):
     text_tokens: int = 0
 
     kind = "playbook_text"
-    generator = GeneratorSpec(template="generator", reply="json")
+    generator = GeneratorSpec(template="generator", answer_format="json")
 
     @classmethod
     def start(cls, sections: Iterable[str], *, dialect: Dialect, count: TokenCounter) -> TextPlaybook:

@@ -157,9 +157,9 @@ class BirdSql(AnswerTask):
         """End the processes that run queries."""
         self._workers.close()
 
-    def prompt_fields(self, inputs: frozenset[str], shown: frozenset[str]) -> Mapping[str, frozenset[str]]:
+    def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the judge's template."""
-        del inputs, shown
+        del inputs, context_fields
         return {} if self.judge_template is None else {self.judge_template: FIELDS}
 
     def judge(self, sample: Sample, answer: str | None, grade: Grade, prompts: Prompts, lm: Lm) -> Grade:

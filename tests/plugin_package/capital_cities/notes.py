@@ -28,7 +28,7 @@ class LastNotes(ContextValue):
 class Notes(BaseMethod[LastNotes]):
     """Keeps the last ``keep`` questions whose right answer ``labels`` reveal."""
 
-    generator = GeneratorSpec(template="notes", reply="text")
+    generator = GeneratorSpec(template="notes", answer_format="text")
 
     def __init__(self, *, keep: Count) -> None:
         self._keep = keep

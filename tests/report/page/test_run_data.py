@@ -20,7 +20,7 @@ from ace_bench.report.page.run_data import call_data, run_data
 from ace_bench.report.page.texts import Texts
 from ace_bench.report.records import read_run
 from ace_bench.store.checksums import FILE as CHECKSUMS
-from ace_bench.store.files import WriteGate
+from ace_bench.store.files import DiskGuard
 from ace_bench.store.folder import packed, unpacked
 from ace_bench.store.processes import FILE as PROCESSES
 from ace_bench.store.processes import ProcessLog
@@ -291,9 +291,9 @@ def test_nothing_of_the_data_stands_in_the_page_as_markup(ace, tmp_path):
 
 def test_the_processes_of_a_run_are_listed_with_what_changed_between_them(ace, tmp_path):
     folder = copied(ace, tmp_path / "copy")
-    gate = WriteGate()
+    guard = DiskGuard()
     for numpy in ("1.0", "2.0"):
-        log = ProcessLog(folder / PROCESSES, gate)
+        log = ProcessLog(folder / PROCESSES, guard)
         log.begin("ace-bench run task=finer", {"packages": {"numpy": numpy}})
         log.close()
     first, killed, last = run_data(read_run(folder))["processes"]
