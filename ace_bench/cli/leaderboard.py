@@ -26,8 +26,10 @@ from rich.console import Console
 from rich.progress import track
 
 from ace_bench.cli.arguments import Parser
-from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Grade, Sample, Turn
+from ace_bench.report.evidence import RolloutLine, tested_rollouts
+from ace_bench.report.records import read_run
 from ace_bench.store.files import write_files
 from ace_bench.tasks.appworld.engine import Engine, find_engine
 from ace_bench.tasks.appworld.task import AppWorld
@@ -40,13 +42,7 @@ class _Attempt(msgspec.Struct, frozen=True):
     trajectory: tuple[Turn, ...] = ()
 
 
-class _Line(msgspec.Struct):
-    kind: str
-    stage: str = ""
-    split: str = ""
-    sample: str = ""
-    context: str = ""
-    trial: int = 0
+class _AttemptLine(RolloutLine):
     attempt: _Attempt = _Attempt()
 
 
@@ -59,26 +55,16 @@ class Tested:
 
 
 def read_tested(folder: Path) -> Tested:
-    """Read the rollouts behind a run's test figures; raises ``DataError``."""
-    try:
-        metrics = json.loads((folder / "metrics.json").read_text())
-        config = msgspec.yaml.decode((folder / "config.yaml").read_bytes())
-        lines = (folder / "journal.jsonl").read_bytes().splitlines()
-    except (OSError, ValueError) as error:
-        raise DataError(f"{folder} is not the folder of a finished run: {error}") from error
-    if metrics["task"] != "appworld":
-        raise ConfigError(f"{folder} is a run on {metrics['task']}; only AppWorld has this leaderboard")
-    decoder = msgspec.json.Decoder(_Line)
-    turns: dict[str, tuple[Turn, ...]] = {}
-    for line in map(decoder.decode, lines):
-        tested = (
-            line.stage == "adapt" and line.trial == 0
-            if metrics["mode"] == "online"
-            else line.stage == "evaluate" and line.context == metrics["context"]["digest"]
-        )
-        if line.kind == "rollout" and line.split == "test" and tested:
-            turns.setdefault(line.sample, line.attempt.trajectory)
-    return Tested(settings=config["task"], turns=turns)
+    """Read the rollouts behind a run's test figures; raises ``ConfigError`` and ``StoreError``."""
+    if not (folder / "metrics.json").is_file():
+        raise ConfigError(f"{folder} is not the folder of a finished run; give one that a run printed last")
+    run = read_run(folder)
+    if run.task != "appworld":
+        raise ConfigError(f"{folder} is a run on {run.task}; only AppWorld has this leaderboard")
+    lines = tested_rollouts(folder, run.metrics, _AttemptLine)
+    return Tested(
+        settings=dict(run.settings["task"]), turns={sample: line.attempt.trajectory for sample, line in lines.items()}
+    )
 
 
 def replay(task: AppWorld, sample: Sample, turns: Sequence[Turn], target: Path) -> tuple[Grade, int]:

@@ -10,15 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import msgspec
 
 from ace_bench.core.known_calls import redundant_calls
 from ace_bench.core.settings import make_part
 from ace_bench.core.tool_rules import ToolRules
-from ace_bench.core.types import NO_USAGE, Record, Stage, Turn, Usage
-from ace_bench.report.evidence import CallCosts, read_lines_of
+from ace_bench.core.types import NO_USAGE, Record, Turn, Usage
+from ace_bench.report.evidence import CallCosts, RolloutLine, evaluations
 
 LEAST_STEPS = 5
 
@@ -28,19 +27,8 @@ class _Attempt(msgspec.Struct, gc=False):
     counters: dict[str, int] = {}
 
 
-class _Verdict(msgspec.Struct, gc=False):
-    correct: bool
-
-
-class _Rollout(msgspec.Struct, gc=False):
-    kind: str
-    key: str = ""
-    stage: str = ""
-    split: str = ""
-    context: str = ""
-    trial: int = 0
+class _AttemptLine(RolloutLine, gc=False):
     attempt: _Attempt | None = None
-    grade: _Verdict | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,18 +61,20 @@ def episodes_of(folder: Path, *, settings: Record, metrics: Record, calls: Seque
     """Return all episodes of a run's test; raises ``StoreError``."""
     tools = settings["agent"].get("tools")
     rules: ToolRules | None = make_part(ToolRules, tools, "agent.tools") if tools else None
+    split, context = metrics["headline"]["split"], metrics["context"]["digest"]
     spent: dict[str, Usage] = {}
     for call in calls:
         spent[call.session] = spent.get(call.session, NO_USAGE) + call.usage
     return [
         Episode(
-            steps=len(attempt.trajectory),
-            redundant=redundant_calls(attempt.trajectory, rules) if rules else 0,
-            from_memory=attempt.counters.get("lookups_saved", 0),
-            correct=correct,
-            usage=spent.get(key, Usage()),
+            steps=len(line.attempt.trajectory),
+            redundant=redundant_calls(line.attempt.trajectory, rules) if rules else 0,
+            from_memory=line.attempt.counters.get("lookups_saved", 0),
+            correct=line.grade.correct,
+            usage=spent.get(line.key, Usage()),
         )
-        for key, attempt, correct in _tested(folder, metrics)
+        for line in evaluations(folder, split, context, _AttemptLine).values()
+        if line.attempt and line.grade
     ]
 
 
@@ -106,12 +96,3 @@ def figure_of(episodes: Sequence[Episode], what: str) -> float | None:
     values = [_FIGURES[what](one) for one in episodes] if what in _FIGURES else []
     known = [value for value in values if value is not None]
     return fmean(known) if known and len(known) == len(values) else None
-
-
-def _tested(folder: Path, metrics: Record) -> list[tuple[str, _Attempt, bool]]:
-    split, context = metrics["headline"]["split"], metrics["context"]["digest"]
-    latest: dict[str, Any] = {}
-    for line in read_lines_of(folder / "journal.jsonl", _Rollout):
-        if line.attempt and line.grade and line.stage == Stage.EVALUATE and line.split == split and not line.trial:
-            latest[line.key] = line
-    return [(one.key, one.attempt, one.grade.correct) for one in latest.values() if one.context == context]

@@ -1,4 +1,4 @@
-"""What tables read from a run's journal and calls: scores by sample, and tokens by role and split."""
+"""What tables read from a run's journal and calls: tested rollouts and their scores, tokens by role and split."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import ConfigError, StoreError
 from ace_bench.core.method import FINAL_TRIAL
-from ace_bench.core.types import NO_USAGE, Fault, Stage, Usage
+from ace_bench.core.types import NO_USAGE, Fault, Record, Stage, Usage
 from ace_bench.report.statistics import Point, Points
 from ace_bench.store.lines import read_lines
 
@@ -37,7 +37,9 @@ class _Event(msgspec.Struct, gc=False):
     last: str = ""
 
 
-class _Line(msgspec.Struct, gc=False):
+class RolloutLine(msgspec.Struct, gc=False):
+    """The fields of a journal line that tell which rollouts count, and what they scored."""
+
     kind: str
     key: str = ""
     stage: str = ""
@@ -49,6 +51,10 @@ class _Line(msgspec.Struct, gc=False):
     trial: int = 0
     grade: GradeScores | None = None
     events: tuple[_Event, ...] = ()
+
+
+L = TypeVar("L", bound=RolloutLine)
+T = TypeVar("T")
 
 
 class StepChange(msgspec.Struct, gc=False):
@@ -103,12 +109,20 @@ def collapsed(sizes: Sequence[int]) -> bool:
     return any(largest <= 2 * before and 2 * after <= before for before, after in pairwise(sizes) if before)
 
 
-def predictions(folder: Path, split: str) -> Mapping[str, GradeScores]:
-    """Grades by sample of an online run's predictions: the first rollout of each, before learning from the sample.
+def tested_rollouts(folder: Path, metrics: Record, kind: type[L]) -> dict[str, L]:
+    """Return the rollouts behind the tested figures of a finished run, by sample; raises ``StoreError``."""
+    split = metrics["headline"]["split"]
+    if metrics["mode"] == "online" and metrics["steps"]:
+        return predictions(folder, split, kind)
+    return evaluations(folder, split, metrics["context"]["digest"], kind)
+
+
+def predictions(folder: Path, split: str, kind: type[L]) -> dict[str, L]:
+    """Return by sample the rollouts of an online run that predict: the first of each, before learning from the sample.
 
     Of a method that tries samples again it is the trial that counts.
     """
-    lines = read_lines_of(folder / "journal.jsonl", _Line)
+    lines = read_lines_of(folder / "journal.jsonl", kind)
     events = (event for line in lines for event in line.events if event.event == FINAL_TRIAL)
     counts = {event.first: event.last for event in events if event.first != event.last}
     graded = {line.key: line for line in lines if line.key in counts.values()}
@@ -117,13 +131,13 @@ def predictions(folder: Path, split: str) -> Mapping[str, GradeScores]:
     for step in (line for line in lines if line.kind == "step"):
         for sample in step.samples:
             if sample in found:
-                found[sample].place = step.index
+                _grade(found[sample]).place = step.index
     return found
 
 
-def evaluations(folder: Path, split: str, context: str) -> Mapping[str, GradeScores]:
-    """Grades by sample of the evaluation of a context, given by digest."""
-    lines = _rollouts(read_lines_of(folder / "journal.jsonl", _Line), split)
+def evaluations(folder: Path, split: str, context: str, kind: type[L]) -> dict[str, L]:
+    """Return by sample the rollouts of the evaluation of a context, given by digest."""
+    lines = _rollouts(read_lines_of(folder / "journal.jsonl", kind), split)
     return _first(line for line in lines if line.stage == Stage.EVALUATE and line.context == context)
 
 
@@ -178,24 +192,28 @@ def _fits(split: str, wanted: str) -> bool:
     return wanted == "all" or (split != wanted[4:] if wanted.startswith("not_") else split == wanted)
 
 
-def _rollouts(lines: Iterable[_Line], split: str) -> Iterator[_Line]:
+def _rollouts(lines: Iterable[L], split: str) -> Iterator[L]:
     """Yield first rollouts in order; if one was repeated because a call had no answer, the last version."""
     tries = [line for line in lines if line.grade is not None and line.trial == 0]
     latest = {line.key or number: line for number, line in enumerate(tries)}
     return (line for line in latest.values() if line.split == split)
 
 
-def _first(lines: Iterable[_Line]) -> dict[str, GradeScores]:
-    """Return the first grade of each sample; runs share the names of samples, and samples equal details."""
-    found: dict[str, GradeScores] = {}
+def _first(lines: Iterable[L]) -> dict[str, L]:
+    """Return the first rollout of each sample; runs share the names of samples, and samples equal details."""
+    found: dict[str, L] = {}
     details: dict[tuple[tuple[str, float], ...], dict[str, float]] = {}
     for line in lines:
-        assert line.grade is not None  # only rollouts come here
         if line.sample not in found:
-            detail = line.grade.detail
-            line.grade.detail = details.setdefault(tuple(detail.items()), detail)
-            found[sys.intern(line.sample)] = line.grade
+            grade = _grade(line)
+            grade.detail = details.setdefault(tuple(grade.detail.items()), grade.detail)
+            found[sys.intern(line.sample)] = line
     return found
+
+
+def _grade(line: RolloutLine) -> GradeScores:
+    assert line.grade is not None, "only rollouts come here"
+    return line.grade
 
 
 def _score(grade: GradeScores, metric: str, headline: str) -> float | None:
@@ -218,8 +236,9 @@ def _by_group(grades: Iterable[GradeScores]) -> Points:
     }
 
 
-def read_lines_of(path: Path, kind: type[Any]) -> list[Any]:
+def read_lines_of(path: Path, kind: type[T]) -> list[T]:
     """Read the fields of ``kind`` from each line; raises ``StoreError`` if any is damaged: sums would be wrong."""
     if not path.exists():
         raise StoreError(f"{path} is missing; repeat the command of the run")
-    return read_lines(path, decoder_of(kind).decode).check().entries
+    entries: list[T] = read_lines(path, decoder_of(kind).decode).check().entries
+    return entries

@@ -21,15 +21,15 @@ from ace_bench.report.episodes import Episode, episodes_of, figure_of, long_ones
 from ace_bench.report.evidence import (
     CallCosts,
     GradeScores,
+    RolloutLine,
     collapsed,
     evaluates_other_context,
-    evaluations,
     points_of,
-    predictions,
     read_calls,
     read_steps,
     sharpest_fall,
     spent,
+    tested_rollouts,
 )
 from ace_bench.report.statistics import Points, mean_score
 from ace_bench.store.processes import Process, read_processes
@@ -152,11 +152,8 @@ class RunSummary:
 
     @cached_property
     def _tested(self) -> Mapping[str, GradeScores]:
-        split = self.metrics["headline"]["split"]
-        if self.mode == "online" and self.metrics["steps"]:
-            found = predictions(self.folder, split)
-        else:
-            found = evaluations(self.folder, split, self.metrics["context"]["digest"])
+        lines = tested_rollouts(self.folder, self.metrics, RolloutLine)
+        found = {sample: line.grade for sample, line in lines.items() if line.grade}
         self._expect("journal.jsonl", "tested samples", len(found), self.metrics["headline"]["n"])
         return found
 

@@ -19,7 +19,7 @@ def rollout(sample, actions, **changes):
     turns = [{"action": one, "observation": "shown", "thought": ""} for one in actions]
     line = {
         "kind": "rollout", "key": f"evaluate/{sample}/abc/0", "stage": "evaluate", "split": "test", "context": "abc",
-        "trial": 0, "grade": {"correct": True},
+        "trial": 0, "sample": sample, "grade": {"score": 1.0, "correct": True},
         "attempt": {"trajectory": turns, "counters": {"lookups_saved": 1}},
     }  # fmt: skip
     return {**line, **changes}
@@ -34,7 +34,7 @@ def call(sample, cached=600):
 def episodes(tmp_path):
     lines = [
         rollout("a", [LOOKUP, "x = 1", LOOKUP, "y = 1", LOOKUP]),
-        rollout("b", ["x = 1"] * 6, grade={"correct": False}),
+        rollout("b", ["x = 1"] * 6, grade={"score": 0.0, "correct": False}),
         rollout("short", [LOOKUP] * 4),
         rollout("other", [LOOKUP] * 9, context="before"),
         rollout("learnt", [LOOKUP] * 9, stage="adapt"),

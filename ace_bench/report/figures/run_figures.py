@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ace_bench.core.types import Stage
 from ace_bench.report.differences import all_settings, differences, value_text
-from ace_bench.report.evidence import CallCosts, predictions, read_calls, read_steps
+from ace_bench.report.evidence import CallCosts, RolloutLine, predictions, read_calls, read_steps
 from ace_bench.report.figures.draw import Note, Panel, Series, draw, series_of_cells
 from ace_bench.report.figures.style import MAX_SERIES, Look, cost_axis, count_axis, looks, percent_axis, size_axis
 from ace_bench.report.records import RunSummary, latest_repetitions
@@ -199,7 +199,8 @@ def score_curve(runs: Sequence[RunSummary]) -> Curve:
     curves = []
     for run in runs:
         split = "test" if run.mode == "online" else "train"
-        scores = [grade.score for grade in predictions(run.folder, split).values()]
+        lines = predictions(run.folder, split, RolloutLine).values()
+        scores = [line.grade.score for line in lines if line.grade]
         curves.append([100 * total / count for count, total in enumerate(accumulate(scores), start=1)])
     return _over_seeds(curves)
 

@@ -1,4 +1,4 @@
-"""Write the tables for the finished runs of a results folder."""
+"""Write the tables for the finished runs of a results folder, with the costs of the runs by stage."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from ace_bench.report.conditions import marks_of
 from ace_bench.report.escaping import csv_of
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.paper.tables import Experiment
+from ace_bench.report.records import RunSummary
+from ace_bench.report.tables.cells import mean_of
 from ace_bench.report.tables.claims import claim_results
 from ace_bench.report.tables.claims_text import claims_grid, claims_notes, claims_records
-from ace_bench.report.tables.costs import cost_grid, costs_csv, costs_page
 from ace_bench.report.tables.formats import Page, csv, latex, markdown, page_of
 from ace_bench.report.tables.grids import NOT_KNOWN, Grid, number
 from ace_bench.report.tables.paper_tables import paper_table
@@ -32,6 +33,22 @@ TABLES = "tables.md"
 """Name of the file that holds all tables."""
 _OTHER = re.compile(r"[^\w.-]+")
 """Characters that are replaced in file names."""
+
+_PATHS = {
+    "rollouts": "rollouts.{stage}",
+    "tokens in": "tokens.{stage}.in",
+    "tokens out": "tokens.{stage}.out",
+    "cached share": "cache.{stage}.share",
+    "dollars": "usd.{stage}",
+    "latency (s)": "timing.{stage}.wall_without_waiting_s",
+    "model time (s)": "timing.{stage}.model_s",
+}
+"""Costs and their metrics. Latency is wall time without time lost to retries, model time the sum over all
+calls, as if they were made one after another."""
+_COSTS = ("calls", *_PATHS)
+
+_Costs = tuple[str, str, str, Mapping[str, float | None]]
+"""Row, column and stage of a run, and what it cost."""
 
 
 class TableFiles(NamedTuple):
@@ -111,10 +128,10 @@ def _pages(names: Sequence[str], index: ResultsIndex, wanted: Wanted) -> Iterato
             slug = selection.variant.slug
             stem = f"table_{name.rjust(3 if name[-1].isalpha() else 2, '0')}_{slug}"
             commands = tuple(_commands(name, table, selection, index))
-            costs = [] if plan.combined else [cost_grid(table)]  # otherwise a page of their own
+            costs = [] if plan.combined else [_cost_grid(table)]  # otherwise a page of their own
             yield TableFiles(stem, page_of(replace(table, commands=commands), costs), csv([table]))
             if plan.combined and not table.empty:
-                yield TableFiles(f"table_{name}_costs_{slug}", costs_page(table), costs_csv(table))
+                yield TableFiles(f"table_{name}_costs_{slug}", _costs_page(table), _costs_csv(table))
     if CLAIMS in wanted.names or not wanted.names:
         yield from _claims(index, wanted)
 
@@ -210,3 +227,51 @@ def _word(value: Value) -> str:
     if value is None:
         return NOT_KNOWN
     return value if isinstance(value, str) else number(value)
+
+
+def _cost_grid(table: Table) -> Grid:
+    """Give the cost of each run by stage."""
+    rows = [
+        (*table.rows[row].texts, table.columns[column].title, stage, *map(number, amounts.values()))
+        for row, column, stage, amounts in _costs_of(table)
+    ]
+    return Grid(title="Costs of a run", header=(*table.names, "column", "stage", *_COSTS), rows=tuple(rows))
+
+
+def _costs_page(table: Table) -> Page:
+    """Return the text of a table's costs."""
+    note = (
+        "Means over seeds. Online, prediction and learning are one pass, and all of it is adaptation. Latency is "
+        "wall time without waiting on retries, model time the sum over all calls."
+    )
+    label = table.label.replace("-", "-costs-", 1)
+    return Page(title=f"Costs: {table.title}", label=label, grids=(_cost_grid(table),), notes=(note,))
+
+
+def _costs_csv(table: Table) -> str:
+    """Format one line per run and stage, with numbers in full precision; unknown values are empty."""
+    return csv_of(
+        [
+            {**table.about, **table.rows[row].fields, **table.columns[column].fields, "stage": stage, **amounts}
+            for row, column, stage, amounts in _costs_of(table)
+        ]
+    )
+
+
+def _costs_of(table: Table) -> Iterator[_Costs]:
+    """Yield the costs of each run of a table once, by stage, in the order of its rows."""
+    for row, line in table.cells.items():
+        seen = set()
+        for column, cell in line.items():
+            if cell.runs and cell.planned not in seen:
+                seen.add(cell.planned)
+                yield from ((row, column, stage, amounts) for stage, amounts in _by_stage(cell.runs))
+
+
+def _by_stage(runs: Sequence[RunSummary]) -> Iterator[tuple[str, Mapping[str, float | None]]]:
+    for stage in ("adapt", "evaluate"):
+        found = {name: mean_of([run.value(path.format(stage=stage)) for run in runs]) for name, path in _PATHS.items()}
+        calls = mean_of([sum(run.metrics["calls"][stage].values()) for run in runs])
+        if found["rollouts"] or calls:
+            twice = stage == "evaluate" and any(run.metrics["headline"]["before"] is not None for run in runs)
+            yield f"{stage}, before and after" if twice else stage, {"calls": calls, **found}

@@ -193,9 +193,9 @@ def test_answers_with_several_parts_show_which_of_them_differ(opened, viewer, sh
     page.locator(f'button.row[data-key="{wrong[-1]["key"]}"]').click()
     answer, gold = (text.split(",") for text in (wrong[-1]["attempt"]["answer"], wrong[-1]["grade"]["gold"]))
     differ = [(ours, theirs) for ours, theirs in zip(answer, gold, strict=True) if ours != theirs]
+    expect_text(page.locator("article"), f"{len(differ)} of 4 parts differ.")
     assert page.locator("article del").all_text_contents() == [ours for ours, _ in differ]
     assert page.locator("article ins").all_text_contents() == [theirs for _, theirs in differ]
-    expect_text(page.locator("article"), f"{len(differ)} of 4 parts differ.")
 
 
 def test_hostile_text_stays_text_everywhere(opened, shelf, tmp_path):
