@@ -121,7 +121,7 @@ def drawn(split: str, *, read: Callable[[str], Sequence[Row]], sizes: Sizes) -> 
         return read(split) if sizes.test_seed is None else shuffled(read(split), sizes.test_seed)
     if sizes.train is None:
         return read(split)
-    pool = shuffled(_pooled(read), sizes.draw_seed)
+    pool = shuffled(_pool_rows(read), sizes.draw_seed)
     if len(pool) <= sizes.train:
         raise DataError(
             f"train.jsonl and val.jsonl hold {len(pool)} different rows and task.train_size={sizes.train} leaves none "
@@ -130,7 +130,7 @@ def drawn(split: str, *, read: Callable[[str], Sequence[Row]], sizes: Sizes) -> 
     return pool[: sizes.train] if split == "train" else pool[sizes.train : sizes.train + sizes.val]
 
 
-def _pooled(read: Callable[[str], Sequence[Row]]) -> list[Row]:
+def _pool_rows(read: Callable[[str], Sequence[Row]]) -> list[Row]:
     """Return the rows of both files, each key prefixed by its file; a row of val that is in train is left out."""
     train = read("train")
     seen = {tuple(row.fields.values()) for row in train}
@@ -231,22 +231,22 @@ def _build(row: Row) -> tuple[Mapping[str, str], Grader]:
 def grade_diagnosis(number: int, answer: str | None) -> Grade:
     """Grade an answer against the number of the right condition, by the official rule and by the lenient one."""
     reply = (answer or "").lower()
-    official = _official(reply) == number
+    official = _read_officially(reply) == number
     return Grade(
         score=float(official),
         correct=official,
         observed="",
         gold=answer_of(number),
-        detail={"lenient": float(official or _meant(reply) == number)},
+        detail={"lenient": float(official or _read_leniently(reply) == number)},
     )
 
 
-def _official(reply: str) -> int | None:
+def _read_officially(reply: str) -> int | None:
     found = _NUMBER.search(reply)
     return int(found[1]) if found and len(found[1]) <= _MOST_DIGITS else None
 
 
-def _meant(reply: str) -> int | None:
+def _read_leniently(reply: str) -> int | None:
     """Return the only condition that a reply names; if it names none, the number that it consists of."""
     named = {NUMBERS[name] for name in _NAME.findall(reply)}
     if named:

@@ -173,7 +173,7 @@ def release_rows(folder: Path, at_most: int) -> Iterator[tuple[str, list[dict[st
     for source, split in SPLITS.items():
         path = _patients_file(folder, source)
         draw = random.Random(DRAW_SEED)
-        with _opened(path) as file:
+        with _open_patients(path) as file:
             reader = csv.DictReader(file)
             absent = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
             if absent:
@@ -199,7 +199,7 @@ def _patients_file(folder: Path, split: str) -> Path:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[str]]:
+def _open_patients(path: Path) -> Iterator[IO[str]]:
     try:
         if path.suffix != ".zip":
             with path.open(encoding="utf-8", newline="") as file:

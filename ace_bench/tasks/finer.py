@@ -126,7 +126,7 @@ def grade_labels(target: str, answer: str | None) -> Grade:
     corrected = sum(
         # What the official rule accepts, the lenient rule accepts, too.
         _equal(piece, label) or _equal(plain, _strip_decoration(label))
-        for piece, plain, label in zip(_padded(pieces, labels), _padded(lenient, labels), labels, strict=True)
+        for piece, plain, label in zip(_pad(pieces, labels), _pad(lenient, labels), labels, strict=True)
     )
     return Grade(
         score=hits / len(labels),
@@ -137,7 +137,7 @@ def grade_labels(target: str, answer: str | None) -> Grade:
     )
 
 
-def _padded(pieces: Sequence[str], labels: Sequence[str]) -> list[str]:
+def _pad(pieces: Sequence[str], labels: Sequence[str]) -> list[str]:
     return [*pieces[: len(labels)], *[""] * (len(labels) - len(pieces))]
 
 

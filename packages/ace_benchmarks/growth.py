@@ -123,11 +123,11 @@ def _run(setting: Setting, url: str, size: int, mode: str) -> _Cost:
         cpu=statistics.median(later - earlier for earlier, later in pairwise(times)),
         memory=usage.ru_maxrss / 1024,
         folder=written / _STEPS,
-        sent=_sent(folder) / _STEPS,
+        sent=_count_sent(folder) / _STEPS,
     )
 
 
-def _sent(folder: Path) -> int:
+def _count_sent(folder: Path) -> int:
     """Return the bytes of the prompts of adaptation: the server reports them as prompt tokens."""
     return int(json.loads((folder / "metrics.json").read_text())["tokens"]["adapt"]["in"])
 

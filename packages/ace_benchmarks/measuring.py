@@ -60,7 +60,7 @@ def markdown(grids: Sequence[Grid]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _silent(said: str) -> None:
+def _ignore(said: str) -> None:
     del said
 
 
@@ -78,7 +78,7 @@ class Setting:
     scratch: Path
     data: Path | None
     sizes: Mapping[str, int] = field(default_factory=dict)
-    say: Callable[[str], None] = _silent
+    say: Callable[[str], None] = _ignore
     prices: str = "deepseek_v3_1"
     only: tuple[str, ...] = ()
     slots: tuple[int, ...] = ()

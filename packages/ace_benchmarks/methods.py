@@ -151,16 +151,16 @@ def _rows(head: tuple[str, ...], run: Ran) -> Iterator[tuple[str, ...]]:
             stage.value,
             f"{cost.rollouts:,}",
             f"{cost.calls:,}",
-            _known(cost.usage.prompt, ",d"),
-            _known(cost.usage.completion, ",d"),
-            _known(share, ".1%"),
-            _known(cost.usd, ".2f"),
+            _cell_text(cost.usage.prompt, ",d"),
+            _cell_text(cost.usage.completion, ",d"),
+            _cell_text(share, ".1%"),
+            _cell_text(cost.usd, ".2f"),
             f"{cost.wall_s:.1f}",
         )
         head = ("",) * len(head)
 
 
-def _known(value: float | None, form: str) -> str:
+def _cell_text(value: float | None, form: str) -> str:
     return "n/a" if value is None else format(value, form)
 
 
@@ -193,7 +193,9 @@ def _ratios(ran: Mapping[str, Mapping[str, Ran]], title: str) -> Grid:
         pair = f"{_ENTRIES[ours].label} : {_ENTRIES[other].label}"
         for ratio in ratios:
             cells = [_change(ratio, runs[ours], runs[other]) for runs in ran.values()]
-            rows.append((pair, ratio.name, *cells, _published(paper.cell(ratio.paper).change) if ratio.paper else ""))
+            rows.append(
+                (pair, ratio.name, *cells, _published_text(paper.cell(ratio.paper).change) if ratio.paper else "")
+            )
             pair = ""
         rules.add(len(rows) - 1)
     notes = (
@@ -212,5 +214,5 @@ def _change(ratio: _Ratio, ours: Ran, other: Ran) -> str:
     return f"{100 * (a / b - 1):+.1f} % ({a:{ratio.form}} : {b:{ratio.form}})"
 
 
-def _published(change: float | None) -> str:
+def _published_text(change: float | None) -> str:
     return "n/a" if change is None else f"{change:+.1f} %"

@@ -57,7 +57,7 @@ def network(setting: Setting) -> list[Figure]:
         with _server(delay_s) as url:
             calls = {f"client={client}, through the gateway": _ours(url, client) for client in get_args(Client)}
             for name, call in {**calls, "bare openai client": _bare(url)}.items():
-                wall, cpu = _measured(call)
+                wall, cpu = _time_calls(call)
                 if ideal:
                     measured, aim = f"{wall:.2f} s = {wall / ideal:.2f} x ideal", "<= 1.10 x (through the gateway)"
                 else:
@@ -74,7 +74,7 @@ def _server(delay_s: float) -> Iterator[str]:
         process.kill()
 
 
-def _measured(call: Callable[[int], object]) -> tuple[float, float]:
+def _time_calls(call: Callable[[int], object]) -> tuple[float, float]:
     """Wall and CPU seconds, the best of three, because other work on the machine only adds time."""
     best = []
     with ThreadPoolExecutor(THREADS) as pool:

@@ -143,7 +143,7 @@ class _Original:
 
     def write_run(self, results: Path, variation: _Variation) -> None:
         """Write one run."""
-        texts = {name: text.encode() for name, text in self._changed(variation).items()}
+        texts = {name: text.encode() for name, text in self._change_settings(variation).items()}
         run, digest = self._run, msgspec.json.decode(texts["identity.json"])["digest"]
         folder = results / f"{run.task}-{run.method}-{run.backbone}-{run.mode}" / digest[:12] / f"seed{variation.seed}"
         folder.mkdir(parents=True)
@@ -157,7 +157,7 @@ class _Original:
             os.link(self._files[name], folder / name)
         os.link(self._journals[variation.journal], folder / _JOURNAL)
 
-    def _changed(self, variation: _Variation) -> dict[str, str]:
+    def _change_settings(self, variation: _Variation) -> dict[str, str]:
         """Return the files that hold settings or scores."""
         mode = {**self._run.identity["mode"], "epochs": variation.epochs}
         settings = {**self._run.identity, "mode": mode, "limit": variation.limit}

@@ -73,7 +73,7 @@ class _Progress:
         """Note what the environment said since the last reply."""
         last = max((n for n, message in enumerate(messages) if message.role == "assistant"), default=-1)
         if self.turns and last >= 0:
-            self.turns[-1] = replace(self.turns[-1], observation="\n".join(map(_said, messages[last + 1 :])))
+            self.turns[-1] = replace(self.turns[-1], observation="\n".join(map(_text_of, messages[last + 1 :])))
 
     def attempt(self, final: str, *, ended: AttemptEnd) -> Attempt:
         """Sum up."""
@@ -115,7 +115,7 @@ def _arguments(text: str) -> str:
     return ", ".join(f"{key}={value!r}" for key, value in values.items()) if isinstance(values, dict) else text
 
 
-def _said(message: Message) -> str:
+def _text_of(message: Message) -> str:
     return read_turn(message.content, ToolResult).content if message.role == "tool" else message.content
 
 

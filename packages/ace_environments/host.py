@@ -99,14 +99,14 @@ class Host:
         try:
             asyncio.run_coroutine_threadsafe(self._cancel(), self._loop).result(self._timeout)
         except TimeoutError:
-            raise self._late() from None
+            raise self._timeout_fault() from None
 
     def next_event(self) -> ReplyRequest | Any:
         """Wait for the next request or the result; raises ``RolloutFault`` (owner ``task``)."""
         try:
             event = self._events.get(timeout=self._timeout)
         except queue.Empty:
-            raise self._late() from None
+            raise self._timeout_fault() from None
         if isinstance(event, _Failed):
             if isinstance(event.error, RolloutFault):
                 raise event.error
@@ -116,7 +116,7 @@ class Host:
         request, self._waiting = event
         return request
 
-    def _late(self) -> RolloutFault:
+    def _timeout_fault(self) -> RolloutFault:
         return fault("timeout", f"the environment did nothing for {self._timeout:g} s (task.timeout)")
 
     def reply(self, turn: ToolTurn) -> None:
@@ -143,11 +143,11 @@ class Host:
 
     def _submit(self, step: Callable[[], Awaitable[Any]]) -> None:
         def begin() -> None:
-            self._under_way = asyncio.ensure_future(self._reported(step))
+            self._under_way = asyncio.ensure_future(self._report(step))
 
         self._loop.call_soon_threadsafe(begin)
 
-    async def _reported(self, step: Callable[[], Awaitable[Any]]) -> None:
+    async def _report(self, step: Callable[[], Awaitable[Any]]) -> None:
         try:
             self._events.put(_Done(await step()))
         except asyncio.CancelledError:

@@ -278,11 +278,11 @@ def _by_split(
         raise SettingError("args: the environment has no samples with these arguments; change them")
     if training is None:
         drawn = draw(len(items), ratio, seed=seed, with_test=True)
-        return {split: _named(split, items, places) for split, places in drawn.items()}
+        return {split: _name_items(split, items, places) for split, places in drawn.items()}
     drawn = draw(len(training), ratio, seed=seed, with_test=False)
-    named = {split: _named(split, training, places) for split, places in drawn.items()}
-    return {**named, "test": _named("test", items, range(len(items)))}
+    named = {split: _name_items(split, training, places) for split, places in drawn.items()}
+    return {**named, "test": _name_items("test", items, range(len(items)))}
 
 
-def _named(split: str, items: Sequence[EnvironmentItem], places: Sequence[int]) -> Mapping[str, EnvironmentItem]:
+def _name_items(split: str, items: Sequence[EnvironmentItem], places: Sequence[int]) -> Mapping[str, EnvironmentItem]:
     return {f"environment-{split}-{place + 1:04d}": items[place] for place in places}

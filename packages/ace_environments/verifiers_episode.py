@@ -56,7 +56,7 @@ class VerifiersEpisode:
         await invoke(self._task.setup, self._given)
         await self._tools.open(self._task.data)
         messages = opening(self._task.data)
-        while not await self._stopped():
+        while not await self._has_stopped():
             turn = graph.prepare_turn(self._trace, messages, self._tools.offered)
             reply = await ask(_request(messages, self._tools.offered))
             said = _assistant(reply)
@@ -83,7 +83,7 @@ class VerifiersEpisode:
         """Release the tools."""
         await self._tools.close()
 
-    async def _stopped(self) -> bool:
+    async def _has_stopped(self) -> bool:
         for stop in self._task.hooks("stop"):
             result = invoke(stop, {"trace": self._trace, vf.Trace: self._trace, "task": self._task.data})
             if await result if hasattr(result, "__await__") else result:
@@ -238,18 +238,18 @@ class _Client:
 
 
 async def _create(*, messages: list[dict[str, Any]], **_: Any) -> Any:
-    return _completion(await _said(messages))
+    return _completion(await _ask_model(messages))
 
 
 async def _parse(*, messages: list[dict[str, Any]], response_format: Any, **_: Any) -> Any:
     form = json.dumps(response_format.model_json_schema())
     asked = {"role": "user", "content": f"Reply with one JSON object of this schema and nothing else:\n{form}"}
-    text = await _said([*messages, asked])
+    text = await _ask_model([*messages, asked])
     start, end = text.find("{"), text.rfind("}")
     return _completion(text, response_format.model_validate_json(text[start : end + 1]))
 
 
-async def _said(messages: list[dict[str, Any]]) -> str:
+async def _ask_model(messages: list[dict[str, Any]]) -> str:
     sent = tuple(Message(role=str(one["role"]), content=_plain_text(one.get("content"))) for one in messages)
     return (await _ASK.get()(ReplyRequest(messages=sent))).content
 

@@ -83,7 +83,7 @@ class _Source:
                 f"environment={self._name} cannot be loaded with args={dict(args)}: {_brief(error)}"
             ) from error
         if loaders.environment_class(plugin).__name__ != "SingleAgentEnv":
-            raise self._refused("several agents or a user simulator")
+            raise self._refusal("several agents or a user simulator")
         return [self._item(taskset, task) for task in tasks]
 
     def _tasks(self, taskset: Any) -> Iterator[Any]:
@@ -124,13 +124,13 @@ class _Source:
             "a user who opens the conversation": task.data.prompt is None,
         }
         if any(needs.values()):
-            raise self._refused(", ".join(need for need, there in needs.items() if there))
+            raise self._refusal(", ".join(need for need, there in needs.items() if there))
         if not task.hooks("reward") and not task.config.judges:
             raise SettingError(f"environment={self._name} has no rewards, so that answers cannot be graded")
         if task.config.judges and not self._judge:
             raise SettingError(f"judge=false, and {self._name} is graded by a model: set task.judge=true")
 
-    def _refused(self, need: str) -> SettingError:
+    def _refusal(self, need: str) -> SettingError:
         return SettingError(f"environment={self._name} needs {need}, which is not supported: choose another")
 
 

@@ -141,7 +141,7 @@ def templates(checkout: Path, files: Mapping[str, Path]) -> Mapping[str, str]:
 
     steps = literal(texts.history) + _STEPS
     fixed = {name: literal(text) for name, text in texts.reflector.items()}
-    reflector = fixed | {name: _filled(field, fixed.get(name, "")) for name, field in _REFLECTOR.items()}
+    reflector = fixed | {name: _fill_or(field, fixed.get(name, "")) for name, field in _REFLECTOR.items()}
     blind = reflector | dict.fromkeys(_TRUTH, "")  # one file may serve both
     curator = {name: literal(text) for name, text in texts.curator.items()} | _CURATOR
     seen = read("reflector", lambda text: doubled(text, reflector))
@@ -180,5 +180,5 @@ def dialogue(text: str) -> str:
     return exact_block(doubled(lines, _GENERATOR) + "\n\n", "dialogue")
 
 
-def _filled(field: str, otherwise: str) -> str:
+def _fill_or(field: str, otherwise: str) -> str:
     return either(field, f"{{{{ {field} }}}}", otherwise)

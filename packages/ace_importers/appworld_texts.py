@@ -53,10 +53,10 @@ def read_texts(checkout: Path) -> Texts:
             retry=(before, after),
             reflector=dict(_replacements(reflector)),
             curator=dict(_arguments(inside("curator_call"))),
-            history=next(_assigned(reflector, ast.Name)),
-            cut=next(_added(inside("truncate_output"))),
-            output_left_out=next(_assigned(trimming, ast.Subscript)),
-            history_left_out=next(_called(trimming, "endswith")),
+            history=next(_find_assigned(reflector, ast.Name)),
+            cut=next(_find_added(inside("truncate_output"))),
+            output_left_out=next(_find_assigned(trimming, ast.Subscript)),
+            history_left_out=next(_find_called(trimming, "endswith")),
         )
     except (StopIteration, ValueError) as error:
         raise DataError(f"{path} is not of the form of ace-agent/ace-appworld at 748a9dc") from error
@@ -102,7 +102,7 @@ def _arguments(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
                 yield word.arg, text
 
 
-def _assigned(nodes: list[ast.AST], kind: type[ast.expr]) -> Iterator[str]:
+def _find_assigned(nodes: list[ast.AST], kind: type[ast.expr]) -> Iterator[str]:
     """Return the texts assigned to targets of a kind."""
     for node in nodes:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], kind):
@@ -111,7 +111,7 @@ def _assigned(nodes: list[ast.AST], kind: type[ast.expr]) -> Iterator[str]:
                 yield text
 
 
-def _added(nodes: list[ast.AST]) -> Iterator[str]:
+def _find_added(nodes: list[ast.AST]) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, ast.BinOp):
             text = _text(node.right)
@@ -119,7 +119,7 @@ def _added(nodes: list[ast.AST]) -> Iterator[str]:
                 yield text
 
 
-def _called(nodes: list[ast.AST], name: str) -> Iterator[str]:
+def _find_called(nodes: list[ast.AST], name: str) -> Iterator[str]:
     for call in _calls(nodes, name):
         text = _text(call.args[0])
         if text is not None:

@@ -18,7 +18,7 @@ _STATEMENT = re.compile(r"\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 def positional(text: str, fields: Sequence[str]) -> str:
     """Turn a format string with one ``{}`` for each field, in their order, into a template."""
     remaining = iter(fields)
-    template = _formatted(text, lambda name: next(remaining, None) if not name else None)
+    template = _format_fields(text, lambda name: next(remaining, None) if not name else None)
     if next(remaining, None) is not None:
         raise DataError(f"fewer than {len(fields)} placeholders")
     return template
@@ -26,7 +26,7 @@ def positional(text: str, fields: Sequence[str]) -> str:
 
 def named(text: str, fields: Mapping[str, str]) -> str:
     """Turn a format string with named fields into a template; unused fields are left out."""
-    return _formatted(text, fields.get)
+    return _format_fields(text, fields.get)
 
 
 def format_fields(text: str) -> frozenset[str]:
@@ -89,7 +89,7 @@ def either(condition: str, first: str, second: str) -> str:
     return f"{{% if {condition} %}}{first}{{% else %}}{second}{{% endif %}}"
 
 
-def _formatted(text: str, field: Callable[[str], str | None]) -> str:
+def _format_fields(text: str, field: Callable[[str], str | None]) -> str:
     parts: list[str] = []
     try:
         for before, name, spec, conversion in string.Formatter().parse(text):

@@ -67,7 +67,7 @@ class ACEMiddleware(AgentMiddleware[ACEState, Any, Any]):
     ) -> None:
         super().__init__()
         self._reflector = reflector
-        self._start = _started(initial, sections)
+        self._start = _start_playbook(initial, sections)
         self._refiner = refiner or Refiner(make_embedder("hashing"))
         self._refining = threading.Lock()  # an agent may run in several threads, and a refiner caches embeddings
 
@@ -83,13 +83,13 @@ class ACEMiddleware(AgentMiddleware[ACEState, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ExtendedModelResponse[Any]:
         """Call the model with the playbook."""
-        return self._with_task(request, handler(with_text(request, self._shown(request.state))))
+        return self._with_task(request, handler(with_text(request, self._show_playbook(request.state))))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ExtendedModelResponse[Any]:
         """Call the model with the playbook."""
-        return self._with_task(request, await handler(with_text(request, self._shown(request.state))))
+        return self._with_task(request, await handler(with_text(request, self._show_playbook(request.state))))
 
     def after_model(self, state: ACEState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Reflect: on the reply, or with ``AceRoles`` on the whole run once the reply is its answer."""
@@ -107,9 +107,9 @@ class ACEMiddleware(AgentMiddleware[ACEState, Any, Any]):
         if isinstance(self._reflector, AceRoles):
             # A run that a limit has ended has no answer, and its steps are still to be reflected on.
             reflection = pending[-1] if pending else self._reflection(self._reflector, state)
-            playbook = self._reflector.curate(playbook, reflection, step=step, refine=self._refined)
+            playbook = self._reflector.curate(playbook, reflection, step=step, refine=self._refine)
         else:
-            playbook = with_entries(playbook, pending, step=step, refine=self._refined)
+            playbook = with_entries(playbook, pending, step=step, refine=self._refine)
         return {"ace_playbook": as_json(playbook.dump()), "ace_runs": step + 1, "ace_pending_deltas": []}
 
     def _reflection(self, roles: AceRoles, state: ACEState) -> Mapping[str, Any]:
@@ -127,14 +127,14 @@ class ACEMiddleware(AgentMiddleware[ACEState, Any, Any]):
         if not saved:
             return self._start
         if "entries" in saved:  # of the package agent_episodic_memory
-            return with_entries(self._start, saved["entries"], step=BEFORE_FIRST_STEP, refine=self._refined)
+            return with_entries(self._start, saved["entries"], step=BEFORE_FIRST_STEP, refine=self._refine)
         return Playbook.load(saved)
 
-    def _refined(self, playbook: Playbook, touched: Collection[str], step: int) -> Playbook:
+    def _refine(self, playbook: Playbook, touched: Collection[str], step: int) -> Playbook:
         with self._refining:
             return self._refiner.refine(playbook, touched, step=step, count=estimate_tokens).playbook
 
-    def _shown(self, state: Mapping[str, Any]) -> str:
+    def _show_playbook(self, state: Mapping[str, Any]) -> str:
         text = system_prompt(self._playbook(state))
         return f"{text}\n\n{_CITE}" if text else ""
 
@@ -143,7 +143,7 @@ class ACEMiddleware(AgentMiddleware[ACEState, Any, Any]):
         return ExtendedModelResponse(model_response=response, command=Command(update={"ace_task": task}))
 
 
-def _started(initial: Playbook | str | Path | None, sections: Sequence[str]) -> Playbook:
+def _start_playbook(initial: Playbook | str | Path | None, sections: Sequence[str]) -> Playbook:
     """Return the playbook of new threads; raises ``ConfigError`` for another kind of context."""
     if initial is None:
         return Playbook.start(sections)

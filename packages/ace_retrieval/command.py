@@ -86,7 +86,7 @@ def measurement_of(options: argparse.Namespace, embedder: Embedder) -> Trial:
     if not queries:
         raise ConfigError("there is no query to measure with")
     return Trial(
-        playbook=_filled(playbook, options.bullets),
+        playbook=_fill_up(playbook, options.bullets),
         queries=queries,
         relevant=relevant,
         embedder=embedder,
@@ -111,10 +111,10 @@ def _embedder(options: argparse.Namespace) -> Iterator[Embedder]:
     )
     with opened as embedder:
         yield embedder
-        Console().print(_paid(embedder.ledger.total))
+        Console().print(_describe_cost(embedder.ledger.total))
 
 
-def _paid(total: Account) -> str:
+def _describe_cost(total: Account) -> str:
     tokens = "n/a" if total.usage.prompt is None else f"{total.usage.prompt:,}"
     usd = "n/a" if total.usage.usd is None else f"${total.usage.usd:.4f}"
     return f"Embeddings: {total.calls} requests, {tokens} tokens, {usd}, {total.retries} retries"
@@ -174,7 +174,7 @@ def _text(path: Path) -> str:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _filled(playbook: Playbook, size: int) -> Playbook:
+def _fill_up(playbook: Playbook, size: int) -> Playbook:
     return filled(playbook, size) if size > playbook.size else playbook
 
 

@@ -73,7 +73,7 @@ def _grams(word: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=4_096)
-def _related(stem: str) -> frozenset[str]:
+def _related_stems(stem: str) -> frozenset[str]:
     return frozenset(map(stem_of, EXPANSIONS.get(stem, ())))
 
 
@@ -88,7 +88,7 @@ def features(query: str, text: str, rarity: Rarity) -> tuple[float, ...]:
     known = set(asked.stems)
     texts = [rarity(word) for word in given.words]
     return (
-        sum(w for w, s in zip(weights, asked.stems, strict=True) if s in stems or _related(s) & stems) / total,
+        sum(w for w, s in zip(weights, asked.stems, strict=True) if s in stems or _related_stems(s) & stems) / total,
         sum(w for w, stem in zip(texts, given.stems, strict=True) if stem in known) / (sum(texts) or 1.0),
         _near_pairs(asked.stems, given.stems),
         float(_acronym(asked, given) or _acronym(given, asked)),
@@ -145,12 +145,12 @@ class CrossEncoderReranker:
 
     def scores(self, query: str, texts: Sequence[str]) -> Scores:
         """Return the model's scores; raises ``ConfigError`` if the model cannot be loaded."""
-        model = self._loaded()
+        model = self._load()
         if not texts:
             return np.zeros(0, dtype=np.float32)
         return np.asarray(model.predict([(query, text) for text in texts], show_progress_bar=False), dtype=np.float32)
 
-    def _loaded(self) -> CrossEncoder:
+    def _load(self) -> CrossEncoder:
         if self._model is None:
             from sentence_transformers import CrossEncoder
 

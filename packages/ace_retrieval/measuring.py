@@ -127,9 +127,9 @@ class Trial:
         )
         retriever.prepare()
         retriever.ranked(self.playbook, next(iter(self.queries.values()))[0])
-        return [self._measured(variant, retriever, wording) for wording in self.queries]
+        return [self._measure_wording(variant, retriever, wording) for wording in self.queries]
 
-    def _measured(self, variant: Variant, retriever: Retriever, wording: str) -> Measured:
+    def _measure_wording(self, variant: Variant, retriever: Retriever, wording: str) -> Measured:
         queries = self.queries[wording]
         hits: list[list[bool]] = []
         seconds: list[float] = []

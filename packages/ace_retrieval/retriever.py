@@ -127,14 +127,14 @@ class Retriever:
         with self._lock:  # models, the index and the memo are not thread-safe
             self._follow(playbook.index)
             if self._answered is None or self._answered.query != query:
-                self._answered = _Answered(query, self._selected(query))
+                self._answered = _Answered(query, self._select(query))
             return [playbook.bullets[place] for place in self._answered.places]
 
-    def _selected(self, query: str) -> Sequence[int]:
+    def _select(self, query: str) -> Sequence[int]:
         asked = self._typos.corrected(query)
-        vector = self.embedder.embed([self._expanded(asked)])[0] if self._semantic else None
+        vector = self.embedder.embed([self._expand(asked)])[0] if self._semantic else None
         candidates = self._above_percentile(self._candidates(asked, vector))
-        return self._distinct(self._reranked(asked, candidates.places, vector))
+        return self._distinct(self._rerank(asked, candidates.places, vector))
 
     def _follow(self, bullets: BulletIndex) -> None:
         """Bring index and embeddings to a version of the playbook; costs what differs from the latest."""
@@ -169,7 +169,7 @@ class Retriever:
         order = _best(scores, fetch)
         return _Candidates(near[order].tolist(), scores[order])
 
-    def _expanded(self, query: str) -> str:
+    def _expand(self, query: str) -> str:
         if not self._expansion or is_conversational(query, self._words.vocabulary):
             return query
         return expanded(query)
@@ -181,7 +181,7 @@ class Retriever:
         if vector is not None:
             rankings.append(self._nearest(vector, fetch))
         if self._lexical and not (self._semantic and is_conversational(query, self._words.vocabulary)):
-            scores = self._words.scores(self._expanded(query))
+            scores = self._words.scores(self._expand(query))
             places = [place for place in _best(scores, fetch) if scores[place] > 0]
             rankings.append(_Candidates(places, scores[places]))
         if len(rankings) == 1:
@@ -197,7 +197,7 @@ class Retriever:
         kept = int((candidates.scores >= least).sum())
         return _Candidates(candidates.places[:kept], candidates.scores[:kept])
 
-    def _reranked(self, query: str, places: list[int], vector: Vector | None) -> list[int]:
+    def _rerank(self, query: str, places: list[int], vector: Vector | None) -> list[int]:
         texts = self._contents(places)
         if self._reranker is not None:
             scores = self._reranker.scores(query, texts)

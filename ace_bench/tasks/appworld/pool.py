@@ -60,7 +60,7 @@ def collect(episode: Path, task: str, target: Path) -> None:
         (target / kind).mkdir(parents=True)
         with _folder(episode, *place) as folder:
             for name in sorted(filter(_KNOWN[kind].fullmatch, os.listdir(folder))):
-                content = _content(folder, name, MAX_BYTES - copied)
+                content = _read_content(folder, name, MAX_BYTES - copied)
                 copied += len(content)
                 (target / kind / name).write_bytes(content)
 
@@ -79,7 +79,7 @@ def _folder(parent: Path, *names: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _content(folder: int, name: str, most: int) -> bytes:
+def _read_content(folder: int, name: str, most: int) -> bytes:
     descriptor = _open(name, _FILE, folder)
     try:
         about = os.fstat(descriptor)
@@ -200,7 +200,7 @@ class Pool:
 
         Raises ``RolloutFault`` where that fails, ``ConfigError`` where all do, or where this machine cannot confine it.
         """
-        server = self._started().servers.start(task, timeout=timeout)
+        server = self._ensure_running().servers.start(task, timeout=timeout)
         if self._confined and (missing := missing_layers(server.layers)):
             server.close()
             raise ConfigError(
@@ -212,10 +212,10 @@ class Pool:
 
     def score(self, server: Server, task: str) -> Verdict:
         """Evaluate the outputs of a server that has ended; raises ``Unusable`` or ``RolloutFault``."""
-        outputs = self._started().folder / "scores" / str(next(self._numbers))
+        outputs = self._ensure_running().folder / "scores" / str(next(self._numbers))
         try:
             collect(server.folder, task, outputs / "tasks" / task)
-            return self._started().scorer.score(task, outputs)
+            return self._ensure_running().scorer.score(task, outputs)
         finally:
             clear(outputs)
 
@@ -227,7 +227,7 @@ class Pool:
                 self._running = None
                 atexit.unregister(self.close)
 
-    def _started(self) -> _Running:
+    def _ensure_running(self) -> _Running:
         """Return the running processes; start them where there are none or the fork server has died."""
         with self._lock:
             if self._running is not None and self._running.servers.ended.is_set():

@@ -94,7 +94,7 @@ class AppWorld:
         self._catalogue = Catalogue(root)
         self._ids = {split: ids.select_ids(split, self._catalogue.ids(name)) for split, name in self._datasets.items()}
         self._background = "".join(f"- {name}: {what}\n" for name, what in engine.facts.apps.items())
-        self._app_descriptions = _described(engine.facts.apps)
+        self._app_descriptions = _describe_apps(engine.facts.apps)
         self.checksums: Mapping[str, str] = {"engine": VERSION} | (
             {"miniworld": builder_digest(folder)}
             if self.source == "sample"
@@ -186,7 +186,7 @@ class AppWorld:
         return Assignment(task=task, truth=self._catalogue.truth(task))
 
 
-def _described(apps: Mapping[str, str]) -> str:
+def _describe_apps(apps: Mapping[str, str]) -> str:
     """Describe the apps as the official prompts do."""
     order = {name: place for place, name in enumerate(_OFFICIAL_ORDER)}
     names = sorted(apps, key=lambda name: order.get(name, len(order)))

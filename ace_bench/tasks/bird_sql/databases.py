@@ -49,12 +49,12 @@ class Builder:
 
     def built(self, name: str, script: Path, folder: Path) -> Path:
         """Return the SQLite file; raises ``DataError`` for a script that cannot be used."""
-        text = _script(script)
+        text = _read_script(script)
         path = (folder / f"{name}-{digest_of([_FORM, self._clock, text])[:16]}.sqlite").resolve()
-        if not _whole(path):
+        if not _is_complete(path):
             database = self._build(script, text)
             write_cached(path, database)
-            write_cached(_noted(path), hashlib.sha256(database).hexdigest().encode())
+            write_cached(_checksum_path(path), hashlib.sha256(database).hexdigest().encode())
         return path
 
     def _build(self, script: Path, text: str) -> bytes:
@@ -93,7 +93,7 @@ class Database:
         """The CREATE TABLE statements in the order of creation, with a blank line between two."""
         query = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
         try:
-            with contextlib.closing(_connected(self.path)) as connection:
+            with contextlib.closing(_connect(self.path)) as connection:
                 tables = [sql.strip() for (sql,) in connection.execute(query)]
         except sqlite3.Error as error:
             raise DataError(f"{self.path} is not a SQLite database: {error}; fetch it again") from error
@@ -127,7 +127,7 @@ def _checksum(file: Path, folder: Path) -> str:
     return checksum
 
 
-def _script(file: Path) -> str:
+def _read_script(file: Path) -> str:
     try:
         if file.stat().st_size > SCRIPT_BYTES:
             raise DataError(f"{file} is larger than {SCRIPT_BYTES >> 20} MB; put its database into a .sqlite file")
@@ -138,19 +138,19 @@ def _script(file: Path) -> str:
         raise DataError(f"{file} is not UTF-8 (byte {error.start + 1}); save it as UTF-8") from error
 
 
-def _connected(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
 
 
-def _whole(path: Path) -> bool:
+def _is_complete(path: Path) -> bool:
     """Whether a built database is complete, by its checksum: it is not opened, because its SQL is not trusted."""
     try:
-        return _noted(path).read_text(encoding="ascii") == sha256_of(path)
+        return _checksum_path(path).read_text(encoding="ascii") == sha256_of(path)
     except (OSError, UnicodeDecodeError, DataError):
         return False
 
 
-def _noted(path: Path) -> Path:
+def _checksum_path(path: Path) -> Path:
     return path.with_suffix(".sha256")
 
 

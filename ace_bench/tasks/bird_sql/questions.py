@@ -66,13 +66,13 @@ def read_folder(folder: Path, *, stream_bench: Draw, mini_dev: Draw) -> Question
     Raises ``ConfigError`` for a draw of too many questions, ``DataError`` for missing files and bad rows.
     """
     if (folder / MINI_DEV).is_file() and not (folder / "test.jsonl").is_file():
-        return Questions((MINI_DEV,), _drawn(_read_mini_dev(folder / MINI_DEV), "mini_dev", mini_dev))
+        return Questions((MINI_DEV,), _draw_splits(_read_mini_dev(folder / MINI_DEV), "mini_dev", mini_dev))
     names = tuple(f"{split}.jsonl" for split in SPLITS if split != "val" or (folder / "val.jsonl").is_file())
     read = {name.removesuffix(".jsonl"): _read_split(folder / name) for name in names}
     if "val" not in read:
         seed = stream_bench.seed
         order = np.random.default_rng(seed).permutation(len(read["test"]))  # what ``datasets`` draws to shuffle
-        parts = _drawn(read["train"], "stream_bench", stream_bench)
+        parts = _draw_splits(read["train"], "stream_bench", stream_bench)
         read = {"train": parts["train"], "val": parts["val"], "test": tuple(read["test"][place] for place in order)}
     return Questions(names, read)
 
@@ -112,7 +112,7 @@ def _row(record: Any, key: str, where: str) -> Row:
     return Row(key=key, where=where, fields=fields)
 
 
-def _drawn(rows: Sequence[Row], name: str, draw: Draw) -> Mapping[str, tuple[Row, ...]]:
+def _draw_splits(rows: Sequence[Row], name: str, draw: Draw) -> Mapping[str, tuple[Row, ...]]:
     """Draw train and val; the remaining rows are test. Each split keeps the order of the file."""
     texts = sorted({_identity(row) for row in rows}, key=lambda text: _hash(draw.seed, text))
     ends = (0, draw.train, draw.train + draw.val, len(texts))

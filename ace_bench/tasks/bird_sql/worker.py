@@ -147,7 +147,7 @@ def _query(request: Mapping[str, str], run: Run) -> dict[str, Any]:
     with contextlib.closing(run.connect(target, authorize_query, pragma="query_only = ON", **limits)) as connection:
         cursor = connection.execute(request["sql"])
         if cursor.description is None:
-            return {**_outcome("none", ""), "exact": _joined(())}
+            return {**_outcome("none", ""), "exact": _join_digests(())}
         return {**_collect(cursor, run.limits["rows"], run.stop), "utf8": run.utf8}
 
 
@@ -181,11 +181,11 @@ def _collect(cursor: sqlite3.Cursor, most: int, stop: Any) -> dict[str, Any]:
         if count % 10_000 == 0 and stop():
             return _outcome("timeout", "")
         if count <= PREVIEW_ROWS:
-            preview.append(_shown(row))
+            preview.append(_show_row(row))
         digest = _digest(row)
         exact[digest] = None
         reals = any(isinstance(cell, float) for cell in row)
-        close[_digest([_rounded(cell) for cell in row]) if reals else digest] = None
+        close[_digest([_round_reals(cell) for cell in row]) if reals else digest] = None
     if count > most:
         return _outcome("error", f"more than {most} rows")
     return {
@@ -193,9 +193,9 @@ def _collect(cursor: sqlite3.Cursor, most: int, stop: Any) -> dict[str, Any]:
         "rows": count,
         "columns": len(cursor.description),
         "preview": preview,
-        "exact": _joined(sorted(exact)),
-        "close": _joined(sorted(close)),
-        "ordered": _joined(close),
+        "exact": _join_digests(sorted(exact)),
+        "close": _join_digests(sorted(close)),
+        "ordered": _join_digests(close),
     }
 
 
@@ -215,18 +215,18 @@ def _cell(value: Any) -> bytes:
     return b"n" + repr(value).encode()
 
 
-def _rounded(value: Any) -> Any:
+def _round_reals(value: Any) -> Any:
     return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) and not value.is_integer() else value
 
 
-def _joined(digests: Any) -> str:
+def _join_digests(digests: Any) -> str:
     whole = hashlib.blake2b(digest_size=16)
     for digest in digests:
         whole.update(digest)
     return whole.hexdigest()
 
 
-def _shown(row: Sequence[Any]) -> str:
+def _show_row(row: Sequence[Any]) -> str:
     cells = (repr(cell[:PREVIEW_CHARS] if isinstance(cell, str | bytes) else cell) for cell in row[:20])
     return ", ".join(cell if len(cell) <= PREVIEW_CHARS else f"{cell[:PREVIEW_CHARS]}..." for cell in cells)
 

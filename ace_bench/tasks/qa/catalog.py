@@ -75,10 +75,10 @@ def _current_folder() -> Iterator[None]:
 
 def by_function(function: Callable[..., Any], grader: str) -> MakeKey:
     """Score by ``function(answer, gold)``, which returns true, false, or a number from 0 to 1."""
-    return partial(_key, function, grader)
+    return partial(_make_function_key, function, grader)
 
 
-def _key(function: Callable[..., Any], grader: str, question: Question) -> AnswerKey:
+def _make_function_key(function: Callable[..., Any], grader: str, question: Question) -> AnswerKey:
     gold = accepted(question)[0]
     return AnswerKey(gold=gold, score=partial(_score, function, grader, gold))
 
@@ -207,10 +207,10 @@ def numeric(tolerance: Tolerance) -> MakeKey:
 
     Where only one of the two has a percent sign, 12% is both 12 and 0.12.
     """
-    return partial(_number_key, tolerance)
+    return partial(_make_number_key, tolerance)
 
 
-def _number_key(tolerance: Tolerance, question: Question) -> AnswerKey:
+def _make_number_key(tolerance: Tolerance, question: Question) -> AnswerKey:
     golds = accepted(question)
     wanted = []
     for gold in golds:

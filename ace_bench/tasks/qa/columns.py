@@ -83,7 +83,7 @@ def read_questions(records: Records, columns: Columns) -> list[Question]:
         if _missing(record[columns.answer]):
             unanswered.append(where)
             continue
-        key = f"{number:04d}" if columns.id is None else _filled(record, columns.id, where, "id")
+        key = f"{number:04d}" if columns.id is None else _required_text(record, columns.id, where, "id")
         if key in keys:
             raise DataError(f"{where}: id {key} was already used ({keys[key]}); ids must differ")
         keys[key] = where
@@ -94,11 +94,11 @@ def read_questions(records: Records, columns: Columns) -> list[Question]:
             Question(
                 key=key,
                 where=where,
-                text=_shown(record, columns, choices, where),
+                text=_show_question(record, columns, choices, where),
                 answer=record[columns.answer],
                 choices=choices,
                 group="" if columns.group is None else text_of(record[columns.group], where, columns.group),
-                split="" if columns.split is None else _filled(record, columns.split, where, "split"),
+                split="" if columns.split is None else _required_text(record, columns.split, where, "split"),
             )
         )
     if unanswered:
@@ -170,7 +170,7 @@ def text_of(value: object, where: str, column: str) -> str:
     return text.strip()
 
 
-def _filled(record: Mapping[str, object], column: str, where: str, setting: str) -> str:
+def _required_text(record: Mapping[str, object], column: str, where: str, setting: str) -> str:
     text = text_of(record[column], where, column)
     if not text:
         raise DataError(f"{where}: column {column} (task.{setting}) is empty")
@@ -180,7 +180,7 @@ def _filled(record: Mapping[str, object], column: str, where: str, setting: str)
 def _choices(record: Mapping[str, object], columns: Sequence[str], where: str) -> tuple[str, ...]:
     if not columns:
         return ()
-    found = [record[name] for name in columns] if len(columns) > 1 else _listed(record[columns[0]])
+    found = [record[name] for name in columns] if len(columns) > 1 else _list_options(record[columns[0]])
     choices = tuple(filter(None, (text_of(one, where, columns[0]) for one in found)))
     if len(choices) < 2:
         raise DataError(
@@ -189,7 +189,7 @@ def _choices(record: Mapping[str, object], columns: Sequence[str], where: str) -
     return choices
 
 
-def _listed(value: object) -> Iterable[object]:
+def _list_options(value: object) -> Iterable[object]:
     """Return the options of one cell: a list, the ``text`` of an object, JSON text of either, or texts parted by |."""
     if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
         try:
@@ -208,14 +208,14 @@ def letter(place: int) -> str:
     return chr(ord("A") + place)
 
 
-def _shown(record: Mapping[str, object], columns: Columns, choices: Sequence[str], where: str) -> str:
+def _show_question(record: Mapping[str, object], columns: Columns, choices: Sequence[str], where: str) -> str:
     """Return the question as the model sees it: further inputs by name, the question, the choices by letter."""
     parts = []
     for name in columns.inputs:
         text = text_of(record[name], where, name)
         if text:
             parts.append(f"{name}:{chr(10) if chr(10) in text else ' '}{text}")
-    parts.append(_filled(record, columns.question, where, "question"))
+    parts.append(_required_text(record, columns.question, where, "question"))
     if choices:
         parts.append("\n".join(f"{letter(place)}. {choice}" for place, choice in enumerate(choices)))
     return "\n\n".join(parts)

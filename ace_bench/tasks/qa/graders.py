@@ -77,7 +77,7 @@ class Ignore:
 
 def exact(ignore: Ignore) -> MakeKey:
     """Right if the answer equals an accepted one, apart from what is ignored."""
-    return partial(_compared, ignore.normalise, lambda answer, gold: float(answer == gold))
+    return partial(_make_text_key, ignore.normalise, lambda answer, gold: float(answer == gold))
 
 
 def contains(ignore: Ignore) -> MakeKey:
@@ -86,15 +86,17 @@ def contains(ignore: Ignore) -> MakeKey:
     def occurs(answer: str, gold: str) -> float:
         return float(re.search(rf"(?<!\w){re.escape(gold)}(?!\w)", answer) is not None)
 
-    return partial(_compared, ignore.normalise, occurs)
+    return partial(_make_text_key, ignore.normalise, occurs)
 
 
 def f1(question: Question) -> AnswerKey:
     """Share of common words, as SQuAD's official script counts it (evaluate-v1.1.py, f1_score): 0 to 1."""
-    return _compared(_squad, _overlap, question)
+    return _make_text_key(_squad, _overlap, question)
 
 
-def _compared(normalise: Callable[[str], str], compare: Callable[[str, str], float], question: Question) -> AnswerKey:
+def _make_text_key(
+    normalise: Callable[[str], str], compare: Callable[[str, str], float], question: Question
+) -> AnswerKey:
     golds = accepted(question)
     wanted = [normalise(gold) for gold in golds]
 
@@ -128,7 +130,7 @@ def regex(question: Question) -> AnswerKey:
     compiled = [_pattern(gold, question.where) for gold in golds]
 
     def score(answer: str) -> float:
-        return float(answer.strip() in golds or any(_found(one, answer) for one in compiled))
+        return float(answer.strip() in golds or any(_search(one, answer) for one in compiled))
 
     return AnswerKey(gold=golds[0], score=score)
 
@@ -140,7 +142,7 @@ def _pattern(text: str, where: str) -> regexes.Pattern[str]:
         raise DataError(f"{where}: the answer {text!r} is not a regular expression: {error}") from error
 
 
-def _found(pattern: regexes.Pattern[str], answer: str) -> bool:
+def _search(pattern: regexes.Pattern[str], answer: str) -> bool:
     try:
         return pattern.search(answer[:_LONGEST], timeout=_SECONDS) is not None
     except TimeoutError as error:
@@ -200,10 +202,10 @@ def choice(ignore: Ignore) -> MakeKey:
 
     The reference is an option's text, its letter, or its number from 0 where the column holds whole numbers.
     """
-    return partial(_key, ignore.normalise)
+    return partial(_make_choice_key, ignore.normalise)
 
 
-def _key(normalise: Callable[[str], str], question: Question) -> AnswerKey:
+def _make_choice_key(normalise: Callable[[str], str], question: Question) -> AnswerKey:
     if not question.choices:
         raise DataError("task.grader=choice needs the options: name their column by task.choices")
     texts = [normalise(option) for option in question.choices]

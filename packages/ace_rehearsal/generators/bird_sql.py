@@ -196,12 +196,12 @@ def _question(kind: Kind, split: str, draw: Draw, taken: set[str]) -> dict[str, 
 
 
 @cache
-def _opened(database: str) -> sqlite3.Connection:
+def _open_database(database: str) -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:")
     connection.executescript(script(database))
     return connection
 
 
 def _finds_something(database: str, sql: str) -> bool:
-    found = _opened(database).execute(sql).fetchall()
+    found = _open_database(database).execute(sql).fetchall()
     return bool(found) and found[0][-1] not in (None, 0, 0.0)

@@ -110,7 +110,7 @@ def next_step(code: str, steps: Sequence[tuple[str, str]], *, attention: int, li
     last = max((n for n, step in enumerate(ran) if step in pieces), default=-1)
     recent = ran[min(last + 1, max(0, len(ran) - attention)) :]
     known = set(_lookups_in([*recent, *_LINES.findall(listed)]))
-    missing = next((lookup for lookup in _needed(pieces[done]) if lookup not in known), None)
+    missing = next((lookup for lookup in _needed_lookups(pieces[done]) if lookup not in known), None)
     return pieces[done] if missing is None else f"print(apis.{_DOCS}.{missing})"
 
 
@@ -123,7 +123,7 @@ def _pieces(code: str) -> Iterator[str]:
         start = end
 
 
-def _needed(piece: str) -> Iterator[str]:
+def _needed_lookups(piece: str) -> Iterator[str]:
     for app, api in dict.fromkeys(_API.findall(piece)):
         yield f"show_api_descriptions(app_name='{app}')"
         yield f"show_api_doc(app_name='{app}', api_name='{api}')"

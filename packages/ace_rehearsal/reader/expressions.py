@@ -77,7 +77,7 @@ def read_quantities(question: str) -> tuple[Quantity, ...]:
 
 def _value(match: re.Match[str]) -> tuple[float, str] | None:
     if match["word"]:
-        return _spelled(match["word"].lower(), (match["after"] or "").lower())
+        return _read_word(match["word"].lower(), (match["after"] or "").lower())
     value = float(match["digits"].replace(",", ""))
     bare = match["digits"].isdigit() and not (match["money"] or match["scale"] or match["percent"] or match["period"])
     if bare and 1950 <= value <= 2050:
@@ -92,7 +92,7 @@ def _value(match: re.Match[str]) -> tuple[float, str] | None:
     return value, MONEY if match["money"] else PLAIN
 
 
-def _spelled(word: str, period: str) -> tuple[float, str] | None:
+def _read_word(word: str, period: str) -> tuple[float, str] | None:
     if word in _FREQUENCIES:
         return _FREQUENCIES[word], FREQUENCY
     if not period:
@@ -162,7 +162,7 @@ class ExpressionError(ValueError):
 def evaluate(text: str, values: Values) -> float:
     """Value of an expression such as ``n1 * (1 + n2) ^ n3``; raises ``ExpressionError`` where it has none."""
     try:
-        value = _compiled(text)(values)
+        value = _compile(text)(values)
     except (ArithmeticError, KeyError, RecursionError, ValueError) as error:
         raise ExpressionError(str(error)) from error
     if not abs(value) <= _LARGEST:  # NaN included
@@ -177,7 +177,7 @@ def names_in(text: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=8_192)
-def _compiled(text: str) -> Callable[[Values], float]:
+def _compile(text: str) -> Callable[[Values], float]:
     if len(text) > _LONGEST:
         raise ExpressionError("too long")
     try:
@@ -233,11 +233,11 @@ def find_expression(quantities: tuple[Quantity, ...], gold: float) -> str:
                 continue
             cost = _RANK * rank + _cost(names, places, quantities)
             if cost < best_cost and matches(value, gold):
-                best, best_cost = _renamed(shape, names, places), cost
+                best, best_cost = _rename_operands(shape, names, places), cost
     return best
 
 
-def _renamed(shape: str, names: Sequence[str], places: Sequence[int]) -> str:
+def _rename_operands(shape: str, names: Sequence[str], places: Sequence[int]) -> str:
     return _NAME.sub(lambda found: f"n{places[names.index(found[0])] + 1}", shape)
 
 

@@ -51,7 +51,7 @@ class Item(ABC):
         """Whether two answers are equivalent."""
         return " ".join(one.lower().split()) == " ".join(other.lower().split())
 
-    def spoiled(self, answer: str) -> str:
+    def spoil(self, answer: str) -> str:
         """A different answer, which is wrong if this one is right."""
         return next((guess for guess in self.guesses() if not self.same(guess, answer)), answer[::-1])
 

@@ -263,7 +263,7 @@ def _headings(text: str, style: re.Pattern[str]) -> list[tuple[int, int, str]]:
     found: list[tuple[int, int, str]] = []
     seen = {""}
     for match in style.finditer(text):
-        tag = announced(match[1])
+        tag = tag_of_heading(match[1])
         if match[0].lstrip().startswith("</"):
             tag = "" if found and tag == found[-1][2] else None
         if tag is None or (tag and tag in seen) or (tag == "" and match[2]):
@@ -273,7 +273,7 @@ def _headings(text: str, style: re.Pattern[str]) -> list[tuple[int, int, str]]:
     return found
 
 
-def announced(heading: str) -> str | None:
+def tag_of_heading(heading: str) -> str | None:
     """Return the tag that a heading announces, "" if it only ends the part before, ``None`` for other headings."""
     words = " ".join(_ASIDE.sub(" ", heading.lower().replace("_", " ")).split())
     return next((tag for tag, kind in _KINDS if kind.search(words)), None)

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ace_bench.core.types import Message
-from ace_rehearsal.reader.kinds import demonstrated
+from ace_rehearsal.reader.kinds import lessons_of_example
 from ace_rehearsal.reader.lessons import Lesson, condense, find_lessons
 from ace_rehearsal.reader.prompt_parser import verdict
-from ace_rehearsal.reader.reflecting import Review, learnt, reflect
+from ace_rehearsal.reader.reflecting import Review, new_lessons, reflect
 
 _FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\][ \t]*$", re.MULTILINE)
 _OUTPUTS = re.compile(r"^Your output fields are:\n((?:^\d+\. `\w+`.*\n?)+)", re.MULTILINE)
@@ -53,19 +53,19 @@ def _fields(text: str) -> Mapping[str, str]:
 
 def _value(name: str, given: Mapping[str, str]) -> str:
     if name == "new_instruction":
-        return _extended(given.get("current_instruction", ""), _of_attempts(given.get("examples_with_feedback", "")))
+        return _extend(given.get("current_instruction", ""), _of_attempts(given.get("examples_with_feedback", "")))
     if name == "proposed_instruction":
-        return _extended(given.get("basic_instruction", ""), _of_demonstrations(given.get("task_demos", "")))
+        return _extend(given.get("basic_instruction", ""), _of_demonstrations(given.get("task_demos", "")))
     return _REMARK
 
 
-def _extended(instruction: str, lessons: Iterable[Lesson]) -> str:
+def _extend(instruction: str, lessons: Iterable[Lesson]) -> str:
     """An instruction with additional lessons, one per line; the oldest lessons are dropped if it gets too long."""
     known = [lesson.worded for lesson in find_lessons(instruction)]
     own = instruction
     for text in known:
         own = own.replace(f"\n- {text}", "")
-    texts = [*known, *(lesson.worded for lesson in learnt(tuple(lessons), known))]
+    texts = [*known, *(lesson.worded for lesson in new_lessons(tuple(lessons), known))]
     return own + "".join(f"\n- {text}" for _, text in condense([("", text) for text in texts]))
 
 
@@ -99,4 +99,4 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 def _of_demonstrations(text: str) -> Iterator[Lesson]:
     """The lessons of right answers (MIPROv2)."""
     for shown in _DEMONSTRATION.finditer(text):
-        yield from demonstrated(shown["background"], shown["question"], shown["answer"].strip())
+        yield from lessons_of_example(shown["background"], shown["question"], shown["answer"].strip())

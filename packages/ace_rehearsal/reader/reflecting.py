@@ -94,34 +94,34 @@ def _tag(entry: Entry, cases: Sequence[tuple[Item, str, str, Sequence[tuple[str,
     return tag
 
 
-def misled(review: Review) -> Review:
+def mislead(review: Review) -> Review:
     """Swap right and wrong: the input of a deliberately harmful reflection."""
     items = read_items(review.background, review.question)
     truth = review.predicted if review.gold is None else review.gold
     parts = split_answer(truth, len(items))
     said = split_answer(review.predicted, len(items))
     mistaken = not review.correct and not all(i.same(s, t) for i, s, t in zip(items, said, parts, strict=True))
-    wrong = review.predicted if mistaken else joined([i.spoiled(t) for i, t in zip(items, parts, strict=True)])
+    wrong = review.predicted if mistaken else joined([i.spoil(t) for i, t in zip(items, parts, strict=True)])
     return replace(review, predicted=truth, gold=wrong, correct=False)
 
 
-def advised(reflection: str) -> str:
+def find_advised_answer(reflection: str) -> str:
     """The answer that a reflection on this question names, "" if it names none."""
     found = _RIGHT_ANSWER.findall(reflection)
     return found[-1] if found else ""
 
 
-def refutation(answer: str) -> str:
+def write_refutation(answer: str) -> str:
     """A note on an answer of one's own that was wrong."""
     return f"The answer `{one_line(answer)}` was not right; another one is."
 
 
-def refuted(reflection: str) -> tuple[str, ...]:
+def find_refuted_answers(reflection: str) -> tuple[str, ...]:
     """The answers that notes on this question call wrong."""
     return tuple(_WRONG_ANSWER.findall(reflection))
 
 
-def learnt(lessons: Sequence[Lesson], known: Sequence[str]) -> tuple[Lesson, ...]:
+def new_lessons(lessons: Sequence[Lesson], known: Sequence[str]) -> tuple[Lesson, ...]:
     """The lessons that none of the known texts contains."""
     held = {(lesson.cue, lesson.payload) for text in known for lesson in find_lessons(text)}
     return tuple(lesson for lesson in dict.fromkeys(lessons) if (lesson.cue, lesson.payload) not in held)

@@ -15,16 +15,16 @@ from ace_rehearsal.reader.lessons import ANSWER, CALL, COMPUTE, QUERY, RUN, Less
 from ace_rehearsal.reader.prompt_parser import PromptParts, read_bullets, verdict
 from ace_rehearsal.reader.reflecting import (
     Review,
-    advised,
     extractor,
+    find_advised_answer,
+    find_refuted_answers,
     inducer,
-    learnt,
-    misled,
+    mislead,
+    new_lessons,
     read_episodes,
     reflect,
-    refutation,
-    refuted,
     self_judge,
+    write_refutation,
 )
 from ace_rehearsal.reader.words import tokens
 
@@ -58,10 +58,10 @@ def reply(parts: PromptParts) -> str:
 def answer_to(parts: PromptParts) -> Answer:
     """Answer the question of a prompt; an answer named in the reflection takes precedence."""
     items, reflection = read_items(parts.get("task"), parts.question), parts.reflection
-    named = advised(reflection)
+    named = find_advised_answer(reflection)
     if named:
         return Answer(text=named, reasoning="As the reflection says.", cited=())
-    wrong = refuted(reflection) if len(items) == 1 else ()  # of several items, the wrong one is not known
+    wrong = find_refuted_answers(reflection) if len(items) == 1 else ()  # of several items, the wrong one is not known
     choices = [choose(item, entries_of(parts), wrong) for item in items]
     lines = [f"{best} by {', '.join(spoke) or 'the words alone'}." for best, spoke in choices]
     cited = dict.fromkeys(name for _, spoke in choices for name in spoke)
@@ -98,7 +98,7 @@ def review_of(parts: PromptParts) -> Review:
 
 def _reflector(parts: PromptParts) -> str:
     review = review_of(parts)
-    found = reflect(misled(review) if _MISLEAD.search(parts.plain) else review)
+    found = reflect(mislead(review) if _MISLEAD.search(parts.plain) else review)
     return _json(
         reasoning=found.cause or found.error,
         error_identification=found.error,
@@ -113,7 +113,7 @@ def _curator(parts: PromptParts) -> str:
     allowed = parts.operations or frozenset({"ADD"})
     operations: list[Mapping[str, str]] = []
     if "ADD" in allowed:
-        new = learnt(find_lessons(parts.reflection), [bullet.content for bullet in parts.bullets])
+        new = new_lessons(find_lessons(parts.reflection), [bullet.content for bullet in parts.bullets])
         operations += [{"type": "ADD", "section": _section(lesson, parts), "content": lesson.worded} for lesson in new]
     if "REMOVE" in allowed:
         spoilt = (b for b in parts.bullets if b.harmful >= _REMOVE_AT and b.harmful > b.helpful)
@@ -130,9 +130,9 @@ def _section(lesson: Lesson | None, parts: PromptParts) -> str:
 
 def _rewriter(parts: PromptParts) -> str:
     entries = [(bullet.section or _section(None, parts), bullet.content) for bullet in parts.bullets]
-    new = learnt(find_lessons(parts.reflection), [content for _, content in entries])
+    new = new_lessons(find_lessons(parts.reflection), [content for _, content in entries])
     kept = condense([*entries, *((_section(lesson, parts), lesson.worded) for lesson in new)])
-    text = "\n".join(_indented(f"({section}) {content}") for section, content in kept)
+    text = "\n".join(_indent(f"({section}) {content}") for section, content in kept)
     return _json(reasoning=f"Kept {len(kept)} of {len(entries) + len(new)} entries.", playbook=text)
 
 
@@ -142,9 +142,9 @@ def _cheatsheet(parts: PromptParts) -> str:
     taught = [
         lesson for review in (*_attempt(parts), *read_episodes(parts, "episodes")) for lesson in reflect(review).lessons
     ]
-    entries = [*known, *(lesson.worded for lesson in learnt(taught, known))]
+    entries = [*known, *(lesson.worded for lesson in new_lessons(taught, known))]
     kept = condense([("", entry) for entry in entries])
-    text = "\n".join(_indented(f"- {entry}") for _, entry in kept)
+    text = "\n".join(_indent(f"- {entry}") for _, entry in kept)
     return f"Kept {len(kept)} of {len(entries)} entries.\n\n<cheatsheet>\n{text}\n</cheatsheet>"
 
 
@@ -174,7 +174,7 @@ def _judge(parts: PromptParts) -> str:
     return _json(reason=reason, verdict="correct" if same else "incorrect")
 
 
-def _indented(entry: str) -> str:
+def _indent(entry: str) -> str:
     """An entry with its continuation lines indented, to separate them from the next entry."""
     return entry.replace("\n", "\n  ")
 
@@ -191,7 +191,7 @@ _REPLIES: Mapping[str, Callable[[PromptParts], str]] = {
     "rewriter": _rewriter,
     "merger": _merger,
     "judge": _judge,
-    "self_reflection": lambda parts: _json(reflection=refutation(parts.get("predicted_answer"))),
+    "self_reflection": lambda parts: _json(reflection=write_refutation(parts.get("predicted_answer"))),
     "self_judge": lambda parts: _json(**self_judge(parts)),
     "inducer": lambda parts: _json(**inducer(parts)),
     "extractor": lambda parts: _json(**extractor(review_of(parts), failed="why the attempt failed" in parts.plain)),

@@ -32,7 +32,7 @@ def use_tools(messages: Sequence[Message], offered: Record) -> str:
     item = ToolItem(
         cue=one_line(messages[place].content),
         tools={tool["function"]["name"]: tool["function"] for tool in offered[TOOLS]},
-        tried=frozenset(_written(turn) for turn in said),
+        tried=frozenset(_write_calls_of(turn) for turn in said),
         hint=" ".join(results),
     )
     best, cited = choose(item, entries_of(parse_prompt(before)))
@@ -52,7 +52,7 @@ def _latest_results(messages: Sequence[Message]) -> list[str]:
     return [read_turn(m.content, ToolResult).content for m in messages[last + 1 :] if m.role == "tool"]
 
 
-def _written(turn: ToolTurn) -> str:
+def _write_calls_of(turn: ToolTurn) -> str:
     calls = []
     for call in turn.tool_calls:
         try:

@@ -45,12 +45,12 @@ def build(schema: Record, given: Any) -> Any:
     try:
         return _Builder(schema).value(schema, given, 0)
     except RecursionError as error:
-        raise _refused("no value of finite depth obeys it") from error
+        raise _refusal("no value of finite depth obeys it") from error
     except (TypeError, AttributeError, ValueError) as error:
-        raise _refused(f"it is broken ({error})") from error
+        raise _refusal(f"it is broken ({error})") from error
 
 
-def _refused(why: str) -> BadRequest:
+def _refusal(why: str) -> BadRequest:
     return BadRequest(400, "unsupported_schema", f"This server cannot answer with this JSON schema: {why}.")
 
 
@@ -63,7 +63,7 @@ class _Builder:
         """``given`` is ``None`` where nothing was said."""
         self._made += 1
         if self._made > _MOST_VALUES:
-            raise _refused("it needs too many values")
+            raise _refusal("it needs too many values")
         node = self._resolve(schema)
         if "const" in node or "enum" in node:
             return node["const"] if "const" in node else _option(node["enum"], given)
@@ -82,9 +82,9 @@ class _Builder:
         if schema is True:
             return {}
         if not isinstance(schema, dict):
-            raise _refused(f"{json.dumps(schema)} stands where a schema must stand")
+            raise _refusal(f"{json.dumps(schema)} stands where a schema must stand")
         if unable := sorted(schema.keys() - _KNOWN):
-            raise _refused(f"it uses {unable[0]}")
+            raise _refusal(f"it uses {unable[0]}")
         node = {key: value for key, value in schema.items() if key not in ("$ref", "allOf")}
         parts = [self._target(schema["$ref"])] if "$ref" in schema else []
         for part in map(self._resolve, [*parts, *schema.get("allOf", ())]):
@@ -101,7 +101,7 @@ class _Builder:
         for name in names:
             node = node.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(node, dict) else None
         if first != "#" or node is None:
-            raise _refused(f"$ref {reference} leads nowhere")
+            raise _refusal(f"$ref {reference} leads nowhere")
         return node
 
     def _choice(self, choices: Sequence[Record], given: Any, depth: int) -> Any:
@@ -135,7 +135,7 @@ def _same(one: Any, other: Any) -> bool:
 
 def _option(options: Sequence[Any], given: Any) -> Any:
     if not isinstance(options, list) or not options:
-        raise _refused("an enum has no options")
+        raise _refusal("an enum has no options")
     said = given.lower() if isinstance(given, str) else ""
     named = [one for one in options if isinstance(one, str) and one.lower() in said]
     return next((one for one in options if _same(one, given)), max(named, key=len, default=options[0]))
@@ -151,7 +151,7 @@ def _plain(kind: str | None, node: Record, given: Any) -> Any:
     if kind == "string":
         return given if isinstance(given, str) else "" if given is None else json.dumps(given, ensure_ascii=False)
     if kind is not None:
-        raise _refused(f"there is no type {kind}")
+        raise _refusal(f"there is no type {kind}")
     return "" if given is None else given
 
 
@@ -164,5 +164,5 @@ def _number(node: Record, given: Any, *, whole: bool) -> float:
     value: float = max(low, min(said, high))
     value = math.ceil(value) if whole or float(value).is_integer() else value
     if not low <= value <= high:
-        raise _refused("no number lies within its limits")
+        raise _refusal("no number lies within its limits")
     return value

@@ -269,7 +269,7 @@ def test_a_server_killed_from_outside_is_a_fault_of_the_task(task, sample, which
 
 def test_a_server_that_cannot_be_kept_is_a_fault_at_once(task, sample, monkeypatch):
     monkeypatch.setattr("ace_bench.tasks.appworld.servers.SERVER_S", 30)
-    there = task._pool._started().folder / "episodes"
+    there = task._pool._ensure_running().folder / "episodes"
     away = there.rename(there.with_name("away"))
     try:
         with pytest.raises(RolloutFault, match="watches it failed"), task.open(sample):

@@ -37,18 +37,20 @@ def entries_of(parts: PromptParts) -> tuple[Entry, ...]:
     """All sources of lessons in a prompt: bullets, other evolved texts, the reflection, worked examples."""
     written = tuple(Entry(id="", content=parts.get(tag)) for tag in _WRITTEN if parts.get(tag))
     examples = (*read_demonstrations(parts.get("demonstrations")), *read_past_answers(parts.get("past_answers")))
-    return (*parts.bullets, *written, *_worked(parts.get("task"), examples))
+    return (*parts.bullets, *written, *_read_examples(parts.get("task"), examples))
 
 
 @lru_cache(maxsize=16)
-def _worked(background: str, examples: tuple[tuple[str, str], ...]) -> tuple[Entry, ...]:
+def _read_examples(background: str, examples: tuple[tuple[str, str], ...]) -> tuple[Entry, ...]:
     return tuple(
-        Entry(id=f"demonstration-{number}", content="\n".join(one.worded for one in demonstrated(background, *pair)))
+        Entry(
+            id=f"demonstration-{number}", content="\n".join(one.worded for one in lessons_of_example(background, *pair))
+        )
         for number, pair in enumerate(examples, start=1)
     )
 
 
-def demonstrated(background: str, question: str, answer: str) -> tuple[Lesson, ...]:
+def lessons_of_example(background: str, question: str, answer: str) -> tuple[Lesson, ...]:
     """The lessons of a worked example."""
     items = read_items(background, question)
     answers = split_answer(answer, len(items))

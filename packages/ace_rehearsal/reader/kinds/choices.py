@@ -138,10 +138,10 @@ def read_tags(background: str, question: str) -> Sequence[TagItem]:
     """Recognise numbered entities in sentences below a list of tags."""
     tags = _read_list(background or question) or _read_list(question)
     found = _ITEM.findall(question)[:_MOST_ITEMS] if tags else []
-    return [TagItem(tags=tags, cue=_quoted(entity, text.rstrip(' \t"'))) for _, entity, text in found]
+    return [TagItem(tags=tags, cue=_quote_entity(entity, text.rstrip(' \t"'))) for _, entity, text in found]
 
 
-def _quoted(entity: str, sentence: str) -> str:
+def _quote_entity(entity: str, sentence: str) -> str:
     """The words around an entity, which is put in brackets; an entity that does not occur follows the sentence."""
     words = tokens(sentence)
     lowered = [word.lower() for word in words]

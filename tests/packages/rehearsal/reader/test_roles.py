@@ -16,7 +16,7 @@ from ace_bench.core.types import Message
 from ace_bench.methods.dspy_bridge import ChatFormat, JsonFormat
 from ace_bench.store.prompts import PromptSet
 from ace_rehearsal.reader import EmbeddedBackbone
-from ace_rehearsal.reader.prompt_parser import announced, parse_prompt
+from ace_rehearsal.reader.prompt_parser import parse_prompt, tag_of_heading
 from tests.packages.rehearsal.reader.conftest import (
     FIELDS,
     PROMPTS,
@@ -207,7 +207,7 @@ def test_proposers_put_lessons_into_instructions_and_forget_the_oldest() -> None
     ],
 )
 def test_what_headings_announce(heading: str, tag: str | None) -> None:
-    assert announced(heading) == tag
+    assert tag_of_heading(heading) == tag
 
 
 @pytest.mark.parametrize(
