@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ace_bench.core.known_calls import KnownCalls
-from ace_bench.core.tool_calls import ToolCall, read_action
+from ace_bench.core.tool_calls import ActionCall, read_action
 from ace_bench.core.tool_rules import ToolRules
 
 _LONGEST_FACT = 200
@@ -63,7 +63,7 @@ class ExecutionMemory:
         """Start with nothing known."""
         self._known = KnownCalls(self.rules)
         self._outputs: dict[int, str] = {}
-        self._reads: dict[int, list[ToolCall]] = {}
+        self._reads: dict[int, list[ActionCall]] = {}
 
     def has_finding_for(self, tool: str, query: str) -> bool:
         """Whether a tool was asked this before and the answer still holds (see ``KnownCalls``)."""
@@ -118,17 +118,17 @@ class ExecutionMemory:
             return f"(from memory: {what} was looked up before; see its output above)"
         return f"(from memory)\n{self._outputs[step]}"
 
-    def _spelling(self, call: ToolCall) -> str:
+    def _spelling(self, call: ActionCall) -> str:
         return f"{'' if call.rule.tool else self.rules.prefix or ''}{call.tool}({call.query})"
 
 
-def _finding(category: str, calls: Sequence[ToolCall], fact: str, step: int, success: bool) -> Finding:
+def _finding(category: str, calls: Sequence[ActionCall], fact: str, step: int, success: bool) -> Finding:
     tools = ", ".join(dict.fromkeys(call.tool for call in calls))
     queries = "; ".join(dict.fromkeys(call.shown for call in calls if call.shown))
     return Finding(category=category, tool=_short(tools), query=_short(queries), fact=fact, step=step, success=success)
 
 
-def _fact(call: ToolCall, observation: str) -> str:
+def _fact(call: ActionCall, observation: str) -> str:
     """Return what the call's rule looks for in an output, or the output's beginning."""
     found = re.finditer(call.rule.fact, observation) if call.rule.fact else ()
     matches = list(dict.fromkeys(match[1] for match in found if match[1]))[:_MOST_MATCHES]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ace_bench.core.tool_calls import StatementReading, ToolCall, read_action
+from ace_bench.core.tool_calls import ActionCall, StatementReading, read_action
 from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import Turn
 
@@ -16,7 +16,7 @@ _Key = tuple[str, str]
 class Known:
     """A look-up that worked: the call, the step that made it, and whether its output was printed whole."""
 
-    call: ToolCall
+    call: ActionCall
     step: int
     printed: bool
 
@@ -37,10 +37,10 @@ class KnownCalls:
     _opaque: bool = False
 
     def has_finding_for(self, tool: str, query: str) -> bool:
-        """Whether a tool was asked this before and the answer still holds; both words as a ``ToolCall`` has them."""
+        """Whether a tool was asked this before and the answer still holds; both words as a ``ActionCall`` has them."""
         return (tool, query) in self._known
 
-    def find(self, call: ToolCall) -> Known | None:
+    def find(self, call: ActionCall) -> Known | None:
         """Return the look-up that made this call before, if it still holds."""
         return self._known.get((call.tool, call.query))
 

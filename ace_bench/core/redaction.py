@@ -1,6 +1,7 @@
 """Recognises secrets and replaces them in error messages.
 
-Never apply it to replies of a model: in those, only the keys that this process sent are replaced.
+Never apply it to replies of a model: in those, only the keys that this process sent are replaced. It is ours because
+scanners such as detect-secrets search files for keys; a message must lose the values of this environment, too.
 """
 
 from __future__ import annotations

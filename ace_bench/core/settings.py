@@ -2,7 +2,7 @@
 
 A constructor's annotation says what a setting may be, such as ``Count`` or ``Literal["on", "off"]``. ``build`` checks
 names, values and missing settings before it calls the constructor. Its errors name a setting by its full path in the
-configuration.
+configuration. It is ours because pydantic and msgspec name a field where a user needs the path to override.
 """
 
 from __future__ import annotations

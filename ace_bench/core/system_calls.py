@@ -4,7 +4,8 @@ Landlock restricts access to files, but not to sockets in the file system, proce
 shared memory. This filter refuses every call that is not listed here, above all new processes, programs and sockets. A
 process that cannot start others has one address space, which a resource limit bounds, and killing it ends everything.
 
-This module uses only the standard library, because processes of other interpreters import it too.
+This module uses only the standard library, because processes of other interpreters import it too: pyseccomp would
+have to be installed for each of them.
 """
 
 from __future__ import annotations

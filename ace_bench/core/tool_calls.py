@@ -114,7 +114,7 @@ _ONCE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToolCall:
+class ActionCall:
     """A call as written.
 
     ``tool`` and ``query`` identify it: the name without the prefix, and all arguments, named ones in the order of their
@@ -143,8 +143,8 @@ class StatementReading:
     what ``read`` calls show. ``binds`` are the names that it sets. ``opaque``: later code may do more than it seems to.
     """
 
-    calls: tuple[ToolCall, ...] = ()
-    printed: ToolCall | None = None
+    calls: tuple[ActionCall, ...] = ()
+    printed: ActionCall | None = None
     changes: bool = False
     binds: frozenset[str] = frozenset()
     opaque: bool = False
@@ -156,7 +156,7 @@ def read_action(action: str, rules: ToolRules) -> tuple[StatementReading, ...]:
     if declared is not None:
         name, rule, shown = declared
         query = " ".join(action.split())
-        call = ToolCall(tool=rule.tool or name, query=query, shown=shown[:_LONGEST_QUERY], rule=rule, fixed=True)
+        call = ActionCall(tool=rule.tool or name, query=query, shown=shown[:_LONGEST_QUERY], rule=rule, fixed=True)
         printed = call if call.is_lookup else None
         return (StatementReading(calls=(call,), printed=printed, changes=rule.access == "write"),)
     try:
@@ -169,7 +169,7 @@ def read_action(action: str, rules: ToolRules) -> tuple[StatementReading, ...]:
 
 def _read_statement(statement: ast.stmt, rules: ToolRules) -> StatementReading:
     once = set(_run_once(statement))
-    calls: dict[ast.AST, ToolCall] = {}
+    calls: dict[ast.AST, ActionCall] = {}
     called: set[ast.AST] = set()  # the names of functions that are called
     undeclared: list[ast.Call] = []
     for node in ast.walk(statement):  # from the outside: `open(...).read()` comes before its `open(...)`
@@ -193,7 +193,7 @@ def _read_statement(statement: ast.stmt, rules: ToolRules) -> StatementReading:
     )
 
 
-def _tool_call(node: ast.Call, rules: ToolRules, *, once: bool) -> ToolCall | None:
+def _tool_call(node: ast.Call, rules: ToolRules, *, once: bool) -> ActionCall | None:
     path = dotted(node.func)
     if path is None:
         return None
@@ -209,7 +209,7 @@ def _tool_call(node: ast.Call, rules: ToolRules, *, once: bool) -> ToolCall | No
     rule, shown = declared
     constant = all(map(_is_constant, [*given, *(word.value for word in open_words)]))
     fixed = constant and all(isinstance(word.value, ast.Name | ast.Constant) for word in hidden)
-    return ToolCall(
+    return ActionCall(
         tool=rule.tool or path.removeprefix(rules.prefix or ""),
         query=", ".join([*map(ast.unparse, given), *sorted(map(ast.unparse, words))]),
         shown=shown[:_LONGEST_QUERY],
@@ -256,7 +256,7 @@ def _run_once(statement: ast.stmt) -> Iterator[ast.AST]:
         todo.extend(part for part in ast.iter_child_nodes(node) if not isinstance(part, _MAYBE))
 
 
-def _printed(statement: ast.stmt, calls: dict[ast.AST, ToolCall]) -> ToolCall | None:
+def _printed(statement: ast.stmt, calls: dict[ast.AST, ActionCall]) -> ActionCall | None:
     match statement:
         case ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=[ast.Call() as call], keywords=[])):
             found = calls.get(call)

@@ -1,4 +1,7 @@
-"""Atomic file writes, the errors that users see when a write fails, and the cache folders of a user."""
+"""Atomic file writes, the errors that users see when a write fails, and the cache folders of a user.
+
+They are ours because libraries for atomic writes replace one file at a time: here all files of a command are, or none.
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ A line is a JSON object that ends in its number, counted from 1, and its checksu
 
 ``crc32`` is zlib's over all bytes of the line before ``,"crc32"``. Numbers reveal missing, repeated and
 reordered lines. Files of older versions have neither; they are read unchecked, until a run continues them.
+
+The framing is ours: logs of libraries are binary, and these files are read with any JSON tool.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ A stored request looks like this::
 session. ``head`` holds settings and schema, or null where they are those of the base. A message is a role and a list
 of spans. A span is new text, or the ``[start, length]``, in characters, of a passage in the base's message at the
 same place, followed by the last message of ``first``.
+
+The comparison is ours: difflib takes about 70 ms a megabyte, and every prompt is compared.
 """
 
 from __future__ import annotations

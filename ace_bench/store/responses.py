@@ -1,4 +1,7 @@
-"""The response cache: replies shared between runs, by model, settings and prompt (optional)."""
+"""The response cache: replies shared between runs, by model, settings and prompt (optional).
+
+It is ours on SQLite: diskcache has no checksums, and damaged replies must be found and paid for again.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What all backbones behind one HTTP endpoint share: keys, retries, pauses, prices, and their end."""
+"""What all backbones behind one HTTP endpoint share: keys, retries, pauses, prices, and their end.
+
+The retry loop is ours: tenacity and urllib3 know no cap of a Retry-After, no second try for an empty answer that was
+paid for, and no tokens booked with each attempt.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from ace_bench.contexts.playbook.deltas import Add, Operation, Tag, Votes
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import SettingError
 from ace_bench.core.method import Arena
-from ace_bench.core.tool_calls import ToolCall, read_action
+from ace_bench.core.tool_calls import ActionCall, read_action
 from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import Rollout, Step, Turn
 from ace_bench.methods.ace import Curator, Reflector
@@ -67,12 +67,12 @@ class ExecutionLesson:
 class _Step:
     """One action: its tool calls in their order, and the error that it ended in, ``None`` for none."""
 
-    calls: tuple[ToolCall, ...]
+    calls: tuple[ActionCall, ...]
     observation: str
     error: str | None
 
     @cached_property
-    def blamed(self) -> ToolCall | None:
+    def blamed(self) -> ActionCall | None:
         """The call that the traceback shows; ``None`` where the failure was not that of a tool."""
         shown = (call for call in reversed(self.calls) if call.tool in self.observation)
         return None if self.error is None else next(shown, None)
@@ -142,24 +142,24 @@ def _orders(steps: Sequence[_Step]) -> Iterable[Strategy]:
         yield Strategy(category=category, content=f"This order of calls worked: {_listed(calls)}.", worked=True)
 
 
-def _until(steps: Sequence[_Step], call: ToolCall) -> Sequence[_Step]:
+def _until(steps: Sequence[_Step], call: ActionCall) -> Sequence[_Step]:
     """Return the steps up to the one that made a call."""
     return steps[: 1 + next(place for place, step in enumerate(steps) if call in step.calls)]
 
 
-def _distinct(calls: Iterable[ToolCall]) -> list[ToolCall]:
+def _distinct(calls: Iterable[ActionCall]) -> list[ActionCall]:
     """Return the first call of each tool."""
-    first: dict[str, ToolCall] = {}
+    first: dict[str, ActionCall] = {}
     for call in calls:
         first.setdefault(call.tool, call)
     return list(first.values())
 
 
-def _listed(calls: Iterable[ToolCall]) -> str:
+def _listed(calls: Iterable[ActionCall]) -> str:
     return ", then ".join(f"`{_spelling(call)}`" for call in calls)
 
 
-def _spelling(call: ToolCall) -> str:
+def _spelling(call: ActionCall) -> str:
     """Return a call with the names of its arguments: their values belong to one task."""
     try:
         read = ast.parse(f"call({call.query})", mode="eval").body
