@@ -24,7 +24,7 @@ from ace_bench.core.method import Arena, C
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.resources import CONTEXTS
 from ace_bench.core.types import Record, Sample
-from ace_bench.store.checksums import read_checked
+from ace_bench.store.results import read_checked
 
 _LOG = logging.getLogger(__name__)
 

@@ -42,25 +42,9 @@ class _Line(msgspec.Struct):
     request: msgspec.Raw = msgspec.Raw()
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Entry:
-    id: str
-    stage: Stage
-    role: str
-    reply: PaidReply
-    has_request: bool
-
-
-def _parse(line: bytes) -> _Entry:
+def _parse(line: bytes) -> tuple[_Line, PaidReply]:
     found: _Line = decoder_of(_Line).decode(line)
-    completion: Completion = decoder_of(Completion).decode(line)
-    return _Entry(
-        id=found.id,
-        stage=found.stage,
-        role=found.role,
-        reply=PaidReply(completion=completion, fault=found.fault),
-        has_request=bool(bytes(found.request)),
-    )
+    return found, PaidReply(completion=decoder_of(Completion).decode(line), fault=found.fault)
 
 
 class CallLog:
@@ -88,13 +72,13 @@ class CallLog:
         """Number of the last line that was ever recorded, as far as the file shows."""
         self._by_id: dict[str, PaidReply] = {}
         self._requests = RequestHistory()
-        for entry in self._log.found.entries:
-            if not entry.has_request:
+        for line, reply in self._log.found.entries:
+            if not bytes(line.request):
                 raise StoreError(
                     f"{path} was begun by an older version of ace-bench, which kept no prompts, and cannot be "
                     "continued; start a new run with resume=false or another folder (results=)"
                 )
-            self._enter(entry.id, entry.reply, entry.stage, entry.role)
+            self._enter(line.id, reply, line.stage, line.role)
 
     @property
     def made(self) -> int:

@@ -14,14 +14,16 @@ from ace_bench.core.types import Record, Stage, Usage
 from ace_bench.store.call_log import FILE as CALLS
 from ace_bench.store.call_log import Ledger
 from ace_bench.store.calls import CallRecord, parse_call
-from ace_bench.store.checksums import FILE as CHECKSUMS
-from ace_bench.store.checksums import checksummed_files, damaged_files, parse_checksum
 from ace_bench.store.journal import JournalLine, RolloutRecord, StepRecord, parse_journal
 from ace_bench.store.lines import Lines, read_lines
 from ace_bench.store.processes import FILE as PROCESSES
 from ace_bench.store.processes import parse_process
 from ace_bench.store.results import (
+    CHECKSUMS,
     METRICS,
+    checksummed_files,
+    damaged_files,
+    parse_checksum,
     read_about,
     read_identity,
     read_metrics,

@@ -1,10 +1,14 @@
-"""``metrics.json`` and the other JSON files of a run folder, read with their checksum and shape checked."""
+"""``metrics.json`` and the other files of a run folder that are written as a whole: checked when they are read.
+
+``checksums.jsonl`` holds a SHA-256 for each version of them; JSON must have the shape that its readers need.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable
-from functools import lru_cache, partial
+from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +17,11 @@ import msgspec
 from ace_bench.core.encoding import converted, decoder_of
 from ace_bench.core.errors import FolderDamaged, StoreError
 from ace_bench.core.types import Labels
-from ace_bench.store.checksums import CheckedFiles
+from ace_bench.store.files import DiskGuard
+from ace_bench.store.lines import AppendLog, is_line_of, read_lines
 
 METRICS, IDENTITY, SUMMARY = "metrics.json", "identity.json", "summary.txt"
+CHECKSUMS = "checksums.jsonl"
 
 _Scores = dict[str, float | int | None]
 _Counts = dict[str, dict[str, int]]
@@ -182,3 +188,108 @@ def _read(files: CheckedFiles, name: str, decode: Callable[[bytes], dict[str, An
         raise StoreError(f"{path} cannot be read ({error.strerror}); make it readable, or restore it") from error
     except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or another shape
         raise FolderDamaged(f"{path} is damaged ({error}); repeat the command of the run") from error
+
+
+class _ChecksumLine(msgspec.Struct):
+    file: str
+    sha256: str
+
+
+class Checksums:
+    """A SHA-256 for each version of a file. It is added before the file is written, so a kill in between is harmless.
+
+    A file without checksum, as in folders of older versions, is not checked.
+    """
+
+    def __init__(self, folder: Path, guard: DiskGuard):
+        path = folder / CHECKSUMS
+        self._log = AppendLog(path, parse_checksum, guard=guard, meaning="the files they belong to are not checked")
+        self._known = {(line.file, line.sha256) for line in self._log.found.entries}
+        self._log.repair()
+
+    def add(self, contents: Mapping[str, bytes]) -> None:
+        """Add the checksums of files that will be written next."""
+        before = len(self._known)
+        for name, content in contents.items():
+            line = _ChecksumLine(file=name, sha256=hashlib.sha256(content).hexdigest())
+            if (line.file, line.sha256) not in self._known:
+                self._log.append(msgspec.to_builtins(line))
+                self._known.add((line.file, line.sha256))
+        if len(self._known) > before:
+            self._log.sync()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._log.close()
+
+
+class CheckedFiles:
+    """The files of a run folder, each compared with its checksum when it is read; the checksums are read once."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def read(self, name: str) -> bytes:
+        """Read a file; raises ``FolderDamaged``, and ``OSError``."""
+        with open(f"{self.folder}/{name}", "rb", buffering=0) as file:
+            content = file.readall()
+        digest = hashlib.sha256(content).hexdigest()
+        if not self._holds(_ChecksumLine(file=name, sha256=digest)):
+            versions = _versions(self.folder).get(name)
+            if versions and digest not in versions:
+                raise FolderDamaged(
+                    f"{self.folder / name} is damaged (its checksum does not fit); repeat the command of the run"
+                )
+        return content
+
+    def _holds(self, line: _ChecksumLine) -> bool:
+        """Whether the checksums hold a line, undamaged; looks for it without parsing the others."""
+        at = self._checksums.find(line.sha256.encode())
+        start, end = self._checksums.rfind(b"\n", 0, at) + 1, self._checksums.find(b"\n", at)
+        return min(at, end) > 0 and is_line_of(self._checksums[start:end], msgspec.json.encode(line))
+
+    @cached_property
+    def _checksums(self) -> bytes:
+        try:
+            with open(f"{self.folder}/{CHECKSUMS}", "rb", buffering=0) as file:
+                return file.readall()
+        except OSError:
+            return b""  # read_lines says what is wrong
+
+
+def read_checked(folder: Path, name: str) -> bytes:
+    """Read a file of a run folder; raises ``FolderDamaged``, and ``OSError``."""
+    return CheckedFiles(folder).read(name)
+
+
+def checksummed_files(folder: Path) -> set[str]:
+    """Return the names of the files that have a checksum: all that were ever written as a whole."""
+    return set(_versions(folder))
+
+
+def damaged_files(folder: Path) -> tuple[str, ...]:
+    """Return the files of a run folder that are missing or do not match their checksums."""
+    return tuple(name for name, known in _versions(folder).items() if _digest(folder / name) not in known)
+
+
+def _versions(folder: Path) -> dict[str, set[str]]:
+    """Return the checksums of each file, one for every version that was written."""
+    versions: dict[str, set[str]] = {}
+    for line in read_lines(folder / CHECKSUMS, parse_checksum).entries:
+        versions.setdefault(line.file, set()).add(line.sha256)
+    return versions
+
+
+def _digest(path: Path) -> str | None:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read ({error.strerror}); make it readable, or restore it") from error
+
+
+def parse_checksum(line: bytes) -> _ChecksumLine:
+    """Read a line of ``checksums.jsonl``; raises ``ValueError``."""
+    parsed: _ChecksumLine = decoder_of(_ChecksumLine).decode(line)
+    return parsed

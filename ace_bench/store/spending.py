@@ -95,10 +95,8 @@ class SharedSpending:
         """Return the entries of all runs that there are, corrected where one is not running and its calls changed."""
         found = {}
         for calls in self._folder.glob(f"*/*/seed*/{CALLS}"):
-            name, entry = (
-                str(calls.parent.relative_to(self._folder)),
-                noted.get(str(calls.parent.relative_to(self._folder))),
-            )
+            name = str(calls.parent.relative_to(self._folder))
+            entry = noted.get(name)
             if name != self._name and (entry is None or not _is_settled(entry, calls)):
                 entry = _Entry(size=_size(calls), spent=Cost.of(CallLog(calls).ledger.total))
             if entry is not None:

@@ -22,11 +22,10 @@ from ace_bench.core.types import Record
 from ace_bench.report.page.content import RUNS, Content
 from ace_bench.report.page.results import Results
 from ace_bench.report.records import RunSummary, find_runs, read_run
-from ace_bench.store.checksums import FILE as CHECKSUMS
-from ace_bench.store.checksums import Checksums
 from ace_bench.store.files import DiskGuard
 from ace_bench.store.folder import STATUS, pretty
 from ace_bench.store.lines import SEAL, AppendLog
+from ace_bench.store.results import CHECKSUMS, Checksums
 from ace_benchmarks.measuring import Figure, RunFailedError, Setting
 
 _ORIGINALS = (

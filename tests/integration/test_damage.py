@@ -10,7 +10,7 @@ from ace_bench.core.errors import StoreError
 from ace_bench.report.frames import load_frames
 from ace_bench.report.records import find_runs, read_run
 from ace_bench.store.calls import read_calls
-from ace_bench.store.checksums import FILE as CHECKSUMS
+from ace_bench.store.results import CHECKSUMS
 from tests.launching import launch
 from tests.report.page.runs import changed
 

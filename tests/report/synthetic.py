@@ -6,7 +6,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from ace_bench.store.checksums import FILE as CHECKSUMS
+from ace_bench.store.results import CHECKSUMS
 from tests.launching import launch
 from tests.report.page.runs import changed
 

@@ -17,7 +17,7 @@ from ace_bench.report.paper.tables import load_paper
 from ace_bench.report.planned import Need, PlannedRun, Runs
 from ace_bench.report.records import find_runs
 from ace_bench.runners.planning import Composer
-from ace_bench.store.checksums import FILE as CHECKSUMS
+from ace_bench.store.results import CHECKSUMS
 from tests.launching import ROOT, composed, launch, options
 from tests.report.synthetic import make_runs
 

@@ -12,6 +12,7 @@ import orjson
 
 from ace_bench.backbones.openai_compatible.http_backbone import CallResult, HttpBackbone
 from ace_bench.backbones.openai_compatible.outcomes import accept, explain, priced
+from ace_bench.backbones.openai_compatible.probing import hurried
 from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.settings import Address, PriceCard, Rate, Retry, checked_url
 from ace_bench.contexts.playbook.embed import Matrix
@@ -22,7 +23,6 @@ from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import Completion, Fault, Message, Probe, Record
 
 _TIMEOUT_S = 60.0
-_PROBE = Retry(times=3, seconds=60.0)
 _NAMES = {
     "backbone.base_url": "embedder.url",
     "backbone.model": "embedder.model",
@@ -105,7 +105,7 @@ class EmbeddingsBackbone(HttpBackbone):
 
         Raises ``BackboneUnavailable`` where the server fails and may recover.
         """
-        outcome = self._ask(["ready"], _PROBE)
+        outcome = self._ask(["ready"], hurried(self._retry))
         result = outcome.result
         if isinstance(result, Problem):
             passing = result.disposition is Disposition.RETRY and result.kind != "unreachable"

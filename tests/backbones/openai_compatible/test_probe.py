@@ -117,7 +117,11 @@ def spoken(*replies, **settings):
 
 SCHEMA = {
     "type": "object",
-    "properties": {"why": {"type": "string"}, "ids": {"type": "array", "items": {"type": "string"}}},
+    "properties": {
+        "why": {"type": "string"},
+        "ids": {"type": "array", "items": {"type": "string"}},
+        "any": {"type": "array"},
+    },
     "required": ["why"],
 }
 
@@ -127,6 +131,7 @@ def test_auto_takes_bounded_schemas_where_the_server_does():
     properties = sent["response_format"]["json_schema"]["schema"]["properties"]
     assert properties["why"]["maxLength"] == 3 * sent["max_tokens"]
     assert properties["ids"]["maxItems"] == 50
+    assert properties["any"] == {"type": "array", "maxItems": 50, "items": {}}
     assert (identity["structured"], identity["bounded"], tried) == ("json_schema", True, 1)
 
 
@@ -220,6 +225,7 @@ def test_own_bounds_take_the_place_of_the_shared_limit():
     assert properties == {
         "why": {"type": "string", "maxLength": 7},
         "ids": {"type": "array", "maxItems": 2, "items": {"type": "string", "maxLength": 7}},
+        "any": {"type": "array", "maxItems": 2, "items": {"type": "string", "maxLength": 7}},
     }
     assert identity["bound_replies"]["max_string"] == 7
     assert "bounded" not in identity

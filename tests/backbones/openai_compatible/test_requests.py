@@ -124,6 +124,11 @@ def test_a_schema_that_leaves_something_open_is_not_called_strict(open_part):
     assert asked["schema"] == schema
 
 
+def test_a_long_title_is_cut_to_what_servers_take():
+    asked = response_format({"title": "My reply " * 20, "type": "string"}, "json_schema")["json_schema"]
+    assert asked["name"] == ("My_reply_" * 20)[:64]
+
+
 def test_properties_named_like_notes_stay():
     schema = {"type": "object", "properties": {"title": {"type": "string", "title": "A title"}}, "required": []}
     asked = response_format(schema, "json_schema")["json_schema"]["schema"]

@@ -19,11 +19,11 @@ from ace_bench.report.page.results import Results
 from ace_bench.report.page.run_data import call_data, run_data
 from ace_bench.report.page.texts import Texts
 from ace_bench.report.records import read_run
-from ace_bench.store.checksums import FILE as CHECKSUMS
 from ace_bench.store.files import DiskGuard
 from ace_bench.store.folder import packed, unpacked
 from ace_bench.store.processes import FILE as PROCESSES
 from ace_bench.store.processes import ProcessLog
+from ace_bench.store.results import CHECKSUMS
 from tests.launching import launch
 from tests.report.page.runs import FINER, HOSTILE, changed, copied, recorded_prompts
 
