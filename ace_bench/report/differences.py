@@ -25,7 +25,7 @@ _BACKBONE, _MODEL = "backbone", "backbone.model"
 _ABOUT = (*CHOICES, _LABELS, _PROTOCOL, "source")
 _COUNTED = ("seed", "attempt")
 _TARGET, _FOLDER = "_target_", "folder"
-_TITLE = (*CHOICES, _LABELS, _PROTOCOL, *_COUNTED, "limit")
+_TITLE = (*CHOICES, _LABELS, _PROTOCOL, *_COUNTED, "limit", "limit.train", "limit.val", "limit.test")
 _USUAL: Mapping[str, Any] = MappingProxyType({_PROTOCOL: "paper", "attempt": 1, "limit": None})
 """Settings that every title names, some of them only with other values than these."""
 _SEPARATOR = " · "
@@ -138,8 +138,8 @@ def _settings_without_seed(run: RunSummary) -> Settings:
     for group, value in run.identity.items():
         if group == "agent":
             found[group] = _class_of(value)
-        if group == "limit":
-            found[group] = value  # one number, or one by split
+        if group == "limit" and not isinstance(value, Mapping):
+            found[group] = value  # one number for all splits
         elif group not in found or isinstance(value, Mapping):
             found |= dict(_flat(group, value))
     found |= {"source": run.source, "data": _data_name(run.contents.get("data"))}

@@ -161,6 +161,14 @@ def test_a_figure_over_a_setting_joins_runs_over_the_same_samples(tmp_path):
     assert (tmp_path / "out" / "score_by_token_budget_simulated_sample_data.png").stat().st_size > 10_000
 
 
+def test_a_figure_over_the_training_samples_is_their_curve(tmp_path):
+    for size in (5, 20):
+        make(tmp_path, "ace", ACE, f"limit={{train: {size}, test: 40}}")
+    (panel,) = sweep_panels(tmp_path, "limit.train")
+    assert {row: [value for value, _ in points] for row, points in panel.lines.items()} == {"ace": [5, 20]}
+    assert start("figures", [str(tmp_path), "--x", "train", "--out", str(tmp_path / "out")]) == 0
+
+
 def test_a_figure_without_a_line_says_why(tmp_path, capsys):
     make(tmp_path, "ace", ACE)
     make(tmp_path, "ace", ACE[:10], "limit=10")

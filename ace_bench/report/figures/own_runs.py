@@ -118,7 +118,8 @@ def _others(settings: Sequence[Settings], path: str) -> list[str]:
     for task in dict.fromkeys(one[_TASK] for one in settings):
         some = [one for one in settings if one[_TASK] == task]
         found |= dict.fromkeys(other for other in differing(some) if not _follows(other, path, some))
-    return [other for other in found if other not in (path, SEED, _LIMIT, "data", "source", "backbone.seed")]
+    hidden = (path, SEED, _LIMIT, f"{_LIMIT}.val", f"{_LIMIT}.test", "data", "source", "backbone.seed")
+    return [other for other in found if other not in hidden]
 
 
 def _follows(other: str, path: str, settings: Sequence[Settings]) -> bool:
@@ -133,7 +134,7 @@ def _nothing(path: str, settings: Sequence[Settings]) -> str:
     if path == _LIMIT:
         return (
             "runs of another limit tested other samples, so no line may join their scores; vary the training split "
-            "alone (limit={train: N, test: M})"
+            "alone (limit={train: N, test: M}, and --x limit.train)"
         )
     return f"no two finished runs differ in {path} alone and tested the same samples, so there is no line to draw"
 
