@@ -10,8 +10,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import threading
-from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -21,6 +19,7 @@ from ace_bench.core.errors import BackboneUnavailable, RolloutFault
 from ace_bench.core.types import Message
 from ace_rehearsal.server.faults import Faults
 from ace_rehearsal.server.serve import ReaderServer
+from tests.backbones.serving import running
 from tests.launching import ROOT, options
 
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -165,16 +164,8 @@ def test_the_method_keeps_only_what_labels_reveal(words, operations, items, tmp_
     assert (made["context"]["kind"], made["context"]["items"]) == ("last_notes", items)
 
 
-@contextmanager
 def served(**chances):
-    with ReaderServer(host="127.0.0.1", port=0, faults=Faults(chances=chances)) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    return running(ReaderServer(host="127.0.0.1", port=0, faults=Faults(chances=chances)))
 
 
 def ask(url, model="embedded"):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from ace_bench.backbones.openai_compatible.http_backbone import CallResult, HttpBackbone
 from ace_bench.backbones.openai_compatible.outcomes import accept
-from ace_bench.backbones.openai_compatible.probing import SIMULATED, hurried, probe
+from ace_bench.backbones.openai_compatible.probing import check_simulated, hurried, probe
 from ace_bench.backbones.openai_compatible.requests import (
     AUTO,
     Dialect,
@@ -20,7 +20,7 @@ from ace_bench.backbones.openai_compatible.requests import (
 )
 from ace_bench.backbones.openai_compatible.settings import ChatSettings, Retry
 from ace_bench.core.encoding import digest_of
-from ace_bench.core.errors import BackboneUnavailable, ConfigError, SettingError
+from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_bench.core.types import Completion, Message, Probe, Record
 
 _FIRST = Dialect(structured="json_schema")
@@ -114,11 +114,7 @@ class OpenAICompatible(HttpBackbone):
             prices=self.prices,
             sampling=None if self._adopted else self.sampling,
         )
-        if SIMULATED in found.facts and not self.simulated:
-            raise SettingError(
-                "simulated=false, but the server reports that it is not a language model: set simulated=true, which "
-                "marks the run as simulated"
-            )
+        check_simulated(reported="simulated" in found.facts, own=self.simulated)
         self.read_context_length()
         length = "n/a" if self.context_length is None else f"{self.context_length:,} tokens"
         return replace(found, facts={**found.facts, "context length": length})

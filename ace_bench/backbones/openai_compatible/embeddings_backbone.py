@@ -12,8 +12,7 @@ import orjson
 
 from ace_bench.backbones.openai_compatible.http_backbone import CallResult, HttpBackbone
 from ace_bench.backbones.openai_compatible.outcomes import accept, explain, priced
-from ace_bench.backbones.openai_compatible.probing import hurried
-from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
+from ace_bench.backbones.openai_compatible.probing import accept_probe, check_simulated, hurried
 from ace_bench.backbones.openai_compatible.settings import Address, PriceCard, Rate, Retry, checked_url
 from ace_bench.contexts.playbook.embed import Matrix
 from ace_bench.core.embedders import EmbedderSettings
@@ -23,6 +22,7 @@ from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import Completion, Fault, Message, Probe, Record
 
 _TIMEOUT_S = 60.0
+_SILENT = "the embeddings endpoint does not answer"
 _NAMES = {
     "backbone.base_url": "embedder.url",
     "backbone.model": "embedder.model",
@@ -33,7 +33,7 @@ _NAMES = {
 
 
 class EmbeddingsBackbone(HttpBackbone):
-    """Embeds the content of each message of a call; the completion's text holds the vectors (``vectors``).
+    """Embeds the content of each message of a call; the completion's text holds the vectors (``write_vectors``).
 
     The model alone is its ``identity``. Safe to use from many threads; nothing is sent and no key is read before the
     first call. Raises ``SettingError`` for an address that cannot work.
@@ -88,7 +88,7 @@ class EmbeddingsBackbone(HttpBackbone):
         try:
             completion = accept(outcome, schema=None, prices=self.prices, endpoint=self._endpoint)
         except BackboneUnavailable as error:
-            raise BackboneUnavailable(f"the embeddings endpoint does not answer: {_renamed(str(error))}") from error
+            raise BackboneUnavailable(f"{_SILENT}: {_renamed(str(error))}") from error
         try:
             return replace(completion, text=write_vectors(texts, unit_vectors(completion.text, len(texts))))
         except BackboneUnavailable as error:
@@ -106,20 +106,14 @@ class EmbeddingsBackbone(HttpBackbone):
         Raises ``BackboneUnavailable`` where the server fails and may recover.
         """
         outcome = self._ask(["ready"], hurried(self._retry))
-        result = outcome.result
-        if isinstance(result, Problem):
-            passing = result.disposition is Disposition.RETRY and result.kind != "unreachable"
-            kind = BackboneUnavailable if passing else ConfigError
-            raise kind(f"the embeddings endpoint does not answer: {_renamed(explain(result, self._endpoint))}")
+        result = accept_probe(
+            outcome.result, lambda problem: f"{_SILENT}: {_renamed(explain(problem, self._endpoint))}"
+        )
         try:
             rows = unit_vectors(result.text, 1)
         except BackboneUnavailable as error:
             raise ConfigError(f"{error}: correct embedder.url and embedder.model") from error
-        if result.simulated and not self.simulated:
-            raise SettingError(
-                "simulated=false, but the server reports that it is not a model: set simulated=true, which marks the "
-                "run as simulated"
-            )
+        check_simulated(reported=result.simulated, own=self.simulated)
         usage = priced(outcome, self.prices)
         facts = {
             "endpoint": self._endpoint.base_url,

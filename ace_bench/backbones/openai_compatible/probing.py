@@ -20,7 +20,7 @@ from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.requests import Dialect, Question, refuses_format, refuses_system_role
 from ace_bench.backbones.openai_compatible.settings import PriceCard, Retry, Sampling
-from ace_bench.core.errors import BackboneUnavailable, ConfigError
+from ace_bench.core.errors import BackboneUnavailable, ConfigError, SettingError
 from ace_bench.core.replies import parse, schema_of
 from ace_bench.core.types import Message, Probe, Usage
 
@@ -47,9 +47,6 @@ _MESSAGES = (
 
 Ask = Callable[[Question, Dialect], CallResult]
 
-SIMULATED = "simulated"
-"""Key of the fact that a server reports it is not a language model, as the embedded reader's server does."""
-
 
 def probe(
     ask: Ask,
@@ -69,12 +66,7 @@ def probe(
     secrets = endpoint.ready()
     asked = Question(messages=_MESSAGES, session=_SESSION, schema=schema_of(_Ready))
     dialect, outcome = _first_taken(dialects, lambda one: ask(asked, one))
-    result = outcome.result
-    if isinstance(result, Problem):
-        # A failing server may recover; if nothing listens, the address is probably wrong.
-        passing = result.disposition is Disposition.RETRY and result.kind != "unreachable"
-        kind = BackboneUnavailable if passing else ConfigError
-        raise kind(f"the backbone does not answer: {explain(result, endpoint)}")
+    result = accept_probe(outcome.result, lambda problem: f"the backbone does not answer: {explain(problem, endpoint)}")
     usage = priced(outcome, prices)
     tried, used = ({}, None) if sampling is None else _capabilities(ask, dialect, sampling)
     cached = usage.cached is not None or (used is not None and used.cached is not None)
@@ -96,8 +88,26 @@ def probe(
     if outcome.retries:
         facts["retries"] = str(outcome.retries)
     if result.simulated:
-        facts[SIMULATED] = "yes"
+        facts["simulated"] = "yes"
     return dialect, Probe(facts=facts, usage=usage)
+
+
+def accept_probe(result: Answer | Problem, say: Callable[[Problem], str]) -> Answer:
+    """Return the answer to a probe; raises ``ConfigError`` or ``BackboneUnavailable`` with what ``say`` returns."""
+    if isinstance(result, Problem):
+        # A failing server may recover; if nothing listens, the address is probably wrong.
+        passing = result.disposition is Disposition.RETRY and result.kind != "unreachable"
+        raise (BackboneUnavailable if passing else ConfigError)(say(result))
+    return result
+
+
+def check_simulated(*, reported: bool, own: bool) -> None:
+    """Raise ``SettingError`` where a server reports that it is not a language model, and the settings do not."""
+    if reported and not own:
+        raise SettingError(
+            "simulated=false, but the server reports that it is not a language model: set simulated=true, which "
+            "marks the run as simulated"
+        )
 
 
 def hurried(retry: Retry) -> Retry:
