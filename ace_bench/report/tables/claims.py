@@ -132,7 +132,9 @@ class _Reader:
             return _Part(cell=cell, coefficient=coefficient, place=place, split=split, published=published)
         planned, metric = self.experiments.run(table, row, column), self.experiments.metric(table, row, column)
         cell = self.selection.measures.cell(where, planned, metric)
-        cell = replace(cell, deviations=self.selection.deviations(planned, self.experiments.paper.table(table).model))
+        if cell.runs:  # composing configurations is slow
+            model = self.experiments.paper.table(table).model
+            cell = replace(cell, deviations=self.selection.deviations(planned, model))
         return _Part(cell=cell, coefficient=coefficient, place=place, split=split)
 
 
