@@ -7,7 +7,7 @@ FULL := $(VENV)/.full
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow test-thorough test-printed test-official test-slurm test-openai2 lint docs coverage format data appworld tables figures rehearsal report bench house mutants vllm-cpu llama-cpp real-model real-model-llama test-real test-vllm clean
+.PHONY: help setup run test test-slow test-thorough test-printed test-official test-slurm test-openai2 lint docs coverage format data appworld tables figures rehearsal report bench statistics house mutants vllm-cpu llama-cpp real-model real-model-llama test-real test-vllm clean
 
 APPWORLD_READY := .appworld/.ready
 
@@ -101,6 +101,9 @@ report: $(FULL)  ## one page about the runs in results/; ARGS="results/... --out
 
 bench: $(FULL)  ## measure the harness's own speed
 	$(BIN)/python scripts/benchmark.py $(ARGS)
+
+statistics: $(FULL)  ## simulate the error rates of intervals, tests and verdicts, and write them into docs/tables-and-figures.md (minutes)
+	$(BIN)/python -m ace_benchmarks.error_rates
 
 house: $(FULL)  ## count lines and files of the package, and the files and frames that a step of ACE passes; ARGS=--list lists them
 	$(BIN)/python scripts/measure_house.py $(ARGS)

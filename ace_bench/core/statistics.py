@@ -127,7 +127,7 @@ def estimate(
     seeds. ``prior`` adds two samples, one with this gain and one with its negative.
 
     The variance is that of crossed random effects. That of samples is at least as large as if samples of one group were
-    independent, and the whole at least that over samples of the averaged gains.
+    independent; where all seeds have one mean, it is that of the averaged gains.
     """
     sums, sizes = _sums(gains, groups), np.array([len(group) for group in groups], dtype=float)
     if prior:
@@ -141,7 +141,8 @@ def estimate(
     by_sample = float(((gains - value) ** 2).sum()) * n / (n - 1)
     total = max(by_group, by_sample) / n**2
     parts = [_SeedVariance.of(side, groups) for side in sides]
-    counted = min(sum(part.source.variance for part in parts), sum(part.residual for part in parts))
+    differing = any(part.source.variance > 0 for part in parts)
+    counted = sum(part.residual for part in parts) if differing else 0.0
     samples = Source(variance=max(0.0, total - counted), df=units - 1)
     return Estimate(value=value, samples=samples, units=len(groups), seeds=tuple(part.source for part in parts))
 

@@ -72,7 +72,7 @@ def test_a_claim_over_two_tasks_is_tested_as_one_and_its_verdict_needs_runs(tmp_
     assert (gepa.verdict, gepa.paper, gepa.seeds, gepa.family) == ("supported", 9.4, "0 1 2", "exploratory")
     assert icl.low < 0 < icl.high < icl.paper / 2
     assert icl.verdict == "contradicted"
-    assert (mipro.verdict, pd.isna(mipro.value)) == ("no runs", True)
+    assert (mipro.verdict, pd.isna(mipro.value)) == ("not measured", True)
     assert "cells without a finished run in the rows 2/mipro |" in text
 
 

@@ -10,7 +10,7 @@ from ace_bench.report.paper.claims import PaperClaim
 from ace_bench.report.statistics import Comparison, Interval
 
 Verdict = Literal[
-    "supported", "contradicted", "equivalent", "inconclusive", "these playbooks only", "refused", "no runs"
+    "supported", "contradicted", "equivalent", "inconclusive", "these playbooks only", "refused", "not measured"
 ]
 
 SHARE = 0.5
@@ -55,7 +55,7 @@ class ClaimResult:
     def verdict(self) -> Verdict:
         """What our runs say of the claim, by the interval alone."""
         if self.value is None:
-            return "no runs"
+            return "not measured"
         if self.few:
             return "these playbooks only"
         if self.refused:
