@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from ace_bench.contexts.playbook.text_format import read_text
 from ace_bench.contexts.playbook.text_writer import write_text
 from ace_bench.core.errors import DataError
 
-from .making import SAMPLE, SECTIONS, count, deltas, examples, ids, run
+from .making import SAMPLE, SECTIONS, count, deltas, examples, run
 
 PUBLISHED = """\
 My playbook, second edition
@@ -163,29 +162,3 @@ def test_any_text_is_written_as_it_was_read_and_then_with_all_changes(text: str,
         [getattr(one, name) for name in fields] for one in later.bullets
     ]
     assert write_text(again) == write_text(later)
-
-
-WORDS = ["call", "login()", "the", "token", "—", "page"]
-
-
-def large_playbook() -> str:
-    """A text of the size and form of the published ones: 130 KB, contents of several lines, code, odd headings."""
-    rng = random.Random(1)
-    lines = list[str]()
-    for number in range(1, 601):
-        if number % 75 == 1:
-            lines += ["", f"## {rng.choice(['STRATEGIES', 'Apis', 'CODE'])} {number}{rng.choice(['', ':'])}", ""]
-        lines.append(
-            f"[shr-{number:05d}] " + " ".join(rng.choices(["call", "login()", "the", "token", "—", "page"], k=30))
-        )
-        if number % 5 == 0:
-            lines += ["```python", "## first", "x = 1", "```", "", "- and so on"]
-    return "\n".join(lines).strip() + "\n"
-
-
-def test_a_playbook_of_the_published_size_keeps_every_byte() -> None:
-    text = large_playbook()
-    assert 100_000 < len(text.encode()) < 150_000
-    book = read(text)
-    assert (write_text(book), len(ids(book))) == (text, 600)
-    assert len(json.dumps(book.dump()["layout"])) < 0.5 * len(text)

@@ -1,4 +1,4 @@
-"""Contexts from files."""
+"""Contexts from files, and as text for system prompts elsewhere."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ace_bench import contexts
+from ace_bench.contexts import system_prompt
 from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
 from ace_bench.contexts.instruction import Demonstration, Demonstrations, Instruction
@@ -28,13 +30,6 @@ def load(path: Path) -> Context:
 def write(path: Path, text: str | bytes) -> Path:
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
-
-
-def test_a_dump_comes_back_as_it_was(tmp_path: Path) -> None:
-    book = playbook("one", "two\nlines")
-    loaded = load(write(tmp_path / "final.json", json.dumps(book.dump(), indent=1)))
-    assert loaded == book
-    assert loaded.digest == book.digest
 
 
 def test_the_official_text_is_recognised_whatever_the_file_is_called(tmp_path: Path) -> None:
@@ -59,10 +54,6 @@ def test_a_playbook_is_fitted_to_the_run(tmp_path: Path) -> None:
     assert loaded.next_number == 9
     assert loaded.bullets[0].content == "a b"
     assert loaded.tokens == len(loaded.bullets[0].line) + 1
-
-
-def test_no_context_can_be_loaded_too(tmp_path: Path) -> None:
-    assert load(write(tmp_path / "none.json", '{"kind": "none"}')) == NoContext()
 
 
 def test_every_kind_restores_its_own_dump() -> None:
@@ -114,3 +105,47 @@ def test_a_missing_file_and_a_folder_are_data_errors(tmp_path: Path) -> None:
         load(tmp_path / "nothing.json")
     with pytest.raises(DataError, match="directory"):
         load(tmp_path)
+
+
+EXAMPLE = Demonstration(question="2 + 2?", answer="4")
+
+
+def test_a_saved_playbook_becomes_text_without_counters_and_empty_sections(tmp_path):
+    path = tmp_path / "final.json"
+    path.write_text(json.dumps(playbook("one", "two\nlines").dump()))
+    text = system_prompt(contexts.load(path))
+    assert text.endswith("<playbook>\n## OTHERS\n[others-00001] one\n[others-00002] two\nlines\n</playbook>")
+    assert text.startswith("Lessons from earlier work")
+
+
+@pytest.mark.parametrize(
+    ("context", "parts"),
+    [
+        (
+            TextPlaybook(text="## OTHERS\n[misc-00001] helpful=1 harmful=0 :: one\ntwo", dialect="finance"),
+            ["<playbook>\n## OTHERS\n[misc-00001] one\ntwo\n</playbook>"],
+        ),
+        (Cheatsheet(text="a note", text_tokens=2), ["<cheatsheet>\na note\n</cheatsheet>"]),
+        (Demonstrations(items=(EXAMPLE,)), ["<demonstrations>\nQuestion: 2 + 2?\nAnswer: 4\n</demonstrations>"]),
+        (
+            Instruction(text="Add.", demonstrations=(EXAMPLE,)),
+            ["<instruction>\nAdd.\n</instruction>", "<demonstrations>\nQuestion: 2 + 2?"],
+        ),
+    ],
+)
+def test_every_kind_stands_between_its_tags(context, parts):
+    assert all(part in system_prompt(context) for part in parts)
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        NoContext(),
+        playbook(),
+        Cheatsheet(),
+        Demonstrations(),
+        Instruction(text=""),
+    ],
+)
+def test_an_empty_context_adds_nothing(context):
+    assert system_prompt(context) == ""

@@ -15,7 +15,7 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError
 
-from .making import SAMPLE, SECTIONS, bullet, count, deltas, examples, ids, playbook, playbooks, run
+from .making import SAMPLE, SECTIONS, bullet, count, examples, ids, playbook, playbooks, run
 
 SHOWN = ("playbook", "counters", "official_playbook")
 
@@ -98,15 +98,6 @@ def test_an_excerpt_shows_counters_and_reports_unknown_ids() -> None:
     assert book.excerpt([]).text == "(none)"
 
 
-def test_digest_is_of_the_content_not_of_the_way() -> None:
-    book = playbook("one", "two")
-    there = run(book, Add(section="others", content="three"), Remove(id="others-00003")).playbook
-    straight = Playbook.of(book.bullets, sections=SECTIONS, next_number=4)
-    assert there == straight
-    assert there.digest == straight.digest
-    assert there.digest != book.digest, "the next id differs, so the two will not go on alike"
-
-
 @pytest.mark.parametrize(
     "field",
     [{"helpful": 1}, {"neutral": 1}, {"content": "x"}, {"sources": ("s9",)}, {"changed": 5}, {"created": -1}],
@@ -135,20 +126,11 @@ def test_dump_and_load_give_the_same_playbook(book: Playbook) -> None:
     assert again.digest == book.digest
 
 
-@given(playbooks(), deltas)
-@examples(60)
-def test_a_patch_reproduces_what_a_delta_made(book: Playbook, delta: list) -> None:
-    later = run(book, *delta).playbook
-    again = book.patched(json.loads(json.dumps(later.patch(book))))
-    assert again == later
-    assert again.digest == later.digest
-    assert shown(again) == shown(later)
-
-
 @given(playbooks(), playbooks())
 @examples(40)
 def test_a_patch_leads_from_any_playbook_to_any_other(book: Playbook, other: Playbook) -> None:
-    assert book.patched(json.loads(json.dumps(other.patch(book)))) == other
+    again = book.patched(json.loads(json.dumps(other.patch(book))))
+    assert (again, again.digest, shown(again)) == (other, other.digest, shown(other))
 
 
 def test_a_patch_is_as_small_as_the_change() -> None:

@@ -73,25 +73,15 @@ def test_an_old_bullet_that_was_reworded_takes_in_the_younger() -> None:
 
 def test_only_touched_bullets_are_compared() -> None:
     book, embedder = on_circle(a=0, b=1, c=90)
-    refined = refine(Refiner(embedder), book, ["others-00003"])
+    refined = refine(Refiner(embedder), book, ["others-00003", "others-00077"])
     assert refined.playbook is book
     assert refined.events == ()
 
 
-def test_ids_that_are_gone_do_not_matter() -> None:
-    book, embedder = on_circle(a=0)
-    assert refine(Refiner(embedder), book, ["others-00077"]).playbook is book
-
-
-@pytest.mark.parametrize(("threshold", "left"), [(0.9, 1), (0.98, 2)])
-def test_the_threshold_decides(threshold: float, left: int) -> None:
-    book, embedder = on_circle(a=0, b=20)
+@pytest.mark.parametrize(("degrees", "threshold", "left"), [(20, 0.9, 1), (20, 0.98, 2), (60, 0.5, 1)])
+def test_the_threshold_decides_and_itself_is_enough(degrees: int, threshold: float, left: int) -> None:
+    book, embedder = on_circle(a=0, b=degrees)
     assert refine(Refiner(embedder, threshold=threshold), book).playbook.size == left
-
-
-def test_the_threshold_itself_is_similar_enough() -> None:
-    book, embedder = on_circle(a=0, b=60)
-    assert refine(Refiner(embedder, threshold=0.5), book).playbook.size == 1
 
 
 def test_the_most_similar_is_chosen_and_of_equals_the_oldest() -> None:
@@ -219,9 +209,6 @@ def test_an_unusable_joint_content_leaves_the_older(worded: str) -> None:
     refined = refine(Refiner(embedder), book, rewrite_merged=lambda _: worded)
     assert [one.content for one in refined.playbook.bullets] == ["a", "c"]
     assert refined.events[-1]["event"] == "not_worded"
-
-
-def test_two_groups_cannot_be_worded_alike() -> None:
     book, embedder = on_circle(a=0, b=5, c=90, d=95)
     refined = refine(Refiner(embedder), book, rewrite_merged=lambda _: "the same")
     assert [one.content for one in refined.playbook.bullets] == ["the same", "c"]

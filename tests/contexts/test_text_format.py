@@ -8,7 +8,6 @@ from textwrap import dedent
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from ace_bench.contexts.playbook.authors_text import Line, bullet_lines, statistics
 from ace_bench.contexts.playbook.playbook import Playbook
@@ -97,17 +96,12 @@ def test_the_appworld_dialect() -> None:
         "  [a-1]   helpful = 2 , harmful=1::  text  ",
         "[a-1]helpful=2 harmful=1 :: text",
         "\t[a-1] helpful=2   harmful=1 neutral=0 ::text",
+        "\ufeff[a-1] helpful=2 harmful=1 :: text\r\n\r\n",
     ],
 )
 def test_odd_spacing(line: str) -> None:
     (one,) = read(f"##OTHERS\n{line}\n").playbook.bullets
     assert (one.id, one.helpful, one.harmful, one.neutral, one.content) == ("a-1", 2, 1, 0, "text")
-
-
-def test_windows_newlines_and_byte_order_mark() -> None:
-    text = "\ufeff## OTHERS\r\n[a-00001] helpful=1 harmful=0 neutral=4 :: one\r\ntwo\r\n\r\n"
-    (one,) = read(text).playbook.bullets
-    assert (one.content, one.neutral, one.section) == ("one\ntwo", 4, "others")
 
 
 def test_text_outside_of_bullets_is_noted() -> None:
@@ -226,30 +220,3 @@ def test_the_authors_code_sees_every_bullet_that_is_written(book: Playbook) -> N
     counted = json.loads(statistics(text, "finance"))["by_section"]
     counts = {title.lower().replace(" ", "_"): one["count"] for title, one in counted.items()}
     assert counts == Counter(one.section for one in book.bullets)
-
-
-@given(
-    st.lists(
-        st.sampled_from(
-            [
-                "## A",
-                "[a-00001] x",
-                "[a-00002] helpful=1 harmful=0 :: y",
-                "```",
-                "t",
-                "",
-                "\\## A",
-                "[q] helpful=0 harmful=0 :: z",
-            ]
-        ),
-        max_size=12,
-    ).map("\n".join)
-)
-@examples(100)
-def test_any_lines_are_read_or_refused_and_then_stable(text: str) -> None:
-    try:
-        book = read(text).playbook
-    except DataError:
-        return
-    again = read(write_text(book)).playbook
-    assert [one.content for one in again.bullets] == [one.content for one in book.bullets]

@@ -14,8 +14,7 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Sample
 from ace_bench.methods.official.editing import DroppedOperations
 from ace_bench.methods.official.playbook import TextPlaybook, load_text_playbook
-
-from .making import count, playbook
+from tests.contexts.making import count, playbook
 
 SAMPLE = Sample(id="1", split="train", inputs={})
 BULLETS = """## STRATEGIES & INSIGHTS
@@ -187,11 +186,6 @@ def test_prompts_get_the_text_under_the_names_of_a_playbook() -> None:
     assert fields["statistics"]() == book(BULLETS).statistics
 
 
-def test_a_playbook_of_bullets_has_the_statistics_of_its_official_text() -> None:
-    statistics = json.loads(playbook("one", "two").render(SAMPLE)["statistics"]())
-    assert statistics["total_bullets"] == statistics["unused"] == statistics["by_section"]["OTHERS"]["count"] == 2
-
-
 @pytest.mark.parametrize("text", [BULLETS, "", "\r\n##\u2028 \x85x\n\n"])
 def test_it_is_saved_and_patched_exactly(text: str) -> None:
     before = book(text)
@@ -199,15 +193,6 @@ def test_it_is_saved_and_patched_exactly(text: str) -> None:
     assert restore(before.dump()) == before
     assert before.patched(after.patch(before)) == after
     assert before.patched(after.patch(before)).digest == after.digest != before.digest
-
-
-def test_a_small_change_has_a_small_patch() -> None:
-    text = "## OTHERS\n" + "\n".join(f"[misc-{n:05d}] helpful=0 harmful=0 :: {'lesson ' * 20}" for n in range(1, 601))
-    before = book(text)
-    tagged = before.with_tags([{"id": "misc-00003", "tag": "helpful"}], count=count)
-    after = tagged.with_bullets_added([add("others", "new")], count=count)
-    assert before.patched(after.patch(before)) == after
-    assert len(json.dumps(after.patch(before))) < 500
 
 
 def test_a_text_file_is_taken_as_it_is(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Demonstrations and instructions as values: rendering, dump, patch, giving way."""
+"""Demonstrations, instructions and cheatsheets as values: rendering, dump, patch, giving way."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.contexts.base import NoContext
+from ace_bench.contexts.base import ContextValue, NoContext
+from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
 from ace_bench.contexts.instruction import Demonstration, Demonstrations, Instruction
 from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError
@@ -29,7 +30,16 @@ values: st.SearchStrategy[Context] = st.builds(Demonstrations, items=rows)
 instructions: st.SearchStrategy[Context] = st.builds(
     lambda text, row: Instruction.measure(text, count=count, demonstrations=row), st.text(max_size=20), rows
 )
-same_kind = st.one_of(st.tuples(values, values), st.tuples(instructions, instructions))
+past = st.builds(PastRollout, question=contents, output=contents, feedback=st.text(max_size=5))
+texts = st.text(max_size=30) | st.lists(contents, max_size=4).map("\n".join)
+sheets: st.SearchStrategy[Context] = st.builds(
+    lambda text, episodes: sheet(text, *episodes), texts, st.lists(past, max_size=3)
+)
+same_kind = st.one_of(*(st.tuples(kind, kind) for kind in (values, instructions, sheets)))
+
+
+def sheet(text: str, *episodes: PastRollout) -> Cheatsheet:
+    return Cheatsheet(episodes=episodes).rewritten(text, count=count)
 
 
 def demonstration(number: int, **fields: str) -> Demonstration:
@@ -90,6 +100,9 @@ def test_a_patch_is_as_small_as_the_change() -> None:
     assert [(start, end, len(added)) for start, end, added in moved] == [(0, 1, 0), (200, 200, 1)]
     text = Instruction(text="long" * 1000, demonstrations=row(2))
     assert text.patch(Instruction(text="long" * 1000)).keys() == {"demonstrations"}
+    lines = [f"- lesson {number}" for number in range(300)]
+    longer = sheet("\n".join([*lines[:150], "- another", *lines[151:], "- last"]))
+    assert longer.patch(sheet("\n".join(lines)))["text"] == [(150, 151, ["- another"]), (300, 300, ["- last"])]
 
 
 def test_the_last_demonstrations_give_way_and_the_text_never_does() -> None:
@@ -104,34 +117,42 @@ def test_the_last_demonstrations_give_way_and_the_text_never_does() -> None:
     assert Demonstrations().shrink() is None
 
 
-@pytest.mark.parametrize("kind", [Demonstrations, Instruction])
+def test_a_cheatsheet_is_shown_as_a_whole_and_measured_without_its_attempts() -> None:
+    value = sheet("- one\n\n- two", PastRollout(question="q" * 999, output="o"))
+    assert value.render(SAMPLE) == {"cheatsheet": "- one\n\n- two"}
+    assert (value.size, value.tokens) == (2, count("- one\n\n- two"))
+    assert Cheatsheet().render(SAMPLE) == {"cheatsheet": "(empty)"}
+    assert Cheatsheet().size == Cheatsheet().tokens == 0
+
+
+@pytest.mark.parametrize("value", [Demonstrations(), Instruction(text="x"), sheet("a\nb")])
 @pytest.mark.parametrize(
-    "patch",
+    "change",
     [
-        {"unknown": []},
-        {"items": "all", "demonstrations": "all"},
-        *(
-            {"items": edits, "demonstrations": edits}
-            for edits in (
-                [[0, 0, [{"question": 1, "answer": "a"}]]],
-                [[0, 0, [{"question": "q", "answer": "a", "gold": "x"}]]],
-                [[-1, 0, []]],
-                [[0, 3, []]],
-            )
-        ),
+        "all",
+        [[0]],
+        [[-1, 0, []]],
+        [[0, 9, []]],
+        [[1, 0, []]],
+        [[0, 1, [1]]],
+        [[0, 2, []], [1, 2, []]],
+        [[0, 0, [{"question": 1, "answer": "a"}]]],
+        [[0, 0, [{"question": "q", "answer": "a", "gold": "x"}]]],
     ],
 )
-def test_a_patch_that_does_not_fit_is_refused(kind: type[Context], patch: dict[str, object]) -> None:
-    value = kind.load(Instruction(text="x").dump() if kind is Instruction else Demonstrations().dump())
-    with pytest.raises(DataError, match="patch"):
-        value.patched(patch)
+def test_a_patch_that_does_not_fit_is_refused(value: ContextValue, change: object) -> None:
+    field = {"demonstrations": "items", "instruction": "demonstrations", "cheatsheet": "text"}[value.kind]
+    for patch in ({field: change}, {"unknown": []}):
+        with pytest.raises(DataError, match="patch"):
+            value.patched(patch)
     with pytest.raises(TypeError):
         value.patch(NoContext())
 
 
-@pytest.mark.parametrize("record", [{}, {"items": 3, "text": 4}, {"items": [{"question": "q"}], "text": None}])
-def test_bad_dumps_are_refused_with_the_place(record: dict[str, object]) -> None:
-    with pytest.raises(DataError, match="not a context of kind demonstrations"):
-        Demonstrations.load(record)
-    with pytest.raises(DataError, match="not a context of kind instruction"):
-        Instruction.load(record)
+@pytest.mark.parametrize("kind", [Demonstrations, Instruction, Cheatsheet])
+@pytest.mark.parametrize(
+    "fields", [{"kind": "x"}, {"more": 1}, {"items": 3, "text": 4}, {"items": [{"question": "q"}], "text": None}]
+)
+def test_bad_dumps_are_refused_with_the_place(kind: type[ContextValue], fields: dict[str, object]) -> None:
+    with pytest.raises(DataError, match=f"not a context of kind {kind.kind}"):
+        kind.load({"kind": kind.kind, **fields})
