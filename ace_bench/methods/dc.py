@@ -18,8 +18,8 @@ from ace_bench.core.prompts import Sized, Transcript, send_within_limit
 from ace_bench.core.settings import Count, Text, Whole
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
 from ace_bench.methods.base import BaseMethod
+from ace_bench.methods.role_calls import CURATOR, dropped_event, fault_event
 
-ROLE = "curator"
 _OPEN, _CLOSE = "<cheatsheet>", "</cheatsheet>"
 
 Shown = TypeVar("Shown", bound=Sized)
@@ -41,21 +41,19 @@ def rewrite(  # noqa: PLR0913 - who asks whom for what
 
     def send(part: Shown) -> str:
         own = {"cheatsheet": cheatsheet.text, "labels": arena.labels.value}
-        return arena.lm(ROLE, session)(arena.prompts.render(template, {**own, **fields(part)})).text
+        return arena.lm(CURATOR, session)(arena.prompts.render(template, {**own, **fields(part)})).text
 
     try:
         reply, dropped = send_within_limit(shown, send)
     except RolloutFault as error:
-        fault = {"owner": error.fault.owner, "kind": error.fault.kind, "message": error.fault.message}
-        return ContextUpdate(context=cheatsheet, events=({"event": "fault", "role": ROLE, **fault},))
-    left_out = ({"event": "dropped_from_prompt", "role": ROLE, "items": dropped},) if dropped else ()
+        return ContextUpdate(context=cheatsheet, events=(fault_event(CURATOR, error.fault),))
     text = between_tags(reply)
     if text is None:
-        return ContextUpdate(
-            context=cheatsheet, events=(*left_out, {"event": "kept", "reason": "no cheatsheet in the reply"})
-        )
-    new = cheatsheet.rewritten(text, count=arena.counter("generator"))
-    return ContextUpdate(context=new, events=(*left_out, {"event": "rewritten", "tokens": new.tokens}))
+        event: Record = {"event": "kept", "reason": "no cheatsheet in the reply"}
+    else:
+        cheatsheet = cheatsheet.rewritten(text, count=arena.counter("generator"))
+        event = {"event": "rewritten", "tokens": cheatsheet.tokens}
+    return ContextUpdate(context=cheatsheet, events=(*dropped_event(CURATOR, dropped), event))
 
 
 def between_tags(reply: str) -> str | None:
@@ -96,7 +94,7 @@ class DynamicCheatsheet(BaseMethod[Cheatsheet]):
 class Cumulative(DynamicCheatsheet):
     """DC-CU, the mode of the paper: the curator rewrites the cheatsheet after each sample."""
 
-    roles: Mapping[str, tuple[str, ...]] = MappingProxyType({ROLE: ("cheatsheet_curator",)})
+    roles: Mapping[str, tuple[str, ...]] = MappingProxyType({CURATOR: ("cheatsheet_curator",)})
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the curator's template."""
@@ -118,7 +116,7 @@ class Cumulative(DynamicCheatsheet):
         """Return one rollout and one rewriting a sample; code that the generator has run takes more of its calls."""
         del arena
         samples = exactly(learning.samples)
-        return Workload(rollouts=samples, roles={ROLE: samples}, writers=(ROLE,))
+        return Workload(rollouts=samples, roles={CURATOR: samples}, writers=(CURATOR,))
 
     def _learn(self, cheatsheet: Cheatsheet, rollout: Rollout, arena: Arena) -> ContextUpdate[Cheatsheet]:
         return rewrite(
@@ -138,7 +136,7 @@ class Retrieval(DynamicCheatsheet):
     is tested is the cheatsheet that was written before the last training sample.
     """
 
-    roles: Mapping[str, tuple[str, ...]] = MappingProxyType({ROLE: ("cheatsheet_synthesis", "cheatsheet_episode")})
+    roles: Mapping[str, tuple[str, ...]] = MappingProxyType({CURATOR: ("cheatsheet_synthesis", "cheatsheet_episode")})
 
     def __init__(self, *, code_runs: Whole, initial: Text | None, retrieved: Count, embedder: Embedder):
         super().__init__(code_runs=code_runs, initial=initial)
@@ -200,7 +198,7 @@ class Retrieval(DynamicCheatsheet):
         """Return one rollout a sample, and one rewriting before each step but the first."""
         del arena
         prepared = exactly(max(0, learning.steps - 1))
-        return Workload(rollouts=exactly(learning.samples), roles={ROLE: prepared}, writers=(ROLE,))
+        return Workload(rollouts=exactly(learning.samples), roles={CURATOR: prepared}, writers=(CURATOR,))
 
     def _nearest(self, episodes: Sequence[PastRollout], questions: Sequence[str]) -> tuple[_Similar, ...]:
         """Return the attempts most like any of the questions, the most similar last."""

@@ -112,14 +112,6 @@ def test_a_verdict_of_an_unknown_kind_is_rejected_and_the_rest_stands(tmp_path):
     assert rejected["sample"] == "toy-train-0"
 
 
-def test_tags_of_every_round_count(tmp_path):
-    initial = tmp_path / "initial.txt"
-    initial.write_text(OFFICIAL)
-    script = Trying(answer("a", "others-00001"), reflector=lambda _: reflection(others_00001="harmful"))
-    ran = play(tmp_path, f"method.initial={initial}", "method.max_reflection_rounds=2", script=script, **ONE)
-    assert kept(ran)[0]["harmful"] == 2
-
-
 def test_an_unreadable_reflection_reaches_the_curator_as_it_is(tmp_path):
     script = Scripted(reflector=lambda _: "mumble" + "m" * 5_000)
     ran = play(tmp_path, script=script, **ONE)

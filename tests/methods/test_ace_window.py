@@ -87,12 +87,6 @@ def test_the_window_widens_no_label(labels, tmp_path):
     assert all("gold of" not in call.prompt for call in scripted.of("generator"))
 
 
-def test_without_a_reflector_there_are_no_reflections_to_show(tmp_path, capsys):
-    assert launch(tmp_path, "method=ace", WINDOW, "method.reflector=off").status == 2
-    needed = "method.generator_reflections=3 needs a Reflector: set reflector=on, or this to 0"
-    assert needed in capsys.readouterr().err
-
-
 def test_a_prompt_set_that_would_not_show_them_is_refused(tmp_path, capsys):
     prompts = tmp_path / "prompts"
     for source in (ROOT / "prompts" / "default").rglob("*.*"):

@@ -104,20 +104,3 @@ def test_the_place_of_a_file_does_not_matter_but_its_content_does(tmp_path):
     second.write_text(write_text(playbook("two")))
     folders.append(launch(tmp_path, *run, f"mode.context={second}").folder)
     assert folders[0] == folders[1] != folders[2]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('{"kind": "letters"}', "unknown kind of context 'letters'"),
-        ("{", "line 1: broken JSON"),
-        ("prose", "no playbook"),
-        (None, "read"),
-    ],
-)
-def test_a_file_that_holds_no_context_is_told_before_anything_runs(content, message, tmp_path, capsys):
-    file = tmp_path / "file"
-    if content is not None:
-        file.write_text(content)
-    assert launch(tmp_path, *SMALL, "method=frozen", "mode=evaluate", f"mode.context={file}").status == 2
-    assert message in capsys.readouterr().err

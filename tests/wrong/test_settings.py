@@ -115,6 +115,7 @@ SAID = {
         "method.after_curation=true": "method.after_curation is now method.measure_post_update, with protocol=official",
         "method.retries=often": "method.retries=often must be one of auto, or a whole number, 0 or more",
         "method.reflector=rules task=appworld method.update=rewrite": "method.update=rewrite needs a Curator",
+        "method.generator_reflections=3 method.reflector=off": "method.generator_reflections=3 needs a Reflector",
         "method.harmful_every=2 method.reflector=off": "method.harmful_every=2 needs a Reflector",
         "method.operations=[]": "method.operations=[] must be a list of some of ADD",
         "method.operations=[ADD,BURN]": "method.operations=[ADD, BURN] must be a list of some of ADD, UPDATE",
