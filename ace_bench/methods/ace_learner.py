@@ -12,7 +12,7 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import MergeWording, Refiner
 from ace_bench.contexts.selection import Retrieval
 from ace_bench.core.method import Arena, Learning, Span, Workload, exactly
-from ace_bench.core.types import Labels, Sample
+from ace_bench.core.types import Sample
 from ace_bench.methods.ace_parts import Insight
 from ace_bench.methods.base import BaseMethod
 from ace_bench.methods.role_calls import CURATOR, CURATOR_FIELDS, REFLECTOR, REFLECTOR_FIELDS, Rounds
@@ -102,8 +102,7 @@ class PlaybookLearner(BaseMethod[Playbook]):
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return from no retry to all reflection rounds; calls that word merged bullets are not counted."""
-        shown = arena.labels is not Labels.NONE and learning.split != "test"
-        reflections, retries = self.rounds.limits(acts=learning.acts, shown=shown)
+        reflections, retries = self.rounds.limits_in(arena, learning)
         calls = {REFLECTOR: Span(1, reflections), CURATOR: exactly(1 / self.curator_every)}
         each = exactly(learning.samples)
         roles: dict[str, Role] = {REFLECTOR: self.reflector, CURATOR: self.curator}

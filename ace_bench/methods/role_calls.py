@@ -11,9 +11,9 @@ from ace_bench.contexts.playbook.playbook import Excerpt
 from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.method import Arena
+from ace_bench.core.method import Arena, Learning
 from ace_bench.core.prompts import PromptParts, Transcript, send_within_limit
-from ace_bench.core.types import Attempt, Fault, Message, Record, Rollout
+from ace_bench.core.types import Attempt, Fault, Labels, Message, Record, Rollout
 
 REFLECTOR, CURATOR = "reflector", "curator"
 NOTHING = "(none)"
@@ -164,6 +164,11 @@ class Rounds:
         if retries == "auto":
             retries = self.reflections - 1 if shown else 0
         return retries + 1, retries
+
+    def limits_in(self, arena: Arena, learning: Learning) -> tuple[int, int]:
+        """Return the limits for the samples of a run."""
+        shown = arena.labels is not Labels.NONE and learning.split != "test"
+        return self.limits(acts=learning.acts, shown=shown)
 
     def limits_for(self, rollout: Rollout) -> tuple[int, int]:
         """Return the limits for the sample of its first rollout."""

@@ -127,7 +127,10 @@ def test_ids_used_twice_and_ids_without_number_are_replaced_and_noted() -> None:
         "others-00009": "z",
     }
     assert imported.playbook.next_number == 10
-    assert [note.split(":")[0] for note in imported.notes] == ["line 3", "line 4", "line 7"]
+    said = (("line 3: id [a-00007]", "used twice"), ("line 4: id [rule_one]", "no number"), ("line 7: ", "no content"))
+    for note, (start, reason) in zip(imported.notes, said, strict=True):
+        assert note.startswith(start)
+        assert reason in note
 
 
 def test_what_only_resembles_a_bullet_or_heading_is_content() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from ace_bench.contexts.base import ContextValue, NoContext
 from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
 from ace_bench.contexts.instruction import Demonstration, Demonstrations, Instruction
 from ace_bench.core.context import Context
+from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import DataError
 from ace_rehearsal.reader.prompt_parser import read_demonstrations
 
@@ -156,3 +158,22 @@ def test_a_patch_that_does_not_fit_is_refused(value: ContextValue, change: objec
 def test_bad_dumps_are_refused_with_the_place(kind: type[ContextValue], fields: dict[str, object]) -> None:
     with pytest.raises(DataError, match=f"not a context of kind {kind.kind}"):
         kind.load({"kind": kind.kind, **fields})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log(ContextValue):
+    """A kind that items are appended to."""
+
+    items: tuple[str, ...] = ()
+    note: str = ""
+
+    kind = "log"
+    grows = "items"
+
+
+def test_a_kind_that_grows_has_the_digest_of_its_saved_form() -> None:
+    log = Log(note="é")
+    for number in range(4):
+        assert log.digest == digest_of(log.dump())
+        log = log.changed(items=(*log.items, f"item {number}"))
+    assert log.changed(items=log.items[1:]).digest == digest_of({**log.dump(), "items": log.items[1:]})

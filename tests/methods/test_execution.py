@@ -3,11 +3,10 @@
 import pytest
 
 from ace_bench.core.types import Attempt, Feedback, Rollout, Turn
-from ace_bench.methods.ace_variants.rules import ExecutionReflector
+from ace_bench.methods.ace_variants.rules import reflect_on_executions
 from tests.agents.test_react_memory import TOOLS
 from tests.agents.world import sample
 
-REFLECTOR = ExecutionReflector(tools=TOOLS)
 FAILED = (
     'Execution failed. Traceback:\n  File "<python-input>", line 1, in <module>\n    {code}\n'
     'Exception: Response status code is 401:\n{{"message":"ida@example.com with account 5550100 is not authorized"}}'
@@ -31,7 +30,7 @@ def reflect(*codes, failing=(), ended="completed", correct=None):
         calls=len(turns),
         seconds=0.0,
     )
-    return REFLECTOR.reflect(rollout)
+    return reflect_on_executions(rollout, TOOLS)
 
 
 WORTH = [

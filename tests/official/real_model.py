@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.official.data import SPLITS, Finance
-from tests.official.serving import Reply, spoken
+from tests.official.serving import Reply, role_of, spoken
 
 SERVERS = "OFFICIAL_SERVER"
 RECORDED = "OFFICIAL_REPLIES"
@@ -104,9 +104,7 @@ class RealReplies:
         return len(self._replies)
 
     def _ask(self, prompt: str, messages: Sequence[dict[str, str]]) -> Reply:
-        role = next((role for role, start in self._openings.items() if prompt.startswith(start)), None)
-        if role is None:
-            raise ValueError(f"a prompt that begins as none of the authors' prompts: {prompt[:200]!r}")
+        role = role_of(self._openings, prompt)
         url = self._servers[[*self._openings].index(role) % len(self._servers)].rstrip("/")
         body: dict[str, Any] = {"messages": messages, "temperature": 0, "max_tokens": MAX_TOKENS}
         body["model"] = _json(f"{url}/models")["data"][0]["id"]

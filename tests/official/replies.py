@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 import re
 import runpy
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.official import shapes
 from tests.official.data import TAGS
-from tests.official.serving import Reply, spoken
+from tests.official.serving import Reply, draw_by, role_of, spoken
 
 _CASE = re.compile(r"\bcase ([a-z]+-\d+)")
 _BULLET = re.compile(r"\[([a-z]+-\d{5})\]")
@@ -39,19 +37,14 @@ class FinanceReplies:
         self._targets = targets
         self._messy = messy
         self._seed = seed
-        self.used: Counter[tuple[str, str]] = Counter()
-        """How often each shape was used, by role and name; a repeated prompt counts again."""
 
     def __call__(self, messages: Sequence[dict[str, str]]) -> Reply:
         prompt = spoken(messages)
-        rng = random.Random(hashlib.sha256(f"{self._seed}{prompt}".encode()).digest())
-        role = next((role for role, start in self._openings.items() if prompt.startswith(start)), None)
-        if role is None:
-            raise ValueError(f"a prompt that begins as none of the authors' prompts: {prompt[:200]!r}")
+        rng = draw_by(messages, self._seed)
+        role = role_of(self._openings, prompt)
         fields, other = (getattr(self, f"_{role}")(prompt, rng) for _ in range(2))
         forms: dict[str, str] = getattr(shapes, role)(fields, other)
         name = rng.choice([*forms]) if self._messy and rng.random() < 0.7 else rng.choice(shapes.CLEAN)
-        self.used[role, name] += 1
         return Reply(forms[name], "length" if name.startswith("cut") else "stop")
 
     def _generator(self, prompt: str, rng: random.Random) -> dict[str, Any]:

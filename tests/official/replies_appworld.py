@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.official import shapes
-from tests.official.serving import Reply, spoken
+from tests.official.serving import Reply, draw_by
 
 _TASK = re.compile(r"^Task: (.+)$", re.MULTILINE)
 _SECTIONS = (
@@ -51,10 +49,9 @@ class AppWorldReplies:
         self._solutions = solutions
         self._messy = messy
         self._seed = seed
-        self.used: Counter[tuple[str, str]] = Counter()
 
     def __call__(self, messages: Sequence[dict[str, str]]) -> Reply:
-        rng = random.Random(hashlib.sha256(f"{self._seed}{spoken(messages)}".encode()).digest())
+        rng = draw_by(messages, self._seed)
         first = messages[0]["content"]
         if not any("Task" in message["content"] for message in messages):
             return Reply("ready")  # the call that checks the server
@@ -64,7 +61,6 @@ class AppWorldReplies:
         fields = {"reasoning": _words(rng), "key_insight": _words(rng)} if role == "reflector" else _operations(rng)
         forms = shapes.curator(fields, _operations(rng)) if role == "curator" else shapes.common(fields, fields)
         name = rng.choice([*forms]) if self._messy and rng.random() < 0.6 else "plain"
-        self.used[role, name] += 1
         return Reply(forms[name], "length" if name.startswith("cut") else "stop")
 
     def _act(self, messages: Sequence[dict[str, str]], rng: random.Random) -> Reply:
@@ -92,7 +88,6 @@ class AppWorldReplies:
             "empty": "",
         }
         name = rng.choice([*forms]) if self._messy and rng.random() < 0.5 else "plain"
-        self.used["generator", name] += 1
         return Reply(forms[name])
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,6 +37,19 @@ def spoken(messages: Sequence[Mapping[str, str]]) -> str:
     if len(messages) == 1:
         return messages[0]["content"]
     return "\n".join(f"[{message['role']}]\n{message['content']}" for message in messages)
+
+
+def role_of(openings: Mapping[str, str], prompt: str) -> str:
+    """Return the role whose prompts begin so; raises ``ValueError`` where none does."""
+    for role, start in openings.items():
+        if prompt.startswith(start):
+            return role
+    raise ValueError(f"a prompt that begins as none of the authors' prompts: {prompt[:200]!r}")
+
+
+def draw_by(messages: Sequence[Mapping[str, str]], seed: str = "") -> random.Random:
+    """Return numbers that depend on the messages and the seed alone."""
+    return random.Random(hashlib.sha256(f"{seed}{spoken(messages)}".encode()).digest())
 
 
 class Server(ThreadingHTTPServer):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -17,7 +15,7 @@ from tests.official.comparing import compare
 from tests.official.conftest import EQUAL
 from tests.official.data import Finance, finance
 from tests.official.real_model import CHEATSHEET_FORMS, MAX_TOKENS, RealReplies, real_rows, recorded, servers
-from tests.official.serving import Reply, Script, serving, spoken
+from tests.official.serving import Reply, Script, draw_by, role_of, serving, spoken
 
 pytestmark = pytest.mark.official
 
@@ -40,10 +38,8 @@ def _openings(code: Path) -> dict[str, str]:
 
 def _scripted(openings: dict[str, str]) -> Script:
     def reply(messages: Sequence[dict[str, str]]) -> Reply:
-        prompt = spoken(messages)
-        rng = random.Random(hashlib.sha256(prompt.encode()).digest())
-        (role,) = (role for role, start in openings.items() if prompt.startswith(start))
-        return Reply(rng.choice(_SAID[role]).format(rng.randint(0, 10**6)))
+        rng = draw_by(messages)
+        return Reply(rng.choice(_SAID[role_of(openings, spoken(messages))]).format(rng.randint(0, 10**6)))
 
     return reply
 

@@ -28,6 +28,15 @@ class Scenario:
     sizes: tuple[int, int, int]
     playbook: str | None = None
 
+    def write(self, folder: Path) -> tuple[list[str], list[str]]:
+        """Return both sides' options, with the initial playbook in a file."""
+        theirs, overrides = [*self.theirs, "--save_steps", str(ours.SAVE_STEPS)], [*self.ours]
+        if self.playbook is not None:
+            (folder / "initial.txt").write_text(self.playbook)
+            theirs += ["--initial_playbook_path", str(folder / "initial.txt")]
+            overrides += [f"method.initial={folder / 'initial.txt'}"]
+        return theirs, overrides
+
 
 OFFLINE = ("--eval_steps", "4"), ("mode.eval_every=4", "mode.epochs=1")
 INITIAL = """## STRATEGIES & INSIGHTS
@@ -68,13 +77,10 @@ def test_each_step_equals_the_authors(
     code, scenario = checkout("ace"), SCENARIOS[name]
     questions = finance(task, **dict(zip(("train", "val", "test"), scenario.sizes, strict=True)))
     data = questions.write(tmp_path)
-    theirs, overrides = [*scenario.theirs, "--save_steps", str(ours.SAVE_STEPS)], [*scenario.ours]
-    if scenario.playbook is not None:
-        (tmp_path / "initial.txt").write_text(scenario.playbook)
-        theirs += ["--initial_playbook_path", str(tmp_path / "initial.txt")]
-        overrides += [f"method.initial={tmp_path / 'initial.txt'}"]
+    theirs, overrides = scenario.write(tmp_path)
     with serving(FinanceReplies(openings(code), questions.targets, messy=messy, seed=name)) as server:
         expected = run_finance(code, tmp_path, server.url, "--task_name", task, *theirs).side()
         done = ours.run(code, tmp_path, server.url, f"task={task}", f"task.data_dir={data}", *overrides)
     result = compare(expected, ours.side(done))
+    assert expected.steps[0].playbook != expected.steps[-1].playbook, "they learn from the script"
     record_property(EQUAL, (result.steps, result.calls, result.saved))

@@ -42,12 +42,9 @@ def test_each_step_equals_the_authors_before_a_real_model(
     questions = real_rows(task, dict(zip(("train", "val", "test"), scenario.sizes, strict=True)))
     data = questions.write(tmp_path)
     replies = RealReplies(openings(code), FINANCE_FORMS, servers(), recorded(tmp_path, name))
-    theirs = [*scenario.theirs, "--max_tokens", str(MAX_TOKENS), "--save_steps", str(ours.SAVE_STEPS)]
-    overrides = [*scenario.ours, "backbone.sampling.seed=null", f"backbone.sampling.max_tokens={MAX_TOKENS}"]
-    if scenario.playbook is not None:
-        (tmp_path / "initial.txt").write_text(scenario.playbook)
-        theirs += ["--initial_playbook_path", str(tmp_path / "initial.txt")]
-        overrides += [f"method.initial={tmp_path / 'initial.txt'}"]
+    theirs, overrides = scenario.write(tmp_path)
+    theirs += ["--max_tokens", str(MAX_TOKENS)]
+    overrides += ["backbone.sampling.seed=null", f"backbone.sampling.max_tokens={MAX_TOKENS}"]
     with serving(replies) as server:
         expected = run_finance(code, tmp_path, server.url, "--task_name", task, *theirs, timeout=_HOURS).side()
         prompts, settings = len(replies), server.take_settings()

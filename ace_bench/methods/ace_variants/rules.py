@@ -78,32 +78,27 @@ class _Step:
         return None if self.error is None else next(shown, None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExecutionReflector:
-    """Reflects on attempts of an agent whose tools are declared by ``tools``.
+def reflect_on_executions(rollout: Rollout, tools: ToolRules) -> ExecutionLesson | None:
+    """Return the lesson of an agent's attempt by the rules of its tools, ``None`` where it is not worth learning from.
 
     Worth learning are attempts with two or more tool calls and those with a failure; a single look-up is not. The
     outcome is the verdict where ``labels`` shows one: right is a success, wrong a ``partial`` one if the task was
     completed. Where it is hidden, a completed task is a success if no step failed, else ``partial``. An attempt that
     ended otherwise is an ``error``. Gold answers and test reports are never read.
     """
+    steps = [_read_step(turn, tools) for turn in rollout.attempt.trajectory if turn.action]
+    failed = any(step.error is not None for step in steps)
+    if not failed and sum(len(step.calls) for step in steps) < 2:
+        return None
+    outcome = _outcome(rollout, failed=failed)
+    learnt = [*_failures(steps), *(_orders(steps) if outcome == "success" else ())]
+    return ExecutionLesson(outcome=outcome, strategies=tuple(dict.fromkeys(learnt)))
 
-    tools: ToolRules
 
-    def reflect(self, rollout: Rollout) -> ExecutionLesson | None:
-        """Return the lesson of an attempt, ``None`` where it is not worth learning from."""
-        steps = [self._step(turn) for turn in rollout.attempt.trajectory if turn.action]
-        failed = any(step.error is not None for step in steps)
-        if not failed and sum(len(step.calls) for step in steps) < 2:
-            return None
-        outcome = _outcome(rollout, failed=failed)
-        learnt = [*_failures(steps), *(_orders(steps) if outcome == "success" else ())]
-        return ExecutionLesson(outcome=outcome, strategies=tuple(dict.fromkeys(learnt)))
-
-    def _step(self, turn: Turn) -> _Step:
-        calls = tuple(call for statement in read_action(turn.action, self.tools) for call in statement.calls)
-        error = None if self.tools.succeeded(turn.observation) else _error(turn.observation)
-        return _Step(calls=calls, observation=turn.observation, error=error)
+def _read_step(turn: Turn, tools: ToolRules) -> _Step:
+    calls = tuple(call for statement in read_action(turn.action, tools) for call in statement.calls)
+    error = None if tools.succeeded(turn.observation) else _error(turn.observation)
+    return _Step(calls=calls, observation=turn.observation, error=error)
 
 
 def _outcome(rollout: Rollout, *, failed: bool) -> Outcome:
@@ -184,7 +179,7 @@ class RulesReflector(Reflector):
 
     def reflect(self, playbook: Playbook, rollout: Rollout, insight: Insight, step: Step, arena: Arena) -> Insight:
         """Return the insight with the lesson, if the attempt is worth one."""
-        found = reflect_on_executions(rollout, arena)
+        found = _lesson(rollout, arena)
         if found is None:
             return insight
         tags = [BulletTag(id=bullet, tag=found.tag) for bullet in rollout.attempt.cited]
@@ -206,7 +201,7 @@ class RulesCurator(Curator):
 
     def propose(self, playbook: Playbook, insight: Insight, step: Step, arena: Arena) -> Delta:
         """Return the operations; a bullet that the attempt used has its vote by the outcome."""
-        found = [reflect_on_executions(rollout, arena) for rollout in insight.rollouts]
+        found = [_lesson(rollout, arena) for rollout in insight.rollouts]
         operations: list[Operation] = []
         for strategy in dict.fromkeys(strategy for lesson in found if lesson for strategy in lesson.strategies):
             votes = Votes(helpful=int(strategy.worked))
@@ -218,6 +213,5 @@ class RulesCurator(Curator):
         return Delta(tuple(operations))
 
 
-def reflect_on_executions(rollout: Rollout, arena: Arena) -> ExecutionLesson | None:
-    """Return what the rules find in an attempt."""
-    return None if arena.tools is None else ExecutionReflector(tools=arena.tools).reflect(rollout)
+def _lesson(rollout: Rollout, arena: Arena) -> ExecutionLesson | None:
+    return None if arena.tools is None else reflect_on_executions(rollout, arena.tools)

@@ -17,7 +17,7 @@ from ace_bench.core.errors import RolloutFault, SettingError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload, exactly
 from ace_bench.core.replies import ask_once
 from ace_bench.core.settings import Count, Text
-from ace_bench.core.types import Fault, GeneratorSpec, Labels, Message, Record, Rollout, Step
+from ace_bench.core.types import Fault, GeneratorSpec, Message, Record, Rollout, Step
 from ace_bench.methods.base import BaseMethod
 from ace_bench.methods.official.playbook import TextPlaybook, load_text_playbook
 from ace_bench.methods.role_calls import (
@@ -222,8 +222,7 @@ class OfficialLearner(BaseMethod[TextPlaybook]):
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return from no retry to all reflection rounds."""
-        shown = arena.labels is not Labels.NONE and learning.split != "test"
-        reflections, retries = self.rounds.limits(acts=learning.acts, shown=shown)
+        reflections, retries = self.rounds.limits_in(arena, learning)
         each = exactly(learning.samples)
         curations = self.curations(reflections).times(exactly(1 / self.curator_every))
         return Workload(
