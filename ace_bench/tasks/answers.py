@@ -17,8 +17,9 @@ from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault
 from ace_bench.core.prompts import Prompts
 from ace_bench.core.replies import ask
+from ace_bench.core.settings import Text
 from ace_bench.core.types import Fault, Grade, Sample
-from ace_bench.tasks.data import SPLITS, DataSettings, Row, locate, read_rows
+from ace_bench.tasks.data import SPLITS, DataSettings, Row, Source, locate, read_rows
 
 Grader = Callable[[str | None], Grade]
 
@@ -54,82 +55,74 @@ class Item:
     grader: Grader
 
 
-class Splits:
-    """The splits of a task, each read when it is first used; safe between threads.
-
-    ``read`` returns the rows of a split ; ``build`` turns a row into the sample's inputs and its
-    grader and raises ``DataError`` for a row it cannot use.
-    """
-
-    def __init__(
-        self,
-        task: str,
-        read: Callable[[str], Sequence[Row]],
-        build: Callable[[Row], tuple[Mapping[str, str], Grader]],
-    ) -> None:
-        self._task = task
-        self._read = read
-        self._build = build
-        self._lock = Lock()
-        self._items: dict[str, dict[str, Item]] = {}
-
-    def samples(self, split: str) -> Sequence[Sample]:
-        """Return the samples of a split in the order of its rows; ids such as ``finer-test-0007`` are stable."""
-        if split not in SPLITS:
-            raise ConfigError(f"task {self._task} has no split {split!r}; it has {', '.join(SPLITS)}")
-        return tuple(item.sample for item in self._load(split).values())
-
-    def open(self, sample: Sample) -> AbstractContextManager[AnswerSession]:
-        """Start a session on a sample of this task; raises ``DataError`` for any other."""
-        items = self._load(sample.split) if sample.split in SPLITS else {}
-        if sample.id not in items:
-            raise DataError(f"task {self._task} has no sample {sample.id} in its split {sample.split!r}")
-        return nullcontext(AnswerSession(items[sample.id].grader))
-
-    def _load(self, split: str) -> Mapping[str, Item]:
-        with self._lock:
-            if split not in self._items:
-                items = (self._item(split, row) for row in self._read(split))
-                self._items[split] = {item.sample.id: item for item in items}
-            return self._items[split]
-
-    def _item(self, split: str, row: Row) -> Item:
-        inputs, grader = self._build(row)
-        return Item(sample=Sample(id=f"{self._task}-{split}-{row.key}", split=split, inputs=inputs), grader=grader)
-
-
 class AnswerTask:
-    """Base class of tasks without an environment: their splits hold the questions and the graders.
+    """Base class of tasks without an environment: a subclass has ``build`` and ``score``.
 
-    ``headline`` names the metric that heads tables, ``prompt_group`` the folder of templates.
+    ``headline`` names the metric that heads tables, ``prompt_group`` the folder of templates, ``fields`` the texts on
+    every line of ``train.jsonl``, ``val.jsonl`` and ``test.jsonl``. A split is read when it is first used; this is safe
+    between threads.
+
+    ``data_dir`` names a folder with these files; ``source`` is ``auto``, ``real`` or ``sample``; ``sample_allowed``
+    lets ``auto`` fall back on the sample set ``sample_data``. Raises ``ConfigError`` or ``DataError`` at construction
+    where files are missing, ``DataError`` for bad lines when a split is first read.
     """
 
     name: str
     prompt_group: str = "qa"
     headline: str = "accuracy"
     splits: tuple[str, ...] = SPLITS
-    _splits: Splits
+    fields: tuple[str, ...] = ("context", "target")
 
-    def read_files(self, settings: DataSettings, fields: Sequence[str]) -> Callable[[str], Sequence[Row]]:
-        """Find the files ``<split>.jsonl``; return what reads a split, whose rows have the text ``fields``."""
+    def __init__(
+        self, *, data_dir: Text | None, source: Source, sample_data: Text | None, sample_allowed: bool
+    ) -> None:
+        settings = DataSettings(
+            data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed
+        )
         located = locate(self.name, [f"{split}.jsonl" for split in SPLITS], settings)
         self.source: str = located.source
         self.files: Mapping[str, Path] = located.files
         self.checksums: Mapping[str, str] = located.checksums
-        return lambda split: read_rows(located.files[f"{split}.jsonl"], fields)
+        self.use_rows(lambda split: read_rows(located.files[f"{split}.jsonl"], self.fields))
+
+    def use_rows(self, read: Callable[[str], Sequence[Row]]) -> None:
+        """Set what returns the rows of a split."""
+        self._read_rows = read
+        self._lock = Lock()
+        self._items: dict[str, dict[str, Item]] = {}
+
+    def build(self, row: Row) -> tuple[Mapping[str, str], Grader]:
+        """Turn a row into the inputs ``background`` and ``question`` and its grader; raises ``DataError``."""
+        raise NotImplementedError
 
     def samples(self, split: str) -> Sequence[Sample]:
-        """Return all samples of a split in the order of its rows; inputs are ``background`` and ``question``."""
-        return self._splits.samples(split)
+        """Return the samples of a split in the order of its rows; ids such as ``finer-test-0007`` are stable."""
+        if split not in SPLITS:
+            raise ConfigError(f"task {self.name} has no split {split!r}; it has {', '.join(SPLITS)}")
+        return tuple(item.sample for item in self._load(split).values())
 
     def open(self, sample: Sample) -> AbstractContextManager[AnswerSession]:
-        """Start a session, which only grades."""
-        return self._splits.open(sample)
+        """Start a session, which only grades, on a sample of this task; raises ``DataError`` for any other."""
+        items = self._load(sample.split) if sample.split in SPLITS else {}
+        if sample.id not in items:
+            raise DataError(f"task {self.name} has no sample {sample.id} in its split {sample.split!r}")
+        return nullcontext(AnswerSession(items[sample.id].grader))
 
     def failing_grade(self, sample: Sample) -> Grade:
         """Grade a sample that could not be attempted: wrong, with full weight."""
         with self.open(sample) as session:
             return session.grade(None)
+
+    def _load(self, split: str) -> Mapping[str, Item]:
+        with self._lock:
+            if split not in self._items:
+                items = (self._item(split, row) for row in self._read_rows(split))
+                self._items[split] = {item.sample.id: item for item in items}
+            return self._items[split]
+
+    def _item(self, split: str, row: Row) -> Item:
+        inputs, grader = self.build(row)
+        return Item(sample=Sample(id=f"{self.name}-{split}-{row.key}", split=split, inputs=inputs), grader=grader)
 
 
 def parse_number(text: str) -> float | None:

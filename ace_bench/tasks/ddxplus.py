@@ -32,8 +32,8 @@ import numpy as np
 from ace_bench.core.errors import DataError
 from ace_bench.core.settings import Count, Seed, Text
 from ace_bench.core.types import Grade
-from ace_bench.tasks.answers import AnswerTask, Grader, Splits, percent
-from ace_bench.tasks.data import DataSettings, HubDataset, Row, Source
+from ace_bench.tasks.answers import AnswerTask, Grader, percent
+from ace_bench.tasks.data import HubDataset, Row, Source
 from ace_bench.tasks.ddxplus_release import DIAGNOSIS, PROFILE, release_rows
 
 CONDITIONS = (
@@ -172,6 +172,7 @@ class Ddxplus(AnswerTask):
     """
 
     name: str = "ddxplus"
+    fields: tuple[str, ...] = (PROFILE, DIAGNOSIS)
     sections: tuple[str, ...] = (
         "diagnostic_patterns",
         "distinguishing_features",
@@ -201,14 +202,20 @@ class Ddxplus(AnswerTask):
         test_seed: Seed | None,
         sample_allowed: bool,
     ) -> None:
-        sizes = Sizes(train=train_size, val=val_size, draw_seed=draw_seed, test_seed=test_seed)
-        settings = DataSettings(
-            data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed
-        )
-        read = self.read_files(settings, (PROFILE, DIAGNOSIS))
+        super().__init__(data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed)
         if self.source == "real":
-            read = partial(drawn, read=read, sizes=sizes)
-        self._splits = Splits(self.name, read, _build)
+            sizes = Sizes(train=train_size, val=val_size, draw_seed=draw_seed, test_seed=test_seed)
+            self.use_rows(partial(drawn, read=self._read_rows, sizes=sizes))
+
+    def build(self, row: Row) -> tuple[Mapping[str, str], Grader]:
+        """Ask for the diagnosis of a profile; the target must be one of the conditions."""
+        condition = row.fields[DIAGNOSIS].strip().lower()
+        if condition not in NUMBERS:
+            raise DataError(
+                f"{row.where}: field {DIAGNOSIS} is not one of the {len(CONDITIONS)} conditions: {condition!r}"
+            )
+        inputs = {"background": INSTRUCTION, "question": row.fields[PROFILE].strip()}
+        return inputs, partial(grade_diagnosis, NUMBERS[condition])
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
         """Return right diagnoses in percent, by the official rule and the lenient one; without grades, no metrics."""
@@ -218,14 +225,6 @@ class Ddxplus(AnswerTask):
             "accuracy": percent(sum(grade.correct for grade in grades), len(grades)),
             "accuracy_lenient": percent(sum(grade.detail["lenient"] for grade in grades), len(grades)),
         }
-
-
-def _build(row: Row) -> tuple[Mapping[str, str], Grader]:
-    condition = row.fields[DIAGNOSIS].strip().lower()
-    if condition not in NUMBERS:
-        raise DataError(f"{row.where}: field {DIAGNOSIS} is not one of the {len(CONDITIONS)} conditions: {condition!r}")
-    inputs = {"background": INSTRUCTION, "question": row.fields[PROFILE].strip()}
-    return inputs, partial(grade_diagnosis, NUMBERS[condition])
 
 
 def grade_diagnosis(number: int, answer: str | None) -> Grade:

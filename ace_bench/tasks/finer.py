@@ -19,14 +19,14 @@ lower than ``accuracy``, and it is not comparable with published figures.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 
 from ace_bench.core.errors import DataError
-from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade
-from ace_bench.tasks.answers import AnswerTask, Grader, Splits, parse_number, percent
-from ace_bench.tasks.data import DataSettings, RemoteFile, Row, Source
+from ace_bench.tasks.answers import AnswerTask, Grader, parse_number, percent
+from ace_bench.tasks.data import RemoteFile, Row
 from ace_bench.tasks.finance import OFFICIAL, SECTIONS
 
 _FIRST_QUESTION = re.compile(r"^1\. ", re.MULTILINE)
@@ -37,13 +37,7 @@ _WRAPPING = " \t\r\n\"'`*“”‘’[](){}."
 
 
 class Finer(AnswerTask):
-    """The FiNER task; the module docstring describes its metrics.
-
-    ``data_dir`` names a folder with ``train.jsonl``, ``val.jsonl`` and ``test.jsonl`` (fields ``context`` and
-    ``target``); ``source`` is ``auto``, ``real`` or ``sample``; ``sample_allowed`` lets ``auto`` fall back on the
-    sample set ``sample_data``. Raises ``ConfigError`` or ``DataError`` at construction where files are missing,
-    ``DataError`` for bad lines when a split is first read.
-    """
+    """The FiNER task; the module docstring describes its metrics, ``AnswerTask`` its settings and errors."""
 
     name: str = "finer"
     sections: tuple[str, ...] = SECTIONS
@@ -65,15 +59,6 @@ class Finer(AnswerTask):
         ),
     )
 
-    def __init__(
-        self, *, data_dir: Text | None, source: Source, sample_data: Text | None, sample_allowed: bool
-    ) -> None:
-        settings = DataSettings(
-            data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed
-        )
-        self._backgrounds: dict[str, str] = {}
-        self._splits = Splits(self.name, self.read_files(settings, ("context", "target")), self._build)
-
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
         """Return three percentages: right labels (official), fully right samples, right labels read leniently.
 
@@ -88,7 +73,8 @@ class Finer(AnswerTask):
             "accuracy_corrected": percent(sum(grade.detail["hits_corrected"] for grade in grades), labels),
         }
 
-    def _build(self, row: Row) -> tuple[Mapping[str, str], Grader]:
+    def build(self, row: Row) -> tuple[Mapping[str, str], Grader]:
+        """Split the context; all labels of the target are needed."""
         background, question = split_context(row.fields["context"], row.where)
         target = row.fields["target"].strip()
         if not all(label.strip() for label in target.split(",")):
@@ -97,8 +83,7 @@ class Finer(AnswerTask):
         if asked != answered:
             raise DataError(f"{row.where}: field target answers {answered} of {asked} questions; correct the row")
         # All samples share one string: separate ones would take 6 kB each.
-        shared = self._backgrounds.setdefault(background, background)
-        return {"background": shared, "question": question}, partial(grade_labels, target)
+        return {"background": sys.intern(background), "question": question}, partial(grade_labels, target)
 
 
 def split_context(context: str, where: str) -> tuple[str, str]:

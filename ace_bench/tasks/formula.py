@@ -26,8 +26,8 @@ from functools import partial
 from ace_bench.core.errors import DataError
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade
-from ace_bench.tasks.answers import AnswerTask, Grader, Splits, percent
-from ace_bench.tasks.data import DataSettings, RemoteFile, Row, Source
+from ace_bench.tasks.answers import AnswerTask, Grader, percent
+from ace_bench.tasks.data import RemoteFile, Row, Source
 from ace_bench.tasks.finance import OFFICIAL, SECTIONS
 
 INSTRUCTION = (
@@ -91,11 +91,8 @@ class Formula(AnswerTask):
     def __init__(
         self, *, data_dir: Text | None, source: Source, sample_data: Text | None, hint: bool, sample_allowed: bool
     ) -> None:
-        settings = DataSettings(
-            data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed
-        )
+        super().__init__(data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed)
         self._hint = hint
-        self._splits = Splits(self.name, self.read_files(settings, ("context", "target")), self._build)
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
         """Return right answers in percent, by the official rule and by the lenient one; without grades, no metrics."""
@@ -106,7 +103,8 @@ class Formula(AnswerTask):
             "accuracy_corrected": percent(sum(grade.detail["corrected"] for grade in grades), len(grades)),
         }
 
-    def _build(self, row: Row) -> tuple[Mapping[str, str], Grader]:
+    def build(self, row: Row) -> tuple[Mapping[str, str], Grader]:
+        """Ask the problem, with the formula where ``hint`` is set; the target must be a number."""
         context, target = row.fields["context"], row.fields["target"].strip()
         question = question_of(context, row.where)
         if _float(target) is None:

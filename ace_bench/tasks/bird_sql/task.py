@@ -38,7 +38,7 @@ from ace_bench.core.prompts import Prompts
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade, Sample
 from ace_bench.store.files import cache_folder
-from ace_bench.tasks.answers import JUDGE_TEMPLATE, AnswerTask, Grader, Splits, percent
+from ace_bench.tasks.answers import JUDGE_TEMPLATE, AnswerTask, Grader, percent
 from ace_bench.tasks.bird_sql.databases import Archive, Builder, Golds, find_database
 from ace_bench.tasks.bird_sql.pool import NO_QUERY, ExecutionResult, Limits, Workers
 from ace_bench.tasks.bird_sql.questions import (
@@ -137,7 +137,7 @@ class BirdSql(AnswerTask):
             **{database.file.name: database.checksum for database in self._databases.values()},
         }
         self._golds = Golds(cache / "golds", self._workers, clock=now)
-        self._splits = Splits(self.name, rows.splits.__getitem__, self._build)
+        self.use_rows(rows.splits.__getitem__)
 
     def start(self, say: Callable[[str], None]) -> None:
         """Check that queries can be run, before the first answer is paid for."""
@@ -187,7 +187,8 @@ class BirdSql(AnswerTask):
             for metric in metrics
         }
 
-    def _build(self, row: Row) -> tuple[Mapping[str, str], Grader]:
+    def build(self, row: Row) -> tuple[Mapping[str, str], Grader]:
+        """Ask the question about its database."""
         fields = row.fields
         schema = self._databases[fields["db_id"]].schema
         question = format_question(schema, fields["evidence"] if self._evidence else "", fields["question"].strip())

@@ -23,7 +23,7 @@ from ace_bench.core.errors import DataError, SettingError
 from ace_bench.core.prompts import Prompts
 from ace_bench.core.settings import Seed, Share, Text
 from ace_bench.core.types import Grade, Sample
-from ace_bench.tasks.answers import JUDGE_TEMPLATE, AnswerTask, Grader, Splits, ask_judge, percent
+from ace_bench.tasks.answers import JUDGE_TEMPLATE, AnswerTask, Grader, ask_judge, percent
 from ace_bench.tasks.data import SPLITS, Row, Source
 from ace_bench.tasks.qa.catalog import FIELDS, JUDGE, PREFIX, PROMPT_GROUP, Tolerance, grader_named, try_function
 from ace_bench.tasks.qa.columns import Columns
@@ -102,7 +102,7 @@ class Qa(AnswerTask):
             where, first = next(iter(keys.items()))
             try_function(first, where)
         self._keys = keys
-        self._splits = Splits(self.name, self._read, self._build)
+        self.use_rows(self._read)
 
     def start(self, say: Callable[[str], None]) -> None:
         """Report how many questions each split has, and which are repeated."""
@@ -143,7 +143,8 @@ class Qa(AnswerTask):
             for one in self._rows[split]
         ]
 
-    def _build(self, row: Row) -> tuple[Mapping[str, str], Grader]:
+    def build(self, row: Row) -> tuple[Mapping[str, str], Grader]:
+        """Ask the question below the instruction."""
         inputs = {"background": self._background, "question": row.fields["text"]}
         return inputs, partial(self._grade, self._keys[row.where], row.fields["group"])
 

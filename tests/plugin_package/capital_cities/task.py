@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade
-from ace_bench.tasks.answers import AnswerTask, Grader, Splits, percent
-from ace_bench.tasks.data import DataSettings, Row, Source
+from ace_bench.tasks.answers import AnswerTask, Grader, percent
+from ace_bench.tasks.data import Row
 
 
 class CapitalCities(AnswerTask):
@@ -15,22 +14,14 @@ class CapitalCities(AnswerTask):
     name: str = "capital_cities"
     sections: tuple[str, ...] = ("strategies", "others")
 
-    def __init__(
-        self, *, data_dir: Text | None, source: Source, sample_data: Text | None, sample_allowed: bool
-    ) -> None:
-        settings = DataSettings(
-            data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed
-        )
-        self._splits = Splits(self.name, self.read_files(settings, ("context", "target")), _build)
+    def build(self, row: Row) -> tuple[Mapping[str, str], Grader]:
+        """Ask for the city."""
+        inputs = {"background": "Name the city.", "question": row.fields["context"]}
+        return inputs, partial(grade_city, row.fields["target"])
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
         """Percent of cities right; no grades give no metrics."""
         return {"accuracy": percent(sum(grade.correct for grade in grades), len(grades))} if grades else {}
-
-
-def _build(row: Row) -> tuple[Mapping[str, str], Grader]:
-    inputs = {"background": "Name the city.", "question": row.fields["context"]}
-    return inputs, partial(grade_city, row.fields["target"])
 
 
 def grade_city(target: str, answer: str | None) -> Grade:
