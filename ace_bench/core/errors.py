@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ace_bench.core.redaction import redacted
+from ace_bench.core.redaction import redact
 from ace_bench.core.types import Completion, Fault
 
 
@@ -13,7 +13,7 @@ class AceBenchError(Exception):
     """
 
     def __init__(self, message: str = ""):
-        super().__init__(redacted(message))
+        super().__init__(redact(message))
 
 
 class ConfigError(AceBenchError):

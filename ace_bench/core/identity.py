@@ -85,7 +85,7 @@ def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def filled_settings(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+def fill_settings(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings with those of ``usual`` that they lack, also in nested parts that build the same class.
 
     A run that was made before a setting existed is the one with its default.
@@ -94,7 +94,7 @@ def filled_settings(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> di
     for key, part in settings.items():
         other = usual.get(key)
         if isinstance(part, Mapping) and isinstance(other, Mapping) and part.get(_TARGET) == other.get(_TARGET):
-            found[key] = filled_settings(part, other)
+            found[key] = fill_settings(part, other)
     return found
 
 

@@ -134,7 +134,7 @@ class _Scanner:
         for found in _MARKS[mark].finditer(self._text, start):
             if found[0] == mark and after.match(self._text, found.end()):
                 self.place = found.end()
-                return _ESCAPE.sub(_unescaped, self._text[start : found.start()])
+                return _ESCAPE.sub(_unescape, self._text[start : found.start()])
         raise _Cut
 
     def _bare(self) -> Any:
@@ -175,7 +175,7 @@ class _Scanner:
         return self._text[self.place : self.place + 1]
 
 
-def _unescaped(escape: re.Match[str]) -> str:
+def _unescape(escape: re.Match[str]) -> str:
     if escape["units"]:
         return str(json.loads(f'"{escape["units"]}"'))
     return _ESCAPED.get(escape["char"], escape[0])

@@ -31,7 +31,7 @@ _LOGIN = re.compile(r"(\w://)([^\s'\"/?#]*|[^\s'\"/?#]*:[^\s'\"]*)@")
 _QUERY = re.compile(r"[?&]([\w.%-]+)=([^\s&#'\"]+)")
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """Replace keys, passwords in addresses and the values of secret environment variables in a message."""
     for secret in secrets_of_environment():
         text = text.replace(secret, HIDDEN)
@@ -39,7 +39,7 @@ def redacted(text: str) -> str:
     return _QUERY.sub(_hidden_parameter, text)
 
 
-def redacted_argument(word: str) -> str:
+def redact_argument(word: str) -> str:
     """Replace secrets in a word of a command, the value of ``NAME=value`` where the name says that it is one.
 
     The home folder becomes ``~``, because it names the user.
@@ -48,7 +48,7 @@ def redacted_argument(word: str) -> str:
     if value and secret_by_name(name):
         return f"{name}={HIDDEN}"
     home = os.path.expanduser("~")
-    return redacted(re.sub(rf"(?<![^=:,\[]){re.escape(home)}(?=/|$)", "~", word) if len(home) > 1 else word)
+    return redact(re.sub(rf"(?<![^=:,\[]){re.escape(home)}(?=/|$)", "~", word) if len(home) > 1 else word)
 
 
 def secret_by_name(name: str) -> bool:

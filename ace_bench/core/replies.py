@@ -82,7 +82,7 @@ def _candidates(text: str) -> Iterator[str | bytes]:
     for candidate in _objects(text):
         yield candidate
         if _CONTROL.search(candidate):
-            yield _STRING.sub(_escaped, candidate)
+            yield _STRING.sub(_escape, candidate)
     for found in find_objects(without_thoughts(text)):
         if found.whole:
             yield msgspec.json.encode(found.value)
@@ -97,7 +97,7 @@ def _objects(text: str) -> Iterator[str]:
         yield balanced
 
 
-def _escaped(string: re.Match[str]) -> str:
+def _escape(string: re.Match[str]) -> str:
     return _CONTROL.sub(lambda control: f"\\u{ord(control[0]):04x}", string[0])
 
 
@@ -162,7 +162,7 @@ def ask_once(lm: Lm, messages: Sequence[Message]) -> str:
         return error.paid.text
 
 
-def shown_unreadable(error: RolloutFault) -> str:
+def describe_unreadable(error: RolloutFault) -> str:
     """Return an unreadable reply as prompts show it: why it cannot be read, and its first and last characters."""
     text = "" if error.paid is None else error.paid.text.strip()
     left_out = len(text) - _SHOWN_FIRST - _SHOWN_LAST

@@ -40,10 +40,10 @@ def with_role_sampling(config: Mapping[str, Any]) -> dict[str, Any]:
     chosen = given_by_role(config)
     own = {role: node for role, node in (config.get("roles") or {}).items() if node}
     shared = {role: values for role, values in chosen.items() if role == GENERATOR or role not in own}
-    roles = {role: _placed(node, {role: chosen.get(role, {})}) for role, node in own.items()}
+    roles = {role: _put_roles(node, {role: chosen.get(role, {})}) for role, node in own.items()}
     return {
         **config,
-        "backbone": _placed(config["backbone"], shared),
+        "backbone": _put_roles(config["backbone"], shared),
         "roles": {**(config.get("roles") or {}), **roles},
     }
 
@@ -57,7 +57,7 @@ def given_by_role(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {role: values for role, values in found.items() if values}
 
 
-def _placed(node: Any, chosen: Mapping[str, Mapping[str, Any]]) -> Any:
+def _put_roles(node: Any, chosen: Mapping[str, Mapping[str, Any]]) -> Any:
     roles = {role: values for role, values in chosen.items() if values}
     if not roles or not isinstance(node, Mapping) or not isinstance(node.get("sampling"), Mapping):
         return node

@@ -169,7 +169,7 @@ def _program(machine: str, pid: int) -> list[_Instruction]:
             checks = [instruction for condition in conditions for instruction in _check(condition)]
             program += [(_EQUAL, 0, len(checks) + 1, number), *checks, (_RETURN, 0, 0, _ALLOW)]
     for table, answer in _ANSWERS:
-        for number in _listed(table, column):
+        for number in _list_numbers(table, column):
             program += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer)]
     return [
         *program,
@@ -190,7 +190,7 @@ def _check(condition: _Only) -> Iterator[_Instruction]:
     yield _RETURN, 0, 0, _REFUSE | errno.EPERM
 
 
-def _listed(table: str, column: int) -> Iterator[int]:
+def _list_numbers(table: str, column: int) -> Iterator[int]:
     for entry in table.split():
         number = entry.split(":")[1 + column]
         if number != "-":

@@ -19,7 +19,7 @@ from ace_bench.core.backbones import Lm, TokenCounter
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import Arena
 from ace_bench.core.prompts import RAW_REFLECTION
-from ace_bench.core.replies import ask, parse, shown_unreadable
+from ace_bench.core.replies import ask, describe_unreadable, parse
 from ace_bench.core.types import Attempt, Message, Record, Rollout, Sample, Step
 from ace_bench.methods.role_calls import REFLECTOR, RoleCall, fault_event
 
@@ -101,7 +101,7 @@ def ask_for_lesson(lm: Lm, messages: Sequence[Message], arena: Arena) -> Lesson:
     except RolloutFault as error:
         if not (error.unreadable and arena.learns_unreadable):
             raise
-        return Lesson(shown_unreadable(error), (), (fault_event(REFLECTOR, error.fault),))
+        return Lesson(describe_unreadable(error), (), (fault_event(REFLECTOR, error.fault),))
 
 
 VOTES_ONLY = Limits(kinds=("TAG",))

@@ -15,7 +15,7 @@ from ace_bench.core.errors import StoreError
 from ace_bench.core.resources import require
 from ace_bench.report.differences import Differences, differences
 from ace_bench.report.records import RunSummary, find_runs
-from ace_bench.store.calls import Request, restored, stored_calls
+from ace_bench.store.calls import Request, restore_calls, stored_calls
 from ace_bench.store.journal import parse_journal
 from ace_bench.store.lines import SEAL, read_lines
 
@@ -92,7 +92,7 @@ def _frames(root: Path, *, prompts: bool) -> Frames:
     flat = {kind: [row for row in rows if row["kind"] == kind] for kind in ("rollout", "step")}
     frame = pd.json_normalize([_row(line) for line in calls.lines], max_level=1)
     if prompts:
-        requests = [_request(call.request) for call in restored(calls.entries)]
+        requests = [_request(call.request) for call in restore_calls(calls.entries)]
         for name in ("messages", "schema", "settings"):
             frame[name] = pd.Series([request.get(name) for request in requests], dtype=object)
     return Frames(

@@ -17,7 +17,7 @@ from ace_bench.core.identity import (
     EMBEDDER,
     GROUPS,
     changed_settings,
-    filled_settings,
+    fill_settings,
     identity_settings,
     settings_digest,
 )
@@ -232,7 +232,7 @@ def settings_with_defaults(run: RunSummary, compose: Compose) -> Settings:
         usual = identity_settings(compose([f"{group}={getattr(run, group)}" for group in _CHOSEN]))
     except ConfigError:
         return run.identity  # its method or task no longer exists
-    return filled_settings(run.identity, usual)
+    return fill_settings(run.identity, usual)
 
 
 def deviations(settings: Settings, paper: Settings, source: str) -> Iterator[str]:

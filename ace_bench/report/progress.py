@@ -12,7 +12,7 @@ import msgspec
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import NO_USAGE, Record, Stage, Usage
 from ace_bench.report.evidence import CallCosts, GradeScores
-from ace_bench.store.folder import SAMPLES, unpacked
+from ace_bench.store.folder import SAMPLES, unpack_samples
 from ace_bench.store.results import read_identity, read_object
 
 T = TypeVar("T")
@@ -178,7 +178,7 @@ class Progress:
             try:
                 epochs = read_identity(self._folder)["settings"]["mode"].get("epochs")
                 counts: dict[str, int] = {}
-                for sample in unpacked(read_object(self._folder, SAMPLES)).values():
+                for sample in unpack_samples(read_object(self._folder, SAMPLES)).values():
                     counts[sample.split] = counts.get(sample.split, 0) + 1
             except (StoreError, DataError):
                 return 1, {}

@@ -13,7 +13,7 @@ from ace_bench.core.context import Context
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import CallLost, ConfigError, RolloutFault
 from ace_bench.core.prompts import Prompts
-from ace_bench.core.replies import shown_unreadable
+from ace_bench.core.replies import describe_unreadable
 from ace_bench.core.task import Agent, Conversational, Judged, JudgedAlone, Task, ToolUser
 from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import Attempt, Fault, Grade, Labels, Message, Rollout, Sample, Stage, reveal
@@ -223,7 +223,7 @@ class RunArena:
 
 
 def _unreadable_attempt(error: RolloutFault) -> Attempt:
-    shown = shown_unreadable(error)
+    shown = describe_unreadable(error)
     return Attempt(answer=None, reasoning=shown, reply=shown, unreadable=error.fault.kind)
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from ace_bench.contexts.loading import official_text
 from ace_bench.core.backbones import Interruptible
 from ace_bench.core.errors import AceBenchError, DataError, Interrupted, Stopped, StoreError
-from ace_bench.core.redaction import redacted
+from ace_bench.core.redaction import redact
 from ace_bench.core.types import Record
 from ace_bench.runners.budget import check_reply_limits
 from ace_bench.runners.build import NO_SHARING, RunSpec, SharedResources, build_experiment
@@ -28,7 +28,7 @@ from ace_bench.runners.run import Host
 from ace_bench.runners.stopping import Ending, stop_on_signals
 from ace_bench.runners.summary import summary_table, summary_text, title
 from ace_bench.store.environment import describe_environment
-from ace_bench.store.folder import SAMPLES, RunFolder, packed, pretty, unpacked
+from ace_bench.store.folder import SAMPLES, RunFolder, format_json, pack_samples, unpack_samples
 from ace_bench.store.responses import Responses
 from ace_bench.store.results import IDENTITY, METRICS, SUMMARY, read_object
 from ace_bench.store.spending import SharedSpending
@@ -66,8 +66,8 @@ def execute(folder: RunFolder, spec: RunSpec, host: Host, resources: Resources =
         for line in (title(spec.metadata), *spec.notes):
             host.say(line)
         environment = describe_environment()
-        described = pretty({**environment, **spec.metadata})
-        identity = pretty(spec.identity.dump())
+        described = format_json({**environment, **spec.metadata})
+        identity = format_json(spec.identity.dump())
         folder.write({"config.yaml": spec.config, IDENTITY: identity, "environment.json": described})
         folder.set_status("running")
         _begin(folder, {**environment, "code": spec.code.modules}, host)
@@ -75,7 +75,7 @@ def execute(folder: RunFolder, spec: RunSpec, host: Host, resources: Resources =
         with stop_on_signals(host.console, ending) as stop, parts_ready(spec, folder, host.console, stop):
             check_reply_limits(spec.budget, spec.backbones)  # a server has said by now how long its context is
             spec = with_confinement(spec)
-            folder.write({"environment.json": pretty({**environment, **spec.metadata})})
+            folder.write({"environment.json": format_json({**environment, **spec.metadata})})
             if spec.estimate:
                 check_estimate(spec, folder.calls.ledger.total, host.console, stop)
             with _observers(spec, resources.exporter, host.console) as observers:
@@ -114,7 +114,7 @@ def _record_end(folder: RunFolder, error: BaseException) -> None:
         folder.try_set_status("stopped", error.reason)
         folder.processes.try_end("interrupted" if isinstance(error, Interrupted) else "stopped", error.reason)
         return
-    reason = str(error) if isinstance(error, AceBenchError) else redacted(f"{type(error).__name__}: {error}")
+    reason = str(error) if isinstance(error, AceBenchError) else redact(f"{type(error).__name__}: {error}")
     folder.try_set_status("failed", reason)
     folder.processes.try_end("failed", reason)
 
@@ -154,10 +154,10 @@ def save_questions(folder: RunFolder, spec: RunSpec) -> None:
     contents = {f"prompts/{name}": text for name, text in spec.prompts.files.items()}
     lost = {name: text for name, text in contents.items() if not folder.holds(name, text)}
     try:
-        unpacked(read_object(folder.path, SAMPLES))
+        unpack_samples(read_object(folder.path, SAMPLES))
     except (StoreError, DataError):
         used = (spec.task.samples(split)[: spec.limits.get(split)] for split in spec.mode.reads(spec.method))
-        lost[SAMPLES] = pretty(packed(chain.from_iterable(used)))
+        lost[SAMPLES] = format_json(pack_samples(chain.from_iterable(used)))
     if lost:
         folder.write(lost)
 
@@ -166,7 +166,7 @@ def files_of_contexts(outcome: RunOutcome) -> Mapping[str, str]:
     """Return the contexts as JSON, playbooks also in the text format of the published ones, by file name."""
     files = {}
     for name, context in {**outcome.contexts, "tested": outcome.context}.items():
-        files[f"contexts/{name}.json"] = pretty(context.dump())
+        files[f"contexts/{name}.json"] = format_json(context.dump())
         text = official_text(context)
         if text is not None:
             files[f"contexts/{name}.txt"] = text

@@ -161,7 +161,7 @@ class CallGateway:
             seed=self._seed,
             repetition=call.repetition,
         )
-        with responses.claimed(key, self._stop.check):
+        with responses.claim(key, self._stop.check):
             cached = responses.find(key)
             if cached is not None:
                 self._record(call, PaidReply(completion=cached))

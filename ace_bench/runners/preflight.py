@@ -26,7 +26,7 @@ from ace_bench.runners.rehearsal import Estimate, rehearse
 from ace_bench.runners.stopping import Stop
 from ace_bench.store.call_log import Account
 from ace_bench.store.calls import first_settings
-from ace_bench.store.folder import RunFolder, pretty
+from ace_bench.store.folder import RunFolder, format_json
 from ace_bench.store.results import METRICS
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def parts_ready(spec: RunSpec, folder: RunFolder, console: Console, stop: Stop) 
                     facts = found[place] = backbone.probe().facts
                     say(f"{backbone.name}: " + ", ".join(f"{name} {fact}" for name, fact in facts.items()))
         if found:
-            folder.write({"endpoints.json": pretty(found)})
+            folder.write({"endpoints.json": format_json(found)})
         yield
 
 

@@ -16,7 +16,7 @@ from ace_bench.core.backbones import backbone_name
 from ace_bench.core.confine import describe_layers
 from ace_bench.core.leakage import Leakage
 from ace_bench.runners.progress import compact, duration
-from ace_bench.store.processes import CHECKS, KILLED, Process, accepted_code, working
+from ace_bench.store.processes import CHECKS, KILLED, Process, accepted_code, without_checks
 
 _MANY = 0.1
 """The share of a role's replies that may be unreadable or cut before the summary gives advice."""
@@ -83,9 +83,9 @@ def summary_text(metrics: Mapping[str, Any], processes: Sequence[Process]) -> st
 
 def _records(processes: Sequence[Process]) -> Mapping[str, str]:
     """Return when a run was made, with which code and, if it was continued, by how many processes."""
-    if not working(processes):  # made by an older version
+    if not without_checks(processes):  # made by an older version
         return {}
-    workers = working(processes)
+    workers = without_checks(processes)
     first, last = workers[0], workers[-1]
     ended = "n/a" if last.ended is None else f"{last.ended:%Y-%m-%d %H:%M:%S} UTC"
     rows = {"code": last.commit or "commit n/a", "time": f"{first.at:%Y-%m-%d %H:%M:%S} to {ended}"}

@@ -83,7 +83,7 @@ def read_calls(folder: str | Path) -> Iterator[CallRecord]:
     ``StoreError`` where a line is damaged or missing, or the messages of a call are not kept.
     """
     path = Path(folder) / FILE
-    for record in restored(stored_calls(Path(folder)).check().entries):
+    for record in restore_calls(stored_calls(Path(folder)).check().entries):
         if record.request is None:
             raise StoreError(
                 f"{path} does not hold the messages of {record.id}: an older version of ace-bench wrote it, or it was "
@@ -111,7 +111,7 @@ def stored_calls(folder: Path) -> Lines[StoredCall]:
     return read_lines(folder / FILE, parse_call)
 
 
-def restored(calls: Sequence[StoredCall]) -> Iterator[CallRecord]:
+def restore_calls(calls: Sequence[StoredCall]) -> Iterator[CallRecord]:
     """Yield calls with their requests, as far as they can be restored."""
     requests = _Requests(calls)
     for place, call in enumerate(calls):
@@ -157,19 +157,19 @@ class _Requests:
                 pending[missing.pop()] = None
             else:
                 del pending[at]
-                self._known[at] = self._restored(at)
+                self._known[at] = self._restore(at)
         request = self._known[place]
         for one in (place, *self._sources[place]):
             if one is not None and self._last_use.get(one, -1) <= place:
                 self._known.pop(one, None)
         return request
 
-    def _restored(self, place: int) -> Request | None:
+    def _restore(self, place: int) -> Request | None:
         call = self._calls[place]
         if call.stored is None:
             return None
         base, first = (None if source is None else self._known.get(source) for source in self._sources[place])
-        return restored_request(call.stored, base, first, call.digest)
+        return restore_request(call.stored, base, first, call.digest)
 
 
 def _sources(stored: StoredRequest | None, place: int, places: dict[str, list[int]]) -> tuple[int | None, int | None]:
@@ -188,7 +188,7 @@ def _place_of(digest: str | None, place: int, places: dict[str, list[int]]) -> i
     return next((one for one in found[before:] if one != place), None)
 
 
-def restored_request(stored: StoredRequest, base: Request | None, first: Request | None, digest: str) -> Request | None:
+def restore_request(stored: StoredRequest, base: Request | None, first: Request | None, digest: str) -> Request | None:
     """Return a request, given those that it refers to; ``None`` where it was not stored against these."""
     if (base is None and stored.base is not None) or (first is None and stored.first is not None):
         return None

@@ -122,7 +122,7 @@ class CodeReader:
     """
 
     def __init__(self) -> None:
-        _listed.cache_clear()  # a notebook may have got new modules since its last run
+        _list_folder.cache_clear()  # a notebook may have got new modules since its last run
         self._path = cache_folder("code") / "modules.msgpack"
         try:
             self._known = msgspec.msgpack.decode(self._path.read_bytes(), type=dict[str, _Source])
@@ -182,7 +182,7 @@ class CodeReader:
         key = sha256(f"{name} {os.path.basename(file)}\n".encode() + content).hexdigest()
         known = self._known.get(key) or self._new.get(key)
         if known is None:
-            known = self._new[key] = _parsed(name, file, content)
+            known = self._new[key] = _parse_source(name, file, content)
         return known
 
 
@@ -222,21 +222,21 @@ def _folder(top: str) -> str | None:
 def _file(folder: str, name: str) -> str | None:
     path = os.path.join(folder, *name.split("."))
     parent, last = os.path.split(path)
-    names = _listed(parent)
-    if last in names and "__init__.py" in _listed(path):
+    names = _list_folder(parent)
+    if last in names and "__init__.py" in _list_folder(path):
         return os.path.join(path, "__init__.py")
     return f"{path}.py" if f"{last}.py" in names else None
 
 
 @cache
-def _listed(folder: str) -> frozenset[str]:
+def _list_folder(folder: str) -> frozenset[str]:
     try:
         return frozenset(os.listdir(folder))
     except OSError:
         return frozenset()
 
 
-def _parsed(name: str, file: str, content: bytes) -> _Source:
+def _parse_source(name: str, file: str, content: bytes) -> _Source:
     try:
         tree = ast.parse(content)
         imports = sorted(set(_imports(tree, name if file.endswith("__init__.py") else name.rpartition(".")[0])))

@@ -92,7 +92,7 @@ class RunFolder:
 
     def write_json(self, name: str, value: Record) -> None:
         """Write a JSON file atomically."""
-        self.write({name: pretty(value)})
+        self.write({name: format_json(value)})
 
     def write(self, contents: Mapping[str, str]) -> None:
         """Write text files atomically and add their checksums; on return they are synced to disk."""
@@ -103,7 +103,7 @@ class RunFolder:
 
     def write_missing(self, name: str, value: Record) -> None:
         """Write a JSON file, unless the folder has it with this content."""
-        text = pretty(value)
+        text = format_json(value)
         if not self.holds(name, text):
             self.write({name: text})
 
@@ -169,13 +169,13 @@ def is_in_use(path: Path) -> bool:
     return False
 
 
-def pretty(value: Record) -> str:
+def format_json(value: Record) -> str:
     """Return a value as the text of a JSON file."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
 def _status(state: str, reason: str) -> str:
-    return pretty({"state": state, "reason": reason})
+    return format_json({"state": state, "reason": reason})
 
 
 class _Stored(msgspec.Struct):
@@ -188,7 +188,7 @@ class _File(msgspec.Struct):
     samples: dict[str, _Stored]
 
 
-def packed(samples: Iterable[Sample]) -> Record:
+def pack_samples(samples: Iterable[Sample]) -> Record:
     """Return samples as a JSON object in which each text is stored once, since samples often share long texts."""
     texts: dict[str, int] = {}
     stored = {
@@ -201,8 +201,8 @@ def packed(samples: Iterable[Sample]) -> Record:
     return {"texts": list(texts), "samples": stored}
 
 
-def unpacked(record: Record) -> Mapping[str, Sample]:
-    """Return samples by id from what ``packed`` gave; raises ``DataError``."""
+def unpack_samples(record: Record) -> Mapping[str, Sample]:
+    """Return samples by id from what ``pack_samples`` gave; raises ``DataError``."""
     try:
         file: _File = converted(record, _File)
         return {

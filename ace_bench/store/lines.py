@@ -91,7 +91,7 @@ def read_lines(path: Path, parse: Callable[[bytes], T]) -> Lines[T]:
         raise StoreError(f"{path} cannot be read ({error.strerror}); make it readable, or restore it") from error
     whole = data.rfind(b"\n") + 1
     lines = data[:whole].split(b"\n")[:-1]
-    entries = _intact(lines, parse)
+    entries = _parse_intact(lines, parse)
     if entries is not None:
         return Lines(path=path, entries=entries, lines=lines, count=len(lines), whole=whole)
     reading = _Reading(lines, parse)
@@ -108,7 +108,7 @@ def read_lines(path: Path, parse: Callable[[bytes], T]) -> Lines[T]:
     )
 
 
-def _intact(lines: list[bytes], parse: Callable[[bytes], T]) -> list[T] | None:
+def _parse_intact(lines: list[bytes], parse: Callable[[bytes], T]) -> list[T] | None:
     """Parse lines that are complete, in order and undamaged, as in almost every file; ``None`` if they are not."""
     found = []
     try:
@@ -209,7 +209,7 @@ class AppendLog(Generic[T]):
                     file.write(b"".join(line + b"\n" for line in found.damaged))
                 sync(aside)
             if found.problems or len(kept) < len(found.lines) or not found.sealed:
-                data = b"".join(_sealed(_text(line), number) for number, line in enumerate(kept, start=1))
+                data = b"".join(_seal_line(_text(line), number) for number, line in enumerate(kept, start=1))
                 replace_files({self.path: data})
                 self._size = len(data)
             else:
@@ -230,7 +230,7 @@ class AppendLog(Generic[T]):
         text = self._encoder.encode(record)
         with self._lock, self.guard.writing(self.path):
             file = self._opened()
-            line = _sealed(text, self._count + 1)
+            line = _seal_line(text, self._count + 1)
             try:
                 _write(file, line)
             except OSError:
@@ -272,7 +272,7 @@ def _write(file: FileIO, line: bytes) -> None:
         written += file.write(line[written:])
 
 
-def _sealed(text: bytes, number: int) -> bytes:
+def _seal_line(text: bytes, number: int) -> bytes:
     """Return a JSON object as a line with number and checksum."""
     head = b'%b,"line":%d' % (text[:-1], number)
     return b"%b%b\n" % (head, _seal(head))

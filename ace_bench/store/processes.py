@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from ace_bench.core.encoding import converted, decoder_of
 from ace_bench.core.errors import FolderUnwritable
-from ace_bench.core.redaction import redacted_argument
+from ace_bench.core.redaction import redact_argument
 from ace_bench.core.resources import CONFIG_DIRS
 from ace_bench.store.code import changed_modules, modules_in_words
 from ace_bench.store.files import DiskGuard
@@ -97,7 +97,7 @@ class ProcessLog:
 
     def __init__(self, path: Path, guard: DiskGuard):
         self._log = AppendLog(path, parse_process, guard=guard, meaning="the record of processes is incomplete")
-        self.processes = _joined(self._log.found.entries)
+        self.processes = _join_ends(self._log.found.entries)
         """All processes so far; once it has begun, the last one is this."""
         self._began = time.monotonic()
 
@@ -106,17 +106,17 @@ class ProcessLog:
 
         Raises ``FolderUnwritable``.
         """
-        process = _begun(command, environment)
+        process = _new_process(command, environment)
         began = {name: value for name, value in asdict(process).items() if name not in _End.__dataclass_fields__}
         self._log.append(began)
         self._log.sync()
-        earlier = working(self.processes)[-1:]
+        earlier = without_checks(self.processes)[-1:]
         self.processes = [*self.processes, process]
         return [change for one in earlier for change in one.changes_to(process)]
 
     def add_check(self, how: How, reason: str, command: str | None, environment: Mapping[str, Any]) -> None:
         """Record in one line that the run stands with the code of this process; raises ``FolderUnwritable``."""
-        process = _begun(command, environment)
+        process = _new_process(command, environment)
         process = replace(process, ended=process.at, how=how, reason=reason, seconds=0.0)
         self._log.append(asdict(process))
         self._log.sync()
@@ -142,7 +142,7 @@ class ProcessLog:
 def command_of(overrides: Sequence[str]) -> str:
     """Return the command that repeats a run with these overrides, without secrets."""
     folders = [f"--config-dir={folder}" for folder in os.environ.get(CONFIG_DIRS, "").split(os.pathsep) if folder]
-    return shlex.join(map(redacted_argument, ["ace-bench", "run", *folders, *overrides]))
+    return shlex.join(map(redact_argument, ["ace-bench", "run", *folders, *overrides]))
 
 
 def read_processes(folder: str | Path) -> list[Process]:
@@ -150,7 +150,7 @@ def read_processes(folder: str | Path) -> list[Process]:
 
     Raises ``StoreError`` if the file cannot be read.
     """
-    return _joined(read_lines(Path(folder) / FILE, parse_process).entries)
+    return _join_ends(read_lines(Path(folder) / FILE, parse_process).entries)
 
 
 def last_code(processes: Sequence[Process]) -> Mapping[str, str]:
@@ -158,7 +158,7 @@ def last_code(processes: Sequence[Process]) -> Mapping[str, str]:
     return next((process.code for process in reversed(processes) if process.code), {})
 
 
-def working(processes: Sequence[Process]) -> list[Process]:
+def without_checks(processes: Sequence[Process]) -> list[Process]:
     """Return the processes that worked on a run, without those that only checked its code."""
     return [process for process in processes if process.how not in CHECKS]
 
@@ -185,7 +185,7 @@ def parse_process(line: bytes) -> Process | _End:
     return parsed
 
 
-def _joined(entries: Sequence[Process | _End]) -> list[Process]:
+def _join_ends(entries: Sequence[Process | _End]) -> list[Process]:
     """Return the processes with their ends; an end without a beginning, which damage took, is left out."""
     processes: list[Process] = []
     for entry in entries:
@@ -196,7 +196,7 @@ def _joined(entries: Sequence[Process | _End]) -> list[Process]:
     return processes
 
 
-def _begun(command: str | None, environment: Mapping[str, Any]) -> Process:
+def _new_process(command: str | None, environment: Mapping[str, Any]) -> Process:
     process: Process = converted({"at": _now(), "command": command, **environment}, Process)
     return process
 

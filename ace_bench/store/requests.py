@@ -170,10 +170,10 @@ class RequestHistory:
             if base is None:
                 base, first = self._by_role.get(role, _NO_REQUEST), known.first
         try:
-            hashed, shared = _hashed(messages, (settings, schema), base)
+            hashed, shared = _hash_request(messages, (settings, schema), base)
         except UnicodeEncodeError:
             messages = [replace(message, content=without_surrogates(message.content)) for message in messages]
-            hashed, shared = _hashed(messages, (settings, schema), base)
+            hashed, shared = _hash_request(messages, (settings, schema), base)
         return PreparedRequest(
             session=session,
             role=role,
@@ -204,7 +204,7 @@ class RequestHistory:
                 self._kept -= self._sessions.popitem(last=False)[1].size
 
 
-def _hashed(
+def _hash_request(
     messages: Sequence[Message], head: tuple[Record | None, Record | None], base: _Hashed
 ) -> tuple[_Hashed, list[int]]:
     """Hash a request; also return how many characters each message shares with that of the base at its place."""
@@ -228,7 +228,7 @@ def _hashed(
 
 def digest_of_request(messages: Sequence[Message], head: Record) -> str:
     """Return the digest of a request; raises ``UnicodeEncodeError`` for half surrogate pairs."""
-    return _hashed(messages, (head["settings"], head["schema"]), _NO_REQUEST)[0].digest
+    return _hash_request(messages, (head["settings"], head["schema"]), _NO_REQUEST)[0].digest
 
 
 def join_spans(spans: Spans, base: str) -> str:

@@ -64,7 +64,7 @@ class Responses:
             self._disable(error)
 
     @contextmanager
-    def claimed(self, key: str, check: Callable[[], None]) -> Iterator[None]:
+    def claim(self, key: str, check: Callable[[], None]) -> Iterator[None]:
         """Lock a key over all runs and threads, so that only one of them looks it up and pays for a missing reply.
 
         The lock ends with its process. ``check`` is called from time to time while waiting.
@@ -120,24 +120,24 @@ class Responses:
                     row: tuple[Any, ...] | None = self._connection.execute(statement, values).fetchone()
                     return row
                 except sqlite3.Error as error:
-                    if not _is(error, _DAMAGED) or not self._renewed(error):
+                    if not _is(error, _DAMAGED) or not self._renew(error):
                         self._disable(error)
         return None
 
     def _open(self) -> None:
         self._file = _inode(self._path)
         try:
-            self._connection = self._connected()
+            self._connection = self._connect()
         except sqlite3.Error as error:
             if not _is(error, _DAMAGED):
                 raise
             self._set_aside(error)
-            self._connection = self._connected()
+            self._connection = self._connect()
         self._file = _inode(self._path)
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, check_same_thread=False, timeout=_LOCKED_S, isolation_level=None)
-        connection.text_factory = _decoded
+        connection.text_factory = _decode_text
         try:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
@@ -151,7 +151,7 @@ class Responses:
             raise
         return connection
 
-    def _renewed(self, error: sqlite3.Error) -> bool:
+    def _renew(self, error: sqlite3.Error) -> bool:
         self._close()
         try:
             self._set_aside(error)
@@ -252,7 +252,7 @@ def _is_sound(row: tuple[Any, ...], covers_keys: bool) -> bool:
     return checksum in ([], [None], [zlib.crc32(f"{model}\n{text}".encode())])
 
 
-def _decoded(raw: bytes) -> str:
+def _decode_text(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")  # damaged text fails its checksum
 
 
@@ -260,7 +260,7 @@ def _read_only(path: Path) -> sqlite3.Connection:
     """Open a file without a trace; only one that another program has open, or did not close, needs its log."""
     how = "mode=ro" if Path(f"{path}-wal").exists() else "immutable=1"
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, timeout=_LOCKED_S)
-    connection.text_factory = _decoded
+    connection.text_factory = _decode_text
     return connection
 
 

@@ -23,7 +23,7 @@ from ace_bench.report.page.content import RUNS, Content
 from ace_bench.report.page.results import Results
 from ace_bench.report.records import RunSummary, find_runs, read_run
 from ace_bench.store.files import DiskGuard
-from ace_bench.store.folder import STATUS, pretty
+from ace_bench.store.folder import STATUS, format_json
 from ace_bench.store.lines import SEAL, AppendLog
 from ace_bench.store.results import CHECKSUMS, Checksums
 from ace_benchmarks.measuring import Figure, RunFailedError, Setting
@@ -167,9 +167,9 @@ class _Original:
         metrics = _with_score(self._run.metrics, self._scores[variation.journal])
         return {
             "config.yaml": re.sub(r"(?m)^  epochs: .*", f"  epochs: {variation.epochs}", config),
-            "identity.json": pretty(identity.dump()),
-            "environment.json": pretty({**self._about, **own}),
-            "metrics.json": pretty({**metrics, **own}),
+            "identity.json": format_json(identity.dump()),
+            "environment.json": format_json({**self._about, **own}),
+            "metrics.json": format_json({**metrics, **own}),
         }
 
 

@@ -12,7 +12,7 @@ from ace_bench.contexts.base import NoContext
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import FINAL_TRIAL, Arena, ContextUpdate, Learning, Span, Workload, exactly
 from ace_bench.core.prompts import Transcript, send_within_limit
-from ace_bench.core.replies import ask, shown_unreadable
+from ace_bench.core.replies import ask, describe_unreadable
 from ace_bench.core.settings import Count
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Step
 from ace_bench.methods.base import BaseMethod
@@ -106,5 +106,5 @@ class Reflexion(BaseMethod[NoContext]):
             failed = fault_event(ROLE, error.fault)
             if not (error.unreadable and arena.learns_unreadable):
                 return None, (failed,)
-            return shown_unreadable(error), (failed, {"event": "reflected"})
+            return describe_unreadable(error), (failed, {"event": "reflected"})
         return reflection, (*dropped_event(ROLE, dropped), {"event": "reflected"})

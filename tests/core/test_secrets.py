@@ -6,7 +6,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from ace_bench.core.errors import ConfigError, Stopped
-from ace_bench.core.redaction import redacted
+from ace_bench.core.redaction import redact
 from ace_bench.core.resources import config_folders
 from ace_bench.core.secrets import refuse_secret_arguments, refuse_secrets
 
@@ -117,6 +117,6 @@ def test_ordinary_arguments_pass():
     ],
 )
 def test_messages_are_redacted_wherever_errors_go(said, shown):
-    assert redacted(said) == shown
+    assert redact(said) == shown
     assert str(ConfigError(said)) == shown
     assert Stopped(said).reason == shown

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Completion, Message, Stage, Usage
 from ace_bench.store.call_log import CallLog, PaidReply
-from ace_bench.store.calls import StoredRequest, read_calls, restored_request
+from ace_bench.store.calls import StoredRequest, read_calls, restore_request
 from ace_bench.store.requests import RequestHistory
 
 LINES = [f"[sai-{number:05d}] (strategies) {'word ' * 30}{number}" for number in range(300)]
@@ -106,7 +106,7 @@ def test_any_request_is_restored_from_the_one_before(prompts):
         messages = [Message(role="user", content="\n".join(prompt)), Message(role="assistant", content="x" * number)]
         request = history.prepare("s", "r", messages, schema=None, settings={})
         stored = StoredRequest(**request.record())
-        base = restored_request(stored, base, None, request.name.split("/")[2])
+        base = restore_request(stored, base, None, request.name.split("/")[2])
         assert list(base.messages) == messages
         history.add(request)
 

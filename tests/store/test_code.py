@@ -68,7 +68,8 @@ def test_of_ace_bench_count_the_packages_that_decide_and_no_docstring():
     found = code_of({"method": {"_target_": "ace_bench.methods.ace_variants.settings.make_ace"}}).modules
     assert {"ace_bench.methods.ace", "ace_bench.contexts.playbook.apply", "ace_bench.core.replies"} <= set(found)
     assert {name.split(".")[1] for name in found} <= {"agents", "contexts", "core", "methods", "runners", "tasks"}
-    one, other = (code._parsed("ace_bench.a", "a.py", f'"""{words}"""\nX = 1\n'.encode()) for words in ("One", "Two"))
+    texts = [f'"""{words}"""\nX = 1\n'.encode() for words in ("One", "Two")]
+    one, other = (code._parse_source("ace_bench.a", "a.py", text) for text in texts)
     assert one == other
 
 

@@ -6,10 +6,10 @@ import subprocess
 
 import pytest
 
-from ace_bench.core.redaction import redacted_argument
+from ace_bench.core.redaction import redact_argument
 from ace_bench.store.environment import describe_environment
 from ace_bench.store.files import DiskGuard
-from ace_bench.store.processes import FILE, ProcessLog, accepted_code, last_code, read_processes, working
+from ace_bench.store.processes import FILE, ProcessLog, accepted_code, last_code, read_processes, without_checks
 
 HERE = {"python": "3.11.9", "packages": {"numpy": "2.1"}, "git": {"code": {"commit": "a" * 40, "dirty": False}}}
 CHANGED = {"python": "3.12.1", "packages": {"numpy": "2.2"}, "git": {"code": {"commit": "a" * 40, "dirty": True}}}
@@ -93,7 +93,7 @@ def test_the_record_does_not_name_the_host():
 )
 def test_a_recorded_command_holds_no_secret_and_no_home_folder(word, kept, monkeypatch):
     monkeypatch.setenv("HOME", "/home/jane")
-    assert redacted_argument(word) == kept
+    assert redact_argument(word) == kept
 
 
 def checked(folder, how, code):
@@ -107,7 +107,7 @@ def test_a_check_of_the_code_is_one_line_and_says_what_a_user_accepted(tmp_path)
     checked(tmp_path, "accepted", "2")
     processes = read_processes(tmp_path)
     assert last_code(processes) == {"m": "2"}
-    assert [process.how for process in working(processes)] == ["finished"]
+    assert [process.how for process in without_checks(processes)] == ["finished"]
     assert accepted_code(processes) == "made by other code: accepted it"
     checked(tmp_path, "replayed", "1")
     assert accepted_code(read_processes(tmp_path)) == "", "a replay showed that the present code gives it, too"

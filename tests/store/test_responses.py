@@ -153,7 +153,7 @@ def test_a_file_that_another_program_keeps_locked_is_done_without(when, folder, 
         with closing(cache):
             cache.add("k", REPLY)
             assert said(cache, "k") is None
-            with cache.claimed("k", unstopped):
+            with cache.claim("k", unstopped):
                 pass
     assert caplog.text.count("goes on without the response cache") == 1
 
@@ -172,7 +172,7 @@ def test_many_threads_of_several_runs_pay_once_for_a_reply(folder):
     paid = []
 
     def ask(cache):
-        with cache.claimed("k", unstopped):
+        with cache.claim("k", unstopped):
             found = said(cache, "k")
             if found is None:
                 time.sleep(0.05)
@@ -191,7 +191,7 @@ PAYER = """
 import sys, time
 from pathlib import Path
 from ace_bench.store.responses import Responses, damage_of
-with Responses(Path(sys.argv[1])).claimed("k", lambda: None):
+with Responses(Path(sys.argv[1])).claim("k", lambda: None):
     print("claimed", flush=True)
     time.sleep(60)
 """
@@ -203,7 +203,7 @@ def test_a_payer_that_was_killed_leaves_its_call_to_the_next(folder):
         got = threading.Event()
 
         def claim():
-            with closing(Responses(folder)) as cache, cache.claimed("k", unstopped):
+            with closing(Responses(folder)) as cache, cache.claim("k", unstopped):
                 got.set()
 
         thread = threading.Thread(target=claim)
@@ -220,10 +220,10 @@ def test_a_stop_ends_the_wait_for_another_runs_reply(folder, monkeypatch):
     def stopped():
         raise Interrupted("interrupted by the user")
 
-    with closing(Responses(folder)) as one, closing(Responses(folder)) as other, one.claimed("k", unstopped):
-        with pytest.raises(Interrupted), other.claimed("k", stopped):
+    with closing(Responses(folder)) as one, closing(Responses(folder)) as other, one.claim("k", unstopped):
+        with pytest.raises(Interrupted), other.claim("k", stopped):
             pytest.fail("claimed twice")
-        with other.claimed("another", stopped):
+        with other.claim("another", stopped):
             pass
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from ace_bench.backbones.openai_compatible.http_backbone import CallResult, HttpBackbone
 from ace_bench.backbones.openai_compatible.outcomes import accept
-from ace_bench.backbones.openai_compatible.probing import check_simulated, hurried, probe
+from ace_bench.backbones.openai_compatible.probing import check_simulated, probe, shorten_retries
 from ace_bench.backbones.openai_compatible.requests import (
     AUTO,
     Dialect,
@@ -106,7 +106,7 @@ class OpenAICompatible(HttpBackbone):
 
         Raises ``BackboneUnavailable`` where the server fails and may recover.
         """
-        known, own, retry = self._dialect, self._settings, hurried(self._retry)
+        known, own, retry = self._dialect, self._settings, shorten_retries(self._retry)
         self._dialect, found = probe(
             lambda question, dialect: self._ask(question, dialect, retry),
             endpoint=self._endpoint,

@@ -11,9 +11,9 @@ import numpy as np
 import orjson
 
 from ace_bench.backbones.openai_compatible.http_backbone import CallResult, HttpBackbone
-from ace_bench.backbones.openai_compatible.outcomes import accept, explain, priced
-from ace_bench.backbones.openai_compatible.probing import accept_probe, check_simulated, hurried
-from ace_bench.backbones.openai_compatible.settings import Address, PriceCard, Rate, Retry, checked_url
+from ace_bench.backbones.openai_compatible.outcomes import accept, explain, price_usage
+from ace_bench.backbones.openai_compatible.probing import accept_probe, check_simulated, shorten_retries
+from ace_bench.backbones.openai_compatible.settings import Address, PriceCard, Rate, Retry, check_url
 from ace_bench.contexts.playbook.embed import Matrix
 from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.encoding import digest_of
@@ -43,7 +43,7 @@ class EmbeddingsBackbone(HttpBackbone):
 
     def __init__(self, settings: EmbedderSettings, *, retry: Retry | None = None):
         try:
-            url = checked_url(settings.url)
+            url = check_url(settings.url)
         except SettingError as error:
             raise SettingError(str(error).replace("base_url", "url")) from error
         self.name = settings.model
@@ -88,7 +88,7 @@ class EmbeddingsBackbone(HttpBackbone):
         try:
             completion = accept(outcome, schema=None, prices=self.prices, endpoint=self._endpoint)
         except BackboneUnavailable as error:
-            raise BackboneUnavailable(f"{_SILENT}: {_renamed(str(error))}") from error
+            raise BackboneUnavailable(f"{_SILENT}: {_rename_hint(str(error))}") from error
         try:
             return replace(completion, text=write_vectors(texts, unit_vectors(completion.text, len(texts))))
         except BackboneUnavailable as error:
@@ -105,16 +105,16 @@ class EmbeddingsBackbone(HttpBackbone):
 
         Raises ``BackboneUnavailable`` where the server fails and may recover.
         """
-        outcome = self._ask(["ready"], hurried(self._retry))
+        outcome = self._ask(["ready"], shorten_retries(self._retry))
         result = accept_probe(
-            outcome.result, lambda problem: f"{_SILENT}: {_renamed(explain(problem, self._endpoint))}"
+            outcome.result, lambda problem: f"{_SILENT}: {_rename_hint(explain(problem, self._endpoint))}"
         )
         try:
             rows = unit_vectors(result.text, 1)
         except BackboneUnavailable as error:
             raise ConfigError(f"{error}: correct embedder.url and embedder.model") from error
         check_simulated(reported=result.simulated, own=self.simulated)
-        usage = priced(outcome, self.prices)
+        usage = price_usage(outcome, self.prices)
         facts = {
             "endpoint": self._endpoint.base_url,
             "embeddings": f"{rows.shape[1]} dimensions",
@@ -129,7 +129,7 @@ class EmbeddingsBackbone(HttpBackbone):
         return self._send(lambda: self._endpoint.embeddings(body), tokens=tokens, retry=retry)
 
 
-def _renamed(hint: str) -> str:
+def _rename_hint(hint: str) -> str:
     for chat, embeddings in _NAMES.items():
         hint = hint.replace(chat, embeddings)
     return hint

@@ -35,7 +35,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 
 from ace_bench.core.errors import SettingError
-from ace_bench.core.redaction import HIDDEN, SHORTEST, redacted
+from ace_bench.core.redaction import HIDDEN, SHORTEST, redact
 
 _CONNECT_S = 10.0
 
@@ -129,10 +129,10 @@ class Endpoint:
         opened = self._opened
         if opened is None:
             with self._lock:
-                opened = self._opened = self._opened or self._opened_now()
+                opened = self._opened = self._opened or self._open_now()
         return opened
 
-    def _opened_now(self) -> _Opened:
+    def _open_now(self) -> _Opened:
         from ace_bench.backbones.openai_compatible.connections import Connections
 
         address = self._address
@@ -223,7 +223,7 @@ class Secrets:
 
     def hide_in_error(self, text: str) -> str:
         """Replace all secrets and everything that looks like one, such as partly masked keys."""
-        return redacted(_without(text, (*self.texts, *self.logins)))
+        return redact(_without(text, (*self.texts, *self.logins)))
 
 
 def read_secrets(api_key_env: str | None, headers_from_env: Mapping[str, str], others: Iterable[str] = ()) -> Secrets:

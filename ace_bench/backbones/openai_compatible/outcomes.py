@@ -81,7 +81,7 @@ def accept(outcome: CallResult, *, schema: Record | None, prices: PriceCard, end
         raise BackboneUnavailable(explain(result, endpoint))
     completion = Completion(
         text=secrets.hide(_text(result, schema)) if isinstance(result, Answer) else "",
-        usage=priced(outcome, prices),
+        usage=price_usage(outcome, prices),
         seconds=outcome.seconds if isinstance(result, Answer) else 0.0,
         waited=outcome.waited if isinstance(result, Answer) else outcome.waited + outcome.seconds,
         retries=outcome.retries,
@@ -99,7 +99,7 @@ def accept(outcome: CallResult, *, schema: Record | None, prices: PriceCard, end
     return completion
 
 
-def priced(outcome: CallResult, prices: PriceCard) -> Usage:
+def price_usage(outcome: CallResult, prices: PriceCard) -> Usage:
     """Return the usage and price of a call, discarded answers included."""
     result = outcome.result
     if isinstance(result, Problem) and outcome.discarded == NO_USAGE:

@@ -15,7 +15,7 @@ import msgspec
 
 from ace_bench.backbones.openai_compatible.endpoint import Endpoint
 from ace_bench.backbones.openai_compatible.http_backbone import CallResult
-from ace_bench.backbones.openai_compatible.outcomes import explain, priced
+from ace_bench.backbones.openai_compatible.outcomes import explain, price_usage
 from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.requests import Dialect, Question, refuses_format, refuses_system_role
@@ -67,7 +67,7 @@ def probe(
     asked = Question(messages=_MESSAGES, session=_SESSION, schema=schema_of(_Ready))
     dialect, outcome = _first_taken(dialects, lambda one: ask(asked, one))
     result = accept_probe(outcome.result, lambda problem: f"the backbone does not answer: {explain(problem, endpoint)}")
-    usage = priced(outcome, prices)
+    usage = price_usage(outcome, prices)
     tried, used = ({}, None) if sampling is None else _capabilities(ask, dialect, sampling)
     cached = usage.cached is not None or (used is not None and used.cached is not None)
     facts = {
@@ -110,7 +110,7 @@ def check_simulated(*, reported: bool, own: bool) -> None:
         )
 
 
-def hurried(retry: Retry) -> Retry:
+def shorten_retries(retry: Retry) -> Retry:
     """Return the retries of a probe: fewer and faster than in a run, because the user is waiting for it to start."""
     return replace(
         retry,

@@ -106,7 +106,7 @@ class Answer:
 def read_answer(body: bytes) -> Answer | Problem:
     """Read the body of a reply with status 200."""
     try:
-        data = _decoded(body)
+        data = _decode(body)
     except (ValueError, RecursionError) as error:
         return unreadable_body(f"{error}; it begins {body[:80].decode(errors='replace')!r}")
     if data.error:
@@ -147,7 +147,7 @@ def read_embeddings_answer(body: bytes) -> Answer | Problem:
     )
 
 
-def _decoded(body: bytes) -> _Body:
+def _decode(body: bytes) -> _Body:
     """Decode strictly, which is fast; else leniently with ``json``, which accepts a BOM, lone surrogates and NaN."""
     try:
         return _DECODER.decode(body)

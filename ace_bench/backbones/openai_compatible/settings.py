@@ -233,7 +233,7 @@ class ChatSettings:
             raise SettingError("model is not set: name the model as the server does")
         secret = {"base_url": self.base_url, "extra_headers": self.extra_headers, "extra_body": self.extra_body}
         refuse_secrets(secret)
-        self.azure.check(self.client, base_url=checked_url(self.base_url), api_key_env=self.api_key_env)
+        self.azure.check(self.client, base_url=check_url(self.base_url), api_key_env=self.api_key_env)
         self.sampling.check_limits(self.context_length)
         own = sorted(_OWN_FIELDS & (self.extra_body or {}).keys())
         if own:
@@ -273,7 +273,7 @@ class ChatSettings:
         }
 
 
-def checked_url(base_url: str) -> str:
+def check_url(base_url: str) -> str:
     """Return an address that requests can be sent to; raises ``SettingError``."""
     parts = urllib.parse.urlsplit(base_url or "")
     if parts.scheme not in ("http", "https") or not parts.hostname:

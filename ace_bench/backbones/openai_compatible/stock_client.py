@@ -18,7 +18,7 @@ import orjson
 from ace_bench.backbones.openai_compatible.connections import Connection
 from ace_bench.backbones.openai_compatible.settings import Azure
 from ace_bench.core.errors import BackboneUnavailable, SettingError
-from ace_bench.core.redaction import redacted
+from ace_bench.core.redaction import redact
 
 _ENTRA_SCOPE = "https://cognitiveservices.azure.com/.default"
 
@@ -93,7 +93,7 @@ def _entra_tokens() -> Callable[[], str]:
         try:
             return str(provide())
         except AzureError as error:
-            words = redacted(" ".join(str(error).split()))[:200]
+            words = redact(" ".join(str(error).split()))[:200]
             raise BackboneUnavailable(f"Microsoft Entra ID gave no token ({words}): sign in with az login") from None
 
     return token

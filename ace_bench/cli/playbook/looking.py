@@ -23,7 +23,7 @@ from ace_bench.contexts.playbook.text_format import read_text
 from ace_bench.core.context import HasBullets
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.prompts import estimate_tokens
-from ace_bench.store.folder import SAMPLES, unpacked
+from ace_bench.store.folder import SAMPLES, unpack_samples
 from ace_bench.store.journal import RolloutRecord, parse_journal
 from ace_bench.store.lines import read_lines
 from ace_bench.store.results import read_object
@@ -184,7 +184,7 @@ _SHARED = 3
 
 def solved_samples(folder: Path) -> list[Solved]:
     """Return each sample of a run whose reference answer its journal holds; raises ``StoreError`` and ``DataError``."""
-    samples = unpacked(read_object(folder, SAMPLES))
+    samples = unpack_samples(read_object(folder, SAMPLES))
     uses: dict[str, int] = {}
     for sample in samples.values():
         for text in set(sample.inputs.values()):

@@ -21,8 +21,8 @@ from ace_bench.core.types import Message, Record, Sample
 from ace_bench.report.histories import history, last_used
 from ace_bench.report.page.texts import Texts
 from ace_bench.report.records import RunSummary
-from ace_bench.store.calls import CallRecord, restored, stored_calls
-from ace_bench.store.folder import SAMPLES, packed, pretty, unpacked
+from ace_bench.store.calls import CallRecord, restore_calls, stored_calls
+from ace_bench.store.folder import SAMPLES, format_json, pack_samples, unpack_samples
 from ace_bench.store.journal import RolloutRecord, StepRecord, parse_journal
 from ace_bench.store.lines import read_lines
 from ace_bench.store.processes import read_processes
@@ -84,7 +84,7 @@ def run_data(run: RunSummary) -> Record:
         "initial": contexts.bullets,
         "used": last_used(contexts.bullets, contexts.changes, journal.steps, journal.rollouts),
         "steps": [_step(step, contexts.change(place)) for place, step in enumerate(journal.steps)],
-        "samples": packed(samples[name] for name in sorted(used & samples.keys())),
+        "samples": pack_samples(samples[name] for name in sorted(used & samples.keys())),
         "rollouts": rollouts,
         "calls": [_cost(call.record) for call in calls.entries],
         "texts": texts.record(),
@@ -103,7 +103,7 @@ def call_data(run: RunSummary, session: str | None = None) -> Record:
     chosen = frozenset(wanted)
     texts = Texts()
     until = stored[: wanted[-1] + 1] if wanted else []
-    calls = [_call(place, call, texts) for place, call in enumerate(restored(until)) if place in chosen]
+    calls = [_call(place, call, texts) for place, call in enumerate(restore_calls(until)) if place in chosen]
     unknown = sum(call["prompt"] is None for call in calls)
     note = (
         f"The prompts of {unknown} of {len(calls)} calls are not shown: they depend on damaged lines, or the run "
@@ -125,7 +125,7 @@ def _journal(folder: Path) -> _Journal:
 def _samples(folder: Path) -> Mapping[str, Sample]:
     """Return the samples by id; empty for folders of older versions, which have none."""
     try:
-        return unpacked(read_object(folder, SAMPLES)) if (folder / SAMPLES).exists() else {}
+        return unpack_samples(read_object(folder, SAMPLES)) if (folder / SAMPLES).exists() else {}
     except DataError as error:
         raise StoreError(f"{folder}: {error}") from error
 
@@ -142,7 +142,7 @@ def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: li
         values, what = _unknown_contexts(first, steps)
         notes.append(f"ace-bench does not know contexts of kind {kind!r}; {what} as JSON.")
         for value in values:
-            texts.add("context", [pretty(value)])
+            texts.add("context", [format_json(value)])
         return _Contexts(kind=kind, places={step.digest: place for place, step in enumerate(steps, 1)})
     versions: list[HasBullets] = []
     if kind == Playbook.kind and steps and _fit(first, steps):

@@ -20,7 +20,7 @@ from ace_bench.report.page.run_data import call_data, run_data
 from ace_bench.report.page.texts import Texts
 from ace_bench.report.records import read_run
 from ace_bench.store.files import DiskGuard
-from ace_bench.store.folder import packed, unpacked
+from ace_bench.store.folder import pack_samples, unpack_samples
 from ace_bench.store.processes import FILE as PROCESSES
 from ace_bench.store.processes import ProcessLog
 from ace_bench.store.results import CHECKSUMS
@@ -261,10 +261,10 @@ def test_damaged_lines_are_left_out_and_the_page_says_so(ace, tmp_path):
 
 def test_samples_are_kept_once_and_without_gold(ace):
     stored = json.loads((ace / "samples.json").read_text())
-    samples = unpacked(stored)
+    samples = unpack_samples(stored)
     assert {sample.split for sample in samples.values()} == {"train", "test"}
     assert len(samples) == 10
-    assert packed(samples.values()) == stored
+    assert pack_samples(samples.values()) == stored
     assert len({sample.inputs["background"] for sample in samples.values()}) == 1
     golds = {rollout["grade"]["gold"] for rollout in run_data(read_run(ace))["rollouts"]}
     assert golds
