@@ -9,16 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ace_bench.api import Playbook as Playbook
     from ace_bench.api import Run as Run
     from ace_bench.api import Runs as Runs
     from ace_bench.api import check_runs as check_runs
     from ace_bench.api import compare_runs as compare_runs
     from ace_bench.api import load_context as load_context
-    from ace_bench.api import load_frames as load_frames
     from ace_bench.api import load_run as load_run
     from ace_bench.api import load_runs as load_runs
     from ace_bench.api import run as run
+    from ace_bench.contexts.playbook.playbook import Playbook as Playbook
+    from ace_bench.report.frames import load_frames as load_frames
 
 __version__ = "0.1.0"
 __all__ = [

@@ -33,21 +33,6 @@ if TYPE_CHECKING:
 
     from ace_bench.runners.recorded_backbone import RecordedEmbedder
 
-__all__ = [
-    "Playbook",
-    "Run",
-    "Runs",
-    "check_runs",
-    "compare_runs",
-    "load_context",
-    "load_frames",
-    "load_run",
-    "load_runs",
-    "open_backbone",
-    "open_embedder",
-    "run",
-]
-
 _TESTED = "tested"
 _COSTS = ("usd.total", "tokens.total.in", "tokens.total.out", "cache.total.share")
 
