@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -21,14 +21,12 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from ace_bench.core import resources
 from ace_bench.core.settings import build
 from ace_bench.core.task import Task
-from ace_bench.core.types import Completion, Message, Record
 from ace_bench.methods.base import BaseMethod
 from ace_bench.runners import run as experiment
 from ace_bench.runners.build import RunSpec, assemble
 from ace_bench.runners.composing import settled
 from ace_bench.runners.identifying import IdentifiedRun
 from ace_field.stream_memory import StreamMemory
-from ace_rehearsal.reader.backbone import EmbeddedBackbone
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS = ROOT / "configs"
@@ -180,25 +178,3 @@ def launch(
     with mock.patch.object(experiment, "build_run", wrapped), experiment.reporting() as report:
         experiment.run(settled(config, choices), report.host)
     return Ran(status=report.status, folder=next(iter((*folders, *report.folders)), results))
-
-
-class Recording:
-    """A backbone that remembers what it was asked."""
-
-    simulated = True
-    context_length = None
-
-    def __init__(self, inner: EmbeddedBackbone):
-        self._inner = inner
-        self.name = inner.name
-        self.identity = inner.identity
-        self.asked: list[tuple[str, str, str]] = []
-
-    def count(self, text: str) -> int:
-        return self._inner.count(text)
-
-    def complete(
-        self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
-    ) -> Completion:
-        self.asked.append((role, session, "\n".join(message.content for message in messages)))
-        return self._inner.complete(messages, role=role, session=session, schema=schema)

@@ -15,17 +15,14 @@ from ace_bench import Playbook, compare_runs, load_context, load_run, load_runs,
 from ace_bench.api import Runs
 from ace_bench.core.errors import BudgetExhausted, ConfigError, DataError, Interrupted, StoreError
 from ace_rehearsal.server.serve import ReaderServer
-from tests.backbones.serving import running
+from tests.backbones.serving import over_http, running
 from tests.launching import ROOT, launch
 
 SHORT = ("task.source=sample", "mode.epochs=1", "embedder=hashing")
 
 
 def served(server):
-    return (
-        *("backbone=openai_compatible", f"backbone.base_url={server.address}", "backbone.model=embedded"),
-        *("backbone.simulated=true", "backbone.api_key_env=null", "estimate=false"),
-    )
+    return (*over_http(server.address), "estimate=false")
 
 
 @pytest.fixture(scope="module")

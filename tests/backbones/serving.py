@@ -22,3 +22,9 @@ def running(server: Server) -> Iterator[Server]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def over_http(address: str, **settings: object) -> tuple[str, ...]:
+    """The settings of a user whose model is the embedded reader at an address; ``settings`` are its backbone's."""
+    known = {"base_url": address, "model": "embedded", "api_key_env": "null", "simulated": "true", **settings}
+    return ("backbone=openai_compatible", *(f"backbone.{name}={value}" for name, value in known.items()))

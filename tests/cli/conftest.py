@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,12 @@ from ace_bench.core.resources import config_folders
 from ace_bench.report.experiments import load_experiments
 from ace_bench.report.paper.tables import load_paper
 from ace_bench.report.tables.results_index import ResultsIndex
+from ace_bench.runners import run as experiment
+from ace_bench.runners.composing import settled
 from ace_bench.runners.planning import Composer
+from ace_bench.runners.workers import Outcome, Workers
 from tests.cli.serving import FileServer
+from tests.launching import composed
 
 PAPER = load_paper()
 EXPERIMENTS = load_experiments(PAPER)
@@ -55,3 +60,16 @@ def reproduce(one_composer: None, tmp_path: Path, capsys: pytest.CaptureFixture[
         return status, output.out + output.err
 
     return run
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch, one_warm_engine: None) -> None:
+    """Make runs in this process one by one, where AppWorld's engine is warm. All else is as in `ace-bench run`."""
+    one_at_a_time = threading.Lock()
+
+    def make(workers: Workers, worker: object, words: tuple[str, ...]) -> Outcome:
+        with one_at_a_time, experiment.reporting() as report:
+            experiment.run(settled(*composed(*words)), report.host)
+        return Outcome(end=report)
+
+    monkeypatch.setattr(Workers, "_make_one", make)

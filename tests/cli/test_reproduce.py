@@ -65,7 +65,7 @@ def test_what_is_missing_is_run_once_and_makes_the_table(reproduce, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_finished_run_whose_code_changed_is_checked_again(reproduce, tmp_path):
+def test_a_finished_run_whose_code_changed_is_checked_again(reproduce, in_this_process, tmp_path):
     assert reproduce(*REHEARSED)[0] == 0
     (path,) = tmp_path.glob("paper/finer-dc-*/*/seed0/processes.jsonl")
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -82,7 +82,7 @@ def test_a_finished_run_whose_code_changed_is_checked_again(reproduce, tmp_path)
 
 
 @pytest.mark.slow
-def test_rows_that_differ_in_models_alone_are_one_run_with_the_embedded_backbone(reproduce, tmp_path):
+def test_rows_that_differ_in_models_alone_are_one_run_with_the_embedded_backbone(reproduce, in_this_process, tmp_path):
     status, said = reproduce("table=16", "backbone=embedded", "limit=2")
     assert status == 0, said
     assert finished(tmp_path) == ["ace", "base"]
@@ -104,7 +104,7 @@ def test_the_whole_paper_includes_the_claims(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_that_fails_stops_no_other_and_is_continued_by_the_next_call(reproduce, tmp_path):
+def test_a_run_that_fails_stops_no_other_and_is_continued_by_the_next_call(reproduce, in_this_process, tmp_path):
     status, said = reproduce(*REHEARSED, "limit=3", "budget.calls=8", "estimate=false")
     assert status == 1
     assert "failed with status 3" in said
@@ -145,8 +145,8 @@ def chain():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fails", [pytest.param(False, marks=pytest.mark.thorough), True])
-def test_a_run_waits_for_the_one_it_needs(fails, tmp_path):
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_run_waits_for_the_one_it_needs(fails, in_this_process, tmp_path):
     index = ResultsIndex(results=tmp_path, compose=compose)
     index.__dict__["experiments"] = chain()
     settings = ["experiment=chain", "backbone=embedded", "seed=0,1", "limit=2", *(["budget.calls=1"] if fails else [])]

@@ -10,11 +10,7 @@ import pytest
 
 from ace_bench.cli.main import start
 from ace_bench.report.records import find_runs
-from ace_bench.runners import run as experiment
-from ace_bench.runners.composing import settled
-from ace_bench.runners.workers import Outcome, Workers
-from tests.cli.test_reproduce_settings import over_http, reader  # noqa: F401 - a fixture
-from tests.launching import composed
+from tests.cli.test_reproduce_settings import reader, served  # noqa: F401 - a fixture
 
 SHORT = ("ace:mode.epochs=1", "ace:method.max_reflection_rounds=1", "gepa:method.max_metric_calls=3")
 ASKED = {
@@ -39,18 +35,6 @@ LASTING = (
 SCORE = ("table", "row", "column", "state", "value", "n", "faults", "better", "worse")
 
 
-@pytest.fixture
-def in_this_process(one_composer, monkeypatch, one_warm_engine):
-    """Make runs in this process, where AppWorld's engine is warm. All else is as in `ace-bench run`."""
-
-    def make(workers, worker, words):
-        with experiment.reporting() as report:
-            experiment.run(settled(*composed(*words)), report.host)
-        return Outcome(end=report)
-
-    monkeypatch.setattr(Workers, "_make_one", make)
-
-
 def made(results: Path) -> dict[str, list[str]]:
     """What two reproductions must have in common: of each run what lasts, and the scores of all tables."""
     runs = [{key: run.metrics[key] for key in LASTING} for run in find_runs(results).runs]
@@ -66,21 +50,21 @@ def reproduced(results: Path, *settings: str) -> dict[str, list[str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
-def test_results_are_the_same_through_a_server(asked, reader, in_this_process, tmp_path):  # noqa: F811
-    served = reproduced(tmp_path / "served", *asked, *over_http(reader), "--jobs", "1")
+def test_results_are_the_same_through_a_server(asked, reader, one_composer, in_this_process, tmp_path):  # noqa: F811
+    by_server = reproduced(tmp_path / "served", *asked, *served(reader), "--jobs", "1")
     assert reader.stats()["completions"] > 0
-    assert served == reproduced(tmp_path / "embedded", *asked, "backbone=embedded", "--jobs", "1")
+    assert by_server == reproduced(tmp_path / "embedded", *asked, "backbone=embedded", "--jobs", "1")
 
 
 @pytest.mark.thorough
 def test_results_are_the_same_through_a_server_two_runs_at_a_time(reader, tmp_path):  # noqa: F811
-    served = reproduced(tmp_path / "served", *IN_FULL, *over_http(reader), "--jobs", "2")
-    assert served == reproduced(tmp_path / "embedded", *IN_FULL, "backbone=embedded", "--jobs", "2")
+    by_server = reproduced(tmp_path / "served", *IN_FULL, *served(reader), "--jobs", "2")
+    assert by_server == reproduced(tmp_path / "embedded", *IN_FULL, "backbone=embedded", "--jobs", "2")
 
 
 @pytest.mark.slow
-def test_methods_of_the_field_are_compared_through_a_server(reader, in_this_process, tmp_path, capsys):  # noqa: F811
-    asked = ("experiment=field", "tasks=finer", "methods=icl,dc", "limit=2", *over_http(reader), "--jobs", "1")
+def test_methods_of_the_field_are_compared_through_a_server(reader, one_composer, in_this_process, tmp_path, capsys):  # noqa: F811
+    asked = ("experiment=field", "tasks=finer", "methods=icl,dc", "limit=2", *served(reader), "--jobs", "1")
     assert start("reproduce", [*asked, f"results={tmp_path}"]) == 0
     said = capsys.readouterr().out
     assert "left out, 2 runs: Icl optimises on a training split; use mode=offline" in said

@@ -1,7 +1,6 @@
 """Reproducing results with settings of one's own: a served model, dotted settings."""
 
 import shlex
-import threading
 
 import pytest
 
@@ -10,6 +9,7 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.report.records import find_runs
 from ace_bench.report.tables.results_index import ResultsIndex
 from ace_rehearsal.server.serve import ReaderServer
+from tests.backbones.serving import over_http, running
 from tests.cli.conftest import EXPERIMENTS, compose
 
 SERVED = ("backbone=vllm", "backbone.url=http://localhost:8000", "backbone.model=org/some-model")
@@ -18,20 +18,13 @@ SERVED = ("backbone=vllm", "backbone.url=http://localhost:8000", "backbone.model
 @pytest.fixture
 def reader():
     """The embedded reader, served over HTTP."""
-    with ReaderServer(host="127.0.0.1", port=0) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with running(ReaderServer(host="127.0.0.1", port=0)) as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
-def over_http(reader):
+def served(reader):
     """The settings of a user whose model is the reader behind a server."""
-    return (
-        *("backbone=openai_compatible", f"backbone.base_url={reader.address}", "backbone.model=embedded"),
-        *("backbone.api_key_env=null", "backbone.simulated=true", "task.source=sample", "embedder=hashing"),
-    )
+    return (*over_http(reader.address), "task.source=sample", "embedder=hashing")
 
 
 def commands(said):
@@ -118,8 +111,8 @@ def test_a_setting_that_is_given_twice_has_its_last_value():
 
 
 @pytest.mark.slow
-def test_a_table_is_made_through_a_server(reader, reproduce, tmp_path):
-    asked = ("table=4b", *over_http(reader), "limit=2", "ace:method.max_reflection_rounds=1", "budget.calls=500")
+def test_a_table_is_made_through_a_server(reader, reproduce, in_this_process, tmp_path):
+    asked = ("table=4b", *served(reader), "limit=2", "ace:method.max_reflection_rounds=1", "budget.calls=500")
     status, said = reproduce(*asked)
     assert status == 0, said
     runs = find_runs(tmp_path).runs

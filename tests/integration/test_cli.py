@@ -11,6 +11,7 @@ from ace_bench.core.resources import config_folders
 from ace_bench.runners import override_help
 from ace_bench.runners.summary import title
 from ace_bench.store.folder import RunFolder
+from tests.doubles import Recording, refuse
 from tests.launching import ROOT, launch
 
 PLANTED = {"OPENAI_API_KEY": "sk-planted-0123456789", "HF_TOKEN": "hf_planted_0123456789"}
@@ -84,17 +85,6 @@ def test_a_launcher_that_is_not_installed_is_named_with_its_extra(launcher, monk
     assert "pip install 'ace-bench[sweeps]'" in line
 
 
-class Untouchable:
-    """Fails the test at the first call."""
-
-    def __init__(self, inner):
-        self.name, self.simulated, self.identity = inner.name, inner.simulated, inner.identity
-        self.count, self.context_length = inner.count, inner.context_length
-
-    def complete(self, messages, *, role, session, schema=None):
-        raise AssertionError("a call was made")
-
-
 def test_an_embedder_that_is_not_installed_is_refused_before_any_call(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("ace_bench.core.resources.find_spec", lambda _: None)
     model = "embedder=sentence-transformers/all-mpnet-base-v2"
@@ -108,7 +98,7 @@ def refused(results, overrides, hint, capsys):
 
 
 def explained(results, overrides, hint, capsys):
-    ran = launch(results, *overrides, backbone=Untouchable)
+    ran = launch(results, *overrides, backbone=lambda inner: Recording(inner, before=refuse))
     printed = capsys.readouterr()
     assert ran.status == 2
     assert hint in printed.err

@@ -11,6 +11,7 @@ from ace_bench.report.frames import load_frames
 from ace_bench.report.records import find_runs, read_run
 from ace_bench.store.calls import read_calls
 from ace_bench.store.results import CHECKSUMS
+from tests.doubles import Recording
 from tests.launching import launch
 from tests.report.page.runs import changed
 
@@ -18,11 +19,11 @@ COMMAND = ("task=finer", "task.source=sample", "limit={train: 3, test: 2}", "mod
 FINISHED, STOPPED = (), ("budget.calls=9",)
 
 
-def emptied(path):
+def emptied(path, *_):
     path.write_bytes(b"")
 
 
-def zeroed(path):
+def zeroed(path, *_):
     path.write_bytes(bytes(path.stat().st_size))
 
 
@@ -49,7 +50,7 @@ def another_object(path):
     path.write_text('{"task": {"name": 3}, "calls": [], "kind": "rollout", "state": 7}\n')
 
 
-def gone(path):
+def gone(path, *_):
     path.unlink()
 
 
@@ -93,23 +94,6 @@ CASES = [
     for damage in KINDS
     for name in FILES
 ]
-
-
-class Counting:
-    """A backbone that counts what it is asked."""
-
-    simulated = True
-    context_length = None
-
-    def __init__(self, inner):
-        self._inner = inner
-        self.name, self.identity = inner.name, inner.identity
-        self.count = inner.count
-        self.asked = 0
-
-    def complete(self, messages, *, role, session, schema=None):
-        self.asked += 1
-        return self._inner.complete(messages, role=role, session=session, schema=schema)
 
 
 @pytest.fixture(scope="module")
@@ -171,13 +155,13 @@ def test_a_damaged_file_is_told_and_the_run_goes_on(damage, name, settings, runs
     look(folder)
 
     backbones = []
-    ran = launch(results, *COMMAND, backbone=lambda inner: backbones.append(Counting(inner)) or backbones[-1])
+    ran = launch(results, *COMMAND, backbone=lambda inner: backbones.append(Recording(inner)) or backbones[-1])
     said = capsys.readouterr()
     if damage is a_folder and ran.status:
         assert str(path) in said.err + said.out
         return
     assert (ran.status, ran.folder, ran.lasting()) == (0, folder, whole)
-    asked = sum(backbone.asked for backbone in backbones)
+    asked = sum(len(backbone.asked) for backbone in backbones)
     before = 0 if name == "calls.jsonl" else total if settings == FINISHED else 9
     assert asked <= total - before
     capsys.readouterr()

@@ -21,7 +21,8 @@ from ace_bench.core.types import NO_USAGE, Completion
 from ace_bench.store.damage import examine, lasting
 from ace_bench.store.responses import FILE, Responses
 from ace_bench.store.results import read_metrics
-from tests.integration.test_damage import LOGS, Counting
+from tests.doubles import Recording
+from tests.integration.test_damage import LOGS, emptied, gone, zeroed
 from tests.launching import Ran, launch
 from tests.report.page.runs import changed
 
@@ -60,18 +61,6 @@ def line_removed(path, rng, other):
     path.write_bytes(b"".join(lines))
 
 
-def missing(path, rng, other):
-    path.unlink()
-
-
-def zeroed(path, rng, other):
-    path.write_bytes(bytes(path.stat().st_size))
-
-
-def emptied(path, rng, other):
-    path.write_bytes(b"")
-
-
 def swapped(path, rng, other):
     """With the same file of another run, or with another file of this one."""
     beside = [one for one in path.parent.iterdir() if one.is_file() and one != path and one.stat().st_size]
@@ -79,7 +68,7 @@ def swapped(path, rng, other):
     path.write_bytes(source.read_bytes())
 
 
-KINDS = (truncated, bit_flipped, line_removed, missing, zeroed, emptied, swapped)
+KINDS = (truncated, bit_flipped, line_removed, gone, zeroed, emptied, swapped)
 HARMLESS = ("processes.jsonl", "status.json", "checksums.jsonl", "journal.jsonl")
 """Files of which no number depends on what is gone: a last line, a reason, or what the run makes again by itself."""
 
@@ -134,8 +123,8 @@ def contents(folder):
 def repeated(results, *overrides):
     """The command again, with the number of calls that it makes."""
     backbones = []
-    ran = launch(results, *overrides, backbone=lambda inner: backbones.append(Counting(inner)) or backbones[-1])
-    return ran, sum(one.asked for one in backbones)
+    ran = launch(results, *overrides, backbone=lambda inner: backbones.append(Recording(inner)) or backbones[-1])
+    return ran, sum(len(one.asked) for one in backbones)
 
 
 def chosen(folder, rng):

@@ -16,6 +16,7 @@ from ace_bench.store.processes import read_processes
 from tests.backbones.openai_compatible.scripted import answer
 from tests.backbones.openai_compatible.test_experiment import Limited, overrides
 from tests.backbones.serving import running
+from tests.doubles import Recording
 from tests.launching import launch, options, quick, retries
 
 MINE = '''"""Parts of my own."""
@@ -54,24 +55,6 @@ PARTS = {
 }
 
 
-class Paid:
-    """A model that costs money: counts its calls."""
-
-    simulated = False
-    context_length = None
-
-    def __init__(self, inner, made):
-        self._inner, self._made = inner, made
-        self.name, self.identity = inner.name, inner.identity
-
-    def count(self, text):
-        return self._inner.count(text)
-
-    def complete(self, messages, *, role, session, schema=None):
-        self._made.append(session)
-        return self._inner.complete(messages, role=role, session=session, schema=schema)
-
-
 @pytest.fixture
 def mine(tmp_path, monkeypatch):
     """Write a module of the user's, again and again."""
@@ -95,7 +78,9 @@ def start(tmp_path, capsys):
 
     def started(*overrides):
         made = []
-        ran = launch(tmp_path / "results", *SMALL, *overrides, backbone=lambda inner: Paid(inner, made))
+        ran = launch(
+            tmp_path / "results", *SMALL, *overrides, backbone=lambda inner: Recording(inner, made, simulated=False)
+        )
         return ran, len(made), " ".join("".join(capsys.readouterr()).split())
 
     return started
@@ -254,8 +239,8 @@ def _without_changes(update, context):
 
 @pytest.mark.parametrize("unreadable", ["wrong", "fault"])
 def test_replies_that_cannot_be_read_are_replayed_under_the_rule_of_the_run(unreadable, start, monkeypatch):
-    whole = Paid.complete
-    monkeypatch.setattr(Paid, "complete", lambda *a, **k: replace(whole(*a, **k), text="no JSON"))
+    whole = Recording.complete
+    monkeypatch.setattr(Recording, "complete", lambda *a, **k: replace(whole(*a, **k), text="no JSON"))
     asked = ("method=ace", "limit=1", f"unreadable_replies={unreadable}")
     first, paid, _ = start(*asked)
     assert (first.status, paid > 2) == (0, True)

@@ -17,6 +17,7 @@ from ace_bench.store.calls import read_calls
 from ace_rehearsal.server.faults import Faults
 from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
+from tests.doubles import Crash
 from tests.integration.test_resume import wait_for_calls
 from tests.launching import ROOT, launch
 
@@ -43,10 +44,6 @@ def embedded(ran):
 
 def texts(calls):
     return Counter(message.content for call in calls for message in call.request.messages)
-
-
-class Crash(BaseException):
-    """Stands for a killed process: nothing catches it."""
 
 
 class Fragile:

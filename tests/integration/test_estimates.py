@@ -7,7 +7,7 @@ import pytest
 
 from ace_bench.runners.rehearsal import rehearse
 from ace_rehearsal.server.serve import ReaderServer
-from tests.backbones.serving import running
+from tests.backbones.serving import over_http, running
 from tests.launching import PLAYBOOK, launch, options
 
 OFFLINE, ONLINE = "mode=offline", "mode=online"
@@ -100,13 +100,7 @@ def drawn(count):
 def measure(server, tmp_path, monkeypatch):
     """Makes a run; returns its estimate, and for each figure the low end, what was spent and the high end."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    served = (
-        "backbone=openai_compatible",
-        f"backbone.base_url={server.address}",
-        "backbone.model=embedded",
-        "backbone.simulated=true",
-        "backbone.prices={input: 2, cached_input: 2, output: 8}",
-    )
+    served = over_http(server.address, api_key_env="OPENAI_API_KEY", prices="{input: 2, cached_input: 2, output: 8}")
 
     def run(*overrides):
         specs = []

@@ -13,7 +13,7 @@ import pytest
 
 from ace_bench.report.records import find_runs
 from ace_rehearsal.server.serve import ReaderServer
-from tests.backbones.serving import running
+from tests.backbones.serving import over_http, running
 from tests.launching import launch
 
 SMALL = ("task=formula", "task.source=sample", "limit={train: 6, test: 4}", "mode.epochs=1", "mode.before=false")
@@ -62,8 +62,8 @@ def served(server, *overrides):
     """Overrides of a run over HTTP whose dollars have many digits and do not depend on what a cache held."""
     return (
         *SMALL,
-        *("backbone=openai_compatible", f"backbone.base_url={server.address}", "backbone.model=embedded"),
-        *("backbone.simulated=true", "backbone.api_key_env=null", "estimate=false"),
+        *over_http(server.address),
+        "estimate=false",
         *("backbone.prices.input=0.27", "backbone.prices.cached_input=0.27", "backbone.prices.output=1.1"),
         *overrides,
     )

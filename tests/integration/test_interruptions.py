@@ -13,7 +13,7 @@ import pytest
 
 from ace_rehearsal.server.faults import Faults
 from ace_rehearsal.server.serve import ReaderServer
-from tests.backbones.serving import running
+from tests.backbones.serving import over_http, running
 from tests.launching import ROOT, Ran, launch
 
 LONGEST_S = 15
@@ -45,11 +45,7 @@ def arguments(server):
         "task.source=sample",
         "limit=6",
         "concurrency=2",
-        "backbone=openai_compatible",
-        f"backbone.base_url={server.address}",
-        "backbone.model=embedded",
-        "backbone.simulated=true",
-        "backbone.api_key_env=null",
+        *over_http(server.address),
         "backbone.retry.first_pause=30",
     )
 

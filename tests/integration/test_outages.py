@@ -8,7 +8,7 @@ import pytest
 from ace_bench.report.evidence import read_calls, spent
 from ace_rehearsal.server.faults import Faults
 from ace_rehearsal.server.serve import ReaderServer
-from tests.backbones.serving import running
+from tests.backbones.serving import over_http, running
 from tests.launching import launch, quick
 
 METHODS = {
@@ -48,11 +48,7 @@ def overrides(server, method, *more):
         "limit={train: 4, val: 3, test: 4}",
         f"method={method.split()[0]}",
         *METHODS[method],
-        "backbone=openai_compatible",
-        f"backbone.base_url={server.address}",
-        "backbone.model=embedded",
-        "backbone.simulated=true",
-        "backbone.api_key_env=null",
+        *over_http(server.address),
         "backbone.retry.times=1",
         "backbone.retry.first_pause=0",
         *more,

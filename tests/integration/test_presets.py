@@ -12,7 +12,7 @@ import yaml
 from ace_bench.report.experiments import load_experiments
 from ace_bench.report.paper.tables import load_paper
 from ace_rehearsal.server.serve import ReaderServer
-from tests.backbones.serving import running
+from tests.backbones.serving import over_http, running
 from tests.launching import ROOT, composed, launch, options, tasks
 from tests.report.test_experiments import compose
 
@@ -61,8 +61,7 @@ def test_what_a_small_real_model_learns_is_in_no_prompt_and_asked_in_other_words
 @pytest.mark.parametrize("method", ["base", "icl", "ace", "dc", "mem_prompt", "grow_prompt", "self_stream_icl"])
 def test_the_methods_run_with_the_prompts_for_small_models(method, tmp_path):
     with running(ReaderServer(host="127.0.0.1", port=0)) as server:
-        served = [f"backbone.base_url={server.address}", "backbone.model=embedded", "backbone.simulated=true"]
-        served += ["backbone=openai_compatible", "backbone.api_key_env=null"]
+        served = over_http(server.address)
         ran = launch(tmp_path, "experiment=real_small_model", f"method={method}", *served, "limit=2")
     assert ran.status == 0
     assert ran.metrics["headline"]["n"] == 2

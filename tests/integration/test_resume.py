@@ -6,9 +6,11 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 
+from tests.doubles import Crash, Recording, crash_after
 from tests.launching import ROOT, launch
 
 SMALL = ("task=formula", "task.source=sample", "limit={train: 3, val: 1, test: 2}", "mode.epochs=2", "concurrency=2")
@@ -28,44 +30,18 @@ VARIANTS = {
 }
 
 
-class Crash(BaseException):
-    """Stands for a killed process: nothing catches it."""
-
-
-class Fragile:
-    """A backbone that kills the run at its n-th call, before or after the call was made."""
-
-    simulated = True
-
-    def __init__(self, inner, calls_left, made):
-        self._inner = inner
-        self._left = calls_left
-        self._made = made
-        self.name, self.identity = inner.name, inner.identity
-
-    def count(self, text):
-        return self._inner.count(text)
-
-    def complete(self, messages, *, role, session, schema=None):
-        if self._left[0] == 0:
-            raise Crash
-        self._left[0] -= 1
-        self._made.append(session)
-        return self._inner.complete(messages, role=role, session=session, schema=schema)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_cut_at_every_single_call_and_continued(variant, tmp_path):
     overrides = (*SMALL, *VARIANTS[variant])
     made = []
-    whole = launch(tmp_path / "whole", *overrides, backbone=lambda inner: Fragile(inner, [-1], made))
+    whole = launch(tmp_path / "whole", *overrides, backbone=lambda inner: Recording(inner, made))
     total = len(made)
     made = []
     for process in range(1, total + 2):  # each process gets one new call done, then dies inside the next one
-        left = [1]
+        dying = partial(Recording, asked=made, before=crash_after(1))
         try:
-            ran = launch(tmp_path / "cut", *overrides, backbone=lambda inner, left=left: Fragile(inner, left, made))
+            ran = launch(tmp_path / "cut", *overrides, backbone=dying)
             break
         except Crash:
             assert len(made) == process

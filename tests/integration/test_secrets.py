@@ -12,7 +12,7 @@ import pytest
 from ace_rehearsal.server import serve
 from ace_rehearsal.server.faults import Faults
 from ace_rehearsal.server.serve import Handler
-from tests.backbones.serving import running
+from tests.backbones.serving import over_http, running
 from tests.launching import ROOT, launch
 
 KEY, TOKEN, PASSWORD = "sk-planted-0123456789abcdef", 'gateway "planted" token', "planted-proxy-password"
@@ -43,11 +43,7 @@ def _planted(monkeypatch):
 
 def reaching(url: str) -> tuple[str, ...]:
     return (
-        "backbone=openai_compatible",
-        f"backbone.base_url={url}",
-        "backbone.model=embedded",
-        "backbone.simulated=true",
-        "backbone.api_key_env=MY_KEY",
+        *over_http(url, api_key_env="MY_KEY"),
         "+backbone.headers_from_env.X-Gateway=MY_GATEWAY",
         "backbone.retry.first_pause=0.001",
         "backbone.retry.longest_pause=0.002",

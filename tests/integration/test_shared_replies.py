@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ace_rehearsal.server.serve import ReaderServer
-from tests.backbones.serving import running
+from tests.backbones.serving import over_http, running
 from tests.launching import ROOT
 
 
@@ -17,8 +17,7 @@ def test_two_runs_at_once_pay_once_for_each_call(tmp_path):
         command = [
             *(sys.executable, "run.py", "task=formula", "method=ace", "task.source=sample"),
             *("limit={train: 2, test: 4}", "mode.epochs=1", "estimate=false", f"response_cache={tmp_path / 'cache'}"),
-            *("backbone=openai_compatible", f"backbone.base_url={server.address}", "backbone.model=embedded"),
-            *("backbone.simulated=true", "backbone.api_key_env=null"),
+            *over_http(server.address),
         ]
         runs = [
             subprocess.Popen([*command, f"results={tmp_path / name}"], cwd=ROOT, stdout=subprocess.PIPE, text=True)

@@ -210,9 +210,16 @@ def test_a_full_disk_behind_the_standard_output_is_one_sentence(name, given, tmp
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", PLACES)
-@pytest.mark.parametrize("name", WRITING)
+def _cases() -> Iterator[object]:
+    """Yield each command with a full disk and one other place in turn; with the others only among the longest tests."""
+    full, *others = PLACES
+    for number, name in enumerate(WRITING):
+        for kind in PLACES:
+            short = kind in {full, others[number % len(others)]}
+            yield pytest.param(name, kind, marks=pytest.mark.slow if short else pytest.mark.thorough)
+
+
+@pytest.mark.parametrize(("name", "kind"), _cases())
 def test_a_place_that_cannot_be_written_is_one_sentence(name, kind, given, tmp_path):
     with contextlib.contextmanager(PLACES[kind])(tmp_path) as place:
         before = _content(place)

@@ -9,7 +9,8 @@ from ace_bench.agents.answers import GeneratorReply
 from ace_bench.core.replies import schema_of
 from ace_bench.methods.ace_parts import CuratorReply, ReflectorReply
 from ace_bench.methods.ace_variants.ablations import RewriterReply
-from tests.launching import Recording, launch
+from tests.doubles import Recording
+from tests.launching import launch
 from tests.runners.scripted import Scripted, delta, events, gold, kept, lesson, play, reflection, right, steps, wrong
 
 ONE = {"train": 1, "val": 1, "test": 1}

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from tests.launching import ROOT, Recording, launch
+from tests.doubles import Recording
+from tests.launching import ROOT, launch
 from tests.methods.test_ace_agentic import RIGHT, Acting
 from tests.methods.test_ace_agentic import play as play_agent
 from tests.runners.scripted import Scripted, lesson, play, reflection, right, wrong

@@ -7,7 +7,8 @@ import pytest
 
 from ace_bench.contexts.playbook.text_writer import write_text
 from tests.contexts.making import playbook
-from tests.launching import Recording, launch, quick
+from tests.doubles import Recording
+from tests.launching import launch, quick
 
 SMALL = ("task=finer", "task.source=sample", "limit={train: 6, val: 4, test: 6}")
 

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -10,6 +9,7 @@ from ace_bench import check_runs
 from ace_bench.core.errors import ConfigError
 from ace_bench.runners.checking import Candidate, RunChecks
 from ace_rehearsal.server.serve import ReaderServer
+from tests.backbones.serving import over_http, running
 from tests.cli.conftest import compose, one_composer, reproduce  # noqa: F401 - fixtures
 from tests.launching import ROOT, launch
 
@@ -20,17 +20,8 @@ DEAD = "http://127.0.0.1:9/v1"
 @pytest.fixture(scope="module")
 def reader():
     """The embedded reader, served over HTTP with a key."""
-    with ReaderServer(host="127.0.0.1", port=0) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with running(ReaderServer(host="127.0.0.1", port=0)) as server:
         yield server
-        server.shutdown()
-        thread.join()
-
-
-def backbone(address, **settings):
-    chosen = {"base_url": address, "model": "embedded", "api_key_env": "null", "simulated": "true", **settings}
-    return ("backbone=openai_compatible", *(f"backbone.{name}={value}" for name, value in chosen.items()))
 
 
 def refused(*runs, **options):
@@ -42,7 +33,7 @@ def refused(*runs, **options):
 def test_runs_that_can_start_pass_and_each_endpoint_is_called_once(reader, tmp_path):
     before = reader.stats()["completions"]
     runs = [
-        ("task=formula", f"method={method}", f"seed={seed}", *SAMPLE, *backbone(reader.address), f"results={tmp_path}")
+        ("task=formula", f"method={method}", f"seed={seed}", *SAMPLE, *over_http(reader.address), f"results={tmp_path}")
         for method in ("base", "icl", "ace")
         for seed in (0, 1, 2)
     ]
@@ -62,7 +53,7 @@ def test_runs_that_can_start_pass_and_each_endpoint_is_called_once(reader, tmp_p
 )
 def test_a_wrong_backbone_is_one_sentence_for_all_runs(settings, said, reader, tmp_path):
     runs = [
-        ("task=formula", f"method={method}", *SAMPLE, *backbone(reader.address, **settings), f"results={tmp_path}")
+        ("task=formula", f"method={method}", *SAMPLE, *over_http(reader.address, **settings), f"results={tmp_path}")
         for method in ("base", "icl")
     ]
     (line,) = refused(*runs)
@@ -93,12 +84,12 @@ def test_the_api_checks_the_runs_of_a_loop(tmp_path):
 
 
 def test_of_runs_on_other_machines_neither_keys_nor_endpoints_are_checked():
-    run = ("task=formula", "method=base", *SAMPLE, *backbone(DEAD, api_key_env="ACE_NO_SUCH_KEY"))
+    run = ("task=formula", "method=base", *SAMPLE, *over_http(DEAD, api_key_env="ACE_NO_SUCH_KEY"))
     RunChecks(compose).check([Candidate(overrides=run)], here=False)
 
 
 def test_a_finished_run_needs_no_server(reader, tmp_path):
-    run = ("task=formula", "method=base", "limit=2", *SAMPLE, *backbone(reader.address))
+    run = ("task=formula", "method=base", "limit=2", *SAMPLE, *over_http(reader.address))
     assert launch(tmp_path, *run).status == 0
     again = tuple(word.replace(reader.address, DEAD) for word in run)
     RunChecks(compose).check([Candidate(overrides=(*again, f"results={tmp_path}"))])
@@ -108,8 +99,8 @@ def test_a_finished_run_needs_no_server(reader, tmp_path):
 
 def test_a_dry_run_refuses_what_the_run_would_refuse(reader, tmp_path, capsys, monkeypatch):
     run = ("task=formula", "method=base", "limit=2", *SAMPLE, "dry_run=true")
-    assert launch(tmp_path, *run, *backbone(reader.address)).status == 0
-    assert launch(tmp_path, *run, *backbone(reader.address, model="other")).status == 2
+    assert launch(tmp_path, *run, *over_http(reader.address)).status == 0
+    assert launch(tmp_path, *run, *over_http(reader.address, model="other")).status == 2
     said = capsys.readouterr()
     assert said.out.count("Estimate") == 2
     assert "backbone.model" in said.err
@@ -136,7 +127,7 @@ def test_a_text_table_needs_no_matplotlib_and_a_figure_says_so_first(reproduce, 
 
 @pytest.mark.slow
 def test_a_sweep_that_cannot_start_is_refused_before_its_first_run(tmp_path):
-    words = ("-m", "task=formula", "method=base,ace", "task.source=sample", "results=results", *backbone(DEAD))
+    words = ("-m", "task=formula", "method=base,ace", "task.source=sample", "results=results", *over_http(DEAD))
     done = subprocess.run(
         [sys.executable, ROOT / "run.py", *words], capture_output=True, text=True, check=False, cwd=tmp_path
     )

@@ -14,7 +14,7 @@ from ace_bench.runners.stopping import FaultRule, Stop
 from ace_bench.store.call_log import CallLog, Cost
 from ace_bench.store.spending import OtherRuns, SharedSpending
 from ace_rehearsal.server.serve import ReaderServer
-from tests.backbones.serving import running
+from tests.backbones.serving import over_http, running
 from tests.launching import launch
 
 LIMIT = 200
@@ -115,10 +115,9 @@ def test_a_reply_without_a_limit_is_refused_before_the_first_call():
 
 def test_a_run_over_http_stays_within_its_tokens_and_dollars(tmp_path):
     with running(ReaderServer(host="127.0.0.1", port=0, latency_s=0.05)) as server:
-        served = ["backbone=openai_compatible", f"backbone.base_url={server.address}", "backbone.model=embedded"]
         prices = ["backbone.prices.input=1", "backbone.prices.cached_input=0.1", "backbone.prices.output=4"]
-        task = ["task=finer", "task.source=sample", "method=ace", "mode.epochs=1", "backbone.simulated=true"]
-        common = [*task, *served, *prices, "backbone.api_key_env=null", "backbone.sampling.max_tokens=500"]
+        task = ["task=finer", "task.source=sample", "method=ace", "mode.epochs=1"]
+        common = [*task, *over_http(server.address), *prices, "backbone.sampling.max_tokens=500"]
         for limit, most in (("tokens", 40_000), ("usd", 0.02)):
             ran = launch(tmp_path / limit, *common, "concurrency=32", f"budget.{limit}={most}")
             assert ran.status == 3

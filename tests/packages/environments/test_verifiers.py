@@ -7,7 +7,8 @@ import pytest
 
 from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
-from tests.launching import Recording, launch, options, quick, retries
+from tests.doubles import Recording
+from tests.launching import launch, options, quick, retries
 from tests.wrong.refusing import refusal
 
 pytest.importorskip("verifiers", reason="needs the extra verifiers: make test-environments")

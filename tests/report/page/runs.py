@@ -8,7 +8,8 @@ from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Fault
 from ace_bench.store.lines import SEAL
 from ace_rehearsal.reader.backbone import EmbeddedBackbone
-from tests.launching import Recording, launch
+from tests.doubles import Recording
+from tests.launching import launch
 
 FINER = ("task=finer", "task.source=sample")
 _STEAL = "document.title='owned'"

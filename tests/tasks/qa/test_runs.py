@@ -8,8 +8,9 @@ import pytest
 from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settled
 from ace_bench.runners.identifying import identify
+from tests.doubles import Recording
 from tests.integration.test_resume import Crash, Fragile
-from tests.launching import Recording, composed, launch
+from tests.launching import composed, launch
 from tests.tasks.qa.making import made
 
 TEAMS = ("billing", "delivery", "returns")
