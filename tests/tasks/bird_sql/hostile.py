@@ -144,4 +144,5 @@ BROKEN = {
     ".load /tmp/x.so": "syntax",
 }
 
-HOSTILE = {**REACHING_OUT, **SEVERAL, **ENDS_LATE, **HUGE, **DEEP, **BROKEN}
+REFUSED = {**REACHING_OUT, **SEVERAL, **BROKEN}
+EXCESSIVE = {**ENDS_LATE, **HUGE, **DEEP}
