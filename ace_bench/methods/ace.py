@@ -17,7 +17,7 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.method import Arena, ContextUpdate
 from ace_bench.core.types import GeneratorSpec, Rollout, Step
 from ace_bench.methods.ace_learner import PlaybookLearner, Role, with_recent_lessons
-from ace_bench.methods.ace_parts import Delta, Insight, PlaybookEditor, ask_for_delta, ask_for_lesson, used_bullets
+from ace_bench.methods.ace_parts import Delta, Insight, PlaybookEditor, ask_curator, ask_for_lesson, used_bullets
 from ace_bench.methods.role_calls import CURATOR, REFLECTOR, RoleCall, curator_fields, is_settled, reflector_fields
 
 
@@ -69,7 +69,7 @@ class Curator(Role):
         """Return the operations for one sample: none without a lesson, or if the model fails."""
         if not insight.lessons:
             return Delta()
-        return ask_for_delta(self.call(playbook, insight, step, arena))
+        return Delta.parse(*self.call(playbook, insight, step, arena).send(ask_curator))
 
     def call(self, playbook: Playbook, insight: Insight, step: Step, arena: Arena) -> RoleCall[Playbook]:
         """Show the last attempt at a sample with its last lesson, and the last lessons on earlier samples."""
@@ -100,7 +100,7 @@ class Ace(PlaybookLearner):
     ) -> ContextUpdate[Playbook]:
         """Learn from a batch of the Generator's rollouts (paper, 3.1), and refine once (3.2)."""
         editor = PlaybookEditor(context, step=step, count=arena.counter("generator"))
-        insights = arena.map(lambda rollout: self.reflect(context, rollout, step, arena), rollouts)
+        insights = arena.map(partial(self.reflect, context, step=step, arena=arena), rollouts)
         if (step.index + 1) % self.curator_every == 0:
             self.curator.curate(editor, insights, step, arena)
         else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -21,7 +22,7 @@ from ace_bench.core.method import Arena
 from ace_bench.core.prompts import RAW_REFLECTION
 from ace_bench.core.replies import ask, describe_unreadable, parse
 from ace_bench.core.types import Attempt, Message, Record, Rollout, Sample, Step
-from ace_bench.methods.role_calls import REFLECTOR, RoleCall, fault_event
+from ace_bench.methods.role_calls import REFLECTOR, fault_event
 
 
 class BulletTag(msgspec.Struct, frozen=True):
@@ -164,12 +165,15 @@ class Delta(NamedTuple):
     operations: tuple[Operation, ...] = ()
     events: tuple[Record, ...] = ()
 
+    @classmethod
+    def parse(cls, reply: CuratorReply | None, events: Sequence[Record]) -> Delta:
+        """Read the operations of a reply; those that cannot be read are events."""
+        operations, rejections = parse_operations(() if reply is None else reply.operations)
+        return cls(operations, (*(rejection.record() for rejection in rejections), *events))
 
-def ask_for_delta(call: RoleCall[Playbook]) -> Delta:
-    """Ask the Curator; operations of the reply that cannot be read are events."""
-    raw, events = call.send(lambda lm, messages: ask(lm, messages, CuratorReply).operations)
-    operations, rejections = parse_operations(raw or ())
-    return Delta(operations, (*(rejection.record() for rejection in rejections), *events))
+
+ask_curator = partial(ask, kind=CuratorReply)
+"""Asks the Curator for operations."""
 
 
 def _join(lessons: Sequence[str]) -> str:
