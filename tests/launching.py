@@ -91,7 +91,7 @@ def needs_verdicts(method: str) -> bool:
 
 def retries(method: str) -> bool:
     """Whether a method tries samples again, and refuses every mode but ``online``."""
-    return method_class(method).retries
+    return method_class(method).scores_last_trial
 
 
 def method_class(method: str) -> type[BaseMethod]:
