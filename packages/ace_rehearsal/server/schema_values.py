@@ -19,7 +19,9 @@ from ace_bench.core.types import Record
 from ace_rehearsal.server.requests import BadRequest
 
 _READ = "$ref allOf anyOf oneOf const enum type properties required additionalProperties items minItems maxItems"
-_KNOWN = frozenset([*_READ.split(), "minimum", "maximum", "$defs", "definitions", "$schema", "$id", "title"])
+_KNOWN = frozenset(
+    [*_READ.split(), "minimum", "maximum", "maxLength", "$defs", "definitions", "$schema", "$id", "title"]
+)
 _KNOWN |= {"description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
 _DEEP = 4
 """The depth from which only what is required is made, so that recursive schemas end."""
@@ -149,7 +151,8 @@ def _plain(kind: str | None, node: Record, given: Any) -> Any:
     if kind in ("integer", "number"):
         return _number(node, given, whole=kind == "integer")
     if kind == "string":
-        return given if isinstance(given, str) else "" if given is None else json.dumps(given, ensure_ascii=False)
+        text = given if isinstance(given, str) else "" if given is None else json.dumps(given, ensure_ascii=False)
+        return text[: node.get("maxLength")]
     if kind is not None:
         raise _refusal(f"there is no type {kind}")
     return "" if given is None else given

@@ -133,6 +133,7 @@ SCHEMAS = {
     "all of": {"allOf": [{"properties": {"a": {"type": "number"}}, "required": ["a"]}, {"required": ["b"]}]},
     "array": {"type": "array", "items": {"type": ["string", "null"]}, "minItems": 2, "maxItems": 3},
     "number": {"type": "number", "minimum": 0.5, "maximum": 0.75},
+    "short text": {"type": "object", "properties": {"a": {"type": "string", "maxLength": 3}}, "required": ["a"]},
 }
 TEXTS = ["", "a green frog weighs 12.5", '{"a": 25, "b": "x"}', '{"kind": "dog"}', "[1, [2], {}]", "null", "NaN"]
 
