@@ -1,0 +1,100 @@
+"""Writes that fail are one sentence with the fix, and leave what was there before; what is cut off is found."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from ace_bench.core.errors import FileUnwritable
+from ace_bench.core.types import Completion, Stage, Usage
+from ace_bench.store.call_log import PaidReply
+from ace_bench.store.damage import examine
+from ace_bench.store.files import cache_folder, new_folder, read_sealed, replacing, write_files, write_sealed, writing
+from ace_bench.store.folder import RunFolder
+from tests.store.test_folder import RECORD
+
+
+@pytest.mark.parametrize(
+    ("number", "fix"),
+    [
+        (errno.ENOSPC, "free some space"),
+        (errno.EFBIG, "ulimit"),
+        (errno.EROFS, "make it writable, or name another place"),
+        (errno.ENAMETOOLONG, "name another place"),
+        (errno.EIO, "check its disk"),
+    ],
+)
+def test_a_write_that_fails_names_the_fix_and_leaves_what_was_there(number, fix, tmp_path, monkeypatch):
+    kept, new = tmp_path / "kept.md", tmp_path / "new" / "more.md"
+    write_files({kept: "before", tmp_path / "new" / "one.md": b"1"})
+
+    def fail(_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(FileUnwritable, match=rf"{kept} cannot be written \(.*\); .*{fix}"):
+        write_files({kept: "after", new: "2"})
+    with pytest.raises(OSError, match=os.strerror(number)), replacing(kept) as file:
+        file.write(b"after")
+    with pytest.raises(FileUnwritable), new_folder(tmp_path / "made") as _:
+        fail(None)
+    assert {path.name for path in tmp_path.rglob("*")} == {"kept.md", "new", "one.md"}
+    assert kept.read_text() == "before"
+
+
+def test_other_errors_are_not_taken_for_a_full_disk(tmp_path):
+    with pytest.raises(OSError, match="Invalid"), writing(tmp_path):
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"ACE_BENCH_CACHE": "/own", "XDG_CACHE_HOME": "/xdg", "HOME": "/home/me"}, "/own/x"),
+        ({"ACE_BENCH_CACHE": "~/own", "HOME": "/home/me"}, "/home/me/own/x"),
+        ({"ACE_BENCH_CACHE": "", "XDG_CACHE_HOME": "/xdg", "HOME": "/home/me"}, "/xdg/ace-bench/x"),
+        ({"XDG_CACHE_HOME": "", "HOME": "/home/me"}, "/home/me/.cache/ace-bench/x"),
+    ],
+)
+def test_caches_go_where_the_user_says(variables, expected, monkeypatch):
+    for name in ("ACE_BENCH_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert cache_folder("x") == Path(expected)
+
+
+def test_a_damaged_cache_is_as_good_as_none(monkeypatch, tmp_path):
+    monkeypatch.setenv("ACE_BENCH_CACHE", str(tmp_path))
+    path = cache_folder("x") / "file"
+    assert read_sealed(path) is None
+    write_sealed(path, b"content")
+    assert read_sealed(path) == b"content"
+    for damaged in (path.read_bytes()[:-1], b"\x00" + path.read_bytes()[1:], path.read_bytes()[:32]):
+        path.write_bytes(damaged)
+        assert read_sealed(path) is None
+
+
+def test_what_is_wrong_in_a_run_folder_is_named_and_an_unfinished_line_only_once_the_run_has_ended(tmp_path):
+    folder, calls = RunFolder(tmp_path), tmp_path / "calls.jsonl"
+    folder.journal.begin(Stage.ADAPT)
+    request = folder.calls.prepare(RECORD.key, "generator", [], schema=None, settings={})
+    reply = PaidReply(completion=Completion(text="hi", usage=Usage(), seconds=0.2))
+    folder.calls.add(f"{request.name}/0", reply, stage=Stage.ADAPT, request=request)
+    folder.journal.add_rollout(RECORD)
+    whole = calls.read_bytes()
+    calls.write_bytes(whole + b'{"half')
+    assert not [problem for problem in examine(tmp_path).problems if "calls" in problem], "it still runs"
+    calls.write_bytes(whole)
+    folder.set_status("stopped")
+    folder.close()
+    assert not [problem for problem in examine(tmp_path).problems if ".jsonl" in problem]
+    calls.write_bytes(whole + b'{"half')
+    found = examine(tmp_path)
+    assert f"{calls} ends in 6 bytes that are no complete line" in found.problems
+    assert (found.finished, found.lost_calls, found.foreign, found.journal_intact) == (False, 0, False, True)
+    calls.write_bytes(b"")
+    found = examine(tmp_path)
+    assert f"{calls} lacks 1 of 1 recorded calls" in found.problems
+    assert found.lost_calls == 1
