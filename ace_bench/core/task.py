@@ -1,21 +1,16 @@
-"""A benchmark, the live environment of one of its samples, and the agent that solves it.
-
-A hosted session leads the conversation: it asks for replies, and an agent passes its requests on.
-"""
+"""A benchmark, the live environment of one of its samples, and the agent that solves it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
 from ace_bench.core.prompts import Prompts
-from ace_bench.core.replies import ToolTurn
 from ace_bench.core.tool_rules import ToolRules
-from ace_bench.core.types import Attempt, Grade, Message, Record, Sample
+from ace_bench.core.types import Attempt, Grade, Message, Sample
 
 
 class Session(Protocol):
@@ -114,39 +109,6 @@ class Confining(Protocol):
     @property
     def confinement(self) -> Sequence[str] | None:
         """The layers that confined such code so far (see ``core.confine``); ``None`` if no code was run."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReplyRequest:
-    """What an environment wants a model to reply to.
-
-    ``schema`` offers tools (``backbones.offer``), and the contents of assistant and tool messages are then JSON;
-    ``None`` where the conversation has nothing to do with tools.
-    """
-
-    messages: tuple[Message, ...]
-    schema: Record | None = None
-
-
-@runtime_checkable
-class HostedSession(Protocol):
-    """A session of such an environment: ``next_request`` and ``reply`` take turns until there is no request left."""
-
-    def next_request(self) -> ReplyRequest | None:
-        """Wait for the environment; ``None`` once it wants no more replies.
-
-        Raises ``RolloutFault`` (owner ``task``) where the environment raises or does not answer in time.
-        """
-        ...
-
-    def reply(self, turn: ToolTurn) -> None:
-        """Give the environment what the model said."""
-        ...
-
-    @property
-    def final(self) -> str:
-        """What the environment takes as the answer; "" where it has none."""
         ...
 
 

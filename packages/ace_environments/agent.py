@@ -16,8 +16,9 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.prompts import Prompts, cited_in, send_within_limit
 from ace_bench.core.replies import ToolCall, ToolResult, ToolTurn, read_turn, takes_tools
 from ace_bench.core.settings import Count
-from ace_bench.core.task import HostedSession, ReplyRequest, Session
+from ace_bench.core.task import Session
 from ace_bench.core.types import Attempt, AttemptEnd, GeneratorSpec, Message, Record, Sample, Turn
+from ace_environments.host import HostedSession, ReplyRequest
 
 
 class EnvironmentAgent:

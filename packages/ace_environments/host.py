@@ -2,6 +2,7 @@
 
 The environment's model calls are handed to the agent's thread, so that they pass the run's counted gateway like all
 others, and that its errors (a budget that is used up, a call that is lost) end the attempt there.
+A hosted session leads the conversation: it asks for replies, and the agent passes its requests on.
 """
 
 from __future__ import annotations
@@ -12,15 +13,49 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.replies import ToolTurn
-from ace_bench.core.task import ReplyRequest
-from ace_bench.core.types import Fault
+from ace_bench.core.types import Fault, Message, Record
 
 _CLOSING_S = 2.0
 """Seconds to wait for an environment to end; code that cannot be interrupted is left behind in its thread."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplyRequest:
+    """What an environment wants a model to reply to.
+
+    ``schema`` offers tools (``backbones.offer``), and the contents of assistant and tool messages are then JSON;
+    ``None`` where the conversation has nothing to do with tools.
+    """
+
+    messages: tuple[Message, ...]
+    schema: Record | None = None
+
+
+@runtime_checkable
+class HostedSession(Protocol):
+    """A session of such an environment: ``next_request`` and ``reply`` take turns until there is no request left."""
+
+    def next_request(self) -> ReplyRequest | None:
+        """Wait for the environment; ``None`` once it wants no more replies.
+
+        Raises ``RolloutFault`` (owner ``task``) where the environment raises or does not answer in time.
+        """
+        ...
+
+    def reply(self, turn: ToolTurn) -> None:
+        """Give the environment what the model said."""
+        ...
+
+    @property
+    def final(self) -> str:
+        """What the environment takes as the answer; "" where it has none."""
+        ...
+
+
 Ask = Callable[[ReplyRequest], Awaitable[ToolTurn]]
 
 

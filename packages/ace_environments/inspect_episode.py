@@ -41,9 +41,8 @@ from inspect_ai.util._limit import check_message_limit
 from inspect_ai.util._store import init_subtask_store
 
 from ace_bench.core.replies import ToolCall, ToolResult, ToolTurn, offer, write_turn
-from ace_bench.core.task import ReplyRequest
 from ace_bench.core.types import Message, Record
-from ace_environments.host import Ask, Scores, fault
+from ace_environments.host import Ask, ReplyRequest, Scores, fault
 
 _FLOAT = value_to_float()
 

@@ -12,11 +12,10 @@ from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault, SettingError
 from ace_bench.core.prompts import Prompts
 from ace_bench.core.replies import TOOLS, ToolTurn
-from ace_bench.core.task import ReplyRequest
 from ace_bench.core.types import Grade, Record, Sample
 from ace_bench.tasks.answers import percent
 from ace_bench.tasks.data import SPLITS
-from ace_environments.host import Episode, Host, Scores, fault
+from ace_environments.host import Episode, Host, ReplyRequest, Scores, fault
 from ace_environments.splits import SplitRatio, draw
 
 _SUCCESS = 1.0 - 1e-9

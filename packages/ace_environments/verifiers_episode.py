@@ -21,9 +21,8 @@ from verifiers.v1.types import content_text
 from verifiers.v1.utils.decorators import invoke
 
 from ace_bench.core.replies import ToolCall, ToolResult, ToolTurn, offer, write_turn
-from ace_bench.core.task import ReplyRequest
 from ace_bench.core.types import Message, Record
-from ace_environments.host import Ask, Scores, fault
+from ace_environments.host import Ask, ReplyRequest, Scores, fault
 
 
 class NoRuntime:
