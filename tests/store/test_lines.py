@@ -131,6 +131,7 @@ def test_a_file_without_checksums_is_read_and_gets_them_when_it_goes_on(tmp_path
     assert [entry["n"] for entry in found.entries] == [1, 3]
     assert "line 2 is damaged" in found.summary
     assert "line 4 comes twice" in found.summary
+    assert found.count == 3
 
 
 def test_threads_do_not_mix_their_lines(tmp_path):
