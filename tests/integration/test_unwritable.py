@@ -219,7 +219,7 @@ def _cases() -> Iterator[object]:
             yield pytest.param(name, kind, marks=pytest.mark.slow if short else pytest.mark.thorough)
 
 
-@pytest.mark.parametrize(("name", "kind"), _cases())
+@pytest.mark.parametrize(("name", "kind"), [*_cases()])
 def test_a_place_that_cannot_be_written_is_one_sentence(name, kind, given, tmp_path):
     with contextlib.contextmanager(PLACES[kind])(tmp_path) as place:
         before = _content(place)

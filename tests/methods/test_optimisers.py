@@ -12,7 +12,7 @@ import dspy
 import pytest
 
 from ace_bench.methods.gepa import Gepa
-from tests.integration.test_resume import Crash, Fragile
+from tests.doubles import Crash, Recording, crash_after
 from tests.launching import ROOT, launch
 from tests.methods.playing import FAILING, context_of, knows, obedient, one_word_more, play_optimiser
 from tests.runners.scripted import Scripted, events, gold, rollouts, wrong
@@ -187,13 +187,15 @@ def test_a_mistake_in_the_harness_is_not_taken_for_a_bad_score(method, tmp_path)
 def test_killed_in_any_call_and_continued_it_makes_no_call_twice(method, tmp_path):
     settings = ("task=formula", "task.source=sample", f"method={method}", *QUICK[method], "limit=4", "concurrency=3")
     made = []
-    whole = launch(tmp_path / "whole", *settings, backbone=lambda inner: Fragile(inner, [-1], made))
+    whole = launch(tmp_path / "whole", *settings, backbone=lambda inner: Recording(inner, made))
     total, rng = len(made), random.Random(7)
     made = []
     for _ in range(40):
-        left = [rng.randrange(1, 20)]
+        dies = crash_after(rng.randrange(1, 20))
         try:
-            cut = launch(tmp_path / "cut", *settings, backbone=lambda inner, left=left: Fragile(inner, left, made))
+            cut = launch(
+                tmp_path / "cut", *settings, backbone=lambda inner, dies=dies: Recording(inner, made, before=dies)
+            )
             break
         except Crash:
             pass

@@ -8,8 +8,7 @@ import pytest
 from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settled
 from ace_bench.runners.identifying import identify
-from tests.doubles import Recording
-from tests.integration.test_resume import Crash, Fragile
+from tests.doubles import Crash, Recording, crash_after
 from tests.launching import composed, launch
 from tests.tasks.qa.making import made
 
@@ -129,12 +128,14 @@ def test_the_verdict_decides(data, tmp_path):
 def test_a_judged_run_that_is_killed_and_continued_pays_for_no_call_twice(data, tmp_path):
     settings = own(data, "task.grader=judge")
     paid = []
-    whole = launch(tmp_path / "whole", *settings, backbone=lambda inner: Fragile(inner, [-1], paid))
+    whole = launch(tmp_path / "whole", *settings, backbone=lambda inner: Recording(inner, paid))
     total = len(paid)
     paid = []
     for _ in range(total):
         try:
-            ran = launch(tmp_path / "cut", *settings, backbone=lambda inner: Fragile(inner, [15], paid))
+            ran = launch(
+                tmp_path / "cut", *settings, backbone=lambda inner: Recording(inner, paid, before=crash_after(15))
+            )
             break
         except Crash:
             pass
