@@ -175,11 +175,11 @@ def verdicts_page(tables: int = 4) -> str:
     places = [*product(WORLDS, (3, 5), range(tables))]
     with ProcessPoolExecutor() as pool:
         found = [*pool.map(_counted, places)]
-    lines = [f"| effects | seeds | {' | '.join(VERDICTS)} |", "|---|---|" + "---|" * len(VERDICTS)]
+    lines = [f"|effects|seeds|{'|'.join(VERDICTS)}|", "|---|---|" + "---|" * len(VERDICTS)]
     for name, seeds in product(WORLDS, (3, 5)):
         some = [counted for place, counted in zip(places, found, strict=True) if place[:2] == (name, seeds)]
         cells = ("/".join(str(sum(one[kind][verdict] for one in some)) for kind in some[0]) for verdict in VERDICTS)
-        lines.append(f"| {name} | {seeds} | {' | '.join(cells)} |")
+        lines.append(f"|{name}|{seeds}|{'|'.join(cells)}|")
     return "\n".join(lines)
 
 
