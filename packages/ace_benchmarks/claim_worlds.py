@@ -140,7 +140,7 @@ def told_runs(experiments: Experiments, share: float, model: str) -> Mapping[Pla
             spec = table.columns[column]
             if not spec.metric or spec.ours or (own := table.cell(row, column).value) is None:
                 continue
-            base = table.cell(table.against, column).value if table.against else own
+            base = table.cell(table.against or next(iter(table.rows)), column).value
             true = own if base is None else _between(base, own, share, cost=spec.unit != "percent")
             planned = experiments.run(name, row, column)
             numbers.setdefault(planned, {}).setdefault(experiments.metric(name, row, column), true)
