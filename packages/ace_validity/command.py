@@ -1,0 +1,140 @@
+"""Check what results mean: playbooks elsewhere, placebos, contamination, judges, variance, sample efficiency.
+
+    ace-bench validity transfer task=finer seed=0,1,2 --to task=formula
+    ace-bench validity placebo task=finer --other formula
+    ace-bench validity contamination task=finer,formula
+    ace-bench validity judges task=finer method=reasoning_bank labels=none mode=online
+    ace-bench validity variance task=finer --samplings 3
+    ace-bench validity curve task=finer --sizes 5,10,20,40
+    ace-bench validity stream task=finer method=ace seed=0,1,2,3,4
+
+Settings are those of `ace-bench run`; seed=0,1,2 names several seeds. --dry-run lists the runs, --estimate their cost.
+The runs are ordinary ones in results/validity: the same command again continues, and finished runs cost nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from ace_bench.api import Run
+from ace_bench.cli.arguments import Parser, count
+from ace_bench.core.errors import AceBenchError, Stopped
+from ace_bench.core.program import read_env_file
+from ace_bench.report.conditions import marks_of
+from ace_bench.report.escaping import csv_of
+from ace_bench.report.tables.formats import Page, latex, markdown
+from ace_bench.report.tables.grids import Grid
+from ace_bench.store.call_log import Account
+from ace_bench.store.files import write_files
+from ace_validity.planning import Laboratory, PlannedRun, Request, Study
+from ace_validity.variation import Curve, Stream, Variance
+
+KINDS: Mapping[str, Callable[[Request], Study]] = {
+    kind.__name__.lower(): kind for kind in (Variance, Curve, Stream)
+}
+
+_EMPTY = "A playbook that is not there yet counts as empty."
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Plan, estimate or make the runs of a check and print its table; returns the exit status."""
+    options = _options(arguments)
+    console = Console(stderr=True)
+    read_env_file()
+    try:
+        study = KINDS[options.kind](Request.read(options.settings, vars(options)))
+        laboratory = Laboratory(say=lambda line: console.print(line, style="dim", markup=False, soft_wrap=True))
+        if options.dry_run or options.estimate:
+            _show_plan(study.runs, laboratory if options.estimate else None)
+            return 0
+        page, csv = _table(options, study, laboratory)
+    except Stopped as error:
+        console.print(f"{error} The same command continues.", markup=False, soft_wrap=True)
+        return 3
+    except AceBenchError as error:
+        console.print(str(error), style="red", markup=False, soft_wrap=True)
+        return 2
+    sys.stdout.write(markdown(page))
+    if options.out:
+        forms = {".md": markdown, ".tex": latex}
+        form = forms.get(options.out.suffix)
+        write_files({options.out: form(page) if form else csv})
+    return 0
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = Parser("validity", __doc__)
+    kinds = "; ".join(f"{name}: {kind.__doc__}" for name, kind in KINDS.items())
+    parser.add_argument("kind", choices=[*KINDS], metavar="KIND", help=kinds)
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="settings of the runs")
+    parser.add_argument("--dry-run", action="store_true", help="list the runs, and make none")
+    parser.add_argument("--estimate", action="store_true", help="list the runs with their cost, and make none")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the table, too: .md, .tex or .csv")
+    parser.add_argument("--to", action="append", default=[], metavar="'KEY=VALUE ...'", help="transfer: a target")
+    parser.add_argument("--other", metavar="TASK", help="placebo: the task of the other playbook")
+    parser.add_argument("--judge", action="append", default=[], metavar="'KEY=VALUE ...'", help="judges: a model")
+    parser.add_argument("--samplings", type=count, default=1, metavar="N", help="variance: draws of replies (1)")
+    parser.add_argument(
+        "--sizes", type=_counts, default=[5, 10, 20, 40], metavar="N,N", help="curve: sizes (5,10,20,40)"
+    )
+    parser.add_argument("--base", default="base", metavar="METHOD", help="curve, stream: compared with (base)")
+    return parser.parse_intermixed_args(arguments)
+
+
+def _counts(text: str) -> list[int]:
+    return [count(size) for size in text.split(",")]
+
+
+def _show_plan(planned: Sequence[PlannedRun], laboratory: Laboratory | None) -> None:
+    """Print the runs and, with a laboratory, their cost."""
+    low, high = Account(), Account()
+    for one in planned:
+        line = one.command
+        if laboratory is not None:
+            least, most, finished = laboratory.cost(one)
+            low, high = low + least, high + most
+            line = f"{'finished' if finished else f'{least.calls:,} to {most.calls:,} calls'}  {line}"
+        sys.stdout.write(f"{line}\n")
+    if laboratory is not None:
+        calls, tokens, dollars = (f"{show(low)} to {show(high)}" for show in (_calls, _tokens, _dollars))
+        sys.stdout.write(f"{len(planned)} runs: {calls} calls, {tokens} tokens, {dollars}. {_EMPTY}\n")
+
+
+def _calls(account: Account) -> str:
+    return f"{account.calls:,}"
+
+
+def _tokens(account: Account) -> str:
+    used = account.usage
+    return "n/a" if used.prompt is None or used.completion is None else f"{used.prompt + used.completion:,}"
+
+
+def _dollars(account: Account) -> str:
+    return "n/a" if account.usage.usd is None else f"${account.usage.usd:,.2f}"
+
+
+def _table(options: argparse.Namespace, study: Study, laboratory: Laboratory) -> tuple[Page, str]:
+    """Make the runs and return their table, and its CSV."""
+    made: list[Run] = []
+
+    def make(planned: PlannedRun) -> Run:
+        made.append(laboratory.make(planned))
+        return made[-1]
+
+    found = [*study.rows(make)]
+    sample = any(one.source == "sample" for one in made)
+    mark = marks_of(simulated=any(one.simulated for one in made), source="sample" if sample else "")
+    settings = [word for word in options.settings if not word.startswith(("results=", "backbone."))]
+    rows = tuple(tuple("n/a" if value is None else str(value) for value in row) for row in found)
+    page = Page(
+        title=" ".join(filter(None, ("Validity:", options.kind, *settings, mark))),
+        label=f"validity-{options.kind}",
+        grids=(Grid(title=str(KINDS[options.kind].__doc__), header=study.columns, rows=rows),),
+        notes=(study.note,),
+    )
+    return page, csv_of([dict(zip(study.columns, row, strict=True)) for row in found])

@@ -1,0 +1,196 @@
+"""Planned runs of a check: their settings, the files that some need from others, and what they will cost."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ace_bench.api import Run, load_run, run
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.core.encoding import digest_of
+from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.core.measurement import Value
+from ace_bench.report.statistics import Interval, Seeds, compare, mean_score, score_interval
+from ace_bench.runners.build import assemble
+from ace_bench.runners.composing import compose_run
+from ace_bench.runners.identifying import IdentifiedRun, identify
+from ace_bench.runners.rehearsal import rehearse
+from ace_bench.store.call_log import Account
+from ace_bench.store.files import write_files
+from ace_bench.store.results import METRICS
+
+Words = Mapping[str, str]
+"""Settings of a run by key, as on a command line."""
+Row = tuple[Value, ...]
+SCORED = ("seeds", "score", "95% interval", "gain", "95% interval of it", "p")
+"""Columns of ``score_row``, after the name."""
+
+
+def parse_words(words: Sequence[str]) -> dict[str, str]:
+    """Return ``KEY=VALUE`` words by key; raises ``ConfigError``."""
+    for word in words:
+        if "=" not in word:
+            raise ConfigError(f"{word} is no setting; settings are KEY=VALUE, such as task=finer")
+    return {key: value for key, _, value in (word.partition("=") for word in words)}
+
+
+def without(words: Words, *groups: str) -> dict[str, str]:
+    """Return the words that set nothing of these groups."""
+    return {key: value for key, value in words.items() if key.lstrip("+~").split(".")[0] not in groups}
+
+
+def find_run(words: Words) -> IdentifiedRun:
+    """Return the run that these words mean; raises ``ConfigError``."""
+    return identify(compose_run(_listed(words)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What the user asked for: the settings of a run, its seeds, and the options of the check."""
+
+    words: Words
+    seeds: Sequence[int]
+    options: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, words: Sequence[str], options: Mapping[str, Any]) -> Request:
+        """Read ``KEY=VALUE`` words; ``seed=0,1,2`` names several seeds. Raises ``ConfigError``."""
+        found = parse_words(words)
+        seeds = found.pop("seed", "0,1,2").split(",")
+        if not all(seed.isdecimal() for seed in seeds):
+            raise ConfigError(f"seed={','.join(seeds)} must be whole numbers, such as seed=0,1,2")
+        found = {"task": "finer", "method": "ace", "name": "validity", **found}
+        return cls(words=found, seeds=[*map(int, dict.fromkeys(seeds))], options=options)
+
+    def having(self, seed: int, **changes: str) -> dict[str, str]:
+        """Return the words of a run with this seed and other settings."""
+        return {**self.words, "seed": str(seed), **changes}
+
+    def limits(self, train: int) -> str:
+        """Return ``limit`` with another number of training samples. Raises ``ConfigError``."""
+        try:
+            given = msgspec.yaml.decode(self.words.get("limit", "null"))
+        except msgspec.DecodeError as error:
+            raise ConfigError("limit must be a number, or one by split: limit={train: 100, test: 50}") from error
+        whole = given if isinstance(given, dict) else {"val": given, "test": given} if given else {}
+        return "{" + ", ".join(f"{split}: {size}" for split, size in {**whole, "train": train}.items()) + "}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """A run of a check; ``derive`` returns what follows for its words from the ``sources``, which are run before."""
+
+    words: Words
+    sources: tuple[PlannedRun, ...] = ()
+    derive: Callable[[Sequence[Run]], Words] | None = None
+
+    @property
+    def command(self) -> str:
+        """The run as a command, for the eyes; files that are not there yet have no path."""
+        return (
+            f"ace-bench run {shlex.join(_listed(self.words))}{' with what the runs above left' if self.derive else ''}"
+        )
+
+
+Make = Callable[[PlannedRun], Run]
+
+
+class Study:
+    """A check: all its runs, each after its sources, and the rows that they give; its docstring heads the table."""
+
+    columns: tuple[str, ...]
+    note: str
+    runs: Sequence[PlannedRun]
+
+    def rows(self, make: Make) -> Iterator[Row]:
+        """Make the runs and yield the rows; raises ``AceBenchError``."""
+        raise NotImplementedError
+
+
+def fixed_run(words: Words, method: str) -> PlannedRun:
+    """Plan a run of a method that learns nothing."""
+    return PlannedRun(words={**without(words, "method", "protocol"), "method": method})
+
+
+def frozen_run(words: Words, source: PlannedRun, change: Callable[[Playbook], Playbook]) -> PlannedRun:
+    """Plan the evaluation of a playbook made from that of another run."""
+    planned = fixed_run(words, "frozen")
+
+    def derive(runs: Sequence[Run]) -> Words:
+        record = change(runs[0].playbook).dump()
+        return {"method.context": str(keep(planned.words, msgspec.json.encode(record).decode(), "json"))}
+
+    return replace(planned, sources=(source,), derive=derive)
+
+
+def keep(words: Words, text: str, suffix: str) -> Path:
+    """Write a file beside the runs, named by its content, and return its path."""
+    folder = Path(words.get("results", "results")) / words["name"] / "files"
+    path = folder.resolve() / f"{digest_of(text)[:12]}.{suffix}"
+    if not path.exists():
+        write_files({path: text})
+    return path
+
+
+class Laboratory:
+    """Makes planned runs, each once; a run that is finished costs nothing."""
+
+    def __init__(self, *, say: Callable[[str], object]) -> None:
+        self._say = say
+
+    def make(self, planned: PlannedRun) -> Run:
+        """Run, continue or load it; raises ``AceBenchError``."""
+        words = self._whole(planned)
+        if (found := find_run(words).folder / METRICS).exists():
+            return load_run(found.parent)
+        self._say(PlannedRun(words=words).command)
+        task, method = words.pop("task"), words.pop("method")
+        return run(task=task, method=method, overrides=_listed(words), progress=False)
+
+    def cost(self, planned: PlannedRun) -> tuple[Account, Account, bool]:
+        """Return the bounds of its cost, nothing for a finished run, and whether it is finished.
+
+        Where files of other runs are not there yet, an evaluation with an empty playbook stands for it.
+        """
+        ready = all(self.cost(source)[2] for source in planned.sources)
+        found = find_run(self._whole(planned) if ready else {**planned.words, "method": "ace_empty"})
+        if ready and (found.folder / METRICS).exists():
+            return Account(), Account(), True
+        estimate = rehearse(assemble(found))
+        return estimate.low, estimate.high, False
+
+    def _whole(self, planned: PlannedRun) -> dict[str, str]:
+        derived = planned.derive([self.make(source) for source in planned.sources]) if planned.derive else {}
+        return {**planned.words, **derived}
+
+
+def _listed(words: Words) -> list[str]:
+    return [f"{key}={value}" for key, value in words.items()]
+
+
+def scores_of(runs: Sequence[PlannedRun], make: Make) -> Seeds:
+    """Return the scores of runs by seed and sample; raises ``DataError`` where the metric is no mean over samples."""
+    found = {}
+    for planned in runs:
+        made = make(planned)
+        points = made.points(metric := made.metrics["headline"]["metric"])
+        if points is None:
+            raise DataError(f"{made.folder}: {metric} is not a mean over samples, so it has no interval")
+        found[made.seed] = points
+    return found
+
+
+def score_row(name: Value, ours: Seeds, base: Seeds | None = None, *, base_adapts: bool = False) -> Row:
+    """Return a name, the score with its interval and, with a base, the gain over it with interval and p."""
+    gain = compare(ours, base, base_adapts=base_adapts) if base else None
+    compared = (round(gain.difference, 1), _bounds(gain.interval), round(gain.p, 4)) if gain else (None, None, None)
+    return name, len(ours), round(mean_score(ours), 1), _bounds(score_interval(ours)), *compared
+
+
+def _bounds(interval: Interval | None) -> str | None:
+    return f"{interval.low:.1f} to {interval.high:.1f}" if interval else None
