@@ -31,12 +31,13 @@ from ace_bench.report.tables.formats import Page, latex, markdown
 from ace_bench.report.tables.grids import Grid
 from ace_bench.store.call_log import Account
 from ace_bench.store.files import write_files
+from ace_validity.asking import Contamination, Judges
 from ace_validity.planning import Laboratory, PlannedRun, Request, Study
 from ace_validity.playbooks import Placebo, Transfer
 from ace_validity.variation import Curve, Stream, Variance
 
 KINDS: Mapping[str, Callable[[Request], Study]] = {
-    kind.__name__.lower(): kind for kind in (Transfer, Placebo, Variance, Curve, Stream)
+    kind.__name__.lower(): kind for kind in (Transfer, Placebo, Contamination, Judges, Variance, Curve, Stream)
 }
 
 _EMPTY = "A playbook that is not there yet counts as empty."

@@ -1,0 +1,221 @@
+"""Questions about a benchmark itself: whether a model knows its test set, and whether it judges as the grader does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import combinations
+from statistics import fmean
+
+import msgspec
+import numpy as np
+
+from ace_bench.api import Run
+from ace_bench.core.statistics import bootstrap_interval, paired_difference
+from ace_bench.core.types import Sample
+from ace_bench.report.evidence import read_lines_of
+from ace_validity.planning import Make, PlannedRun, Request, Row, Study, Words, find_run, keep, parse_words, without
+
+_CONTROLS = 10
+"""Other samples with whose reference each reply is compared."""
+_TASK_SETTINGS = ("task", "method", "mode", "agent", "protocol", "labels")
+
+
+class _Attempt(msgspec.Struct):
+    answer: str | None = None
+
+
+class _Grade(msgspec.Struct):
+    correct: bool = False
+
+
+class _Event(msgspec.Struct):
+    event: str
+    sample: str = ""
+
+
+class _Line(msgspec.Struct):
+    kind: str
+    sample: str = ""
+    split: str = ""
+    attempt: _Attempt = msgspec.field(default_factory=_Attempt)
+    grade: _Grade = msgspec.field(default_factory=_Grade)
+    events: tuple[_Event, ...] = ()
+
+
+def _lines(made: Run) -> list[_Line]:
+    found: list[_Line] = read_lines_of(made.folder / "journal.jsonl", _Line)
+    return found
+
+
+def _attempts(made: Run) -> Mapping[str, _Line]:
+    """Return the last attempt at each tested sample."""
+    return {line.sample: line for line in _lines(made) if line.kind == "rollout" and line.split == "test"}
+
+
+def _ask(words: Words, questions: Sequence[tuple[str, str]], instruction: str) -> dict[str, str]:
+    """Return the words of a run that asks questions, each with its reference answer; one call a question."""
+    rows = [{"id": place, "question": text, "answer": gold} for place, (text, gold) in enumerate(questions)]
+    file = keep(words, "".join(f"{msgspec.json.encode(row).decode()}\n" for row in rows), "jsonl")
+    asked = {"data": f"{{test: {file}}}", "instruction": str(keep(words, instruction, "txt")), "grader": "f1"}
+    form = {**asked, "id": "id", "question": "question", "answer": "answer", "split": "null", "source": "auto"}
+    task = {f"task.{name}": value for name, value in form.items()}
+    return {
+        **without(words, *_TASK_SETTINGS),
+        "task": "qa",
+        "method": "base",
+        "mode": "online",
+        "limit": "null",
+        **task,
+    }
+
+
+def _replies(made: Run) -> list[str]:
+    """Return the replies to ``_ask`` in the order of the questions."""
+    found = {sample.rpartition("-")[2]: line.attempt.answer or "" for sample, line in _attempts(made).items()}
+    return [found[str(place)] for place in range(len(found))]
+
+
+class Contamination(Study):
+    """Whether the model knows the test set: continues questions, answers them unseen (task= may name several)"""
+
+    columns = ("task", "probe", "samples", "overlap", "by chance", "excess", "95% interval", "p")
+    note = (
+        "Overlap is the F1 of words with the text or answer of the same sample, by chance that with up to ten others: "
+        "what the form of questions and the frequency of answers give. An excess above 0 hints at a test set that the "
+        "model has seen, or at answers that do not need the whole question."
+    )
+
+    def __init__(self, request: Request) -> None:
+        self._probes: dict[tuple[str, str], tuple[PlannedRun, Sequence[str]]] = {}
+        for task in request.words["task"].split(","):
+            words = {**request.having(request.seeds[0]), "task": task}
+            found = find_run(words)
+            samples = found.task.samples("test")[: found.settings.limits.get("test")]
+            golds = [found.task.failing_grade(sample).gold for sample in samples]
+            for name, (instruction, texts, references) in _probes(task, samples, golds).items():
+                asked = _ask(words, [*zip(texts, references, strict=True)], instruction)
+                self._probes[task, name] = PlannedRun(words=asked), references
+        self.runs = [planned for planned, _ in self._probes.values()]
+
+    def rows(self, make: Make) -> Iterator[Row]:
+        """Compare each reply with the reference of its sample, and with those of others."""
+        for (task, name), (planned, references) in self._probes.items():
+            replies = _replies(make(planned))
+            scores = np.array([_own_and_others(place, reply, references) for place, reply in enumerate(replies)])
+            own, chance = scores.T
+            found = paired_difference(own[None], chance[None], [[place] for place in range(len(own))], paired=False)
+            width = "{:.1f} to {:.1f}".format(*(100 * bound for bound in found.bounds())) if found else None
+            shown = (round(100 * float(value), 1) for value in (own.mean(), chance.mean(), (own - chance).mean()))
+            yield task, name, len(own), *shown, width, round(found.p, 4) if found else None
+
+
+def _probes(
+    task: str, samples: Sequence[Sample], golds: Sequence[str]
+) -> Mapping[str, tuple[str, Sequence[str], Sequence[str]]]:
+    """Return the instruction, questions and references of each probe."""
+    texts = [sample.inputs["question"] for sample in samples]
+    names = [f"Question {number} of the test set of the benchmark {task}" for number in range(1, len(texts) + 1)]
+    halves, quarters = (
+        [f"{name} begins:\n\n{text[: len(text) // part]}" for name, text in zip(names, texts, strict=True)]
+        for part in (2, 4)
+    )
+    unseen = f"{samples[0].inputs['background']}\n\nReply with your best answer alone, even where you cannot know it."
+    return {
+        "continues the question": (
+            "Continue the text word for word, as it stands in the benchmark. Reply with the rest alone.",
+            halves,
+            [text[len(text) // 2 :] for text in texts],
+        ),
+        "answers by number": (unseen, [f"{name}, in the order of its file, is not shown." for name in names], golds),
+        "answers from a quarter": (unseen, quarters, golds),
+    }
+
+
+def _own_and_others(place: int, reply: str, references: Sequence[str]) -> tuple[float, float]:
+    others = [references[(place + step) % len(references)] for step in range(1, min(_CONTROLS + 1, len(references)))]
+    return _overlap(reply, references[place]), fmean(_overlap(reply, one) for one in others) if others else 0.0
+
+
+def _overlap(reply: str, reference: str) -> float:
+    """Return the share of common words: F1."""
+    said, wanted = reply.lower().split(), reference.lower().split()
+    common = sum((Counter(said) & Counter(wanted)).values())
+    return 2 * common / (len(said) + len(wanted)) if common else 0.0
+
+
+class Judges(Study):
+    """Agreement of a model's verdicts with grading and with each other: a judge for each seed= and --judge"""
+
+    columns = ("judge", "and", "items", "says right", "agree", "kappa", "95% interval")
+    note = (
+        "Kappa is Cohen's, its interval a percentile bootstrap over items; n/a where one side always says the same. "
+        "Judges see question and answer, not the reference; a reply that is neither yes nor no is a verdict of its own."
+    )
+
+    def __init__(self, request: Request) -> None:
+        self._source = PlannedRun(words=request.having(request.seeds[0]))
+        self._judges: dict[str, PlannedRun] = {}
+        for text in request.options["judge"] or [""]:
+            for seed in request.seeds:
+                words = {**request.having(seed), **parse_words(text.split())}
+                plain = {**without(words, *_TASK_SETTINGS), "task": words["task"], "method": "base"}
+                planned = PlannedRun(words=plain, sources=(self._source,), derive=partial(_judging, words))
+                self._judges[" ".join(filter(None, (text, f"seed={seed}")))] = planned
+        self.runs = [self._source, *self._judges.values()]
+
+    def rows(self, make: Make) -> Iterator[Row]:
+        """Compare each judge with the grader, and with the other judges."""
+        source = make(self._source)
+        graded = [line.grade.correct for line in _attempts(source).values()]
+        said = {name: [_verdict(reply) for reply in _replies(make(run))] for name, run in self._judges.items()}
+        for name, verdicts in said.items():
+            yield _agreement(name, "grading", [*zip(verdicts, graded, strict=True)])
+        for one, other in combinations(said, 2):
+            yield _agreement(one, other, [*zip(said[one], said[other], strict=True)])
+        if own := _own_verdicts(source):
+            yield _agreement("the method's own", "grading", own)
+
+
+def _judging(words: Words, runs: Sequence[Run]) -> Words:
+    """Return the words of a run that judges the answers of another."""
+    samples = {sample.id: sample.inputs for sample in find_run(words).task.samples("test")}
+    questions = [
+        (
+            "{background}\n\n{question}\n\nProposed answer:\n".format(**samples[key])
+            + (line.attempt.answer or "(no answer)"),
+            "yes" if line.grade.correct else "no",
+        )
+        for key, line in _attempts(runs[0]).items()
+    ]
+    return _ask(words, questions, "Is the proposed answer to this question right? Reply yes or no, nothing else.")
+
+
+def _verdict(reply: str) -> bool | None:
+    first = "".join(char for char in reply.lower() if char.isalpha() or char.isspace()).split()[:1]
+    return {"yes": True, "no": False}.get("".join(first))
+
+
+def _own_verdicts(made: Run) -> list[tuple[bool, bool]]:
+    """Return what the method's own judge said of its attempts, and their grades."""
+    lines = _lines(made)
+    grades = {line.sample: line.grade.correct for line in lines if line.kind == "rollout"}
+    events = [event for line in lines for event in line.events if event.event.startswith("judged_")]
+    return [(event.event == "judged_success", grades[event.sample]) for event in events]
+
+
+def _agreement(one: str, other: str, pairs: Sequence[tuple[bool | None, bool | None]]) -> Row:
+    known = kappa(pairs)
+    found = bootstrap_interval(pairs, lambda drawn: kappa(drawn) or 0.0, seed=0) if known is not None else None
+    shares = (f"{100 * fmean(column):.0f}%" for column in ([a is True for a, _ in pairs], [a == b for a, b in pairs]))
+    shown = (None, None) if known is None or found is None else (round(known, 2), "{:.2f} to {:.2f}".format(*found))
+    return one, other, len(pairs), *shares, *shown
+
+
+def kappa(pairs: Sequence[tuple[object, object]]) -> float | None:
+    """Return Cohen's kappa of pairs of verdicts; ``None`` where one side always says the same."""
+    one, other = (Counter(side) for side in zip(*pairs, strict=True))
+    chance = sum(one[value] * other[value] for value in one) / len(pairs) ** 2
+    agree = fmean(a == b for a, b in pairs)
+    return None if min(len(one), len(other)) < 2 else (agree - chance) / (1 - chance)

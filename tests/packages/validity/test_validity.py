@@ -1,0 +1,198 @@
+"""Checks of what results mean, on runs of the embedded backbone and on models that know the answers."""
+
+import csv
+import io
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from ace_bench.api import load_run, load_runs
+from ace_bench.core.errors import ConfigError
+from ace_validity import command
+from ace_validity.asking import Contamination, Judges, kappa
+from ace_validity.planning import Request
+from ace_validity.playbooks import Placebo
+from ace_validity.variation import components
+from tests.launching import launch
+
+SMALL = ("task.source=sample", "limit={train: 8, val: 6, test: 20}", "mode.epochs=1", "mode.before=false")
+OPTIONS = {"to": [], "other": None, "judge": [], "samplings": 1, "sizes": [4], "base": "base"}
+
+
+@pytest.fixture
+def check(tmp_path, capsys):
+    """Runs the command in a folder of its own; returns status, table by first cell, and what was printed."""
+
+    def run(*arguments):
+        out = tmp_path / "table.csv"
+        out.unlink(missing_ok=True)
+        status = command.main([*arguments, *SMALL, f"results={tmp_path}", "--out", str(out)])
+        rows = [[*row.values()] for row in csv.DictReader(io.StringIO(out.read_text()))] if out.exists() else []
+        return status, {row[0]: row[1:] for row in rows}, capsys.readouterr()
+
+    return run
+
+
+def test_a_placebo_keeps_the_size_and_takes_the_meaning(check, tmp_path):
+    status, table, _ = check("placebo", "task=finer", "seed=0", "--other", "formula")
+    assert status == 0
+    learned = float(table["learned"][1])
+    for name in ("shuffled words", "neutral text", "playbook of formula", "empty playbook"):
+        assert float(table[name][1]) < learned
+        assert float(table[name][3]) == pytest.approx(learned - float(table[name][1]), abs=0.11)
+    books = {run.settings["method"]["context"]: run.playbook for run in load_runs(tmp_path, "method=frozen")}
+    shapes = Counter(tuple(len(one.content.split()) for one in book.bullets) for book in books.values())
+    assert max(shapes.values()) == 3, "learned, shuffled and neutral have the same words per bullet"
+    words = Counter(tuple(sorted(w for one in book.bullets for w in one.content.split())) for book in books.values())
+    assert max(words.values()) == 3, "learned, shuffled and scattered have the same words"
+
+
+def test_runs_are_shown_first_and_a_finished_check_costs_nothing(check, tmp_path):
+    curve = ("curve", "task=finer", "--sizes", "2,8", "seed=0,1")
+    status, table, said = check(*curve, "--dry-run")
+    assert (status, table, said.out.count("ace-bench run")) == (0, {}, 5)
+    assert [*tmp_path.iterdir()] == []
+    assert "5 runs: " in check(*curve, "--estimate")[2].out
+    status, table, said = check(*curve)
+    assert status == 0
+    runs = load_runs(tmp_path, "method=ace")
+    scores = {size: [run.score for run in runs if run.identity["limit"]["train"] == size] for size in (2, 8)}
+    assert {int(size): float(row[1]) for size, row in table.items() if size != "0"} == {
+        size: pytest.approx(np.mean(found), abs=0.05) for size, found in scores.items()
+    }
+    assert check(*curve)[2].err == "", "no run was made again"
+    assert check(*curve, "--estimate")[2].out.count("finished") == 5
+
+
+def test_a_stream_is_judged_by_its_spread_and_worst_order(check, tmp_path):
+    status, table, _ = check("stream", "task=formula", "seed=0,1,2")
+    scores = {run.seed: run.score for run in load_runs(tmp_path, "method=ace")}
+    assert status == 0
+    assert float(table["all"][1]) == pytest.approx(np.mean([*scores.values()]), abs=0.05)
+    assert float(table["sd over orders"][1]) == pytest.approx(np.std([*scores.values()], ddof=1), abs=0.05)
+    (worst,) = (name for name in table if name.startswith("worst"))
+    assert float(table[worst][1]) == pytest.approx(min(scores.values()), abs=0.05)
+
+
+def test_a_playbook_is_tested_on_another_task_and_model(check):
+    status, table, said = check(
+        "transfer", "task=finer", "seed=0", "--to", "task=formula", "--to", "backbone=embedded backbone.attention=1"
+    )
+    assert status == 0
+    home, other, model = table.values()
+    assert float(home[3]) > float(other[3]), "what was learnt on FiNER helps there"
+    assert float(model[3]) > 0
+    assert "simulated" in said.out
+    assert check("transfer", "task=finer")[0] == 2, "no target was named"
+
+
+def test_parts_of_variance_are_those_that_were_planted():
+    rng = np.random.default_rng(0)
+    orders, items = rng.normal(0, 3, 5), rng.normal(0, 20, 40)
+    planted = orders[:, None, None] + items[None, None, :] + np.zeros((5, 3, 40))
+    found = {one.name: one for one in components(planted, ("order", "sampling", "items"))}
+    assert found["order"].variance == pytest.approx(orders.var(ddof=1))
+    assert found["items"].variance == pytest.approx(items.var(ddof=1) / 40)
+    assert found["order"].df == pytest.approx(4)
+    assert sum(abs(one.variance) for one in found.values()) == pytest.approx(
+        found["order"].variance + found["items"].variance
+    )
+    noisy = planted + rng.normal(0, 8, planted.shape)
+    found = {one.name: one.variance for one in components(noisy, ("order", "sampling", "items"))}
+    assert found["order x sampling x items"] == pytest.approx(64 / 40, rel=0.25)
+    assert [one.name for one in components(planted[:, :1], ("order", "sampling", "items"))] == [
+        "order", "items", "order x items",
+    ]  # fmt: skip
+
+
+def test_variance_needs_replies_that_are_sampled(check):
+    status, table, _ = check("variance", "task=finer", "seed=0,1,2")
+    assert status == 0
+    assert sum(float(row[2].rstrip("%")) for row in table.values()) == pytest.approx(100, abs=2)
+    assert check("variance", "task=finer", "--samplings", "2")[0] == 2
+
+
+def test_kappa_is_the_textbooks():
+    from statsmodels.stats.inter_rater import cohens_kappa
+
+    pairs = [(True, True)] * 20 + [(True, False)] * 5 + [(False, True)] * 10 + [(False, False)] * 15
+    assert kappa(pairs) == pytest.approx(cohens_kappa([[20, 5], [10, 15]]).kappa)
+    assert kappa([(True, True), (True, False)]) is None
+
+
+class Knowing:
+    """A model that replies with the reference where it knows the question."""
+
+    simulated = True
+    context_length = None
+
+    def __init__(self, inner, known):
+        self._inner = inner
+        self._known = known
+        self.name, self.identity, self.count = inner.name, inner.identity, inner.count
+
+    def complete(self, messages, **kwargs):
+        text = messages[-1].content
+        known = next((answer for question, answer in self._known.items() if question in text), "no")
+        return replace(self._inner.complete(messages, **kwargs), text=known)
+
+
+def made_by(folder, knows):
+    """Makes planned runs with a model that knows the references of those that ``knows`` accepts."""
+
+    def make(planned):
+        derived = planned.derive([make(one) for one in planned.sources]) if planned.derive else {}
+        words = {**planned.words, **derived}
+        file = words.get("task.data", "").removeprefix("{test: ").removesuffix("}")
+        rows = [msgspec.json.decode(line) for line in Path(file).read_text().splitlines()] if file else []
+        known = {row["question"]: row["answer"] for row in rows if knows(row)}
+        wrap = (lambda inner: Knowing(inner, known)) if file else None
+        return load_run(launch(folder, *(f"{key}={value}" for key, value in words.items()), backbone=wrap).folder)
+
+    return make
+
+
+def request(folder, *words, **options):
+    return Request.read([*words, *SMALL[:2], f"results={folder}"], {**OPTIONS, **options})
+
+
+def test_a_model_that_knows_the_test_set_is_found_out(tmp_path):
+    study = Contamination(request(tmp_path, "task=finer,formula", "seed=0"))
+    rows = [*study.rows(made_by(tmp_path, lambda row: "begins" in row["question"] and "finer" in row["question"]))]
+    found = {(task, probe): (excess, float(width.split()[0])) for task, probe, *_, excess, width, _ in rows}
+    assert len(found) == 6
+    for key, (excess, low) in found.items():
+        if key[0] == "finer" and key[1] != "answers by number":
+            assert excess > 20
+            assert low > 0
+        else:
+            assert abs(excess) < 5
+            assert low < 0
+
+
+def test_judges_are_compared_with_grading_and_with_each_other(tmp_path):
+    study = Judges(request(tmp_path, "task=formula", "method=ace_empty", "seed=0,1"))
+    rows = {row[:2]: row for row in study.rows(made_by(tmp_path, lambda _: True))}
+    assert set(rows) == {("seed=0", "grading"), ("seed=1", "grading"), ("seed=0", "seed=1")}
+    assert all(row[4:6] == ("100%", 1.0) for row in rows.values()), "a judge who knows the grades agrees"
+    assert rows["seed=0", "grading"][2] == 20
+
+
+def test_the_own_judge_of_a_label_free_method_is_compared(tmp_path):
+    study = Judges(request(tmp_path, "task=formula", "method=reasoning_bank", "labels=none", "mode=online", "seed=0"))
+    rows = {row[0]: row for row in study.rows(made_by(tmp_path, lambda _: False))}
+    run = next(run for run in load_runs(tmp_path) if run.method == "reasoning_bank")
+    events = [line for line in (run.folder / "journal.jsonl").read_text().splitlines() if "judged_" in line]
+    assert rows["the method's own"][2] == len(events) == 20
+
+
+def test_mistakes_name_the_fix(tmp_path):
+    with pytest.raises(ConfigError, match="KEY=VALUE"):
+        Request.read(["finer"], OPTIONS)
+    with pytest.raises(ConfigError, match="seed=x"):
+        Request.read(["seed=x"], OPTIONS)
+    assert Placebo(request(tmp_path, "seed=0,1")).runs[0].words["method"] == "ace"
