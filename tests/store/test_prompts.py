@@ -56,6 +56,19 @@ def test_a_template_shared_by_all_families_is_found_last_and_may_be_a_part_of_ot
         PromptSet(tmp_path, task="other", prompt_group="others")
 
 
+def test_a_template_may_ask_only_for_the_fields_that_there_are(tmp_path):
+    prompts = make(
+        tmp_path,
+        qa__generator="{% block user %}{{ a }}{% if b is defined %}{{ b }}{% endif %}{{ c | default('none') }}"
+        "{{ d | upper }}{% if 'x' in e %}x{% endif %}{% set g = 1 %}{% include '_part.j2' %}{% endblock %}",
+        qa___part="{{ f }}{{ g }}",
+    )
+    prompts.check("generator", {"a", "d", "e", "f", "more"})
+    with pytest.raises(ConfigError, match=r"generator\.j2 in .* asks for d, e, f, and its fields are a: correct"):
+        prompts.check("generator", {"a"})
+    assert [field for field in "abcdefgx" if prompts.uses("generator", field)] == list("abcdef")
+
+
 def test_the_digest_follows_the_words(tmp_path):
     before = make(tmp_path, qa__generator="{% block user %}a{% endblock %}").digest
     assert make(tmp_path, qa__generator="{% block user %}b{% endblock %}").digest != before
