@@ -209,13 +209,12 @@ class Checksums:
 
     def add(self, contents: Mapping[str, bytes]) -> None:
         """Add the checksums of files that will be written next."""
-        before = len(self._known)
-        for name, content in contents.items():
-            line = _ChecksumLine(file=name, sha256=hashlib.sha256(content).hexdigest())
-            if (line.file, line.sha256) not in self._known:
-                self._log.append(msgspec.to_builtins(line))
-                self._known.add((line.file, line.sha256))
-        if len(self._known) > before:
+        lines = [_ChecksumLine(file=name, sha256=hashlib.sha256(one).hexdigest()) for name, one in contents.items()]
+        new = [line for line in lines if (line.file, line.sha256) not in self._known]
+        for line in new:
+            self._log.append(msgspec.to_builtins(line))
+            self._known.add((line.file, line.sha256))
+        if new:
             self._log.sync()
 
     def close(self) -> None:
