@@ -30,21 +30,6 @@ vllm:prefix_cache_hits_total{engine="1",model_name="m"} 0.0
 """,
         (150, 30),
     ),
-    "no suffix": (
-        """\
-# TYPE vllm:prefix_cache_queries counter
-vllm:prefix_cache_queries{model_name="m"} 12
-vllm:prefix_cache_hits{model_name="m"} 4
-""",
-        (12, 4),
-    ),
-    "older, of the GPU": (
-        """\
-vllm:gpu_prefix_cache_queries_total{engine="0",model_name="m"} 2.5e+06
-vllm:gpu_prefix_cache_hits_total{engine="0",model_name="m"} 1.25e+06
-""",
-        (2_500_000, 1_250_000),
-    ),
     "older, of the GPU, no suffix, no labels": (
         "vllm:gpu_prefix_cache_queries 8.0\nvllm:gpu_prefix_cache_hits 2.0\n",
         (8, 2),
@@ -66,13 +51,10 @@ vllm:prefix_cache_hits_total{engine="0"} 5.0
     "nothing asked yet": ("vllm:prefix_cache_queries_total 0.0\nvllm:prefix_cache_hits_total 0.0\n", (0, 0)),
 }
 SILENT = {
-    "an empty page": "",
     "no page of metrics": "<html><body>vllm:prefix_cache_queries_total</body></html>",
     "a rate only": 'vllm:gpu_prefix_cache_hit_rate{model_name="m"} 0.5\n',
-    "queries only": 'vllm:prefix_cache_queries_total{engine="0"} 10.0\n',
     "the times of creation only": "vllm:prefix_cache_queries_created 1.0\nvllm:prefix_cache_hits_created 1.0\n",
     "no numbers": "vllm:prefix_cache_queries_total NaN\nvllm:prefix_cache_hits_total +Inf\n",
-    "another server": 'sglang:cached_tokens_total{model_name="m"} 10.0\n',
 }
 
 
