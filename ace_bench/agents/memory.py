@@ -65,10 +65,6 @@ class ExecutionMemory:
         self._outputs: dict[int, str] = {}
         self._reads: dict[int, list[ActionCall]] = {}
 
-    def has_finding_for(self, tool: str, query: str) -> bool:
-        """Whether a tool was asked this before and the answer still holds (see ``KnownCalls``)."""
-        return self._known.has_finding_for(tool, query)
-
     def note(self, step: int, code: str, observation: str) -> None:
         """Take findings from a step that was run, one for each category of its calls."""
         statements = read_action(code, self.rules)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, Literal, Protocol, TypeVar
 
-from ace_bench.contexts.playbook.playbook import Excerpt
 from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
 from ace_bench.core.errors import RolloutFault
@@ -91,7 +90,7 @@ class RoleCall(Generic[P]):
 class Quotable(Protocol):
     """A playbook that can show some of its bullets."""
 
-    def excerpt(self, ids: Sequence[str]) -> Excerpt:
+    def excerpt(self, ids: Sequence[str]) -> str:
         """Show the bullets with the given ids."""
         ...
 
@@ -108,7 +107,7 @@ def reflector_fields(rollout: Rollout, playbook: Quotable) -> Record:
         "feedback": feedback.message or NOTHING,
         "report": feedback.report,
         "cited": attempt.cited,
-        "bullets": playbook.excerpt(attempt.cited).text,
+        "bullets": playbook.excerpt(attempt.cited),
     }
 
 

@@ -168,15 +168,14 @@ def test_statistics_are_the_json_of_the_curators_prompt() -> None:
 
 def test_an_excerpt_keeps_the_order_of_the_text() -> None:
     excerpt = book(BULLETS).excerpt(["err-00002", "misc-00009", "sai-00004"])
-    assert excerpt.text == (
+    assert excerpt == (
         "[sai-00004] helpful=6 harmful=1 :: Read the unit.\n"
         "[err-00002] helpful=1 harmful=1 :: Rounding too early.\n"
         "[err-00002] helpful=0 harmful=0 :: The same id."
     )
-    assert excerpt.unknown == ("misc-00009",)
-    assert book(BULLETS).excerpt([]).text == "(No bullets used by generator)"
+    assert book(BULLETS).excerpt([]) == "(No bullets used by generator)"
     none_found = "(Generator referenced bullet IDs but none were found in playbook)"
-    assert book(BULLETS).excerpt(["misc-00009"]).text == none_found
+    assert book(BULLETS).excerpt(["misc-00009"]) == none_found
 
 
 def test_prompts_get_the_text_under_the_names_of_a_playbook() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -29,13 +29,6 @@ RECENT_REFLECTIONS = "recent_reflections"
 
 _MAX_NUMBER = 10**9
 _Next = Annotated[int, msgspec.Meta(ge=1, le=_MAX_NUMBER + 1)]
-
-
-class Excerpt(NamedTuple):
-    """Some bullets as text, and the ids asked for that no bullet has."""
-
-    text: str
-    unknown: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,16 +155,14 @@ class Playbook(ContextValue):
     def _counters(self) -> str:
         return "\n".join(filter(None, [block.counters for block in self.index.blocks])) or NO_COUNTERS
 
-    def excerpt(self, ids: Iterable[str]) -> Excerpt:
+    def excerpt(self, ids: Iterable[str]) -> str:
         """Show some bullets with their counters, in the order asked for, each once (for the reflector).
 
         A line reads ``[id] (section; helpful 2, harmful 1, neutral 0) content``.
         """
-        asked = dict.fromkeys(ids)
-        known = [self.index[bullet_id] for bullet_id in asked if bullet_id in self.index]
+        known = [self.index[bullet_id] for bullet_id in dict.fromkeys(ids) if bullet_id in self.index]
         lines = [f"[{b.id}] ({b.section}; {b.counters}) {indent(b.content)}" for b in known]
-        unknown = tuple(bullet_id for bullet_id in asked if bullet_id not in self.index)
-        return Excerpt("\n".join(lines) or NO_COUNTERS, unknown)
+        return "\n".join(lines) or NO_COUNTERS
 
     def official_text(self) -> str:
         """Return the playbook in the text format of the authors' code, with counters."""

@@ -23,7 +23,7 @@ from ace_bench.contexts.loading import load_context
 from ace_bench.contexts.playbook import authors_text
 from ace_bench.contexts.playbook.authors_text import Dialect, bullet_lines, empty_text, heading_of, read_line
 from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP, Bullet
-from ace_bench.contexts.playbook.playbook import NO_COUNTERS, Excerpt
+from ace_bench.contexts.playbook.playbook import NO_COUNTERS
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, DataError
@@ -105,12 +105,9 @@ class TextPlaybook(ContextValue):
         """Number of bullets, in total and by section, as the indented JSON of the Curator's prompt."""
         return authors_text.statistics(self.text, self.dialect)
 
-    def excerpt(self, ids: Iterable[str]) -> Excerpt:
+    def excerpt(self, ids: Iterable[str]) -> str:
         """Show the bullets with the given ids in the order of the text, or the sentence that says there are none."""
-        asked = dict.fromkeys(ids)
-        known = {bullet.id for bullet in bullet_lines(self.text, self.dialect)}
-        unknown = tuple(bullet_id for bullet_id in asked if bullet_id not in known)
-        return Excerpt(authors_text.excerpt(self.text, asked, self.dialect), unknown)
+        return authors_text.excerpt(self.text, dict.fromkeys(ids), self.dialect)
 
     def official_text(self) -> str:
         """Return the text."""
@@ -137,7 +134,7 @@ class TextPlaybook(ContextValue):
                 "playbook": self.text,
                 "counters": NO_COUNTERS,
                 "official_playbook": self._official_playbook,
-                "official_excerpt": lambda ids: self.excerpt(ids).text,
+                "official_excerpt": self.excerpt,
                 "statistics": lambda: self.statistics,
             }
         )
