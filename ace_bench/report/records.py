@@ -122,9 +122,10 @@ class RunSummary:
             step = sharpest_fall(sizes)
             return None if step is None else sizes[step - 1 + _FALL.index(metric)]
         path = metric.split(".")
-        if len(path) == 1 and self.finished:
-            path = ["splits", self.metrics["headline"]["split"], "after", metric]
         found: Any = self.metrics
+        if len(path) == 1 and self.finished:
+            tested = self.metrics["splits"][self.metrics["headline"]["split"]]["after"]
+            found = tested if metric in tested else self.metrics
         for key in path:
             found = found.get(key) if isinstance(found, Mapping) else None
         return found if isinstance(found, int | float) else None

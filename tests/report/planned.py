@@ -1,27 +1,16 @@
-"""Run folders of planned runs with scores of one's choice, as real ones would lie there.
-
-``python -m tests.report.planned FOLDER 500`` makes runs and tells how long all tables over them take.
-"""
+"""Run folders of planned runs with scores of one's choice, as real ones would lie there."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import random
-import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from omegaconf import OmegaConf
-from rich.console import Console
 
 from ace_bench.core.identity import RunIdentity, identity_settings
-from ace_bench.core.resources import config_folders
 from ace_bench.report.planned import Compose, PlannedRun
-from ace_bench.report.tables.results_index import ResultsIndex
-from ace_bench.report.tables.write import write_tables
-from ace_bench.runners.planning import Composer
 
 METRICS = {"appworld": "tgc", "finer": "accuracy", "formula": "accuracy", "ddxplus": "accuracy", "bird_sql": "judge"}
 CONTEXT = "c0ffee"
@@ -132,27 +121,3 @@ def _metrics(metric: str, scores: Sequence[float], *, steps: int, faults: int) -
         "timing": {stage: {"wall_without_waiting_s": 12.5, "model_s": 35.0} for stage in stages},
         "roles": {"generator": "embedded"},
     }
-
-
-def main() -> None:
-    """Measure."""
-    say = Console().print
-    results, count = Path(sys.argv[1]), int(sys.argv[2])
-    index = ResultsIndex(results=results, compose=Composer(config_folders()))
-    planner = Planner(results, index.compose)
-    rng = random.Random(0)
-    names = [name for name, plan in index.experiments.by_name.items() if plan.rows and plan.layout == "table"]
-    planned = list(dict.fromkeys(run for name in names for run in index.experiments.runs(name)))
-    say(f"{len(planned)} planned runs")
-    for place in range(count):
-        scores = [float(rng.random() < 0.6) for _ in range(441)]
-        extra = ("backbone=vllm", "backbone.model=some-model")
-        run = planned[place % len(planned)]
-        planner.make(run, scores, extra=extra, seed=place // len(planned), sizes=[100] * 50)
-    started, cpu = time.perf_counter(), time.process_time()
-    files = write_tables(ResultsIndex(results=results, compose=Composer(config_folders())), results / "tables")
-    say(f"{len(files)} files in {time.perf_counter() - started:.1f} s, {time.process_time() - cpu:.1f} s of CPU time")
-
-
-if __name__ == "__main__":
-    main()

@@ -84,18 +84,6 @@ def test_cache_reuse_looks_back_on_a_window_of_tokens_and_leaves_out_replays():
     assert cache_curve([], 2) is None
 
 
-@pytest.mark.slow
-def test_bars_are_the_cells_of_the_tables(planner):
-    planner.make(planned("2/base/finer"), BASE, extra=REAL)
-    planner.make(planned("2/ace_offline_gt/finer"), ACE, extra=REAL, sizes=[1])
-    figure = overall_bars(SHARED.experiments, selection(planner.results), "Overall", with_paper=False)
-    (axis,) = figure.axes
-    assert sorted(bar.get_height() for bar in axis.patches) == [25.0, 70.0]
-    assert [label.get_text() for label in axis.get_xticklabels()] == ["FiNER"], "nothing else was run"
-    assert "paper" in words(figure)
-    assert words(figure).count("n/a") == 3
-
-
 def test_bars_of_another_setting_than_the_papers_say_so_and_stand_alone_unless_asked(planner):
     planner.make(planned("2/base/finer"), BASE, extra=(*REAL, "limit=40"))
     chosen = selection(planner.results)

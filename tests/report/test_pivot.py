@@ -15,7 +15,7 @@ from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import find_runs
 from ace_bench.report.statistics import Point, compare
 from ace_bench.report.tables.formats import csv as table_csv
-from ace_bench.report.tables.formats import latex, markdown, page_of
+from ace_bench.report.tables.formats import markdown, page_of
 from ace_bench.report.tables.own_tables import Layout, own_tables
 from ace_bench.runners.planning import Composer
 from tests.report.planned import Planner
@@ -126,13 +126,6 @@ def test_the_base_row_is_chosen_by_its_values(results):
 def test_mistakes_name_the_right_spelling(results, layout, message):
     with pytest.raises(ConfigError, match=message):
         tables(results, **layout)
-
-
-def test_latex_prints_the_best_value_of_a_column_bold(results):
-    text = latex(page_of(*tables(results)))
-    assert "S[table-format=2.1, table-space-text-post={*}]" in text
-    assert "\\bfseries 70.0{*}" in text
-    assert "\\bfseries 25.0" not in text
 
 
 def test_the_command_writes_files_and_chooses_runs(results, capsys):

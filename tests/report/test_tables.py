@@ -72,16 +72,6 @@ def test_a_cell_holds_our_number_its_interval_the_test_and_the_papers(real):
     assert "]‡ | 78.3 | -8.3 |" in text
 
 
-def test_a_difference_that_chance_explains_is_said_to_be_noise(real):
-    planner = Planner(real, SHARED.compose)
-    planner.make(planned("2/ace_offline/finer"), [*BASE[:-1], 1.0], extra=REAL, sizes=[1])
-    tables, text = made(real, "2")
-    (table,) = tables.values()
-    assert "within noise of the base" in table.loc["ace_offline", "finer"].notes
-    assert "within our interval" in table.loc["ace_offline_gt", "finer"].notes
-    assert text.count("]‡ |") == 1, "only what differs by more than chance is marked"
-
-
 def test_an_average_needs_all_its_parts(real):
     (before,) = made(real, "2")[0].values()
     assert pd.isna(before.loc["base", "average"].value)
@@ -114,40 +104,6 @@ def test_costs_that_an_evaluation_before_adaptation_adds_are_told(real):
     (folder / "metrics.json").write_text(json.dumps(metrics))
     after = made(real, "2")[1]
     assert ("evaluate, before and after" in before, "evaluate, before and after" in after) == (False, True)
-
-
-def test_averages_divide_the_sums_of_the_other_table(tmp_path):
-    Planner(tmp_path, SHARED.compose).make(planned("12/ace/calls"), [1.0] * 9, extra=REAL, sizes=[1])
-    (sums,) = made(tmp_path, "12")[0].values()
-    (averages,) = made(tmp_path, "13")[0].values()
-    assert (sums.loc["ace", "input"].value, sums.loc["ace", "calls"].value) == (9_000, 9)
-    assert averages.loc["ace", "input_per_call"].value == 1_000
-    assert averages.loc["ace_reflector", "calls"].value == 0
-    assert pd.isna(averages.loc["ace_reflector", "input_per_call"].value), "nothing by nothing is unknown"
-
-
-def test_each_row_counts_what_the_paper_counted(tmp_path):
-    planner = Planner(tmp_path, SHARED.compose)
-    for row in ("gepa", "ace"):
-        calls = planner.make(planned(f"12/{row}/calls"), [1.0] * 4, extra=REAL, sizes=[1]) / "calls.jsonl"
-        lines = calls.read_text().splitlines()
-        calls.write_text("".join(f'{line[:-1]}, "seconds": {n}}}\n' for n in range(3) for line in lines))
-    tables, text = made(tmp_path, "12")
-    (table,) = tables.values()
-    assert (table.loc["gepa", "calls"].value, table.loc["ace", "calls"].value) == (4, 12)
-    assert "| rollouts or calls |" in text
-    assert "| GEPA (total), in rollouts |" in text
-    assert "12/ace/calls: its change, +42.6%, compares calls with rollouts" in text
-    assert "12/gepa/calls: it prints 1455, its other numbers give 1434" in text
-
-
-def test_model_time_stands_beside_wall_time(tmp_path):
-    Planner(tmp_path, SHARED.compose).make(planned("4a/ace/latency"), [1.0] * 4, extra=REAL, sizes=[1])
-    tables, text = made(tmp_path, "4a")
-    (table,) = tables.values()
-    assert (table.loc["ace", "latency"].value, table.loc["ace", "model_time"].value) == (12.5, 35.0)
-    assert pd.isna(table.loc["ace", "model_time"].paper)
-    assert "model time (seconds)" in text
 
 
 def test_a_rehearsed_row_names_the_backbone_that_answered_and_how_many_seeds(tmp_path):
@@ -275,17 +231,6 @@ def test_unknown_dollars_are_not_zero(tmp_path):
     assert pd.isna(tables["table_04b_deepseek_v3_1"].loc["ace", "dollars"].value)
     assert tables["table_04b_deepseek_v3_1"].loc["ace", "latency"].value == 12.5
     assert "| n/a |" in text
-
-
-def test_latex_has_booktabs_and_nothing_that_latex_would_stumble_over(real):
-    made(real, "2")
-    text = (real / "tables" / "table_02_deepseek_v3_1.tex").read_text()
-    assert text.count(r"\toprule") == text.count(r"\bottomrule") == 3
-    for grid in text.split(r"\begin{tabular}")[1:]:
-        rows = [row for row in grid.split(r"\end{tabular}")[0].splitlines() if row.endswith(r"\\")]
-        assert len({row.replace(r"\&", "").count("&") for row in rows}) == 1
-        assert not any(mark in row.replace(f"\\{mark}", "") for row in rows for mark in "_%#")
-    assert "& $<$0.001 &" in text
 
 
 @pytest.mark.parametrize(
