@@ -81,9 +81,9 @@ def test_a_growing_playbook_takes_the_room_of_what_is_new(opened, tmp_path):
 def test_the_question_of_a_session_is_stored_once_for_all_its_roles(opened, tmp_path):
     log = opened()
     sent = {}
-    for number in range(3):
-        question = "".join(f"{number}, line {line}: {'words ' * 20}\n" for line in range(50))
-        for role in ("generator", "reflector", "curator"):
+    for role in ("generator", "reflector", "curator"):
+        for number in range(3):  # sessions take turns
+            question = "".join(f"{number}, line {line}: {'words ' * 20}\n" for line in range(50))
             messages = [Message(role="user", content=f"You are the {role}.\n{question}</question>")]
             request = log.prepare(f"session {number}", role, messages, schema=None, settings={})
             log.add(f"{request.name}/0", PaidReply(completion=REPLY), stage=Stage.ADAPT, request=request)
@@ -135,6 +135,21 @@ def test_whatever_differs_in_a_request_changes_the_name_of_its_call(changed):
     middle[1] = "z"
     names.add(history.prepare(**usual | {"messages": [Message(role="user", content="".join(middle))]}).name)
     assert len(names) == 3
+
+
+@given(st.integers(1, 3), st.integers(-2, 2), st.integers(0, 3))
+def test_the_last_character_counts_whatever_the_length_and_whatever_was_asked_before(blocks, more, begun):
+    size = 4096 * blocks + more
+    names = set()
+    for before in ("", "x" * begun * 4096):
+        for last in "yz":
+            history = RequestHistory()
+            for content in (before, "x" * (size - 1) + last):
+                messages = [Message(role="user", content=content)]
+                request = history.prepare("s", "r", messages, schema=None, settings={})
+                history.add(request)
+            names.add(request.name)
+    assert len(names) == 2
 
 
 def test_a_call_that_damage_took_is_made_again_and_the_others_are_whole(opened, tmp_path):
