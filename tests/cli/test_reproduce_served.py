@@ -14,10 +14,10 @@ from tests.cli.test_reproduce_settings import reader, served  # noqa: F401 - a f
 
 SHORT = ("ace:mode.epochs=1", "ace:method.max_reflection_rounds=1", "gepa:method.max_metric_calls=3")
 ASKED = {
-    "tables 2 and 4b": ("table=2,4b", "limit=2", *SHORT, "mipro:method.auto=light"),
+    "tables 4b and 10": ("table=4b,10", "limit=2", *SHORT),
     "figure 2": ("figure=2", "limit=1", *SHORT[:2], "agent.max_steps=3"),
 }
-"""On AppWorld, where a rollout takes a second, one figure with one sample a split; the longer test adds table 1."""
+"""On AppWorld, where a rollout takes a second, one figure of one sample a split; a longer test adds tables 1 and 2."""
 IN_FULL = ("table=1,2,4b", "figure=2", "limit=2", "gepa:method.max_metric_calls=20", "mipro:method.auto=light")
 LASTING = (
     "task",
