@@ -23,10 +23,11 @@ def job(run):
 class Requested:
     """Jobs with their chains and memory; ``words`` answers as `Reproduction` does."""
 
-    def __init__(self, chains, *, memory=None, room=None, refused=(), same=()):
+    def __init__(self, chains, *, memory=None, room=None, refused=(), same=(), starters=10**6):
         self.jobs = [job(run) for run in chains]
         self.chains = {job(run): chain for run, chain in chains.items()}
         self.refused, self.same = refused, same
+        self.asked = []
         self.schedule = Schedule(
             jobs=self.jobs,
             words=self.words,
@@ -34,19 +35,28 @@ class Requested:
             chain=self.chains.__getitem__,
             memory=lambda one: (memory or {}).get(one.planned, 1),
             room=room,
-            starters=10**6,
+            starters=starters,
         )
         self.stopped = threading.Event()
 
+    def waiting(self, **how):
+        """Take from another thread; what it gets is appended to the list that is returned beside it."""
+        found = []
+        thread = threading.Thread(target=lambda: found.append(self.take(**how)[0]), daemon=True)
+        thread.start()
+        thread.join(0.2)
+        return thread, found
+
     def words(self, jobs):
         found = {}
+        self.asked += (one.planned.overrides[0] for one in jobs)
         for one in jobs:
             name = one.planned.overrides[0]
             found[one] = None if name in self.refused else ("same",) if name in self.same else (name,)
         return found
 
-    def take(self):
-        batch = self.schedule.take(self.stopped)
+    def take(self, **how):
+        batch = self.schedule.take(self.stopped, **how)
         return batch and [one.planned.overrides[0] for one in batch.jobs], batch
 
 
@@ -64,36 +74,57 @@ def test_a_run_starts_as_soon_as_what_it_needs_has_ended_and_counts_for_its_urge
     names, first = asked.take()
     assert names == ["short"], "its chain with that of the run that needs it is the longest"
     assert asked.take()[0] == ["long"]
+    thread, found = asked.waiting()
+    assert thread.is_alive(), "nothing is ready, and what is running may make it so"
     asked.schedule.end(first)
-    assert asked.take()[0] == ["after"], "although the long one is still running"
+    thread.join(10)
+    assert found == [["after"]], "although the long one is still running"
 
 
-def test_a_run_whose_need_was_not_made_is_left_out():
+def test_a_run_whose_need_was_not_made_is_asked_for_and_left_out():
     after = planned("after", SHORT)
-    asked = Requested({SHORT: 1, after: 20}, refused=("after",))
-    asked.schedule.end(asked.take()[1])
+    asked = Requested({SHORT: 1, after: 20}, refused=("short", "after"))
+    assert asked.asked == ["short", "after"], "so that somebody says why"
     assert asked.take() == (None, None)
 
 
 def test_runs_start_while_their_memory_fits_and_one_always_may():
-    asked = Requested({LONG: 10, LAST: 5, SHORT: 1}, memory={LONG: 100, LAST: 60, SHORT: 5}, room=70)
+    asked = Requested({LONG: 10, LAST: 5, SHORT: 1}, memory={LONG: 100, LAST: 60, SHORT: 10}, room=70)
     names, first = asked.take()
     assert names == ["long"]
-    waiting = threading.Thread(target=lambda: found.append(asked.take()[0]))
-    found = []
-    waiting.start()
-    waiting.join(0.2)
-    assert waiting.is_alive(), "nothing fits beside it"
+    thread, found = asked.waiting()
+    assert thread.is_alive(), "nothing fits beside it"
     asked.schedule.end(first)
-    waiting.join(10)
+    thread.join(10)
     assert found == [["last"]]
-    assert asked.take()[0] == ["short"]
+    assert asked.waiting()[1] == [["short"]], "both fill the room"
 
 
 def test_jobs_that_are_the_same_run_are_made_once():
     asked = Requested({SHORT: 1, LONG: 10, LAST: 5}, same=("short", "long"))
     assert sorted(asked.take()[0]) == ["long", "short"]
     assert asked.take()[0] == ["last"]
+
+
+def test_a_run_is_not_made_again_while_it_is_being_made():
+    after = planned("after", LONG)
+    asked = Requested({SHORT: 30, LONG: 10, after: 1}, same=("short", "after"))
+    first, second = asked.take()[1], asked.take()[1]
+    asked.schedule.end(second)
+    thread, found = asked.waiting()
+    assert thread.is_alive()
+    asked.schedule.end(first)
+    thread.join(10)
+    assert found == [["after"]]
+
+
+def test_processes_start_one_after_another_where_the_machine_cannot_start_more(monkeypatch):
+    monkeypatch.setattr("ace_bench.runners.schedule._START_S", 1e6)
+    asked = Requested({LONG: 10, LAST: 5, SHORT: 1}, starters=1)
+    assert asked.take(process=True)[0] == ["long"]
+    assert asked.waiting(process=True)[0].is_alive()
+    assert asked.take()[0] == ["last"], "a process that runs already starts at once"
+    asked.stopped.set()
 
 
 def test_nothing_starts_after_a_stop():
