@@ -95,6 +95,7 @@ class OptunaSweeper(Sweeper):
             raise CompactHydraException("No run of the search finished; their errors are above.")
         best = {"best_params": study.best_params, "best_value": study.best_value}
         file = Path(str(self.config.hydra.sweep.dir)) / RESULTS
+        file.parent.mkdir(parents=True, exist_ok=True)
         OmegaConf.save(OmegaConf.create(best), file)
         _log.info("best: %s, score %s; see %s", study.best_params, study.best_value, file)
 
