@@ -126,9 +126,8 @@ def main() -> None:
     seen, mistaken = seen_in_scores(4.0)
     table = "\n".join([
         header, *(f"|{'|'.join(row)}|" for row in rows), "",
-        f"Intervals of scores cover {_span(near)}. Of three seeds that vary by 4 points, a rule on scores alone (10 "
-        f"below the others) finds {100 * seen:.0f}% of collapses by 15 points, and one where there is none in "
-        f"{100 * mistaken:.0f}%.", "", verdicts,
+        f"Intervals of scores cover {_span(near)}. Scores of three seeds show {100 * seen:.0f}% of collapses by 15 "
+        f"points (10 below the others), and {100 * mistaken:.0f}% false ones.", "", verdicts,
     ])  # fmt: skip
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(START)
