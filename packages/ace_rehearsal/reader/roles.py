@@ -139,9 +139,9 @@ def _rewriter(parts: PromptParts) -> str:
 def _cheatsheet(parts: PromptParts) -> str:
     """Reply with the whole new cheatsheet."""
     known = _ENTRY.split("\n" + parts.get("cheatsheet"))[1:]
-    taught = [
-        lesson for review in (*_attempt(parts), *read_episodes(parts, "episodes")) for lesson in reflect(review).lessons
-    ]
+    shown = "predicted_answer" in parts.blocks or "trajectory" in parts.blocks
+    reviews = [*([review_of(parts)] if shown else []), *read_episodes(parts, "episodes")]
+    taught = [lesson for review in reviews for lesson in reflect(review).lessons]
     entries = [*known, *(lesson.worded for lesson in new_lessons(taught, known))]
     kept = condense([("", entry) for entry in entries])
     text = "\n".join(_indent(f"- {entry}") for _, entry in kept)
@@ -149,11 +149,6 @@ def _cheatsheet(parts: PromptParts) -> str:
 
 
 _ENTRY = re.compile(r"\n- ")
-
-
-def _attempt(parts: PromptParts) -> tuple[Review, ...]:
-    shown = "predicted_answer" in parts.blocks or "trajectory" in parts.blocks
-    return (review_of(parts),) if shown else ()
 
 
 def _merger(parts: PromptParts) -> str:
