@@ -319,3 +319,11 @@ def test_the_fork_server_may_die_and_sessions_start_a_new_one(task, sample):
         solved(task, sample, session)
         assert session.grade("done").correct
     assert not before.folder.exists()
+
+
+def test_the_start_runs_a_piece_of_code_and_says_what_confines_it(task, monkeypatch):
+    said: list[str] = []
+    monkeypatch.setattr(task._pool, "layers", None)
+    task.start(said.append)
+    assert said[0] == "AppWorld: loading the engine"
+    assert "agent code is confined by" in said[1]
