@@ -213,3 +213,13 @@ def test_a_saved_playbook_is_loaded_if_it_is_of_this_kind(tmp_path: Path) -> Non
     path.write_text(json.dumps(playbook("one").dump()))
     with pytest.raises(ConfigError, match="kind playbook;"):
         load_text_playbook(path, dialect="finance", count=count)
+
+
+def test_readers_get_its_bullets_with_all_their_lines_and_what_each_step_changed() -> None:
+    before = book(BULLETS)
+    later = before.with_bullets_added([add("others", "new")], count=count)
+    first, (change,) = before.bullet_changes([later], [["s1"]])
+    assert [one["id"] for one in first] == ["sai-00004", "err-00002", "err-00002 (2)"]
+    assert first[0]["content"] == "Read the unit.\n - it is in the table"
+    assert [(one["content"], one["created"], one["sources"]) for one in change["set"]] == [("new", 0, ["s1"])]
+    assert change["removed"] == []
