@@ -78,6 +78,7 @@ def test_a_damaged_cache_is_as_good_as_none(monkeypatch, tmp_path):
 
 def test_what_is_wrong_in_a_run_folder_is_named_and_an_unfinished_line_only_once_the_run_has_ended(tmp_path):
     folder, calls = RunFolder(tmp_path), tmp_path / "calls.jsonl"
+    assert examine(tmp_path).lost_calls == 0
     folder.journal.begin(Stage.ADAPT)
     request = folder.calls.prepare(RECORD.key, "generator", [], schema=None, settings={})
     reply = PaidReply(completion=Completion(text="hi", usage=Usage(), seconds=0.2))
