@@ -33,12 +33,18 @@ class Sample:
     """One question. ``inputs`` are the fields that prompts may show; the gold answer is never among them.
 
     By convention they are ``background`` (text shared by all samples of the task, may be empty) and ``question``
-    (the sample's own text).
+    (the sample's own text). Where ``question`` repeats what many samples share, as a database schema, ``asked`` is
+    the rest.
     """
 
     id: str
     split: str
     inputs: Mapping[str, str]
+
+    @property
+    def asked(self) -> str:
+        """What memories keep of the sample and find similar samples by."""
+        return self.inputs.get("asked") or self.inputs["question"]
 
 
 @dataclass(frozen=True, kw_only=True)

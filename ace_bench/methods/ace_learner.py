@@ -94,7 +94,7 @@ class PlaybookLearner(BaseMethod[Playbook]):
 
     def select(self, context: Playbook, sample: Sample) -> Playbook:
         """Return the playbook with the bullets that matter for a sample (paper, section 3.1)."""
-        return context if self.retrieval is None else self.retrieval.select(context, sample.inputs["question"])
+        return context if self.retrieval is None else self.retrieval.select(context, sample.asked)
 
     def merge_wording(self, insights: Sequence[Insight], arena: Arena) -> MergeWording | None:
         """Return the function that words merged bullets in a step; ``None``: the older text stays."""

@@ -163,14 +163,13 @@ class Retrieval(DynamicCheatsheet):
         cheatsheet = context
         if not cheatsheet.episodes:
             return ContextUpdate(context=cheatsheet)
-        questions = [sample.inputs["question"] for sample in samples]
-        asked = {**samples[0].inputs, "question": "\n\n".join(questions)}
+        asked = {**samples[0].inputs, "question": "\n\n".join(sample.inputs["question"] for sample in samples)}
         update = rewrite(
             cheatsheet,
             arena,
             template="cheatsheet_synthesis",
             session=f"prepare/{samples[0].id}/{cheatsheet.digest[:12]}/{step.index}",
-            shown=_Retrieved(self._nearest(cheatsheet.episodes, questions)),
+            shown=_Retrieved(self._nearest(cheatsheet.episodes, [sample.asked for sample in samples])),
             fields=lambda found: {
                 **asked,
                 "episodes": [one.episode.text for one in found.similar],
@@ -247,7 +246,7 @@ def _attempt_fields(rollout: Rollout, steps: Transcript) -> dict[str, Any]:
 def _past_rollout(rollout: Rollout, arena: Arena) -> PastRollout:
     fields = _attempt_fields(rollout, Transcript(rollout.attempt.trajectory))
     return PastRollout(
-        question=rollout.sample.inputs["question"],
+        question=rollout.sample.asked,
         output=arena.prompts.render("cheatsheet_episode", fields)[-1].content,
         feedback=rollout.feedback.message,
         reference=rollout.feedback.gold or "",

@@ -75,7 +75,7 @@ def extract(
     events = (*dropped_event(ROLE, dropped), *refused, learnt)
     if not items:
         return None, events
-    experience = Experience(question=rollout.sample.inputs["question"], success=success, items=tuple(items))
+    experience = Experience(question=rollout.sample.asked, success=success, items=tuple(items))
     return experience.measured(arena.counter("generator")), events
 
 

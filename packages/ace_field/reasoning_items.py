@@ -90,7 +90,7 @@ class ReasoningItems(ContextValue):
     def select(self, sample: Sample, nearest: NearestTexts) -> ReasoningItems:
         """Return the experiences that the sample is shown, the most similar first."""
         questions = [one.question for one in self.experiences]
-        found = nearest.find(questions, near=[sample.inputs["question"]], top_k=self.top_k)
+        found = nearest.find(questions, near=[sample.asked], top_k=self.top_k)
         return replace(self, experiences=tuple(self.experiences[place] for place, _ in reversed(found)))
 
     def render(self, sample: Sample) -> Mapping[str, str]:

@@ -86,7 +86,7 @@ class Memory(ContextValue):
         """Return the memory with only the entries that the sample is shown, in the order of the prompt."""
         if self.recall == "latest":
             return self.visible()
-        question = sample.inputs["question"]
+        question = sample.asked
         found = nearest.find([entry.question for entry in self.entries], near=[question], top_k=self.top_k)
         chosen = [self.entries[place] for place, _ in found]
         if self.order == "similar_first":
@@ -139,7 +139,7 @@ class StreamMemory(BaseMethod[Memory]):
             entry = None if rollout.fault is not None else _entry(rollout)
             stored = entry is not None and self.stores(correct=entry[1])
             if entry is not None and stored:
-                question = rollout.sample.inputs["question"]
+                question = rollout.sample.asked
                 memory = memory.with_entry(
                     MemoryEntry.measured(question=question, answer=entry[0], correct=entry[1], count=count)
                 )

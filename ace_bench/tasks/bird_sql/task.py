@@ -49,6 +49,7 @@ from ace_bench.tasks.bird_sql.questions import (
     format_question,
     obvious_verdict,
     orders,
+    parts_of,
     read_folder,
     sql_by_stream_bench,
     sql_of,
@@ -192,7 +193,8 @@ class BirdSql(AnswerTask):
         fields = row.fields
         schema = self._databases[fields["db_id"]].schema
         question = format_question(schema, fields["evidence"] if self._evidence else "", fields["question"].strip())
-        return {"background": INSTRUCTION, "question": question}, partial(self._grade, row)
+        inputs = {"background": INSTRUCTION, "question": question, "schema": schema, "asked": parts_of(question)[1]}
+        return inputs, partial(self._grade, row)
 
     def _grade(self, row: Row, answer: str | None) -> Grade:
         gold, sql = row.fields["SQL"].strip(), sql_of(answer)

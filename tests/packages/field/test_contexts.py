@@ -44,3 +44,11 @@ def test_a_saved_one_can_be_evaluated(context, tmp_path):
     ran = launch(tmp_path, *task, "method=frozen", "mode=evaluate", f"mode.context={file}")
     assert ran.status == 0
     assert ran.metrics["context"]["kind"] == context.kind
+
+
+@pytest.mark.parametrize(("method", "kept"), [("mem_prompt", "entries"), ("dc_rs", "episodes")])
+def test_memories_keep_what_is_asked_and_not_the_schema(method, kept, tmp_path):
+    ran = launch(tmp_path, "task=bird_sql", f"method={method}", "mode=online", "labels=correctness", "limit={test: 4}")
+    entries = json.loads((ran.folder / "contexts" / "final.json").read_text())[kept]
+    assert len(entries) >= 3
+    assert not any("CREATE TABLE" in entry["question"] for entry in entries)

@@ -75,7 +75,7 @@ def test_three_split_files_are_used_as_they_are(make, tmp_path):
 def test_what_a_sample_shows(make, mini_dev):
     folder = str(mini_dev([{**row, "evidence": "three is 3"} for row in QUESTIONS]))
     sample = make(data_dir=folder, mini_dev=DRAW).samples("test")[0]
-    assert set(sample.inputs) == {"background", "question"}
+    assert sample.inputs.keys() == {"background", "question", "schema", "asked"}
     assert "SQLite" in sample.inputs["background"]
     text = sample.inputs["question"]
     assert text.startswith(
