@@ -2,9 +2,9 @@
 
 import pytest
 
-from ace_benchmarks.claim_worlds import WORLDS, World, verdicts_of, world_results
-from ace_benchmarks.error_rates import DESIGNS, cases, coverage, family_errors, score_coverage, streams
-from ace_benchmarks.score_worlds import Case
+from tests.simulation.claim_worlds import WORLDS, World, verdicts_of, world_results
+from tests.simulation.error_rates import DESIGNS, cases, coverage, family_errors, score_coverage, streams
+from tests.simulation.score_worlds import Case
 
 NOISE = 0.015
 """Three standard errors of a coverage measured on 2,000 tables."""

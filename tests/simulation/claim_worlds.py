@@ -27,7 +27,7 @@ from ace_bench.report.tables.cells import Measures
 from ace_bench.report.tables.claim_result import ClaimResult, Verdict
 from ace_bench.report.tables.claims import claim_results
 from ace_bench.report.tables.results_index import Selection
-from ace_benchmarks.score_worlds import mean_at
+from tests.simulation.score_worlds import mean_at
 
 WORLDS = {"as the paper says": 1.0, "half of it": 0.5, "no effect": 0.0, "reversed": -1.0}
 SIZES = {"appworld/test_normal": 168, "appworld/test_challenge": 417, "finer/test": 441, "formula/test": 200,

@@ -14,8 +14,8 @@ from rich.console import Console
 
 from ace_bench.core.statistics import LEVEL, Estimate, blocks, paired_difference, score_bounds
 from ace_bench.store.files import write_files
-from ace_benchmarks.claim_worlds import verdicts_page
-from ace_benchmarks.score_worlds import Case, draw, mean_at
+from tests.simulation.claim_worlds import verdicts_page
+from tests.simulation.score_worlds import Case, draw, mean_at
 
 PAGE = Path("docs/tables-and-figures.md")
 START, END = "<!-- measured by make statistics -->", "<!-- end -->"

@@ -1,0 +1,1 @@
+"""Simulated scores and claims with known truth: `make statistics`."""
