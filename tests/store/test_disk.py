@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ace_bench.core.errors import FileUnwritable
+from ace_bench.core.errors import FileUnwritable, FolderDamaged
 from ace_bench.core.types import Completion, Stage, Usage
 from ace_bench.store.call_log import PaidReply
 from ace_bench.store.damage import examine
 from ace_bench.store.files import cache_folder, new_folder, read_sealed, replacing, write_files, write_sealed, writing
 from ace_bench.store.folder import RunFolder
+from ace_bench.store.results import read_checked
 from tests.store.test_folder import RECORD
 
 
@@ -99,3 +100,16 @@ def test_what_is_wrong_in_a_run_folder_is_named_and_an_unfinished_line_only_once
     found = examine(tmp_path)
     assert f"{calls} lacks 1 of 1 recorded calls" in found.problems
     assert found.lost_calls == 1
+
+
+def test_a_file_that_is_not_as_it_was_written_is_damaged_and_an_earlier_version_is_not(tmp_path):
+    folder, path = RunFolder(tmp_path), tmp_path / "a.json"
+    for content in ("one", "two"):
+        folder.write({"a.json": content})
+    folder.close()
+    for content in ("one", "two"):
+        path.write_text(content)
+        assert read_checked(tmp_path, "a.json") == content.encode()
+    path.write_text("tWo")
+    with pytest.raises(FolderDamaged, match="its checksum does not fit"):
+        read_checked(tmp_path, "a.json")
