@@ -3,11 +3,12 @@
 import math
 from statistics import fmean
 
+import numpy as np
 import pytest
 from scipy.stats import t
 from statsmodels.stats.proportion import proportion_confint
 
-from ace_bench.core.statistics import Estimate, Source, bootstrap_interval, exact_bounds
+from ace_bench.core.statistics import Estimate, Source, blocks, bootstrap_interval, exact_bounds, paired_difference
 
 
 def test_a_group_is_drawn_whole_and_so_widens_the_interval():
@@ -58,3 +59,16 @@ def test_an_interval_is_never_narrower_than_over_seeds_alone_and_its_p_value_agr
 @pytest.mark.parametrize(("count", "n"), [(0, 3), (1, 3), (3, 3), (2, 20)])
 def test_a_rate_has_clopper_and_pearsons_bounds(count, n):
     assert exact_bounds(count, n) == pytest.approx(proportion_confint(count, n, method="beta"))
+
+
+def test_chance_within_seeds_counts_once_and_even_groups_are_not_surer_than_their_samples():
+    rng = np.random.default_rng(1)
+    coins = (rng.random((20, 200)) < 0.5).astype(float)
+    alone = [[place] for place in range(200)]
+    found = paired_difference(coins, np.zeros((1, 200)), alone, paired=False)
+    assert found.samples.variance < 0.5 * coins.mean(axis=0).var() / 200, "samples do not differ, replies do"
+    even = np.tile([1.0, 0.0], (1, 100))
+    one, other = (
+        paired_difference(even, np.zeros((1, 200)), groups, paired=False) for groups in (alone, blocks(alone))
+    )
+    assert other.variance >= 0.99 * one.variance
