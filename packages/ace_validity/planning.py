@@ -157,12 +157,16 @@ class Laboratory:
 
         Where files of other runs are not there yet, an evaluation with an empty playbook stands for it.
         """
-        ready = all(self.cost(source)[2] for source in planned.sources)
-        found = find_run(self._whole(planned) if ready else {**planned.words, "method": "ace_empty"})
-        if ready and (found.folder / METRICS).exists():
+        ready = all(map(self._is_finished, planned.sources))
+        if ready and self._is_finished(planned):
             return Account(), Account(), True
+        found = find_run(self._whole(planned) if ready else {**planned.words, "method": "ace_empty"})
         estimate = rehearse(assemble(found))
         return estimate.low, estimate.high, False
+
+    def _is_finished(self, planned: PlannedRun) -> bool:
+        sources = all(map(self._is_finished, planned.sources))
+        return sources and (find_run(self._whole(planned)).folder / METRICS).exists()
 
     def _whole(self, planned: PlannedRun) -> dict[str, str]:
         derived = planned.derive([self.make(source) for source in planned.sources]) if planned.derive else {}

@@ -104,6 +104,8 @@ def test_parts_of_variance_are_those_that_were_planted():
     noisy = planted + rng.normal(0, 8, planted.shape)
     found = {one.name: one.variance for one in components(noisy, ("order", "sampling", "items"))}
     assert found["order x sampling x items"] == pytest.approx(64 / 40, rel=0.25)
+    noise = {one.name: one.variance for one in components(noisy - planted, ("order", "sampling", "items"))}
+    assert abs(noise["items"] * 40) < 5, "noise of 64 among 15 runs an item is not taken for items"
     assert [one.name for one in components(planted[:, :1], ("order", "sampling", "items"))] == [
         "order", "items", "order x items",
     ]  # fmt: skip
@@ -162,16 +164,13 @@ def request(folder, *words, **options):
 
 def test_a_model_that_knows_the_test_set_is_found_out(tmp_path):
     study = Contamination(request(tmp_path, "task=finer,formula", "seed=0"))
-    rows = [*study.rows(made_by(tmp_path, lambda row: "begins" in row["question"] and "finer" in row["question"]))]
-    found = {(task, probe): (excess, float(width.split()[0])) for task, probe, *_, excess, width, _ in rows}
+    rows = [*study.rows(made_by(tmp_path, lambda row: "begins" in row["question"]))]
+    found = {(task, probe): (own, chance, float(width.split()[0])) for task, probe, _, own, chance, _, width, _ in rows}
     assert len(found) == 6
-    for key, (excess, low) in found.items():
-        if key[0] == "finer" and key[1] != "answers by number":
-            assert excess > 20
-            assert low > 0
-        else:
-            assert abs(excess) < 5
-            assert low < 0
+    for (_, probe), (own, _, low) in found.items():
+        known = probe != "answers by number"
+        assert (own > 50, low > 0) == (known, known), (probe, own)
+    assert found["formula", "answers from a quarter"][1] < 5, "numbers of other questions are other numbers"
 
 
 def test_judges_are_compared_with_grading_and_with_each_other(tmp_path):
