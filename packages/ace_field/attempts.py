@@ -33,10 +33,11 @@ class SelfJudgement(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """A rollout with its verdict; ``success`` is ``None`` where the rollout or the judge failed."""
+    """A rollout with its verdict, ``None`` where the rollout or the judge failed, and the judge's reasons."""
 
     rollout: Rollout
     success: bool | None
+    reasons: str = ""
     events: tuple[Record, ...] = ()
 
 
@@ -107,4 +108,5 @@ def _judged(rollout: Rollout, arena: Arena) -> Judged:
     except RolloutFault as error:
         return Judged(rollout=rollout, success=None, events=(fault_event(SELF_JUDGE, error.fault),))
     verdict = {"event": "judged_success" if reply.success else "judged_failure"}
-    return Judged(rollout=rollout, success=reply.success, events=(*dropped_event(SELF_JUDGE, dropped), verdict))
+    events = (*dropped_event(SELF_JUDGE, dropped), verdict)
+    return Judged(rollout=rollout, success=reply.success, reasons=reply.reasoning, events=events)

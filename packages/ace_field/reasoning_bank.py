@@ -34,7 +34,7 @@ from ace_field.attempts import (
 from ace_field.reasoning_items import Experience, MemoryItem, ReasoningItems
 
 ROLE = "extractor"
-FIELDS = ATTEMPT_FIELDS | {"success", "gold", "most"}
+FIELDS = ATTEMPT_FIELDS | {"success", "reasons", "gold", "most"}
 """Fields of the extractor's prompt, beside the sample's."""
 
 _TEXT = {"type": "string"}
@@ -54,15 +54,17 @@ class ExtractorReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def extract(
-    rollout: Rollout, *, success: bool, gold: str | None, most: int, arena: Arena
+    judged: Judged, *, gold: str | None, most: int, arena: Arena
 ) -> tuple[Experience | None, tuple[Record, ...]]:
     """Ask for at most ``most`` items of an attempt, and return them with events; ``None`` where there are none.
 
     ``gold`` is the reference answer if the extractor may see it.
     """
+    rollout, success = judged.rollout, bool(judged.success)
 
     def send(steps: Transcript) -> ExtractorReply:
-        fields = {**attempt_fields(rollout, steps), "success": success, "gold": gold, "most": most}
+        own = {"success": success, "reasons": judged.reasons, "gold": gold, "most": most}
+        fields = {**attempt_fields(rollout, steps), **own}
         return ask(arena.lm(ROLE, rollout.key), arena.prompts.render(ROLE, fields), ExtractorReply)
 
     try:
@@ -151,4 +153,4 @@ class ReasoningBank(BaseMethod[ReasoningItems]):
         if one.success is None:
             return None, ({"event": "skipped"},)
         gold = one.rollout.feedback.gold if self._reference and not one.success else None
-        return extract(one.rollout, success=one.success, gold=gold, most=self._most_items, arena=arena)
+        return extract(one, gold=gold, most=self._most_items, arena=arena)

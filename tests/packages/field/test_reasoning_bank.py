@@ -79,9 +79,13 @@ def test_successes_and_failures_both_teach(tmp_path):
 
 
 def test_where_verdicts_are_hidden_the_model_judges_its_attempts_itself(tmp_path):
-    ran, _ = bank(tmp_path, "labels=none", judge=lambda call: {"success": call.sample.endswith("1")}, test=2)
+    def judge(call):
+        return {"reasoning": f"because of {call.sample}", "success": call.sample.endswith("1")}
+
+    ran, script = bank(tmp_path, "labels=none", judge=judge, test=2)
     assert titles(ran) == ["failed on toy-test-0", "succeeded on toy-test-1"]  # the judge errs on both
     assert ran.metrics["calls"]["adapt"]["self_judge"] == 2
+    assert all(f": because of {call.sample}\n</judgement>" in call.prompt for call in script.of("extractor"))
 
 
 @pytest.mark.parametrize("labels", ["gold", "correctness", "none"])

@@ -13,7 +13,7 @@ from ace_field.workflows import Workflow
 from ace_rehearsal.reader import EmbeddedBackbone
 from tests.packages.rehearsal.reader.conftest import CHOICES, FIELDS, PROMPTS, Ask, Render, World
 
-ATTEMPT = {"trajectory": "", "reasoning": "", "observed": "", "gold": None, "most": 3}
+ATTEMPT = {"trajectory": "", "reasoning": "", "observed": "", "gold": None, "reasons": "", "most": 3}
 AGENT = PromptSet(*PROMPTS, task="appworld", prompt_group="agent")
 APPS = "- supervisor: accounts\n- spotify: music"
 SOLUTION = "apis.spotify.play_music(song_id=3)\napis.supervisor.complete_task()"

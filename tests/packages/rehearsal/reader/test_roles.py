@@ -76,7 +76,7 @@ def test_the_role_is_read_from_the_prompt_alone(render: Render, role: str) -> No
     }
     shown = {"cheatsheet": noise, "trajectory": "", "code_runs": 4, "episodes": []}
     shown |= {"experiences": [noise], "workflows": noise, "memory_items": noise, "observed": noise}
-    shown |= {"success": True, "most": 3}
+    shown |= {"success": True, "most": 3, "reasons": ""}
     assert parse_prompt(render(role, **fields, **shown)).form == expected.get(role, role)
 
 
