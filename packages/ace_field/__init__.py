@@ -1,1 +1,1 @@
-"""Guest: memories of the field: StreamBench's, Agent Workflow Memory, ReasoningBank, Reflexion, a heuristic."""
+"""Guest: memories of the field: StreamBench's, Agent Workflow Memory, ReasoningBank, Reflexion, a heuristic, a long context."""

@@ -78,7 +78,9 @@ _FORMS = {
     "mipro": ("method.auto=light",),
     "reasoning_bank": ("mode=online method.top_k=3", "mode=offline mode.epochs=1"),
     "reflexion": ("mode=online", "mode=online method.trials=5"),
-    **dict.fromkeys(("dc_rs", "grow_prompt", "mem_prompt", "self_stream_icl", "heuristic"), ("mode=online",)),
+    **dict.fromkeys(
+        ("dc_rs", "grow_prompt", "mem_prompt", "self_stream_icl", "heuristic", "long_context"), ("mode=online",)
+    ),
 }
 
 

@@ -47,6 +47,7 @@ AT_LEAST_ONE = {
     "method=icl": "method.shots method.fill",
     "method=gepa": "method.max_metric_calls method.minibatch",
     "method=heuristic": "method.max_entries",
+    "method=long_context": "method.fill",
     "mode=offline": "mode.epochs mode.batch_size mode.eval_every",
     "mode=online": "mode.window",
     "agent=react": "agent.max_steps agent.max_usd",

@@ -1,0 +1,131 @@
+"""Long context that simply keeps everything: every question seen so far with an answer, no retrieval, no curation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from ace_bench.contexts.base import ContextValue
+from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly
+from ace_bench.core.settings import Share
+from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Sample, Step
+from ace_bench.methods.base import BaseMethod
+
+_SEPARATOR = "\n\n"
+_SHOWN: Mapping[Labels, Literal["reference", "verdict", "own"]] = {
+    Labels.GOLD: "reference",
+    Labels.CORRECTNESS: "verdict",
+    Labels.NONE: "own",
+}
+
+
+class Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A question, its text in a prompt, and the text's length in tokens."""
+
+    question: str
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class History(ContextValue):
+    """All pairs, the oldest first. A prompt shows the newest that take at most ``room`` tokens, ``None`` for all.
+
+    ``answers`` says whose they are: reference answers, the model's own with the verdict, or its own alone.
+    """
+
+    pairs: tuple[Pair, ...] = ()
+    room: int | None = None
+    answers: Literal["reference", "verdict", "own"] = "own"
+
+    kind: ClassVar[str] = "history"
+    generator = GeneratorSpec(template="history", answer_format="text")
+    grows = "pairs"
+
+    @property
+    def tokens(self) -> int:
+        """Sum over all pairs."""
+        return sum(pair.tokens for pair in self.pairs)
+
+    def with_pair(self, pair: Pair) -> History:
+        """Return the history with one more pair, the newest; an earlier one of the same question goes."""
+        return self.changed(pairs=(*(one for one in self.pairs if one.question != pair.question), pair))
+
+    def visible(self) -> History:
+        """Return the history with the newest pairs that fit into ``room``."""
+        if self.room is None or self.tokens <= self.room:
+            return self
+        left, first = self.room, len(self.pairs)
+        while first and self.pairs[first - 1].tokens <= left:
+            first -= 1
+            left -= self.pairs[first].tokens
+        return replace(self, pairs=self.pairs[first:])
+
+    def render(self, sample: Sample) -> Mapping[str, Any]:
+        """Return the fields ``past_answers``, "" without pairs, and ``answers``."""
+        return {"past_answers": _SEPARATOR.join(pair.text for pair in self.pairs), "answers": self.answers}
+
+    def shrink(self) -> History | None:
+        """Return a version without the oldest quarter; ``None`` without pairs."""
+        return replace(self, pairs=self.pairs[-(-len(self.pairs) // 4) :]) if self.pairs else None
+
+
+class LongContext(BaseMethod[History]):
+    """Appends every question with an answer and shows them all; it makes no calls of its own.
+
+    With ``labels=gold`` the answers are the reference answers, with ``correctness`` the model's own with the verdict,
+    with ``none`` its own alone. Where the context length of the generator's backbone is known, a prompt shows the
+    newest pairs that take at most the share ``fill`` of it; a prompt that is still too long goes without the oldest
+    quarter of these until it fits.
+    """
+
+    generator = GeneratorSpec(template="history", answer_format="text")
+
+    def __init__(self, *, fill: Share) -> None:
+        self._fill = fill
+
+    def start(self, arena: Arena) -> History:
+        """Return the history without pairs."""
+        length = arena.context_length("generator")
+        room = None if length is None else int(self._fill * length)
+        return History(room=room, answers=_SHOWN[arena.labels])
+
+    def select(self, context: History, sample: Sample) -> History:
+        """Return the newest pairs that fit."""
+        del sample
+        return context.visible()
+
+    def update(self, context: History, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate[History]:
+        """Append the questions of a batch; no call is made."""
+        events, count = list[Record](), arena.counter("generator")
+        for rollout in rollouts:
+            text = _text(rollout, context.answers)
+            if text is not None:
+                pair = Pair(rollout.sample.asked, text, count(text + _SEPARATOR))
+                context = context.with_pair(pair)
+            events.append({"sample": rollout.sample.id, "event": "skipped" if text is None else "remembered"})
+        return ContextUpdate(context=context, events=tuple(events))
+
+    def workload(self, arena: Arena, learning: Learning) -> Workload:
+        """Return one rollout a sample and no other calls."""
+        del arena
+        return Workload(rollouts=exactly(learning.samples), roles={})
+
+
+def _text(rollout: Rollout, answers: str) -> str | None:
+    """Return a pair as text; ``None`` where an attempt has no answer or no verdict to show."""
+    feedback, attempt = rollout.feedback, rollout.attempt
+    own = attempt.answer
+    if attempt.ended is not None:
+        own = "\n".join(turn.action for turn in attempt.trajectory if turn.action) or None
+    answer = own
+    if answers == "reference" and feedback.gold is not None:
+        answer = feedback.gold
+    lost = rollout.fault is not None or (answers == "verdict" and feedback.correct is None)
+    if answer is None or lost:
+        return None
+    verdict = f"\nFeedback: {'correct' if feedback.correct else 'not correct'}" * (answers == "verdict")
+    return f"Question: {rollout.sample.asked}\nAnswer: {answer}{verdict}"
