@@ -12,7 +12,7 @@ from ace_bench.agents.official import NO_ANSWER, official_answer, official_citat
 from ace_bench.agents.sandbox import Sandbox
 from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
-from ace_bench.core.errors import RolloutFault
+from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.prompts import RAW_REFLECTION, Prompts, send_within_limit
 from ace_bench.core.replies import ask, ask_once, without_surrogates
 from ace_bench.core.task import Session
@@ -28,8 +28,8 @@ class SingleTurn:
     A tagged reply without an answer is a wrong answer and no fault, as in Dynamic Cheatsheet. Code that it asks for is
     run in ``sandbox``, and the reply goes on from the output.
 
-    With ``answer_alone`` the reply is the answer, whatever form the method asks for; no code is run. The prompt set
-    must ask for it so.
+    ``scaffold`` is the form of the reply: the method's ``own``, or for all methods alike ``answer_alone`` or ``json``,
+    reasoning before the answer. Then no code is run.
     """
 
     def __init__(
@@ -39,11 +39,18 @@ class SingleTurn:
         generator: GeneratorSpec,
         sandbox: Sandbox,
         parse_replies: Literal["lenient", "official"],
-        answer_alone: bool,
+        scaffold: Literal["own", "answer_alone", "json"],
     ):
         self._prompts = prompts
         self._parse_replies = parse_replies
-        self._generator = replace(generator, answer_format="text", code_runs=0) if answer_alone else generator
+        self._scaffold = scaffold
+        if scaffold != "own" and not prompts.uses(generator.template, "scaffold"):
+            raise ConfigError(
+                f"agent.scaffold={scaffold}: template {generator.template} of these prompts has no such form"
+            )
+        formats: Mapping[str, Literal["text", "json"]] = {"answer_alone": "text", "json": "json"}
+        chosen = formats.get(scaffold)
+        self._generator = replace(generator, answer_format=chosen, code_runs=0) if chosen else generator
         self._sandbox = sandbox
         if self._generator.code_runs:
             prompts.require(["executed"])
@@ -65,7 +72,7 @@ class SingleTurn:
         """Return the fields of the generator's template, and of what shows it the output of its code."""
         executed = {"executed": frozenset(("shown", "output", "left"))} if self._generator.code_runs else {}
         return {
-            self._generator.template: inputs | context_fields | {"reflection", RAW_REFLECTION, "code_runs"},
+            self._generator.template: inputs | context_fields | {"reflection", RAW_REFLECTION, "code_runs", "scaffold"},
             **executed,
         }
 
@@ -80,6 +87,7 @@ class SingleTurn:
             "reflection": reflection or "(none)",
             RAW_REFLECTION: "(empty)" if reflection is None else reflection,
             "code_runs": self._generator.code_runs,
+            "scaffold": self._scaffold,
         }
         fields = {**own, **sample.inputs, **shown.render(sample)}
         messages = self._prompts.render(self._generator.template, fields)

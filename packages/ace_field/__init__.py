@@ -1,1 +1,1 @@
-"""Guest: memories of the field: StreamBench's, Agent Workflow Memory, ReasoningBank, Reflexion, a heuristic, a long context."""
+"""Guest: memories of the field (StreamBench's, AWM, ReasoningBank, Reflexion) and plain baselines."""

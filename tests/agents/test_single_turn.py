@@ -10,7 +10,7 @@ from ace_bench.agents.single_turn import SingleTurn
 from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.cheatsheet import Cheatsheet
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.errors import RolloutFault
+from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.types import Completion, Fault, GeneratorSpec, Sample, Usage
 from ace_bench.store.prompts import PromptSet
 from tests.contexts.making import playbook
@@ -37,7 +37,7 @@ class Replies:
 
 def solve(lm, generator=STRUCTURED, context=None, *, reflection=None, prompts=PROMPTS, **settings):
     sandbox = Sandbox(seconds=3, memory_mib=256, output_chars=500)
-    chosen = {"parse_replies": "lenient", "answer_alone": False, **settings}
+    chosen = {"parse_replies": "lenient", "scaffold": "own", **settings}
     agent = SingleTurn(prompts=prompts, generator=generator, sandbox=sandbox, **chosen)
     return agent.solve(SAMPLE, None, Playbook.start(["others"]) if context is None else context, lm, reflection)
 
@@ -70,8 +70,28 @@ def test_an_answer_alone_is_the_whole_reply_of_every_method(generator):
     context = {STRUCTURED: None, PLAIN: NoContext(), TAGGED: Cheatsheet(text="")}[generator]
     short = PromptSet(ROOT / "prompts" / "short", task="qa", prompt_group="qa")
     lm = Replies(" It is 5. ")
-    assert solve(lm, generator, context, prompts=short, answer_alone=True).answer == "It is 5."
+    assert solve(lm, generator, context, prompts=short, scaffold="answer_alone").answer == "It is 5."
     assert lm.prompts == ["Shared text.\n\nQuestion: How much?\nAnswer:"], "without notes all methods ask the same"
+
+
+@pytest.mark.parametrize("scaffold", ["answer_alone", "json"])
+@pytest.mark.parametrize("generator", [STRUCTURED, PLAIN, TAGGED])
+def test_a_scaffold_asks_all_methods_for_one_form_of_reply(scaffold, generator):
+    context = {STRUCTURED: None, PLAIN: NoContext(), TAGGED: Cheatsheet(text="")}[generator]
+    lm = Replies(json.dumps({"final_answer": "5"}) if scaffold == "json" else "5")
+    assert solve(lm, generator, context, scaffold=scaffold).answer == "5"
+    (prompt,) = lm.prompts
+    assert ('"final_answer":' in prompt) == (scaffold == "json")
+    assert "<answer>" not in prompt
+    assert "step by step" not in prompt or scaffold == "json"
+
+
+def test_prompts_without_a_scaffolds_form_are_refused(tmp_path):
+    (tmp_path / "qa").mkdir()
+    (tmp_path / "qa" / "base.j2").write_text("{% block user %}{{ question }}{% endblock %}")
+    mine = PromptSet(tmp_path, task="finer", prompt_group="qa")
+    with pytest.raises(ConfigError, match="template base of these prompts has no such form"):
+        solve(Replies("5"), PLAIN, NoContext(), prompts=mine, scaffold="json")
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ def test_dynamic_cheatsheet_cumulative_is_equal_also_when_code_was_run(tmp_path)
             generator=method.generator,
             sandbox=Calculator(),
             parse_replies="lenient",
-            answer_alone=False,
+            scaffold="own",
         )
         sample = Sample(id="s", split="train", inputs={"background": "", "question": case["question"]})
         lm = Scripted(case["replies"])

@@ -29,7 +29,7 @@ def test_a_prompt_shows_the_newest_pairs_that_fit():
 
 
 def test_epochs_keep_each_question_once(tmp_path):
-    ran, prompts = stream(
+    _, prompts = stream(
         tmp_path, "long_context", "mode.epochs=3", "labels=gold", mode="offline", stage="evaluate", train=3, test=1
     )
     assert sorted(entry[0] for entry in entries(prompts["toy-test-0"])) == [f"ask toy-train-{n}?" for n in range(3)]
