@@ -227,5 +227,4 @@ def _number(value: float | None, form: str = ",") -> str:
 
 
 def _tokens(usage: Usage) -> str:
-    total = None if usage.prompt is None or usage.completion is None else usage.prompt + usage.completion
-    return _number(total)
+    return _number(usage.tokens)

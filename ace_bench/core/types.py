@@ -99,6 +99,11 @@ class Usage:
     cached: int | None = None
     usd: float | None = None
 
+    @property
+    def tokens(self) -> int | None:
+        """Tokens in and out."""
+        return _sum(self.prompt, self.completion)
+
     def __add__(self, other: Usage) -> Usage:
         """Sum field by field; a sum with an unknown term is unknown."""
         return Usage(

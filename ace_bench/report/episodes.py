@@ -6,7 +6,7 @@ benefit of its memory from five steps on. All figures are means over episodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -33,28 +33,10 @@ class _AttemptLine(RolloutLine, gc=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Episode:
-    """A tested attempt; ``redundant`` are its redundant calls (see ``redundant_calls``)."""
+    """A tested attempt: ``figures`` are its numbers by name, and ``usage`` is that of all its calls."""
 
-    steps: int
-    redundant: int
-    from_memory: int
-    correct: bool
+    figures: Mapping[str, float | None]
     usage: Usage
-
-    @property
-    def tokens(self) -> int | None:
-        """Tokens in and out of all calls of the episode."""
-        prompt, completion = self.usage.prompt, self.usage.completion
-        return None if prompt is None or completion is None else prompt + completion
-
-
-_FIGURES: Mapping[str, Callable[[Episode], float | None]] = {
-    "redundant_calls": lambda one: one.redundant,
-    "from_memory": lambda one: one.from_memory,
-    "tokens": lambda one: one.tokens,
-    "steps": lambda one: one.steps,
-    "success": lambda one: 100.0 * one.correct,
-}
 
 
 def episodes_of(folder: Path, *, settings: Record, metrics: Record, calls: Sequence[CallCosts]) -> list[Episode]:
@@ -65,26 +47,28 @@ def episodes_of(folder: Path, *, settings: Record, metrics: Record, calls: Seque
     spent: dict[str, Usage] = {}
     for call in calls:
         spent[call.session] = spent.get(call.session, NO_USAGE) + call.usage
-    return [
-        Episode(
-            steps=len(line.attempt.trajectory),
-            redundant=redundant_calls(line.attempt.trajectory, rules) if rules else 0,
-            from_memory=line.attempt.counters.get("lookups_saved", 0),
-            correct=line.grade.correct,
-            usage=spent.get(line.key, Usage()),
-        )
-        for line in evaluations(folder, split, context, _AttemptLine).values()
-        if line.attempt and line.grade
-    ]
+    found = []
+    for line in evaluations(folder, split, context, _AttemptLine).values():
+        if line.attempt and line.grade:
+            turns, usage = line.attempt.trajectory, spent.get(line.key, Usage())
+            figures = {
+                "steps": len(turns),
+                "redundant_calls": redundant_calls(turns, rules) if rules else 0,
+                "from_memory": line.attempt.counters.get("lookups_saved", 0),
+                "success": 100.0 * line.grade.correct,
+                "tokens": usage.tokens,
+            }
+            found.append(Episode(figures=figures, usage=usage))
+    return found
 
 
 def long_ones(episodes: Sequence[Episode]) -> list[Episode]:
     """Return the episodes of five steps and more."""
-    return [one for one in episodes if one.steps >= LEAST_STEPS]
+    return [one for one in episodes if (one.figures["steps"] or 0) >= LEAST_STEPS]
 
 
 def figure_of(episodes: Sequence[Episode], what: str) -> float | None:
-    """Return a figure of episodes: ``n``, ``cached`` (percent of tokens in), or a mean of ``_FIGURES``.
+    """Return a figure of episodes: ``n``, ``cached`` (percent of tokens in), or a mean of its ``figures``.
 
     ``None`` if it is unknown, or a mean of no episodes.
     """
@@ -93,6 +77,6 @@ def figure_of(episodes: Sequence[Episode], what: str) -> float | None:
     if what == "cached":
         total = sum((one.usage for one in episodes), NO_USAGE)
         return 100 * total.cached / total.prompt if total.prompt and total.cached is not None else None
-    values = [_FIGURES[what](one) for one in episodes] if what in _FIGURES else []
+    values = [one.figures.get(what) for one in episodes]
     known = [value for value in values if value is not None]
     return fmean(known) if known and len(known) == len(values) else None

@@ -210,8 +210,7 @@ class Watching:
 def describe(progress: Progress) -> str:
     """Describe a snapshot in one line; unknown figures are n/a."""
     spent = progress.spent
-    prompt, completion = spent.usage.prompt, spent.usage.completion
-    tokens = None if prompt is None or completion is None else prompt + completion
+    tokens = spent.usage.tokens
     parts = [
         "score n/a" if progress.score is None else f"score {progress.score:.1f}",
         f"{spent.calls:,} calls",

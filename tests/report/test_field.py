@@ -2,9 +2,11 @@
 
 import csv
 import json
+from itertools import combinations
 from pathlib import Path
 
 import pytest
+from matplotlib.transforms import Bbox
 
 from ace_bench.cli.reproducing.checking import refused
 from ace_bench.cli.reproducing.request import jobs, read_request
@@ -177,10 +179,11 @@ def test_names_cover_neither_each_other_nor_points():
     axis.set(xlim=(0, 2), ylim=(0, 50))
     figure.draw_without_rendering()
     boxes = place_labels(axis, labels)
-    assert not [1 for n, box in enumerate(boxes) for other in boxes[:n] if box.overlap(other) > 1]
+    common = [Bbox.intersection(*pair) for pair in combinations(boxes, 2)]
+    assert all(one is None or one.width * one.height <= 1 for one in common)
     frame = axis.get_window_extent()
     scale = 72 / figure.dpi
-    assert all(scale * frame.x0 <= box.left and box.right <= scale * frame.x1 for box in boxes)
+    assert all(scale * frame.x0 <= box.x0 and box.x1 <= scale * frame.x1 for box in boxes)
 
 
 def test_the_figure_falls_back_to_tokens_where_dollars_are_unknown(table):

@@ -20,7 +20,8 @@ from ace_bench.report.progress import Progress
 from ace_bench.report.records import Damaged, RunSummary, closed_folder, read_run, run_names
 from ace_bench.report.statistics import Points, compare
 
-_ABOUT = (*CHOICES, "labels", "seed", "source", "simulated", "state", "reason", "attempt")
+ABOUT = (*CHOICES, "labels", "seed", "source", "simulated", "state", "reason", "attempt")
+"""What a page says of a run, by its attributes."""
 _SAMPLED = 8
 """Characters of a digest that tells sets of samples apart."""
 _TOTAL = "total"
@@ -168,13 +169,31 @@ def comparison(runs: Mapping[str, RunSummary]) -> Record:
     Runs are named by their keys. Each run is one context: nothing is said about other seeds. The page corrects the
     p-values for the pairs that it shows.
     """
-    points = {key: _points(run) for key, run in runs.items()}  # the error for a damaged run
-    pairs = [{"ours": ours, "base": base, **_pair(points[ours], points[base])} for base, ours in combinations(runs, 2)]
-    scores = {
-        key: {} if found is None or isinstance(found, str) else {sample: one.score for sample, one in found.items()}
-        for key, found in points.items()
+    points, problems = dict[str, Points](), dict[str, str]()
+    for key, run in runs.items():
+        try:
+            found = run.points(run.metrics["headline"]["metric"]) if run.finished else None
+        except StoreError as error:
+            problems[key] = str(error)
+            continue
+        if found is None:
+            problems[key] = "a run has no scores by sample: it is not finished, or its metric is not a mean"
+        else:
+            points[key] = found
+
+    def pair(ours: str, base: str) -> Record:
+        if problem := problems.get(ours) or problems.get(base):
+            return {"problem": problem}
+        try:
+            tested = msgspec.to_builtins(compare({0: points[ours]}, {0: points[base]}))
+        except DataError as error:
+            return {"problem": str(error)}
+        return {name: value for name, value in tested.items() if name != "estimate"}
+
+    return {
+        "scores": {key: {sample: one.score for sample, one in points.get(key, {}).items()} for key in runs},
+        "pairs": [{"ours": ours, "base": base, **pair(ours, base)} for base, ours in combinations(runs, 2)],
     }
-    return {"scores": scores, "pairs": pairs}
 
 
 def stamp_of_run(folder: Path) -> _Stamp:
@@ -219,7 +238,7 @@ def _row(run: RunSummary, folder: str, changed: float) -> Record:
     Runs with the same ``sampled`` were tested on the same samples, as far as the settings say; only their scores
     belong into one column.
     """
-    about = {name: getattr(run, name) for name in _ABOUT}
+    about = {name: getattr(run, name) for name in ABOUT}
     row = {"about": about, "folder": folder, "changed": changed, "live": None, "result": None}
     return {**row, "result": _result(run)} if run.finished else row
 
@@ -241,28 +260,6 @@ def _result(run: RunSummary) -> Record:
         "usd": metrics["usd"][_TOTAL],
         "wall": sum(part["wall_s"] for part in metrics["timing"].values()),
     }
-
-
-def _points(run: RunSummary) -> Points | str | None:
-    try:
-        return run.points(run.metrics["headline"]["metric"]) if run.finished else None
-    except StoreError as error:
-        return str(error)
-
-
-def _pair(ours: Points | str | None, base: Points | str | None) -> Record:
-    for points in (ours, base):
-        if isinstance(points, str):
-            return {"problem": points}
-    assert not isinstance(ours, str)
-    assert not isinstance(base, str)
-    if ours is None or base is None:
-        return {"problem": "a run has no scores by sample: it is not finished, or its metric is not a mean"}
-    try:
-        found = compare({0: ours}, {0: base})
-    except DataError as error:
-        return {"problem": str(error)}
-    return {key: value for key, value in msgspec.to_builtins(found).items() if key != "estimate"}
 
 
 def _read(folder: Path, name: str, stamp: _Stamp) -> _Known:

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from pathlib import Path
 
 import msgspec
 
 from ace_bench.contexts.base import apply_patch
 from ace_bench.contexts.loading import is_known, restore
-from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.context import Context, HasBullets
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Message, Record, Sample
 from ace_bench.report.histories import history, last_used
+from ace_bench.report.page.results import ABOUT
 from ace_bench.report.page.texts import Texts
 from ace_bench.report.records import RunSummary
 from ace_bench.store.calls import CallRecord, restore_calls, stored_calls
@@ -32,31 +33,22 @@ _FIRST = ("initial.json", "tested.json")
 """Files with the first context: a run without adaptation has only the one that it tested."""
 _NO_SAMPLE = Sample(id="", split="", inputs={})
 """Renders a context without a particular sample."""
+_OF_PROCESS = ("at", "how", "reason", "seconds", "commit", "python", "command")
 _EMBEDDER = "embedder"
 """The role whose replies are vectors: nothing to read, and far larger than all the rest of a page."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Journal:
-    rollouts: Sequence[RolloutRecord]
-    steps: Sequence[StepRecord]
-    problems: Sequence[str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Contexts:
     """The kind and bullets of the first context, and the number of steps before each context, by digest.
 
-    ``changes`` are the bullets that each step ``set`` and ``removed``: for playbooks, up to an error in the contexts.
+    ``changes`` are the bullets that each step of a playbook ``set`` and ``removed``, up to an error in the contexts.
     """
 
     kind: str
+    places: Mapping[str, int]
     bullets: Sequence[Record] = ()
     changes: Sequence[Record] = ()
-    places: Mapping[str, int]
-
-    def change(self, step: int) -> Record:
-        return self.changes[step] if step < len(self.changes) else {}
 
 
 def run_data(run: RunSummary) -> Record:
@@ -65,16 +57,15 @@ def run_data(run: RunSummary) -> Record:
     A playbook of either kind is given as its first bullets and the changes of each step, any other context as text in
     ``texts``. ``used`` is the last step that used a bullet. ``notes`` say what is missing in the folder.
     """
-    journal = _journal(run.folder)
-    samples = _samples(run.folder)
-    texts = Texts()
-    notes = [f"Left out, as it is damaged: {problem}." for problem in journal.problems]
+    journal = read_lines(run.folder / "journal.jsonl", parse_journal)
     calls = stored_calls(run.folder)
-    if calls.problems:
-        notes.append(f"Left out, as it is damaged: {calls.summary}.")
-    contexts = _contexts(run.folder, journal.steps, texts, notes)
-    used = {record.sample for record in journal.rollouts}
-    rollouts = [{**msgspec.to_builtins(one), "at": contexts.places.get(one.context)} for one in journal.rollouts]
+    notes = [f"Left out, as it is damaged: {found.summary}." for found in (journal, calls) if found.problems]
+    records = [line.record for line in journal.entries]
+    rollouts = [record for record in records if isinstance(record, RolloutRecord)]
+    steps = [record for record in records if isinstance(record, StepRecord)]
+    samples, texts = _samples(run.folder), Texts()
+    contexts = _contexts(run.folder, steps, texts, notes)
+    used = {record.sample for record in rollouts}
     return {
         "about": _about(run),
         "processes": _processes(run.folder),
@@ -82,10 +73,10 @@ def run_data(run: RunSummary) -> Record:
         "notes": notes,
         "kind": contexts.kind,
         "initial": contexts.bullets,
-        "used": last_used(contexts.bullets, contexts.changes, journal.steps, journal.rollouts),
-        "steps": [_step(step, contexts.change(place)) for place, step in enumerate(journal.steps)],
+        "used": last_used(contexts.bullets, contexts.changes, steps, rollouts),
+        "steps": [*map(_step, steps, chain(contexts.changes, repeat({})))],
         "samples": pack_samples(samples[name] for name in sorted(used & samples.keys())),
-        "rollouts": rollouts,
+        "rollouts": [{**msgspec.to_builtins(one), "at": contexts.places.get(one.context)} for one in rollouts],
         "calls": [_cost(call.record) for call in calls.entries],
         "texts": texts.record(),
     }
@@ -112,16 +103,6 @@ def call_data(run: RunSummary, session: str | None = None) -> Record:
     return {"calls": calls, "texts": texts.record(), "note": note if unknown else ""}
 
 
-def _journal(folder: Path) -> _Journal:
-    found = read_lines(folder / "journal.jsonl", parse_journal)
-    records = [line.record for line in found.entries]
-    return _Journal(
-        rollouts=[record for record in records if isinstance(record, RolloutRecord)],
-        steps=[record for record in records if isinstance(record, StepRecord)],
-        problems=[found.summary] if found.problems else [],
-    )
-
-
 def _samples(folder: Path) -> Mapping[str, Sample]:
     """Return the samples by id; empty for folders of older versions, which have none."""
     try:
@@ -131,58 +112,32 @@ def _samples(folder: Path) -> Mapping[str, Sample]:
 
 
 def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: list[str]) -> _Contexts:
-    """Add the contexts of a run to ``texts``, except playbooks."""
+    """Read the contexts of a run; those that are no playbooks are added to ``texts``."""
     name = next((name for name in _FIRST if (folder / "contexts" / name).exists()), None)
     if name is None or (name != _FIRST[0] and steps):
         notes.append("The folder holds no context yet.")
         return _Contexts(kind="", places={})
     first = read_object(folder, f"contexts/{name}")
-    kind, places = str(first.get("kind")), dict[str, int]()
+    kind, known = str(first.get("kind")), list[Context]()
     if not is_known(kind):
         values, what = _unknown_contexts(first, steps)
         notes.append(f"ace-bench does not know contexts of kind {kind!r}; {what} as JSON.")
         for value in values:
             texts.add("context", [format_json(value)])
         return _Contexts(kind=kind, places={step.digest: place for place, step in enumerate(steps, 1)})
-    versions: list[HasBullets] = []
-    if kind == Playbook.kind and steps and _fit(first, steps):
-        digests = [restore(first).digest, *(step.digest for step in steps)]
-        places = {digest: place for place, digest in reversed([*enumerate(digests)])}
-    else:
-        try:
-            for place, context in enumerate(history(folder) if name == _FIRST[0] else [restore(first)]):
-                places.setdefault(context.digest, place)
-                if isinstance(context, HasBullets):
-                    versions.append(context)
-                else:
-                    texts.add("context", [_text(context)])
-        except StoreError as error:
-            notes.append(f"The contexts are shown only up to an error: {error}.")
-    if kind == Playbook.kind:
-        return _Contexts(
-            kind=kind, bullets=first.get("bullets", ()), changes=[step.patch for step in steps], places=places
-        )
-    if not versions:
-        return _Contexts(kind=kind, places=places)
-    bullets, changes = versions[0].bullet_changes(versions[1:], [step.samples for step in steps])
-    return _Contexts(kind=kind, bullets=bullets, changes=changes, places=places)
-
-
-def _fit(first: Record, steps: Sequence[StepRecord]) -> bool:
-    """Whether the patches lead to the playbook of the last step: then those between are right, too.
-
-    Rebuilding each playbook takes several times as long.
-    """
     try:
-        last, bullets = dict(first), {bullet["id"]: bullet for bullet in first["bullets"]}
-        for step in steps:
-            bullets.update((bullet["id"], bullet) for bullet in step.patch.get("set", ()))
-            for gone in step.patch.get("removed", ()):
-                del bullets[gone]
-            last |= {name: value for name, value in step.patch.items() if name not in ("set", "removed")}
-        return restore({**last, "bullets": [*bullets.values()]}).digest == steps[-1].digest
-    except (DataError, KeyError, TypeError):
-        return False
+        for context in history(folder) if name == _FIRST[0] else [restore(first)]:
+            known.append(context)
+    except StoreError as error:
+        notes.append(f"The contexts are shown only up to an error: {error}.")
+    places = {context.digest: place for place, context in reversed([*enumerate(known)])}
+    versions = [context for context in known if isinstance(context, HasBullets)]
+    if versions:
+        bullets, changes = versions[0].bullet_changes(versions[1:], [step.samples for step in steps])
+        return _Contexts(kind=kind, bullets=bullets, changes=changes, places=places)
+    for context in known:
+        texts.add("context", [_text(context)])
+    return _Contexts(kind=kind, places=places)
 
 
 def _unknown_contexts(first: Record, steps: Sequence[StepRecord]) -> tuple[list[Record], str]:
@@ -204,20 +159,7 @@ def _text(context: Context) -> str:
 
 
 def _about(run: RunSummary) -> Record:
-    names = (
-        "task",
-        "method",
-        "backbone",
-        "mode",
-        "labels",
-        "seed",
-        "source",
-        "simulated",
-        "state",
-        "reason",
-        "attempt",
-    )
-    return {**{name: getattr(run, name) for name in names}, "folder": str(run.folder)}
+    return {**{name: getattr(run, name) for name in ABOUT}, "folder": str(run.folder)}
 
 
 def _processes(folder: Path) -> list[Record]:
@@ -225,13 +167,7 @@ def _processes(folder: Path) -> list[Record]:
     processes = read_processes(folder)
     return [
         {
-            "at": process.at,
-            "how": process.how,
-            "reason": process.reason,
-            "seconds": process.seconds,
-            "commit": process.commit,
-            "python": process.python,
-            "command": process.command,
+            **{name: getattr(process, name) for name in _OF_PROCESS},
             "host": {name: process.host.get(name) for name in ("id", "cpu", "cores", "memory_gib", "gpus")},
             "changes": before.changes_to(process) if before else [],
         }
