@@ -63,6 +63,11 @@ class Variant:
         return tuple(mark for mark, holds in reasons.items() if holds)
 
     @property
+    def about(self) -> Mapping[str, object]:
+        """What each line of CSV says of them."""
+        return {"conditions": " ".join(self.overrides), "simulated": self.simulated, "source": self.source}
+
+    @property
     def label(self) -> str:
         """The text for titles, such as ``embedded, limit=40 [simulated, sample data: ...]``."""
         settings = ", ".join((self.name, *self.changes))

@@ -52,6 +52,11 @@ class PaperClaim:
     run: str = ""
     metric: str = ""
 
+    @property
+    def family(self) -> str:
+        """Which tests it is corrected with."""
+        return "primary" if self.primary else "exploratory"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:

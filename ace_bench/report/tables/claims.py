@@ -11,10 +11,9 @@ from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.statistics import LEVEL, Estimate, Source
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.paper.claims import Difference, PaperClaim, paper_claims
-from ace_bench.report.records import RunSummary
 from ace_bench.report.statistics import Interval, Point, Points, Seeds, compare
 from ace_bench.report.tables.cells import FEW_SEEDS, Measured, Place, varies
-from ace_bench.report.tables.claim_result import ClaimResult, Collapses
+from ace_bench.report.tables.claim_result import ClaimResult
 from ace_bench.report.tables.results_index import Selection
 
 _STREAM = 10**7
@@ -97,7 +96,9 @@ class _Reader:
         if missing:
             return replace(empty, state=f"cells without a finished run in the rows {', '.join(missing)}")
         try:
-            empty = replace(empty, collapses=_collapses([run for part in every for run in part.cell.runs]))
+            runs = (run for part in every for run in part.cell.runs)
+            adapted = {run.folder: run.collapsed for run in runs if run.metrics["steps"]}  # each run once
+            empty = replace(empty, collapsed=sum(adapted.values()), adapted=len(adapted))
             if claim.unit == "points":
                 return _tested(empty, parts[0])
             return _shared(empty, parts[0][0].cell) if claim.run else _saved(empty, parts)
@@ -136,12 +137,6 @@ class _Reader:
             model = self.experiments.paper.table(table).model
             cell = replace(cell, deviations=self.selection.deviations(planned, model))
         return _Part(cell=cell, coefficient=coefficient, place=place, split=split)
-
-
-def _collapses(runs: Sequence[RunSummary]) -> Collapses:
-    """Count the collapses among runs that adapt, each run once."""
-    adapted = {run.folder: run.collapsed for run in runs if run.metrics["steps"]}
-    return Collapses(count=sum(adapted.values()), runs=len(adapted))
 
 
 def _tested(result: ClaimResult, parts: Sequence[_Part]) -> ClaimResult:

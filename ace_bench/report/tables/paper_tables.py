@@ -79,12 +79,7 @@ class _Builder:
         table = Table(
             title=self._title([cell for line in cells.values() for cell in line.values()]),
             label=f"{self.name}-{variant.slug}",
-            about={
-                "table": self.name,
-                "conditions": " ".join(variant.overrides),
-                "simulated": variant.simulated,
-                "source": variant.source,
-            },
+            about={"table": self.name, **variant.about},
             names=("method", "adaptation", "labels"),
             rows=rows,
             columns=columns,

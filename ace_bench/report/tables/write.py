@@ -18,8 +18,8 @@ from ace_bench.report.experiments import Experiments
 from ace_bench.report.paper.tables import Experiment
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import mean_of
+from ace_bench.report.tables.claim_result import claims_grid, claims_notes, claims_records
 from ace_bench.report.tables.claims import claim_results
-from ace_bench.report.tables.claims_text import claims_grid, claims_notes, claims_records
 from ace_bench.report.tables.formats import Page, csv, latex, markdown, page_of
 from ace_bench.report.tables.grids import NOT_KNOWN, Grid, number
 from ace_bench.report.tables.paper_tables import paper_table
