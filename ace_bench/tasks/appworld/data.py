@@ -68,9 +68,9 @@ def check_path(path: Path) -> None:
 
 
 def builder_digest(builder: Path) -> str:
-    """Return the digest of what decides a mini-world: the source of its builder and the engine's release."""
+    """Return the digest of what decides a mini-world: its builder's source and data, and the engine's release."""
     digest = hashlib.sha256(VERSION.encode())
-    for path in sorted(builder.rglob("*.py")):
+    for path in sorted(path for ending in ("py", "toml") for path in builder.rglob(f"*.{ending}")):
         digest.update(path.relative_to(builder).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from . import household, money, music, scenarios_combined, scenarios_household, scenarios_money, scenarios_music
+from . import household, money, music
 from .people import APPS, NOW, OPENED, PEOPLE, Person
 from .tables import Row, Table, insert
-from .tasks import SPLITS, Task
+from .tasks import SPLITS, Task, all_tasks
 
 _BASE = ":memory:base"
 """The engine's name for the base databases while they are built; on disk this takes several times as long."""
@@ -50,12 +50,6 @@ def build(root: Path) -> None:
     for split in SPLITS:
         _write(data / "datasets" / f"{split}.txt", "".join(f"{task.id}\n" for task in tasks if task.split == split))
     _write(data / "version.txt", DB_VERSION)
-
-
-def all_tasks() -> Iterator[Task]:
-    """Yield every task of the mini-world."""
-    for module in (scenarios_music, scenarios_money, scenarios_household, scenarios_combined):
-        yield from module.scenarios()
 
 
 def _build_base(data: Path) -> None:

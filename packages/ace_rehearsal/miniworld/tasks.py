@@ -1,7 +1,9 @@
-"""A task of the mini-world, and the texts of its reference solution and its evaluation.
+"""The tasks of the mini-world, read from ``scenarios.toml``: instructions, reference solutions and evaluations.
 
-Solutions consist of the same commented blocks in the same order (values from the instruction as constants, paging,
-login, the work, completion), so that a lesson from one applies to others.
+A key of a scenario holds for its three tasks, one of its kind for all scenarios of that kind, and one of a task for
+that alone. ``constants`` names the values that begin the solution; ``solution`` lists blocks, by name or in full;
+``mistake`` is the scenario's typical one; ``check`` is a test besides those of the answer, of the models that have
+changed (``changes``) and of the records added. ``$name`` in a text is a value. ``answers`` has the right answers.
 """
 
 from __future__ import annotations
@@ -9,10 +11,15 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from textwrap import dedent, indent
+from pathlib import Path
+from string import Template
+from textwrap import indent
+from typing import Any
 
+from . import answers
 from .people import NOW, SUPERVISORS, Person
 from .tables import Table
 
@@ -84,7 +91,7 @@ class Task:
     def evaluation(self) -> str:
         """The engine's ``evaluation.py``."""
         blocks = "".join(
-            f"    with test({json.dumps(test.requirement)}):\n{indent(_text(test.code), ' ' * 8)}\n"
+            f"    with test({json.dumps(test.requirement)}):\n{indent(test.code.strip(), ' ' * 8)}\n"
             for test in self.tests
         )
         return f"{_EVALUATION}{blocks}    return test\n"
@@ -97,37 +104,44 @@ def evaluate(test, public_data, private_data, main_user, models, ground_truth_an
     predicted_answer = json.loads(models.end.supervisor.Task.all()[0].answer)
 """
 
-FIRST_PAGE = (("page_limit=20, ", ""), ("page_index += 1", "break"))
-"""The mistake of an agent that takes the first page of a list for the whole list."""
-
-PAGES = """
-# A list comes in pages: ask for one after the other until a page is empty.
-def all_pages(api, **arguments):
-    found, page_index = [], 0
-    while page := api(page_index=page_index, page_limit=20, **arguments):
-        found += page
-        page_index += 1
-    return found
+_ADDED = """
+added, updated, removed = models.changed_records("{model}")
+test.case(sorted({fields} for e in added), "==", private_data.expected)
+test.case(len(updated) + len(removed), "==", 0)
 """
-
-TODAY = """
-# Dates are relative to the phone's date, not to the computer's.
-from datetime import datetime, timedelta
-today = datetime.strptime(apis.phone.get_current_date_and_time()["date"], "%A, %B %d, %Y").date()
-"""
-
-DONE = """
-# Nothing was asked: complete the task without an answer.
-apis.supervisor.complete_task()
-"""
+"""The test that exactly the records of ``private_data.expected``, in sorted order, were added and none changed."""
 
 
-def answered(expression: str) -> str:
-    """Return the block that completes a task with an answer."""
-    return f"# Complete the task with the bare answer.\napis.supervisor.complete_task(answer={expression})"
+def all_tasks() -> Iterator[Task]:
+    """Yield every task of the mini-world."""
+    book = tomllib.loads(Path(__file__).with_name("scenarios.toml").read_text(encoding="utf-8"))
+    for scenario in book["scenarios"]:
+        shared = {"constants": (), "changes": (), **book["kinds"].get(scenario["kind"], {}), **scenario}
+        for number, own in enumerate(scenario["tasks"], start=1):
+            yield _read_task({**shared, **own}, number, book)
 
 
-def login(*apps: str) -> str:
+def _read_task(values: answers.Values, number: int, book: Mapping[str, Any]) -> Task:
+    expected = getattr(answers, values["kind"])(number - 1, values)
+    mistake = values["mistake"]
+    return Task(
+        scenario=values["id"],
+        split=values["split"],
+        number=number,
+        difficulty=values["difficulty"],
+        instruction=_fill(values["instruction"], values),
+        solution=_write_solution(values, {**book["blocks"], "login": _login(values["login"])}),
+        tests=tuple(_tests(values, asks="answer" in expected)),
+        slips=book["mistakes"][mistake] if isinstance(mistake, str) else mistake,
+        **expected,
+    )
+
+
+def _fill(text: str, values: answers.Values) -> str:
+    return Template(text).substitute(values).strip()
+
+
+def _login(apps: Sequence[str]) -> str:
     """Return the block that logs in to apps; ``<app>_token`` is the ``access_token`` of their APIs."""
     lines = [
         "# Log in: user name from the profile (the phone app wants the phone number), password from the supervisor.",
@@ -141,58 +155,35 @@ def login(*apps: str) -> str:
     return "\n".join(lines)
 
 
-def people(relationship: str) -> str:
-    """Return the block that finds people by relationship; it needs the phone app's token and ``PAGES``."""
-    return (
-        "# The phone's contact book says who is who: notes and friend lists do not.\n"
-        f"people = all_pages(apis.phone.search_contacts, relationship={relationship}, access_token=phone_token)\n"
-        'emails = {person["email"] for person in people}'
-    )
-
-
-def solution(slots: Mapping[str, object], *blocks: str) -> str:
+def _write_solution(values: answers.Values, blocks: Mapping[str, str]) -> str:
     """Return the engine's solution function: values from the instruction as constants, then the blocks."""
-    words = "\n".join(f"{name} = {json.dumps(value)}" for name, value in slots.items())
-    parts = [f"# From the task.\n{words}"] if slots else []
-    body = "\n\n".join(parts + [_text(block) for block in blocks])
-    return f"def solution(apis, requester):\n{indent(body, '    ')}\n"
+    words = [f"{name} = {json.dumps(values[name])}" for name in values["constants"]]
+    parts = ["\n".join(["# From the task.", *words])] if words else []
+    parts += [_fill(blocks.get(_fill(block, values), block), values) for block in values["solution"]]
+    body = indent("\n\n".join(parts), "    ")
+    return f"def solution(apis, requester):\n{body}\n"
 
 
-ANSWER = Test(
-    requirement="assert answers match.",
-    code="test.answer(predicted_answer, ground_truth_answer)",
-)
-
-NO_ANSWER = Test(
-    requirement="assert the task was completed without an answer.",
-    code="test.answer(predicted_answer, ground_truth_answer)",
-    idle_passes=True,
-)
-
-
-def changed(*models: str) -> Test:
-    """Return the test that exactly these models have changed."""
-    what = f"match {', '.join(models)}" if models else "are none"
-    names = f"{{{', '.join(repr(model) for model in sorted(models))}}}" if models else "set()"
-    return Test(
-        requirement=f"assert model changes {what}.",
-        code=f"test.case(models.changed_model_names(), '==', {names})",
+def _tests(values: answers.Values, *, asks: bool) -> Iterator[Test]:
+    """Yield the tests of the answer, of the changed models, of what is particular to a scenario, of added records."""
+    if "answer_check" in values:
+        yield _read_test(values["answer_check"], values)
+    else:
+        what = "answers match" if asks else "the task was completed without an answer"
+        code = "test.answer(predicted_answer, ground_truth_answer)"
+        yield Test(requirement=f"assert {what}.", code=code, idle_passes=not asks)
+    models = values["changes"]
+    names = ", ".join(repr(model) for model in sorted(models))
+    yield Test(
+        requirement=f"assert model changes {'match ' + ', '.join(models) if models else 'are none'}.",
+        code=f"test.case(models.changed_model_names(), '==', {f'{{{names}}}' if models else 'set()'})",
         idle_passes=not models,
     )
+    if "check" in values:
+        yield _read_test(values["check"], values)
+    if added := values.get("added"):
+        yield _read_test({"requirement": added["requirement"], "code": _ADDED.format(**added)}, values)
 
 
-def added(model: str, requirement: str, fields: str) -> Test:
-    """Return the test that exactly the records of ``private_data.expected`` were added to a model and none changed.
-
-    ``fields`` is an expression over a record ``e``; the expected list holds its values in sorted order.
-    """
-    code = f"""
-        added, updated, removed = models.changed_records("{model}")
-        test.case(sorted({fields} for e in added), "==", private_data.expected)
-        test.case(len(updated) + len(removed), "==", 0)
-    """
-    return Test(requirement=f"assert {requirement}.", code=code)
-
-
-def _text(block: str) -> str:
-    return dedent(block).strip()
+def _read_test(texts: Mapping[str, str], values: answers.Values) -> Test:
+    return Test(requirement=f"assert {_fill(texts['requirement'], values)}.", code=texts["code"])
