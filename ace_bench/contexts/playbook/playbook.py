@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -14,9 +14,10 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ace_bench.contexts.base import ContextValue
+from ace_bench.contexts.playbook.authors_text import excerpt, statistics
 from ace_bench.contexts.playbook.bullets import Bullet, clean, indent, measure, number_of, section_name
 from ace_bench.contexts.playbook.index import BulletIndex
-from ace_bench.contexts.playbook.text_writer import Layout, official_fields, write_text
+from ace_bench.contexts.playbook.text_writer import Layout, official_text, write_text
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.encoding import converted
 from ace_bench.core.errors import DataError
@@ -139,10 +140,23 @@ class Playbook(ContextValue):
 
     @cached_property
     def _fields(self) -> Mapping[str, Any]:
-        official = official_fields(self.sections, self.bullets, self.layout)
-        shown = self.shown_reflections
+        shown, official = self.shown_reflections, self._official_fields()
         recent = {} if shown is None else {RECENT_REFLECTIONS: "\n\n".join(shown) or NO_REFLECTIONS}
         return MappingProxyType({"playbook": self._text, "counters": self._counters, **recent, **official})
+
+    def _official_fields(self) -> Mapping[str, Callable[..., str]]:
+        """Return functions, so that only templates that show the authors' layout spend time on it."""
+        sections, bullets, layout = self.sections, self.bullets, self.layout  # no function holds the playbook
+
+        @cache
+        def playbook(*, counters: bool = True) -> str:
+            return official_text(sections, bullets, layout, "finance" if counters else "appworld")
+
+        return {
+            "official_playbook": playbook,
+            "official_excerpt": lambda ids: excerpt(playbook(), ids, "finance"),
+            "statistics": cache(lambda: statistics(playbook(), "finance")),
+        }
 
     @cached_property
     def _text(self) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from ace_bench.contexts.playbook.authors_text import Dialect, excerpt, read_line, statistics, title_of
+from ace_bench.contexts.playbook.authors_text import Dialect, read_line, title_of
 from ace_bench.contexts.playbook.bullets import Bullet, clean, section_name
 
 if TYPE_CHECKING:
@@ -177,23 +177,6 @@ def write_text(playbook: Playbook, *, counters: bool = True) -> str:
     for bullet in playbook.bullets:
         lines[bullet.section].append(text_of(bullet))
     return "\n\n".join(map("\n".join, lines.values())) + "\n"
-
-
-def official_fields(sections: Iterable[str], bullets: Sequence[Bullet], layout: Layout | None) -> Mapping[str, Any]:
-    """Return the fields ``official_playbook``, ``official_excerpt`` and ``statistics``.
-
-    They are functions, so that only templates that show them spend time on it.
-    """
-
-    @cache
-    def playbook(*, counters: bool = True) -> str:
-        return official_text(sections, bullets, layout, "finance" if counters else "appworld")
-
-    return {
-        "official_playbook": playbook,
-        "official_excerpt": lambda ids: excerpt(playbook(), ids, "finance"),
-        "statistics": cache(lambda: statistics(playbook(), "finance")),
-    }
 
 
 def official_text(sections: Iterable[str], bullets: Sequence[Bullet], layout: Layout | None, dialect: Dialect) -> str:
