@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from ace_bench.agents.answers import read_reply
 from ace_bench.agents.official import NO_ANSWER, official_answer, official_citations
+from ace_bench.agents.single_turn import read_reply
 
 ASKED_AGAIN = None
 FULL = {"reasoning": "see [calc-00001]", "bullet_ids": ["calc-00001"], "final_answer": "A,B"}

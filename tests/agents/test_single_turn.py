@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from ace_bench.agents.answers import code_request, last_answer
 from ace_bench.agents.sandbox import REFUSED, Sandbox
-from ace_bench.agents.single_turn import SingleTurn
+from ace_bench.agents.single_turn import SingleTurn, code_request, last_answer
 from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.cheatsheet import Cheatsheet
 from ace_bench.contexts.playbook.playbook import Playbook

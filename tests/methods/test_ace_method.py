@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from ace_bench.agents.answers import GeneratorReply
+from ace_bench.agents.single_turn import GeneratorReply
 from ace_bench.core.replies import schema_of
 from ace_bench.methods.ace_parts import CuratorReply, ReflectorReply
 from ace_bench.methods.ace_variants.ablations import RewriterReply

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from ace_bench.agents.answers import GeneratorReply
+from ace_bench.agents.single_turn import GeneratorReply
 from ace_bench.backbones.vllm.backbone import Vllm
 from ace_bench.core.replies import parse, schema_of
 from ace_bench.core.types import Message

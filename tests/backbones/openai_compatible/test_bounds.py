@@ -2,7 +2,7 @@
 
 import pytest
 
-from ace_bench.agents.answers import GeneratorReply
+from ace_bench.agents.single_turn import GeneratorReply
 from ace_bench.backbones.openai_compatible.schemas import Bounds
 from ace_bench.core.replies import schema_of
 from ace_bench.methods.ace_parts import CuratorReply, ReflectorReply

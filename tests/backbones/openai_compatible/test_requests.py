@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ace_bench.agents.answers import GeneratorReply
+from ace_bench.agents.single_turn import GeneratorReply
 from ace_bench.backbones.openai_compatible.schemas import response_format
 from ace_bench.backbones.openai_compatible.settings import CacheHints, Sampling
 from ace_bench.core.replies import schema_of
