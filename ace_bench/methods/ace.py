@@ -18,7 +18,7 @@ from ace_bench.core.method import Arena, ContextUpdate
 from ace_bench.core.types import GeneratorSpec, Rollout, Step
 from ace_bench.methods.ace_learner import PlaybookLearner, Role, with_recent_lessons
 from ace_bench.methods.ace_parts import Delta, Insight, PlaybookEditor, ask_curator, ask_for_lesson, used_bullets
-from ace_bench.methods.role_calls import CURATOR, REFLECTOR, RoleCall, curator_fields, is_settled, reflector_fields
+from ace_bench.methods.base import CURATOR, REFLECTOR, RoleCall, curator_fields, is_settled, reflector_fields
 
 
 class Reflector(Role):

@@ -14,8 +14,7 @@ from ace_bench.contexts.selection import Retrieval
 from ace_bench.core.method import Arena, Learning, Span, Workload, exactly
 from ace_bench.core.types import Sample
 from ace_bench.methods.ace_parts import Insight
-from ace_bench.methods.base import BaseMethod
-from ace_bench.methods.role_calls import CURATOR, CURATOR_FIELDS, REFLECTOR, REFLECTOR_FIELDS, Rounds
+from ace_bench.methods.base import CURATOR, CURATOR_FIELDS, REFLECTOR, REFLECTOR_FIELDS, BaseMethod, Rounds
 
 
 class Role:

@@ -22,7 +22,7 @@ from ace_bench.core.method import Arena
 from ace_bench.core.prompts import RAW_REFLECTION
 from ace_bench.core.replies import ask, describe_unreadable, parse
 from ace_bench.core.types import Attempt, Message, Record, Rollout, Sample, Step
-from ace_bench.methods.role_calls import REFLECTOR, fault_event
+from ace_bench.methods.base import REFLECTOR, fault_event
 
 
 class BulletTag(msgspec.Struct, frozen=True):

@@ -17,8 +17,7 @@ from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exac
 from ace_bench.core.prompts import Sized, Transcript, send_within_limit
 from ace_bench.core.settings import Count, Text, Whole
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
-from ace_bench.methods.base import BaseMethod
-from ace_bench.methods.role_calls import CURATOR, dropped_event, fault_event
+from ace_bench.methods.base import CURATOR, BaseMethod, dropped_event, fault_event
 
 _OPEN, _CLOSE = "<cheatsheet>", "</cheatsheet>"
 

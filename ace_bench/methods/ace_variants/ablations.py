@@ -19,7 +19,7 @@ from ace_bench.core.replies import ask
 from ace_bench.core.types import Message, Rollout, Sample, Step
 from ace_bench.methods.ace import Ace, Curator, Reflector
 from ace_bench.methods.ace_parts import Delta, Insight, Lesson, PlaybookEditor
-from ace_bench.methods.role_calls import CURATOR
+from ace_bench.methods.base import CURATOR
 
 
 class RewriterReply(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from ace_bench.methods.ace_variants.ablations import (
     WordedMerges,
 )
 from ace_bench.methods.ace_variants.rules import RulesCurator, RulesReflector
-from ace_bench.methods.role_calls import Rounds
+from ace_bench.methods.base import Rounds
 
 _OPERATIONS = f"a list of some of {', '.join(KINDS)}, such as [ADD]"
 _ONE_ATTEMPT = Rounds(reflections=0, retries=0)

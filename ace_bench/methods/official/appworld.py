@@ -11,10 +11,10 @@ from itertools import count
 
 from ace_bench.core.method import Span
 from ace_bench.core.types import Record, Rollout
+from ace_bench.methods.base import CURATOR, REFLECTOR, reflector_fields
 from ace_bench.methods.official.editing import DroppedOperations
 from ace_bench.methods.official.learner import OfficialLearner, OfficialLesson, agent_operations, ask_for_blank_or_text
 from ace_bench.methods.official.playbook import TextPlaybook
-from ace_bench.methods.role_calls import CURATOR, REFLECTOR, reflector_fields
 
 _FINISHED = ("completed", "cost")
 """How an attempt ends that is learnt from; one that used up its steps is not."""

@@ -15,10 +15,10 @@ from ace_bench.contexts.playbook.deltas import echo
 from ace_bench.core.method import POST_UPDATE_ROLLOUT, Arena, ContextUpdate
 from ace_bench.core.replies import ask_once
 from ace_bench.core.types import Record, Rollout, Step
+from ace_bench.methods.base import CURATOR, REFLECTOR, is_settled, reflector_fields
 from ace_bench.methods.official.editing import DroppedOperations
 from ace_bench.methods.official.learner import OfficialLearner, OfficialLesson, ask_for_operations, official_tags
 from ace_bench.methods.official.playbook import TextPlaybook
-from ace_bench.methods.role_calls import CURATOR, REFLECTOR, is_settled, reflector_fields
 
 _IGNORED = "the authors' code does nothing but ADD"
 

@@ -18,17 +18,17 @@ from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload
 from ace_bench.core.replies import ask_once
 from ace_bench.core.settings import Count, Text
 from ace_bench.core.types import Fault, GeneratorSpec, Message, Record, Rollout, Step
-from ace_bench.methods.base import BaseMethod
-from ace_bench.methods.official.playbook import TextPlaybook, load_text_playbook
-from ace_bench.methods.role_calls import (
+from ace_bench.methods.base import (
     CURATOR,
     CURATOR_FIELDS,
     REFLECTOR,
     REFLECTOR_FIELDS,
+    BaseMethod,
     RoleCall,
     Rounds,
     curator_fields,
 )
+from ace_bench.methods.official.playbook import TextPlaybook, load_text_playbook
 
 R = TypeVar("R")
 
