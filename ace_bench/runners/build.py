@@ -22,15 +22,14 @@ from ace_bench.core.settings import build
 from ace_bench.core.task import Agent, Task
 from ace_bench.core.types import Completion, Message, Record, Stage
 from ace_bench.runners.arena import RunArena
-from ace_bench.runners.budget import check_agent_prices, check_budget_prices
 from ace_bench.runners.call_slots import CallSlots
 from ace_bench.runners.gateway import Caller, CallGateway
 from ace_bench.runners.identifying import IdentifiedRun, build_part, embeddings_of, judge_template
+from ace_bench.runners.limits import Stop
 from ace_bench.runners.loop import Experiment, StageClock
 from ace_bench.runners.mode import Mode
 from ace_bench.runners.progress import Observer, ProgressCounter, Tracker
-from ace_bench.runners.settings import Settings
-from ace_bench.runners.stopping import Stop
+from ace_bench.runners.settings import Settings, check_agent_prices, check_budget_prices
 from ace_bench.store.code import Code
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.prompts import PromptSet

@@ -16,10 +16,10 @@ from pathlib import Path
 from ace_bench.core.backbones import EMBEDDER
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, FolderUnwritable, Interrupted, RolloutFault
 from ace_bench.core.types import Fault, Record
-from ace_bench.runners.budget import Budget
 from ace_bench.runners.build import RunSpec
 from ace_bench.runners.executing import replay
 from ace_bench.runners.gateway import Caller
+from ace_bench.runners.limits import Budget
 from ace_bench.runners.run import Host
 from ace_bench.store.call_log import FILE as CALLS
 from ace_bench.store.code import changed_modules, modules_in_words

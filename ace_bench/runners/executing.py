@@ -15,7 +15,6 @@ from ace_bench.core.backbones import Interruptible
 from ace_bench.core.errors import AceBenchError, DataError, Interrupted, Stopped, StoreError
 from ace_bench.core.redaction import redact
 from ace_bench.core.types import Record
-from ace_bench.runners.budget import check_reply_limits
 from ace_bench.runners.build import NO_SHARING, RunSpec, SharedResources, build_experiment
 from ace_bench.runners.call_slots import slots_of_run
 from ace_bench.runners.exporter import Exporter
@@ -25,6 +24,7 @@ from ace_bench.runners.mode import RunOutcome
 from ace_bench.runners.preflight import check_estimate, parts_ready, with_confinement
 from ace_bench.runners.progress import Observer, Watching
 from ace_bench.runners.run import Host
+from ace_bench.runners.settings import check_reply_limits
 from ace_bench.runners.stopping import Ending, stop_on_signals
 from ace_bench.runners.summary import summary_table, summary_text, title
 from ace_bench.store.environment import describe_environment

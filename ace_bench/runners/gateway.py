@@ -12,9 +12,8 @@ from ace_bench.core.backbones import Backbone
 from ace_bench.core.errors import CallLost, RolloutFault
 from ace_bench.core.replies import takes_tools, without_surrogates
 from ace_bench.core.types import Completion, Fault, Message, Record, Stage
-from ace_bench.runners.budget import Budget, Reservations
 from ace_bench.runners.call_slots import CallSlots
-from ace_bench.runners.stopping import FaultRule, Outage, Stop
+from ace_bench.runners.limits import Budget, FaultRule, Outage, Reservations, Stop
 from ace_bench.store.call_log import CallLog, PaidReply
 from ace_bench.store.requests import PreparedRequest
 from ace_bench.store.responses import Responses, response_key

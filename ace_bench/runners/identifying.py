@@ -21,9 +21,8 @@ from ace_bench.core.role_sampling import check_role_sampling, with_role_sampling
 from ace_bench.core.settings import build, settings_of
 from ace_bench.core.task import Judged, Task
 from ace_bench.core.types import Record
-from ace_bench.runners.budget import check_budget_prices, place_of
 from ace_bench.runners.composing import RunConfig
-from ace_bench.runners.settings import Settings, read_settings
+from ace_bench.runners.settings import Settings, check_budget_prices, place_of, read_settings
 from ace_bench.store.code import Code, code_of
 from ace_bench.store.folder import choose_folder
 from ace_bench.store.prompts import PromptSet

@@ -16,11 +16,10 @@ from ace_bench.core.replies import takes_tools
 from ace_bench.core.settings import build, settings_of
 from ace_bench.core.task import Lifecycle
 from ace_bench.core.types import Completion, Message, Record, Stage
-from ace_bench.runners.budget import Budget
 from ace_bench.runners.build import EmbeddingCalls
 from ace_bench.runners.composing import compose_run
 from ace_bench.runners.gateway import Caller, CallGateway
-from ace_bench.runners.stopping import Stop
+from ace_bench.runners.limits import Budget, Stop
 from ace_bench.store.call_log import CallLog, Ledger
 
 _log = logging.getLogger(__name__)

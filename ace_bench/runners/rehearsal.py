@@ -17,11 +17,10 @@ from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.task import Conversational
 from ace_bench.core.types import Completion, Message, Record, Rollout, Sample, Stage, Usage
 from ace_bench.runners.arena import RunArena
-from ace_bench.runners.budget import Budget
 from ace_bench.runners.build import RunSpec, build_experiment
+from ace_bench.runners.limits import Budget, Stop
 from ace_bench.runners.loop import Experiment, run_loop
 from ace_bench.runners.mode import ModeWorkload
-from ace_bench.runners.stopping import Stop
 from ace_bench.store.call_log import Account
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.journal import Journal

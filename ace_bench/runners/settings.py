@@ -1,4 +1,4 @@
-"""The top-level settings of the configuration and their valid values, and what replaced those of earlier versions."""
+"""The top-level settings, what replaced those of earlier versions, and the checks of a budget against backbones."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from ace_bench.core.backbones import EMBEDDER, GENERATOR, Backbone, Limited, Priced
 from ace_bench.core.embedders import EmbedderSettings
+from ace_bench.core.errors import ConfigError
 from ace_bench.core.settings import Count, Parallel, Port, Seed, Text, make_part
-from ace_bench.core.types import Labels
-from ace_bench.runners.budget import Budget
-from ace_bench.runners.stopping import FaultRule
+from ace_bench.core.task import Agent, CostLimited
+from ace_bench.core.types import Labels, Usage
+from ace_bench.runners.limits import Budget, FaultRule
 from ace_bench.store.files import PRIVATE
 
 _Word = Annotated[
@@ -126,3 +128,46 @@ RENAMED: Mapping[str, str] = MappingProxyType(
     }
 )
 """Of keys that no chosen option has any more."""
+
+
+def check_reply_limits(budget: Budget, backbones: Mapping[str, Backbone]) -> None:
+    """Raise ``ConfigError`` where a reply has no limit, so that tokens and dollars cannot be reserved for it."""
+    for role, backbone in backbones.items() if budget.needs_bounds else ():
+        if isinstance(backbone, Limited) and backbone.reply_limit(role) is None:
+            limit = "tokens" if budget.tokens is not None else "usd"
+            raise ConfigError(
+                f"budget.{limit} needs a limit of replies, and those of {backbone.name} ({role}) have none: set "
+                "backbone.context_length or backbone.sampling.max_tokens, or use budget.calls"
+            )
+
+
+_ANY_USAGE = Usage(prompt=2, completion=1, cached=1)
+
+
+def place_of(role: str) -> str:
+    """Return the configuration key of a role's backbone."""
+    return {GENERATOR: "backbone", EMBEDDER: EMBEDDER}.get(role, f"roles.{role}")
+
+
+def check_budget_prices(budget: Budget, backbones: Mapping[str, Backbone]) -> None:
+    """Raise ``ConfigError`` for a budget in dollars if a backbone has no prices."""
+    if budget.usd is not None:
+        for role, backbone in backbones.items():
+            _check(role, backbone, f"budget.usd={budget.usd:g}", "use budget.calls or budget.tokens")
+
+
+def check_agent_prices(agent: Agent, generator: Backbone) -> None:
+    """Raise ``ConfigError`` for an agent with a limit in dollars if its backbone has no prices."""
+    if isinstance(agent, CostLimited) and agent.max_usd is not None:
+        _check(GENERATOR, generator, f"agent.max_usd={agent.max_usd:g}", "use agent.max_steps alone")
+
+
+def _check(role: str, backbone: Backbone, limit: str, other: str) -> None:
+    if isinstance(backbone, Priced) and backbone.dollars(_ANY_USAGE) is None:
+        where = place_of(role)
+        if role == EMBEDDER:
+            raise ConfigError(f"{limit} needs prices: set embedder.usd_per_million, or {other}")
+        raise ConfigError(
+            f"{limit} needs prices: set {where}.prices.input, {where}.prices.cached_input and {where}.prices.output, "
+            f"or {other}"
+        )

@@ -15,9 +15,8 @@ from typing import get_args
 from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
 from ace_bench.backbones.openai_compatible.settings import CacheHints, Client, PriceCard, Rate, Retry, Sampling
 from ace_bench.core.types import Message, Stage
-from ace_bench.runners.budget import Budget
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
-from ace_bench.runners.stopping import Stop
+from ace_bench.runners.limits import Budget, Stop
 from ace_bench.store.call_log import CallLog
 from ace_benchmarks.measuring import Figure, Setting
 

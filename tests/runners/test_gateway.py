@@ -7,9 +7,8 @@ import pytest
 
 from ace_bench.core.errors import BudgetExhausted, CallLost, Interrupted, RolloutFault
 from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
-from ace_bench.runners.budget import Budget
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
-from ace_bench.runners.stopping import Stop
+from ace_bench.runners.limits import Budget, Stop
 from ace_bench.store.call_log import CallLog
 
 

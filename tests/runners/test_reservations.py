@@ -8,9 +8,9 @@ import pytest
 
 from ace_bench.core.errors import BudgetExhausted, CallLost, ConfigError, RolloutFault
 from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
-from ace_bench.runners.budget import Budget, check_reply_limits
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
-from ace_bench.runners.stopping import FaultRule, Stop
+from ace_bench.runners.limits import Budget, FaultRule, Stop
+from ace_bench.runners.settings import check_reply_limits
 from ace_bench.store.call_log import CallLog, Cost
 from ace_bench.store.spending import OtherRuns, SharedSpending
 from ace_rehearsal.server.serve import ReaderServer

@@ -13,9 +13,8 @@ from langchain_core.tools import tool
 
 from ace_bench.core.errors import BackboneUnavailable, BudgetExhausted, CallLost, RolloutFault
 from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
-from ace_bench.runners.budget import Budget
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
-from ace_bench.runners.stopping import Stop
+from ace_bench.runners.limits import Budget, Stop
 from ace_bench.store.call_log import CallLog
 from ace_bench.tasks.catalog import make_task
 from ace_langchain.chat_model import BackboneChatModel

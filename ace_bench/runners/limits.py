@@ -1,23 +1,24 @@
-"""The hard budget of a run: limits, the most that a call may cost, and its reservation before it is sent.
+"""What ends the calls of a run: its hard budget, a request to stop, and too many lost calls in a row.
 
-No limit is passed, however many calls are in flight.
+What a call may cost is reserved before it is sent: no limit is passed, however many calls are in flight.
 """
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
+from queue import Empty, SimpleQueue
 
-from ace_bench.core.backbones import EMBEDDER, GENERATOR, Backbone, Limited, Priced
-from ace_bench.core.errors import BudgetExhausted, ConfigError
+from ace_bench.core.backbones import Backbone, Limited, Priced
+from ace_bench.core.errors import BackboneUnavailable, BudgetExhausted, Stopped
 from ace_bench.core.settings import Count, Positive
-from ace_bench.core.task import Agent, CostLimited
-from ace_bench.core.types import Usage
+from ace_bench.core.types import Fault, Usage
 from ace_bench.store.call_log import Account, Cost, Ledger
 from ace_bench.store.requests import PreparedRequest
 from ace_bench.store.spending import OtherRuns, SharedSpending
@@ -73,17 +74,6 @@ class Budget:
             left, needed = (f"{amount:.2g}" if name == "usd" else f"{amount:,}" for amount in (limit - used, more))
             return f"budget.{name}={limit:g} has {left} left, and the next call may take {needed}: raise it"
         return None
-
-
-def check_reply_limits(budget: Budget, backbones: Mapping[str, Backbone]) -> None:
-    """Raise ``ConfigError`` where a reply has no limit, so that tokens and dollars cannot be reserved for it."""
-    for role, backbone in backbones.items() if budget.needs_bounds else ():
-        if isinstance(backbone, Limited) and backbone.reply_limit(role) is None:
-            limit = "tokens" if budget.tokens is not None else "usd"
-            raise ConfigError(
-                f"budget.{limit} needs a limit of replies, and those of {backbone.name} ({role}) have none: set "
-                "backbone.context_length or backbone.sampling.max_tokens, or use budget.calls"
-            )
 
 
 class CallBounds:
@@ -214,33 +204,73 @@ class Reservations:
             self._shared.book(Cost.of(self._ledger.total), self._reserved())
 
 
-_ANY_USAGE = Usage(prompt=2, completion=1, cached=1)
+class Stop:
+    """Holds the first reason to stop, if any. Safe to use from threads and signal handlers."""
+
+    def __init__(self) -> None:
+        self._reason: Stopped | None = None
+        # SimpleQueue is reentrant: a signal handler may fill it while another use is interrupted; an Event is not.
+        self._requests: SimpleQueue[Stopped] = SimpleQueue()
+
+    def request(self, reason: Stopped) -> None:
+        """Request the end of the run."""
+        self._reason = self._reason or reason
+        self._requests.put(reason)
+
+    def check(self) -> None:
+        """Raise the reason if a stop was requested."""
+        if self._reason is not None:
+            raise type(self._reason)(self._reason.reason)
+
+    def next_request(self, timeout: float) -> Stopped | None:
+        """Wait some seconds for a new request."""
+        try:
+            return self._requests.get(timeout=timeout)
+        except Empty:
+            return None
 
 
-def place_of(role: str) -> str:
-    """Return the configuration key of a role's backbone."""
-    return {GENERATOR: "backbone", EMBEDDER: EMBEDDER}.get(role, f"roles.{role}")
+@dataclass(frozen=True, kw_only=True)
+class FaultRule:
+    """``stop_after`` unanswered calls in a row stop the run; with ``accept`` none does, and each is a wrong answer.
+
+    ``learn_unreadable``: a reply that cannot be read is an attempt that failed, as in the authors' code, and no fault.
+    """
+
+    accept: bool = False
+    stop_after: int = 5
+    learn_unreadable: bool = True
+
+    def is_answer(self, fault: Fault | None) -> bool:
+        """Whether a call or rollout that ended with ``fault`` counts as finished."""
+        return fault is None or self.accept or not fault.unanswered
 
 
-def check_budget_prices(budget: Budget, backbones: Mapping[str, Backbone]) -> None:
-    """Raise ``ConfigError`` for a budget in dollars if a backbone has no prices."""
-    if budget.usd is not None:
-        for role, backbone in backbones.items():
-            _check(role, backbone, f"budget.usd={budget.usd:g}", "use budget.calls or budget.tokens")
+class Outage:
+    """Counts consecutive unanswered calls per backbone, and requests the stop."""
 
+    def __init__(self, rule: FaultRule, stop: Stop):
+        self._rule = rule
+        self._stop = stop
+        self._in_a_row: Counter[int] = Counter()
+        self._lock = threading.Lock()
 
-def check_agent_prices(agent: Agent, generator: Backbone) -> None:
-    """Raise ``ConfigError`` for an agent with a limit in dollars if its backbone has no prices."""
-    if isinstance(agent, CostLimited) and agent.max_usd is not None:
-        _check(GENERATOR, generator, f"agent.max_usd={agent.max_usd:g}", "use agent.max_steps alone")
+    def reset(self, backbone: Backbone) -> None:
+        """Record an answered call."""
+        if self._in_a_row[id(backbone)]:  # seldom; most calls need not take the lock
+            with self._lock:
+                self._in_a_row[id(backbone)] = 0
 
-
-def _check(role: str, backbone: Backbone, limit: str, other: str) -> None:
-    if isinstance(backbone, Priced) and backbone.dollars(_ANY_USAGE) is None:
-        where = place_of(role)
-        if role == EMBEDDER:
-            raise ConfigError(f"{limit} needs prices: set embedder.usd_per_million, or {other}")
-        raise ConfigError(
-            f"{limit} needs prices: set {where}.prices.input, {where}.prices.cached_input and {where}.prices.output, "
-            f"or {other}"
-        )
+    def count_failure(self, backbone: Backbone, fault: Fault) -> None:
+        """Record an unanswered call."""
+        with self._lock:
+            self._in_a_row[id(backbone)] += 1
+            number = self._in_a_row[id(backbone)]
+        if number >= self._rule.stop_after:
+            calls = "a call" if number == 1 else f"{number} calls in a row"
+            self._stop.request(
+                BackboneUnavailable(
+                    f"{backbone.name} left {calls} unanswered ({fault.kind}: {fault.message}); a continued run repeats "
+                    "them, and with accept_faults=true they count as wrong"
+                )
+            )
