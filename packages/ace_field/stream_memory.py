@@ -19,6 +19,7 @@ from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exac
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Attempt, GeneratorSpec, Labels, Record, Rollout, Sample, Step
 from ace_bench.methods.base import BaseMethod
+from ace_field.attempts import Protocol
 
 _SEPARATOR = "\n\n"
 _DROPPED = 4
@@ -28,24 +29,30 @@ Order = Literal["similar_last", "similar_first", "random"]
 Verdicts = Literal["all", "correct", "incorrect"]
 
 
-class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A question, the model's answer, whether it was right, and their length in a prompt in tokens."""
+class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A question, the model's answer, whether it was right, and their length in a prompt in tokens.
+
+    ``rationale`` is the reasoning before the answer, where it is kept.
+    """
 
     question: str
     answer: str
     correct: bool
-    tokens: int
+    rationale: str = ""
+    tokens: int = 0
 
-    @classmethod
-    def measured(cls, *, question: str, answer: str, correct: bool, count: TokenCounter) -> MemoryEntry:
-        """Build one with its length, with its verdict and the blank line after it."""
-        text = _text(question, answer, correct) + _SEPARATOR
-        return cls(question=question, answer=answer, correct=correct, tokens=count(text))
+    def measured(self, count: TokenCounter) -> MemoryEntry:
+        """Return the entry with its length, with its verdict and the blank line after it."""
+        return msgspec.structs.replace(self, tokens=count(self.text(verdict=True) + _SEPARATOR))
 
-
-def _text(question: str, answer: str, correct: bool | None) -> str:
-    verdict = "" if correct is None else f"\nFeedback: {'correct' if correct else 'not correct'}"
-    return f"Question: {question}\nAnswer: {answer}{verdict}"
+    def text(self, *, verdict: bool) -> str:
+        """Return the entry as a prompt shows it."""
+        lines = [f"Question: {self.question}", f"Answer: {self.answer}"]
+        if self.rationale:
+            lines.insert(1, f"Rationale: {self.rationale}")
+        if verdict:
+            lines.append(f"Feedback: {'correct' if self.correct else 'not correct'}")
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,12 +80,12 @@ class Memory(ContextValue):
         """Sum over all entries."""
         return sum(entry.tokens for entry in self.entries)
 
-    def with_entry(self, entry: MemoryEntry) -> Memory:
-        """Return the memory with one more entry, the last; an earlier one of the same question goes.
+    def with_entry(self, entry: MemoryEntry, *, replaces: bool = True) -> Memory:
+        """Return the memory with one more entry, the last; with ``replaces`` an earlier one of the same question goes.
 
         Where only the latest are recalled, older ones go, too.
         """
-        entries = (*(one for one in self.entries if one.question != entry.question), entry)
+        entries = (*(one for one in self.entries if not replaces or one.question != entry.question), entry)
         kept = entries[-self.top_k :] if self.recall == "latest" else entries
         return self.changed(entries=kept)
 
@@ -102,9 +109,9 @@ class Memory(ContextValue):
         return replace(self, entries=tuple(one for one in self.entries if one.correct == (self.shown == "correct")))
 
     def render(self, sample: Sample) -> Mapping[str, Any]:
-        """Return the fields ``past_answers``, "" without entries, and ``verdicts``: whether it names them."""
-        texts = (_text(one.question, one.answer, one.correct if self.verdicts else None) for one in self.entries)
-        return {"past_answers": _SEPARATOR.join(texts), "verdicts": self.verdicts}
+        """Return the ``entries``, their text ``past_answers``, "" without any, and ``verdicts``: if it names them."""
+        texts = (one.text(verdict=self.verdicts) for one in self.entries)
+        return {"past_answers": _SEPARATOR.join(texts), "entries": self.entries, "verdicts": self.verdicts}
 
     def shrink(self) -> Memory | None:
         """Return a version without the least similar or oldest quarter; ``None`` without entries."""
@@ -116,10 +123,16 @@ class Memory(ContextValue):
 class StreamMemory(BaseMethod[Memory]):
     """Stores the model's own answers with the verdict right or wrong, and makes no calls of its own.
 
-    Reference answers are never stored. Of an agent's attempt the code that it ran is stored.
+    Reference answers are never stored. Of an agent's attempt the code that it ran is stored. With
+    ``protocol=authors`` an entry keeps the reasoning before an answer, if the agent asks for it
+    (``self_stream_icl_cot`` in StreamBench's code), and a question that comes again has several entries; with ``ours``
+    the last one replaces the others.
     """
 
     generator = GeneratorSpec(template="remembered", answer_format="text")
+
+    def __init__(self, *, protocol: Protocol) -> None:
+        self._authors = protocol == "authors"
 
     @abstractmethod
     def start(self, arena: Arena) -> Memory:
@@ -136,13 +149,10 @@ class StreamMemory(BaseMethod[Memory]):
         """Store the answers of a batch; no call is made."""
         memory, events, count = context, list[Record](), arena.counter("generator")
         for rollout in rollouts:
-            entry = None if rollout.fault is not None else _entry(rollout)
-            stored = entry is not None and self.stores(correct=entry[1])
+            entry = None if rollout.fault is not None else _entry(rollout, reasoning=self._authors)
+            stored = entry is not None and self.stores(correct=entry.correct)
             if entry is not None and stored:
-                question = rollout.sample.asked
-                memory = memory.with_entry(
-                    MemoryEntry.measured(question=question, answer=entry[0], correct=entry[1], count=count)
-                )
+                memory = memory.with_entry(entry.measured(count), replaces=not self._authors)
             events.append({"sample": rollout.sample.id, "event": "remembered" if stored else "skipped"})
         return ContextUpdate(context=memory, events=tuple(events))
 
@@ -164,7 +174,7 @@ class SimilarMemory(StreamMemory):
     both (MemPrompt). ``order`` is that of the entries in the prompt; ``shown`` keeps those with one verdict.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - settings, all keyword-only
         self,
         *,
         remember: Literal["correct", "all"],
@@ -172,7 +182,9 @@ class SimilarMemory(StreamMemory):
         order: Order,
         shown: Verdicts,
         embedder: Embedder,
+        protocol: Protocol,
     ):
+        super().__init__(protocol=protocol)
         self._only_correct = remember == "correct"
         self._start = Memory(top_k=top_k, order=order, shown=shown, verdicts=not self._only_correct)
         self._embedder = embedder
@@ -199,7 +211,8 @@ class SimilarMemory(StreamMemory):
 class RecentMemory(StreamMemory):
     """Shows every sample the latest ``top_k`` answers, the oldest first (GrowPrompt)."""
 
-    def __init__(self, *, top_k: Count, shown: Verdicts):
+    def __init__(self, *, top_k: Count, shown: Verdicts, protocol: Protocol):
+        super().__init__(protocol=protocol)
         self._start = Memory(recall="latest", top_k=top_k, shown=shown)
 
     def start(self, arena: Arena) -> Memory:
@@ -212,10 +225,14 @@ class RecentMemory(StreamMemory):
         return context.visible()
 
 
-def _entry(rollout: Rollout) -> tuple[str, bool] | None:
-    """Return the answer and its verdict; ``None`` where either is missing."""
-    answer, correct = _answer(rollout.attempt), rollout.feedback.correct
-    return None if answer is None or correct is None else (answer, correct)
+def _entry(rollout: Rollout, *, reasoning: bool) -> MemoryEntry | None:
+    """Return the answer with its verdict; ``None`` where either is missing."""
+    attempt, correct = rollout.attempt, rollout.feedback.correct
+    answer = _answer(attempt)
+    if answer is None or correct is None:
+        return None
+    rationale = attempt.reasoning if reasoning and attempt.ended is None else ""
+    return MemoryEntry(question=rollout.sample.asked, answer=answer, correct=correct, rationale=rationale)
 
 
 def _answer(attempt: Attempt) -> str | None:

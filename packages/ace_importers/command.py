@@ -9,7 +9,7 @@
     ace-bench prompts ~/dynamic-cheatsheet my_prompts   suzgunmirac/dynamic-cheatsheet: method=dc and dc_rs
     ace-bench run task=finer method=dc labels=none prompts=my_prompts
 
-    ace-bench prompts ~/stream-bench my_prompts         stream-bench/stream-bench: DDXPlus with method=base and icl
+    ace-bench prompts ~/stream-bench my_prompts         stream-bench/stream-bench: DDXPlus, base, icl, memories
     ace-bench run task=ddxplus method=base prompts=my_prompts
 
 The set is a copy of prompts/default in which these prompts are theirs, byte for byte. On AppWorld the files are

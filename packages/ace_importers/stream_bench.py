@@ -1,4 +1,4 @@
-"""StreamBench (stream-bench/stream-bench): how DDXPlus is asked without and with examples; its code is never run."""
+"""StreamBench (stream-bench/stream-bench): DDXPlus alone, with examples and with a memory; its code is never run."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ from ace_importers.formats import exact_block, filled, formatted, function, lite
 FILE = Path("stream_bench") / "benchmarks" / "ddxplus.py"
 _LABELS = "LABEL2TEXT"
 _PROFILE = r"{{ question.splitlines() | map('trim') | join('\n') }}"
+_SHOT = {
+    "question": "{{ one.question }}"
+    "{% if one.rationale is defined and one.rationale %}\nRationale: {{ one.rationale }}{% endif %}",
+    "answer": "{{ one.answer }}",
+    "correctness": "{{ 'Your answer is correct' if one.correct else 'Your answer is not correct' }}",
+}
 _HELD_OUT = re.compile(r"\{(\w+)\}")
 """A place that their code fills later."""
 
@@ -20,15 +26,21 @@ _HELD_OUT = re.compile(r"\{(\w+)\}")
 def templates(checkout: Path) -> Mapping[str, str]:
     """Return templates by file of the set; raises ``DataError`` that names the file."""
     path = checkout / FILE
-    shot = _prompt(path, "get_shot_template", {"question": "{{ one.question }}", "answer": "{{ one.answer }}"})
-    fields = {
-        "profile": _PROFILE,
-        "option_text": literal(_options(path)),
-        "fewshot_text": f"{{% for one in examples %}}{shot}{{% if not loop.last %}}\n\n\n{{% endif %}}{{% endfor %}}",
-    }
+    shot = _prompt(path, "get_shot_template", _SHOT)
+    stored = f"{{% if verdicts %}}{_prompt(path, 'get_memprompt_template', _SHOT)}{{% else %}}{shot}{{% endif %}}"
+    fields = {"profile": _PROFILE, "option_text": literal(_options(path))}
+    alone = _prompt(path, "get_zeroshot_prompt", fields)
+
+    def shown(items: str, one: str) -> str:
+        text = f"{{% for one in {items} %}}{one}{{% if not loop.last %}}\n\n\n{{% endif %}}{{% endfor %}}"
+        return _prompt(path, "get_fewshot_template", {**fields, "fewshot_text": text})
+
     return {
-        "ddxplus/base.j2": exact_block(_prompt(path, "get_zeroshot_prompt", fields)),
-        "ddxplus/demonstrated.j2": exact_block(_prompt(path, "get_fewshot_template", fields)),
+        "ddxplus/base.j2": exact_block(alone),
+        "ddxplus/demonstrated.j2": exact_block(shown("examples", shot)),
+        "ddxplus/remembered.j2": exact_block(
+            f"{{% if entries %}}{shown('entries', stored)}{{% else %}}{alone}{{% endif %}}"
+        ),
     }
 
 

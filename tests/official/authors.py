@@ -96,6 +96,13 @@ def run_cheatsheet(code: Path, folder: Path, url: str, *, max_tokens: int, timeo
     return Side(calls, [Step(step["after"]) for step in record["steps"]])
 
 
+def run_memory(code: Path, folder: Path, url: str, *, agent: str, top_k: int) -> Side:
+    """Run an agent of a StreamBench checkout on ``folder/rows.json``."""
+    command = [sys.executable, str(_HERE / "authors_memories.py"), str(code), str(folder), url, agent, str(top_k)]
+    record = _record(folder, command, {**os.environ})
+    return Side([Call(call["role"], call["prompt"], call["reply"]) for call in record["calls"]], [])
+
+
 def _record(
     folder: Path, command: Sequence[str], environment: Mapping[str, str], timeout: float = _TIMEOUT
 ) -> dict[str, Any]:

@@ -110,6 +110,11 @@ def cheatsheets(run_folder: Path) -> Side:
     return Side(calls, [Step(text) for text in texts[1:]])
 
 
+def spoken_calls(run_folder: Path) -> Side:
+    """Read the prompts and replies of a run's adaptation, for methods whose contexts theirs do not write down."""
+    return Side([_spoken(record) for record in read_calls(run_folder) if record.stage is Stage.ADAPT], [])
+
+
 def _journal(folder: Path, kind: type[T]) -> list[T]:
     lines = read_lines(folder / "journal.jsonl", parse_journal).check().entries
     return [line.record for line in lines if isinstance(line.record, kind)]

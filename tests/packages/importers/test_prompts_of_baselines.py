@@ -8,6 +8,7 @@ from ace_bench.contexts.instruction import Demonstration, Demonstrations
 from ace_bench.core.types import Sample
 from ace_bench.store.calls import read_calls
 from ace_bench.store.prompts import PromptSet
+from ace_field.stream_memory import Memory, MemoryEntry
 from tests.launching import launch
 
 GENERATOR = "Solve it {{ so }}.\n[[CHEATSHEET]]\n---\n[[QUESTION]]\n<answer>x</answer>\n"
@@ -54,6 +55,12 @@ class Bench:
         return strip_all_lines(textwrap.dedent(f"""\
         {{question}}
         It was {{answer}}"""))
+
+    def get_memprompt_template(self):
+        return strip_all_lines(textwrap.dedent(f"""\
+        {{question}}
+        You said {{answer}}
+        {{correctness}}"""))
 
     def get_fewshot_template(self, profile, option_text):
         return textwrap.dedent(f"""\
@@ -136,6 +143,10 @@ def test_ddxplus_is_asked_with_their_words_and_diagnoses(stream_bench, tmp_path)
     (base,), (shots,) = prompts.render("base", fields), prompts.render("demonstrated", fields)
     assert base.content == f"Who is ill?\nAge: 5\n- cough\nOf these or none:\n{options}"
     examples = "p1\n  x\nIt was 0. Cold\n\n\np2\nIt was 1. G"
+    entries = (MemoryEntry(question="p3", rationale="hot", answer="0. Cold", correct=False),)
+    (told,) = prompts.render("remembered", {**fields, **Memory(entries=entries).render(sample)})
+    assert "\n\np3\nRationale: hot\nYou said 0. Cold\nYour answer is not correct\n\nAnd" in told.content
+    assert prompts.render("remembered", {**fields, **Memory().render(sample)}) == (base,)
     assert shots.content == f"{options}\nSuch as:\n\n{examples}\n\nAnd Age: 5\n- cough?"
 
 
