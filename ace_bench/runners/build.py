@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ace_bench.backbones.openai_compatible.embeddings_backbone import read_vectors, text_key
-from ace_bench.contexts.playbook.embed import EndpointEmbedder, Matrix
-from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, CacheReporting, Lm
+from ace_bench.contexts.playbook.embed import EndpointEmbedder
+from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, CacheReporting
 from ace_bench.core.embedders import HASHING, with_embedder
-from ace_bench.core.errors import BackboneUnavailable, ConfigError
+from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import RunIdentity
 from ace_bench.core.method import Method
 from ace_bench.core.settings import build
 from ace_bench.core.task import Agent, Task
-from ace_bench.core.types import Completion, Message, Record, Stage
+from ace_bench.core.types import Record, Stage
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.call_slots import CallSlots
 from ace_bench.runners.gateway import Caller, CallGateway
@@ -222,42 +218,8 @@ def _connect_embedders(method: Method[Any], arena: RunArena, folder: RunFolder) 
     found = [embedder for embedder in method.embedders if isinstance(embedder, EndpointEmbedder)]
     if not found:
         return
+    from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingCalls  # slow to import
+
     calls = EmbeddingCalls(lambda: arena.at(folder.journal.stage).embedding_lm(), folder.calls.replies(EMBEDDER))
     for embedder in found:
         embedder.connect(calls)
-
-
-_BATCH = 128
-
-
-class EmbeddingCalls:
-    """Embeds every text once in a run, whichever part asks for it; what earlier processes paid for is among ``paid``.
-
-    ``lm`` returns the counted backbone for the stage that the run is in. Safe to use from several threads; one of them
-    calls at a time.
-    """
-
-    def __init__(self, lm: Callable[[], Lm], paid: Iterable[Completion]):
-        self._lm = lm
-        self._lock = threading.Lock()
-        self._rows: dict[str, bytes] = {}
-        for completion in paid:
-            self._rows.update(read_vectors(completion.text))
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return a unit vector per text; raises ``CallLost``, ``BudgetExhausted`` and whatever stops a run."""
-        keys = [text_key(text) for text in texts]
-        with self._lock:
-            missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._rows}
-            todo = [*missing.values()]
-            for batch in (todo[at : at + _BATCH] for at in range(0, len(todo), _BATCH)):
-                reply = self._lm()([Message(role="user", content=text) for text in batch])
-                self._rows.update(read_vectors(reply.text))
-            rows = [self._rows[key] for key in keys]
-        sizes = {len(row) for row in rows}
-        if len(sizes) > 1:
-            raise BackboneUnavailable(
-                "the embeddings endpoint now sends vectors of another length than before: it serves another model; "
-                "serve the first one again, or start a new run with resume=false"
-            )
-        return np.array([np.frombuffer(row, dtype="<f4") for row in rows], dtype=np.float32)

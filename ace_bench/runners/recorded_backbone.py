@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone
+from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingCalls, EmbeddingsBackbone
 from ace_bench.contexts.playbook.embed import Matrix
 from ace_bench.core.backbones import EMBEDDER, Backbone, Keyed
 from ace_bench.core.embedders import EmbedderSettings
@@ -16,7 +16,6 @@ from ace_bench.core.replies import takes_tools
 from ace_bench.core.settings import build, settings_of
 from ace_bench.core.task import Lifecycle
 from ace_bench.core.types import Completion, Message, Record, Stage
-from ace_bench.runners.build import EmbeddingCalls
 from ace_bench.runners.composing import compose_run
 from ace_bench.runners.gateway import Caller, CallGateway
 from ace_bench.runners.limits import Budget, Stop

@@ -1,9 +1,13 @@
-"""An endpoint of embeddings as a backbone, so that a run counts and records its calls like those of a model."""
+"""An endpoint of embeddings as a backbone, so that a run counts and records its calls like those of a model.
+
+A run asks it through ``EmbeddingCalls``, once for each text.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -15,6 +19,7 @@ from ace_bench.backbones.openai_compatible.outcomes import accept, explain, pric
 from ace_bench.backbones.openai_compatible.probing import accept_probe, check_simulated, shorten_retries
 from ace_bench.backbones.openai_compatible.settings import Address, PriceCard, Rate, Retry, check_url
 from ace_bench.contexts.playbook.embed import Matrix
+from ace_bench.core.backbones import Lm
 from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, RolloutFault, SettingError
@@ -183,3 +188,39 @@ def unit_vectors(text: str, expected: int) -> Matrix:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit: Matrix = (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32)
     return unit
+
+
+_BATCH = 128
+
+
+class EmbeddingCalls:
+    """Embeds every text once in a run, whichever part asks for it; what earlier processes paid for is among ``paid``.
+
+    ``lm`` returns the counted backbone for the stage that the run is in. Safe to use from several threads; one of them
+    calls at a time.
+    """
+
+    def __init__(self, lm: Callable[[], Lm], paid: Iterable[Completion]):
+        self._lm = lm
+        self._lock = threading.Lock()
+        self._rows: dict[str, bytes] = {}
+        for completion in paid:
+            self._rows.update(read_vectors(completion.text))
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return a unit vector per text; raises ``CallLost``, ``BudgetExhausted`` and whatever stops a run."""
+        keys = [text_key(text) for text in texts]
+        with self._lock:
+            missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._rows}
+            todo = [*missing.values()]
+            for batch in (todo[at : at + _BATCH] for at in range(0, len(todo), _BATCH)):
+                reply = self._lm()([Message(role="user", content=text) for text in batch])
+                self._rows.update(read_vectors(reply.text))
+            rows = [self._rows[key] for key in keys]
+        sizes = {len(row) for row in rows}
+        if len(sizes) > 1:
+            raise BackboneUnavailable(
+                "the embeddings endpoint now sends vectors of another length than before: it serves another model; "
+                "serve the first one again, or start a new run with resume=false"
+            )
+        return np.array([np.frombuffer(row, dtype="<f4") for row in rows], dtype=np.float32)

@@ -12,11 +12,6 @@ from ace_bench.core.prompts import BYTES_PER_TOKEN, estimate_tokens
 from ace_bench.core.replies import is_offer
 from ace_bench.core.settings import Text, Whole
 from ace_bench.core.types import Completion, Message, Record, Usage
-from ace_rehearsal.reader.acting import act
-from ace_rehearsal.reader.prompt_parser import parse_prompt
-from ace_rehearsal.reader.proposing import propose
-from ace_rehearsal.reader.roles import reply
-from ace_rehearsal.reader.tool_use import use_tools
 
 READER_VERSION = 5
 """Increased with every change that may change an answer, so that recorded answers of older versions are not reused."""
@@ -49,10 +44,7 @@ class EmbeddedBackbone:
         """Return one completion. The reader sees only messages and offered tools; the rest is ignored."""
         del role, session
         started = time.perf_counter()
-        if schema is not None and is_offer(schema):
-            text = use_tools(messages, schema)
-        else:
-            text = propose(messages) or act(messages, self._attention) or reply(parse_prompt(messages))
+        text = _answer(messages, schema, self._attention)
         usage = Usage(
             prompt=-(-len(serialise(messages)) // BYTES_PER_TOKEN),
             completion=estimate_tokens(text),
@@ -64,6 +56,19 @@ class EmbeddedBackbone:
     def count(self, text: str) -> int:
         """Estimate tokens by length."""
         return estimate_tokens(text)
+
+
+def _answer(messages: Sequence[Message], schema: Record | None, attention: int | None) -> str:
+    """Read and answer. The imports are late, because the backbone of a finished run answers nothing."""
+    from ace_rehearsal.reader.acting import act
+    from ace_rehearsal.reader.prompt_parser import parse_prompt
+    from ace_rehearsal.reader.proposing import propose
+    from ace_rehearsal.reader.roles import reply
+    from ace_rehearsal.reader.tool_use import use_tools
+
+    if schema is not None and is_offer(schema):
+        return use_tools(messages, schema)
+    return propose(messages) or act(messages, attention) or reply(parse_prompt(messages))
 
 
 BLOCK_TOKENS = 32
