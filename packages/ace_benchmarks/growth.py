@@ -6,10 +6,8 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +15,7 @@ from typing import Any
 
 from ace_bench.runners.progress import Progress
 from ace_benchmarks.measuring import Grid, RunFailedError, Setting
-from ace_benchmarks.scripted import SERVER, large_playbook
+from ace_benchmarks.scripted import instant_server, large_playbook
 
 SIZES = (2_000, 20_000, 100_000)
 RETRIEVAL = ("off", "bm25", "embeddings", "fused")
@@ -70,7 +68,7 @@ class _Cost:
 def growth(setting: Setting) -> list[Grid]:
     """a step with 10 calls over HTTP at growing playbooks, median of 12 steps"""
     rows = []
-    with _server() as url:
+    with instant_server() as url:
         for mode in RETRIEVAL:
             before: _Cost | None = None
             for size in setting.bullets or SIZES:
@@ -130,12 +128,3 @@ def _run(setting: Setting, url: str, size: int, mode: str) -> _Cost:
 def _count_sent(folder: Path) -> int:
     """Return the bytes of the prompts of adaptation: the server reports them as prompt tokens."""
     return int(json.loads((folder / "metrics.json").read_text())["tokens"]["adapt"]["in"])
-
-
-@contextmanager
-def _server() -> Iterator[str]:
-    command: Sequence[str] = [sys.executable, "-c", SERVER]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
-        process.kill()

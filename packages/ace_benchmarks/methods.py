@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ace_bench.backbones.openai_compatible.settings import PriceCard
 from ace_bench.core.types import Stage, Usage
@@ -22,25 +22,18 @@ _HEADINGS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Entry:
-    """A method's name in the table, and its overrides."""
-
-    label: str
-    overrides: tuple[str, ...]
-
-
-_ENTRIES: Mapping[str, _Entry] = {
-    "base": _Entry(label="base", overrides=("method=base",)),
-    "icl": _Entry(label="ICL", overrides=("method=icl",)),
-    "mipro": _Entry(label="MIPROv2", overrides=("method=mipro",)),
-    "gepa": _Entry(label="GEPA", overrides=("method=gepa",)),
-    "ace": _Entry(label="ACE offline", overrides=("method=ace",)),
-    "ace_1": _Entry(label="ACE offline, 1 epoch", overrides=("method=ace", "mode.epochs=1")),
-    "dc": _Entry(label="DC (cumulative) online", overrides=("method=dc", "mode=online")),
-    "dc_rs": _Entry(label="DC-RS online", overrides=("method=dc_rs", "mode=online")),
-    "ace_online": _Entry(label="ACE online", overrides=("method=ace", "mode=online")),
+_ENTRIES: Mapping[str, tuple[str, ...]] = {
+    "base": ("base", "method=base"),
+    "icl": ("ICL", "method=icl"),
+    "mipro": ("MIPROv2", "method=mipro"),
+    "gepa": ("GEPA", "method=gepa"),
+    "ace": ("ACE offline", "method=ace"),
+    "ace_1": ("ACE offline, 1 epoch", "method=ace", "mode.epochs=1"),
+    "dc": ("DC (cumulative) online", "method=dc", "mode=online"),
+    "dc_rs": ("DC-RS online", "method=dc_rs", "mode=online"),
+    "ace_online": ("ACE online", "method=ace", "mode=online"),
 }
+"""By name: the label in the table, and the overrides."""
 METHODS = tuple(_ENTRIES)
 
 
@@ -64,8 +57,7 @@ class Ran:
     costs: Mapping[Stage, Cost]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Ratio:
+class _Ratio(NamedTuple):
     """A figure of ACE compared with another method's, and the paper's cell for the same comparison."""
 
     name: str
@@ -91,21 +83,14 @@ def _sizes(setting: Setting) -> Mapping[str, int]:
 
 
 def _run_cell(setting: Setting, task: str, name: str, card: PriceCard) -> Ran:
-    entry = _ENTRIES[name]
+    label, *own = _ENTRIES[name]
     sizes = _sizes(setting)
     limit = [f"limit={{{', '.join(f'{split}: {size}' for split, size in sizes.items())}}}"] if sizes else []
     started = time.monotonic()
     # All methods use the base run as "before"; a separate evaluation would count as cost of the method.
-    overrides = (
-        f"task={task}",
-        setting.source(task),
-        "backbone=embedded",
-        "labels=gold",
-        "seed=0",
-        "mode.before=false",
-    )
-    metrics = metrics_of(setting.run(*overrides, *entry.overrides, *limit))
-    setting.say(f"{task}, {entry.label}: {time.monotonic() - started:.0f} s")
+    shared = (f"task={task}", setting.source(task), "backbone=embedded", "labels=gold", "seed=0", "mode.before=false")
+    metrics = metrics_of(setting.run(*shared, *own, *limit))
+    setting.say(f"{task}, {label}: {time.monotonic() - started:.0f} s")
     return Ran(
         after=metrics["headline"]["after"],
         costs={stage: _cost(metrics, stage, card) for stage in Stage if metrics["calls"][stage]},
@@ -131,7 +116,7 @@ def _table(ran: Mapping[str, Mapping[str, Ran]], title: str, priced: str) -> Gri
     for task, runs in ran.items():
         for name, run in runs.items():
             before = f"{runs['base'].after:.1f}" if name != "base" and "base" in runs else ""
-            rows += _rows((task, _ENTRIES[name].label, before, f"{run.after:.1f}"), run)
+            rows += _rows((task, _ENTRIES[name][0], before, f"{run.after:.1f}"), run)
             rules.add(len(rows) - 1)
     notes = (
         "`before` is the base run on the same test samples. A small deterministic reader stands in for the language "
@@ -164,20 +149,21 @@ def _cell_text(value: float | None, form: str) -> str:
     return "n/a" if value is None else format(value, form)
 
 
+_CALLS = (
+    _Ratio("calls", lambda cost: cost.calls, ",d"),
+    _Ratio("tokens in", lambda cost: cost.usage.prompt, ",d"),
+    _Ratio("tokens out", lambda cost: cost.usage.completion, ",d"),
+)
 _OFFLINE = (
-    _Ratio(name="rollouts", value=lambda cost: cost.rollouts, form=",d", paper="4a/ace/rollouts"),
-    _Ratio(name="calls", value=lambda cost: cost.calls, form=",d"),
-    _Ratio(name="tokens in", value=lambda cost: cost.usage.prompt, form=",d"),
-    _Ratio(name="tokens out", value=lambda cost: cost.usage.completion, form=",d"),
-    _Ratio(name="seconds", value=lambda cost: cost.wall_s, form=".1f", paper="4a/ace/latency"),
+    _Ratio("rollouts", lambda cost: cost.rollouts, ",d", "4a/ace/rollouts"),
+    *_CALLS,
+    _Ratio("seconds", lambda cost: cost.wall_s, ".1f", "4a/ace/latency"),
 )
 _ONLINE = (
-    _Ratio(name="calls", value=lambda cost: cost.calls, form=",d"),
-    _Ratio(name="tokens in", value=lambda cost: cost.usage.prompt, form=",d"),
-    _Ratio(name="tokens out", value=lambda cost: cost.usage.completion, form=",d"),
-    _Ratio(name="dollars at list prices", value=lambda cost: cost.usd, form=".2f", paper="4b/ace/dollars"),
-    _Ratio(name="dollars, cached input at a tenth", value=lambda cost: cost.reused_usd, form=".2f"),
-    _Ratio(name="seconds", value=lambda cost: cost.wall_s, form=".1f", paper="4b/ace/latency"),
+    *_CALLS,
+    _Ratio("dollars at list prices", lambda cost: cost.usd, ".2f", "4b/ace/dollars"),
+    _Ratio("dollars, cached input at a tenth", lambda cost: cost.reused_usd, ".2f"),
+    _Ratio("seconds", lambda cost: cost.wall_s, ".1f", "4b/ace/latency"),
 )
 _PAIRS = (("ace", "gepa", _OFFLINE), ("ace_1", "gepa", _OFFLINE), ("ace_online", "dc", _ONLINE))
 
@@ -190,7 +176,7 @@ def _ratios(ran: Mapping[str, Mapping[str, Ran]], title: str) -> Grid:
     for ours, other, ratios in _PAIRS:
         if not made >= {ours, other}:
             continue
-        pair = f"{_ENTRIES[ours].label} : {_ENTRIES[other].label}"
+        pair = f"{_ENTRIES[ours][0]} : {_ENTRIES[other][0]}"
         for ratio in ratios:
             cells = [_change(ratio, runs[ours], runs[other]) for runs in ran.values()]
             rows.append(

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import get_args
 
@@ -19,32 +16,10 @@ from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.limits import Budget, Stop
 from ace_bench.store.call_log import CallLog
 from ace_benchmarks.measuring import Figure, Setting
+from ace_benchmarks.scripted import instant_server
 
 CALLS, THREADS = 441, 64
 _PROMPT = "Which of these? " + "An option of some length, among many. " * 250
-_SERVER = """
-import asyncio, sys
-delay = float(sys.argv[1])
-body = (b'{"id":"x","object":"chat.completion","created":0,"model":"m","choices":[{"index":0,"finish_reason":"stop",'
-        b'"message":{"role":"assistant","content":"fine"}}],"usage":{"prompt_tokens":9,"completion_tokens":1,'
-        b'"total_tokens":10}}')
-head = b"HTTP/1.1 200 OK\\r\\nContent-Type: application/json\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body)
-async def serve(reader, writer):
-    try:
-        while True:
-            request = await reader.readuntil(b"\\r\\n\\r\\n")
-            fields = dict(line.split(b":", 1) for line in request.lower().split(b"\\r\\n")[1:-2])
-            await reader.readexactly(int(fields[b"content-length"]))
-            await asyncio.sleep(delay)
-            writer.write(head + body)
-    except (asyncio.IncompleteReadError, ConnectionError):
-        writer.close()
-async def main():
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=256, limit=1 << 20)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-asyncio.run(main())
-"""
 
 
 def network(setting: Setting) -> list[Figure]:
@@ -53,7 +28,7 @@ def network(setting: Setting) -> list[Figure]:
     figures = []
     for delay_s in (0.2, 0.0):
         ideal = -(-CALLS // THREADS) * delay_s
-        with _server(delay_s) as url:
+        with instant_server(delay_s) as url:
             calls = {f"client={client}, through the gateway": _ours(url, client) for client in get_args(Client)}
             for name, call in {**calls, "bare openai client": _bare(url)}.items():
                 wall, cpu = _time_calls(call)
@@ -63,14 +38,6 @@ def network(setting: Setting) -> list[Figure]:
                     measured, aim = f"{CALLS / wall:,.0f} calls/s, {1000 * cpu / CALLS:.2f} ms CPU a call", ""
                 figures.append(Figure(name=f"{1000 * delay_s:.0f} ms latency, {name}", measured=measured, aim=aim))
     return figures
-
-
-@contextmanager
-def _server(delay_s: float) -> Iterator[str]:
-    with subprocess.Popen([sys.executable, "-c", _SERVER, str(delay_s)], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
-        process.kill()
 
 
 def _time_calls(call: Callable[[int], object]) -> tuple[float, float]:

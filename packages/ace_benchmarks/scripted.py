@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -93,8 +95,9 @@ class ShuffledGolds:
             yield session
 
 
-SERVER = """
-import asyncio, json, random
+_SERVER = """
+import asyncio, json, random, sys
+delay = float(sys.argv[1])
 WORDS = ["".join(random.Random(n).choices("abcdefghijklmnopqrstuvwxyz", k=7)) for n in range(3000)]
 made = 0
 def reply(body):
@@ -123,6 +126,7 @@ async def serve(reader, writer):
             said = json.dumps({"id": "x", "object": "chat.completion", "created": 0, "model": "instant",
                                "choices": [choice], "usage": usage}).encode()
             head = b"HTTP/1.1 200 OK\\r\\nContent-Type: application/json\\r\\nContent-Length: %d\\r\\n\\r\\n"
+            await asyncio.sleep(delay)
             writer.write(head % len(said) + said)
     except (asyncio.IncompleteReadError, ConnectionError):
         writer.close()
@@ -132,4 +136,12 @@ async def main():
     await server.serve_forever()
 asyncio.run(main())
 """
-"""An HTTP server that replies like ``InstantModel``, at once; it reports the bytes of a request as its tokens."""
+
+
+@contextmanager
+def instant_server(delay_s: float = 0.0) -> Iterator[str]:
+    """Yield the URL of a server that replies like ``InstantModel`` and reports the bytes of a request as its tokens."""
+    with subprocess.Popen([sys.executable, "-c", _SERVER, str(delay_s)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
+        process.kill()
