@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ace_bench.core.errors import DataError
+from ace_importers.formats import function, text_of
 
 FILE = Path("experiments") / "code" / "ace" / "adaptation_react.py"
 
@@ -33,18 +34,9 @@ class Texts:
 def read_texts(checkout: Path) -> Texts:
     """Read the sentences from a checkout; raises ``DataError`` that names what is missing."""
     path = checkout / FILE
-    try:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}; its sentences are part of the prompts") from error
-    except SyntaxError as error:
-        raise DataError(f"{path}: line {error.lineno}: not valid Python: {error.msg}") from error
-    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
 
     def inside(name: str) -> list[ast.AST]:
-        if name not in functions:
-            raise DataError(f"{path} has no function {name}")
-        return list(ast.walk(functions[name]))
+        return list(ast.walk(function(path, name)))
 
     try:
         before, after = _message_texts(inside("next_execution_inputs_and_cost"))
@@ -62,18 +54,13 @@ def read_texts(checkout: Path) -> Texts:
         raise DataError(f"{path} is not of the form of ace-agent/ace-appworld at 748a9dc") from error
 
 
-def _text(node: ast.AST | None) -> str | None:
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
-
-
 def _message_texts(nodes: list[ast.AST]) -> list[str]:
     """Return the contents of the messages that are written out."""
     found = []
     for node in nodes:
         if isinstance(node, ast.Dict):
-            fields = dict(zip(map(_text, node.keys), node.values, strict=True))
-            text = _text(fields.get("content"))
-            if text is not None:
+            fields = dict(zip(map(text_of, node.keys), node.values, strict=True))
+            if (text := text_of(fields.get("content"))) is not None:
                 found.append((node.lineno, text))
     return [text for _, text in sorted(found)]
 
@@ -87,9 +74,9 @@ def _calls(nodes: list[ast.AST], name: str) -> Iterator[ast.Call]:
 def _replacements(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
     """Return placeholders by name with the text that fills them, or that fills them where there is nothing else."""
     for call in _calls(nodes, "replace"):
-        place, value = map(_text, call.args), call.args[-1]
+        place, value = map(text_of, call.args), call.args[-1]
         fallback = value.values[-1] if isinstance(value, ast.BoolOp) else value
-        name, text = next(place), _text(fallback)
+        name, text = next(place), text_of(fallback)
         if name is not None and text is not None:
             yield name.strip("{} "), text
 
@@ -97,30 +84,28 @@ def _replacements(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
 def _arguments(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
     for call in _calls(nodes, "format"):
         for word in call.keywords:
-            text = _text(word.value)
-            if word.arg is not None and text is not None:
+            if word.arg is not None and (text := text_of(word.value)) is not None:
                 yield word.arg, text
 
 
 def _find_assigned(nodes: list[ast.AST], kind: type[ast.expr]) -> Iterator[str]:
     """Return the texts assigned to targets of a kind."""
     for node in nodes:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], kind):
-            text = _text(node.value)
-            if text is not None:
-                yield text
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], kind)
+            and (text := text_of(node.value)) is not None
+        ):
+            yield text
 
 
 def _find_added(nodes: list[ast.AST]) -> Iterator[str]:
     for node in nodes:
-        if isinstance(node, ast.BinOp):
-            text = _text(node.right)
-            if text is not None:
-                yield text
+        if isinstance(node, ast.BinOp) and (text := text_of(node.right)) is not None:
+            yield text
 
 
 def _find_called(nodes: list[ast.AST], name: str) -> Iterator[str]:
     for call in _calls(nodes, name):
-        text = _text(call.args[0])
-        if text is not None:
+        if (text := text_of(call.args[0])) is not None:
             yield text
