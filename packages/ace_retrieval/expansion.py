@@ -8,108 +8,37 @@ from types import MappingProxyType
 from ace_retrieval.bm25 import stem_of, words_of
 
 _GROUPS = """
-pay payment paid transfer charge bill
-buy purchase acquire order
-sell sale revenue sales turnover
-earn profit income earnings
-cost expense spend outlay
-company firm business corporation
-owner shareholder equity
-stock share
-customer client buyer
-owe debt liability borrow loan credit
-lend borrow
-money cash dollars amount
-value worth price
-rent lease
-inventory goods warehouse
-yearly annual year per
-monthly month
-rise increase grow growth
-fall decrease decline
-difference change
-part share percent ratio portion
-interest coupon rate
-average mean
-total sum
-spread margin
-due mature maturity
-buyback repurchase
-goodwill impairment write
-vest award grant rsu option
-cancel refund reimburse
-error fail failure exception fault
-retry repeat again
-login sign session password credential token
-unauthorized unauthorised token login
-throttle limit rate
-delete remove wipe erase
-copy backup duplicate
-folder directory path
-document file
-edit change write modify
-rename move relocate
-friend roommate contact relative cousin sister brother colleague coworker
-text message
-mail email inbox
-song track title
-playlist mix
-favourite like heart
-review rating star
-reminder alarm wake
-calendar appointment event date
-search find look
-missing null empty blank
-row record entry line
-column field
-distinct unique count
-join table
-group aggregate
-oldest highest max maximum
-lower case capital
-check verify confirm sure
-begin start
-finish done complete end
-result answer output
-figure number value
-unit thousands millions
-doc documentation manual
-argument parameter name
-page listing
-upload send attachment
-url address
-callback webhook
-shout log print
-secret password token
-patient person
-ache pain hurt tender
-fever febrile temperature
-stomach belly abdomen
-breath breathless dyspnea wheeze
-weak weakness numb droop
-thirst thirsty polydipsia
-urination urine pee polyuria
-reflux heartburn acid
-allergy pollen sneeze itch
-calf leg
-flight plane trip
-sudden suddenly acute
-night bed sleep
+pay payment paid transfer charge bill, buy purchase acquire order, sell sale revenue sales turnover, earn profit
+income earnings, cost expense spend outlay, company firm business corporation, owner shareholder equity, stock share,
+customer client buyer, owe debt liability borrow loan credit, lend borrow, money cash dollars amount, value worth
+price, rent lease, inventory goods warehouse, yearly annual year per, monthly month, rise increase grow growth, fall
+decrease decline, difference change, part share percent ratio portion, interest coupon rate, average mean, total sum,
+spread margin, due mature maturity, buyback repurchase, goodwill impairment write, vest award grant rsu option, cancel
+refund reimburse, error fail failure exception fault, retry repeat again, login sign session password credential
+token, unauthorized unauthorised token login, throttle limit rate, delete remove wipe erase, copy backup duplicate,
+folder directory path, document file, edit change write modify, rename move relocate, friend roommate contact relative
+cousin sister brother colleague coworker, text message, mail email inbox, song track title, playlist mix, favourite
+like heart, review rating star, reminder alarm wake, calendar appointment event date, search find look, missing null
+empty blank, row record entry line, column field, distinct unique count, join table, group aggregate, oldest highest
+max maximum, lower case capital, check verify confirm sure, begin start, finish done complete end, result answer
+output, figure number value, unit thousands millions, doc documentation manual, argument parameter name, page listing,
+upload send attachment, url address, callback webhook, shout log print, secret password token, patient person, ache
+pain hurt tender, fever febrile temperature, stomach belly abdomen, breath breathless dyspnea wheeze, weak weakness
+numb droop, thirst thirsty polydipsia, urination urine pee polyuria, reflux heartburn acid, allergy pollen sneeze
+itch, calf leg, flight plane trip, sudden suddenly acute, night bed sleep
 """
-
-EXPANSIONS: Mapping[str, tuple[str, ...]]
 
 
 def _expansions() -> dict[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = {}
-    for line in _GROUPS.strip().splitlines():
-        words = line.split()
+    for group in _GROUPS.split(","):
+        words = group.split()
         for word in words:
             found.setdefault(stem_of(word), {}).update(dict.fromkeys(w for w in words if w != word))
     return {stem: tuple(words) for stem, words in found.items()}
 
 
-EXPANSIONS = MappingProxyType(_expansions())
+EXPANSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(_expansions())
 """Words of about the same meaning by stem: everyday words of the tasks' fields, the project's own list."""
 
 

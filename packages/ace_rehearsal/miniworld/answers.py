@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .household import BILLS, chores, files, notes, packing_list, song_list
-from .money import later_payments, payment_rows, payments, requests
+from .money import later_payments, payment_row, payments, requests
 from .music import SONGS, Song, followed, library, liked, playlist
 from .people import LATER, NOW, SUPERVISORS, circle, venmo_friends
 from .tables import Table
@@ -59,7 +59,7 @@ def sum_payments(supervisor: int, values: Values) -> Values:
             me, other = other, me
         if me == SUPERVISORS[supervisor] and other in known and _is_inside(payment.at, values["window"], now):
             total += payment.amount
-    tables = (Table(app="venmo", model="Transaction", rows=payment_rows(extra)),) if extra else ()
+    tables = (Table(app="venmo", model="Transaction", rows=[*map(payment_row, extra)]),) if extra else ()
     return {"answer": round(total, 2), "now": now, "extra": tables}
 
 

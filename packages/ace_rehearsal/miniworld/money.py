@@ -28,14 +28,9 @@ class Payment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class Request(Payment):
     """A payment request to a supervisor; ``approved`` ones are already paid."""
 
-    sender: Person
-    receiver: Person
-    amount: float
-    note: str
-    at: dt.datetime
     approved: bool
 
 
@@ -85,19 +80,16 @@ def requests(supervisor: int) -> Sequence[Request]:
     return found
 
 
-def payment_rows(found: Sequence[Payment]) -> Sequence[Row]:
-    """Return Venmo's rows of payments."""
-    return [
-        {
-            "sender_id": payment.sender.id,
-            "receiver_id": payment.receiver.id,
-            "amount": payment.amount,
-            "description": payment.note,
-            "created_at": payment.at,
-            "updated_at": payment.at,
-        }
-        for payment in found
-    ]
+def payment_row(payment: Payment) -> Row:
+    """Return Venmo's row of a payment or a request."""
+    return {
+        "sender_id": payment.sender.id,
+        "receiver_id": payment.receiver.id,
+        "amount": payment.amount,
+        "description": payment.note,
+        "created_at": payment.at,
+        "updated_at": payment.at,
+    }
 
 
 def tables() -> Iterator[Table]:
@@ -112,9 +104,9 @@ def tables() -> Iterator[Table]:
     )
     paid = [payment for month in _LENGTHS for index in indices for payment in payments(index, month)]
     paid.sort(key=lambda payment: payment.at)
-    yield Table(app="venmo", model="Transaction", rows=payment_rows(paid))
+    yield Table(app="venmo", model="Transaction", rows=[*map(payment_row, paid)])
     asked = [request for index in indices for request in requests(index)]
-    yield Table(app="venmo", model="PaymentRequest", rows=[_request_row(request) for request in asked])
+    yield Table(app="venmo", model="PaymentRequest", rows=[*map(_request_row, asked)])
 
 
 def _payment(sender: Person, receiver: Person, amount: float, at: dt.datetime) -> Payment:
@@ -136,12 +128,4 @@ def _contact_rows(supervisor: int) -> Iterator[Row]:
 
 
 def _request_row(request: Request) -> Row:
-    return {
-        "sender_id": request.sender.id,
-        "receiver_id": request.receiver.id,
-        "amount": request.amount,
-        "description": request.note,
-        "created_at": request.at,
-        "updated_at": request.at,
-        "approved_at": request.at + dt.timedelta(days=1) if request.approved else None,
-    }
+    return {**payment_row(request), "approved_at": request.at + dt.timedelta(days=1) if request.approved else None}
