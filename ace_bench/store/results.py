@@ -62,6 +62,27 @@ class _About(msgspec.Struct):
     digest: str
 
 
+class _TotalTokens(msgspec.Struct, rename={"prompt": "in", "completion": "out"}):
+    prompt: int | None
+    completion: int | None
+
+
+class _Tokens(msgspec.Struct):
+    total: _TotalTokens
+
+
+class _TotalCache(msgspec.Struct):
+    cached_tokens: int | None
+
+
+class _Cache(msgspec.Struct):
+    total: _TotalCache
+
+
+class _Dollars(msgspec.Struct):
+    total: float | None
+
+
 class _Metrics(_About):
     headline: _Headline
     splits: dict[str, _Split]
@@ -70,11 +91,11 @@ class _Metrics(_About):
     steps: int
     calls: _Counts
     faults: _Counts
-    tokens: dict[str, dict[str, int | None]]
-    usd: _Scores
+    tokens: _Tokens
+    usd: _Dollars
     replayed: dict[str, int]
     dropped_items: dict[str, int]
-    cache: dict[str, dict[str, Any]]
+    cache: _Cache
     timing: dict[str, dict[str, float]]
 
 

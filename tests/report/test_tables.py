@@ -225,7 +225,9 @@ def test_unknown_dollars_are_not_zero(tmp_path):
     for seed in (0, 1):
         folder = planner.make(planned("4b/ace/dollars"), [1.0], extra=REAL, seed=seed, sizes=[1])
     metrics = json.loads((folder / "metrics.json").read_text())
-    (folder / "metrics.json").write_text(json.dumps(metrics | {"usd": {"adapt": None, "evaluate": None}}))
+    (folder / "metrics.json").write_text(
+        json.dumps(metrics | {"usd": {"adapt": None, "evaluate": None, "total": None}})
+    )
     tables, text = made(tmp_path, "4")
     assert set(tables) == {"table_04a_deepseek_v3_1", "table_04b_deepseek_v3_1"}
     assert pd.isna(tables["table_04b_deepseek_v3_1"].loc["ace", "dollars"].value)

@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -112,6 +113,17 @@ def test_a_damaged_json_file_is_named(tmp_path):
     (tmp_path / "metrics.json").write_text('{"headline": ')
     with pytest.raises(StoreError, match=r"metrics\.json is damaged"):
         read_metrics(tmp_path)
+
+
+@pytest.mark.parametrize(("part", "total"), [("tokens", {"in": 5}), ("cache", {}), ("usd", None)])
+def test_metrics_without_the_totals_that_pages_show_are_damaged(part, total, tmp_path):
+    ran = launch(tmp_path, *SMALL)
+    assert read_metrics(ran.folder) == ran.metrics
+    file = ran.folder / "metrics.json"
+    file.write_text(json.dumps({**ran.metrics, part: {} if total is None else {"total": total}}))
+    (ran.folder / "checksums.jsonl").unlink()
+    with pytest.raises(StoreError, match=r"metrics\.json is damaged"):
+        read_metrics(ran.folder)
 
 
 def test_frames_hold_a_row_a_rollout_step_and_call(tmp_path):
