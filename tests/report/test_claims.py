@@ -166,6 +166,7 @@ def test_a_seed_that_collapses_leaves_its_claims_without_an_interval(tmp_path):
     assert pd.isna(gepa.low)
     assert "rate of collapse 0 to 64%" in text
     assert (base.verdict, base.collapsed, base.family) == ("supported", 0, "primary")
+    assert base.seeds == "0 1 2", "those of the side that adapts"
     assert base.level == pytest.approx(1 - 0.05 / 4), "one of four claims named beforehand"
 
 

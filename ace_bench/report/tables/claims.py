@@ -150,15 +150,15 @@ def _tested(result: ClaimResult, parts: Sequence[_Part]) -> ClaimResult:
     else:
         base, base_adapts = _together(taken, sizes), any(varies(part.cell) for part in taken)
     tested = compare(ours, base, base_adapts=base_adapts)
-    few = [len(side) < FEW_SEEDS for side, some in ((ours, added), (base, taken)) if any(varies(p.cell) for p in some)]
-    seeds = tuple(sorted({*ours, *base} if min(len(ours), len(base)) > 1 else {*ours} & {*base} or {*ours}))
+    adapting = [side for side, some in ((ours, added), (base, taken)) if any(varies(part.cell) for part in some)]
+    seeds = tuple(sorted(set[int]().union(*(adapting or [ours]))))
     return replace(
         result,
         seeds=seeds,
         value=tested.difference,
         comparison=tested,
         interval=tested.interval,
-        few=any(few),
+        few=any(len(side) < FEW_SEEDS for side in adapting),
     )
 
 
