@@ -29,6 +29,7 @@ _TAKING = ("--config-name", "-cn", "--config-path", "-cp", "--package", "-p")
 _GLOBAL = "# @package _global_"
 _MERGING = "Error merging override "
 _UNRESOLVED = "Error resolving interpolation '${protocol}"
+_LIMIT, _PRESETS, _OVERRIDE = "limit", ("experiment", "debug"), "override /"
 _KEYED = ("task", "method", "mode", "agent")
 """Groups whose options decide what a protocol sets."""
 _FULL_ERROR = "HYDRA_FULL_ERROR"
@@ -96,7 +97,14 @@ def _explained_by_cause(error: Exception) -> str | None:
     if unknown is None:
         return None
     group = str(error).partition("'")[2].partition("'")[0].removesuffix(f".{unknown[1]}")
+    if group == _LIMIT:
+        return _added_limit(unknown[1])
     return f"{group} has no setting {unknown[1]}; `{command_line('run')} --cfg job` shows it"
+
+
+def _added_limit(split: str) -> str:
+    """Say how to limit a split that a preset does not limit."""
+    return f"the preset limits other splits than {split}: write +{_LIMIT}.{split}=NUMBER to limit this one, too"
 
 
 def _short_message(error: Exception) -> str:
@@ -144,7 +152,7 @@ def suggestions(folders: Sequence[Path], arguments: Sequence[str]) -> list[str]:
     top = OmegaConf.load(folders[0] / "config.yaml")
     assert isinstance(top, DictConfig)
     given = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
-    chosen = {key: value for key, value in given.items() if "@" not in key}
+    chosen = _preset_choices(groups, given) | {key: value for key, value in given.items() if "@" not in key}
     deleted = [argument[1:].partition("=")[0] for argument in arguments if argument.startswith("~")]
     known = _keys(top, groups, chosen)
     lines = [
@@ -171,7 +179,24 @@ def suggestions(folders: Sequence[Path], arguments: Sequence[str]) -> list[str]:
     return [*lines, *(f"~{name}: it cannot be left out; choose with {name}=..." for name in deleted if name in known)]
 
 
+def _preset_choices(groups: Mapping[str, Mapping[str, Path]], given: Mapping[str, str]) -> dict[str, str]:
+    """Return the options that the named presets choose, by group."""
+    names = [(group, name) for group in _PRESETS for name in _chosen(given.get(group, "null"))]
+    nodes = [OmegaConf.load(groups[group][name]) for group, name in names if name in groups[group]]
+    defaults = [entry for node in nodes if isinstance(node, DictConfig) for entry in node.get("defaults", [])]
+    return {
+        str(key).removeprefix(_OVERRIDE): str(value)
+        for entry in defaults
+        if isinstance(entry, DictConfig)
+        for key, value in entry.items()
+        if str(key).startswith(_OVERRIDE)
+    }
+
+
 def _unknown(key: str, known: Sequence[str]) -> str:
+    group, _, split = key.partition(".")
+    if group == _LIMIT and any(name.startswith(f"{_LIMIT}.") for name in known):
+        return _added_limit(split)
     return f"{key} {RENAMED[key]}" if key in RENAMED else f"{key}: there is no such key; {_closest(key, known)}"
 
 

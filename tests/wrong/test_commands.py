@@ -78,6 +78,8 @@ COMMANDS = {
     "limit={train:": "limit={train: cannot be read: write key=value, close brackets",
     "task=qa task.delimiter=;": "leaves in place: 'task.delimiter=\";\"'",
     "task=qa task.data=~/x.csv": 'shells leave a ~ behind = as it is; write "task.data=$HOME/x.csv"',
+    "experiment=real_small_model backbone.launch=false limit={test:2}": "write +limit.test=NUMBER to limit this one",
+    "experiment=real_small_model backbone.lunch=false": "backbone.lunch: there is no such key; did you mean",
     "budget={hours:1}": "budget has no setting hours; ",
     "-m hparams_search=ace hydra.sweeper.n_trials=x": "hydra.sweeper.n_trials=x must be a whole number, 1 or more",
     "-m launcher=joblib hydra.launcher.n_jobs=0": "hydra.launcher.n_jobs=0 must be a whole number, 1 or more",
