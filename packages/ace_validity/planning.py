@@ -44,6 +44,19 @@ def without(words: Words, *groups: str) -> dict[str, str]:
     return {key: value for key, value in words.items() if key.lstrip("+~").split(".")[0] not in groups}
 
 
+def moved(words: Words, changes: Words) -> tuple[dict[str, str], str]:
+    """Return the words of a run on another task or backbone, and a sentence about those that were left out, or "".
+
+    Settings of the former task or backbone do not fit the new one, but every task has a ``source``.
+    """
+    groups = {"task", "backbone"} & changes.keys()
+    own = words.keys() - without(words, *groups).keys() - {"task.source"}
+    found = {"task": words["task"], **{key: value for key, value in words.items() if key not in own}, **changes}
+    dropped = ", ".join(f"{key}={value}" for key, value in words.items() if key not in found)
+    target = " ".join(f"{key}={value}" for key, value in changes.items())
+    return found, f" Not used with {target}, which has settings of its own: {dropped}." if dropped else ""
+
+
 def find_run(words: Words) -> IdentifiedRun:
     """Return the run that these words mean; raises ``ConfigError``."""
     return identify(compose_run(_listed(words)))

@@ -19,10 +19,10 @@ from ace_validity.planning import (
     Study,
     fixed_run,
     frozen_run,
+    moved,
     parse_words,
     score_row,
     scores_of,
-    without,
 )
 
 _NEUTRAL = (
@@ -45,9 +45,8 @@ class Transfer(Study):
         sources = {seed: PlannedRun(words=request.having(seed)) for seed in request.seeds}
         targets = {"where it learned": request.words}
         for text in request.options["to"]:
-            changes = parse_words(text.split())
-            kept = without(request.words, *({"task", "backbone"} & changes.keys()))
-            targets[text] = {"task": request.words["task"], **kept, **changes}
+            targets[text], left_out = moved(request.words, parse_words(text.split()))
+            self.note += left_out
         self._arms = {
             name: (
                 fixed_run({**words, "seed": str(request.seeds[0])}, "ace_empty"),
@@ -83,7 +82,9 @@ class Placebo(Study):
             for name, change in {**changes, "neutral text": _neutralise}.items()
         }
         if task := request.options["other"]:
-            others = [PlannedRun(words={**without(one.words, "task"), "task": task}) for one in sources]
+            words, left_out = moved(request.words, {"task": task})
+            self.note += left_out
+            others = [PlannedRun(words={**words, "seed": str(seed)}) for seed in request.seeds]
             found = [
                 frozen_run(own.words, other, lambda book: book) for own, other in zip(sources, others, strict=True)
             ]

@@ -14,7 +14,7 @@ from ace_bench.api import load_run, load_runs
 from ace_bench.core.errors import ConfigError
 from ace_validity import command
 from ace_validity.asking import Contamination, Judges, kappa
-from ace_validity.planning import Request
+from ace_validity.planning import Request, moved
 from ace_validity.playbooks import Placebo
 from ace_validity.variation import components
 from tests.launching import launch
@@ -88,6 +88,18 @@ def test_a_playbook_is_tested_on_another_task_and_model(check):
     assert float(model[3]) > 0
     assert "simulated" in said.out
     assert check("transfer", "task=finer")[0] == 2, "no target was named"
+    _, _, said = check("transfer", "task=finer", "seed=0", "--to", "task=formula", "--dry-run")
+    assert said.out.count("task=formula name=validity task.source=sample ") == 2, "every task has a source"
+
+
+def test_settings_of_a_task_that_do_not_go_to_another_one_are_named():
+    words = {"task": "finer", "task.source": "sample", "task.x": "1", "backbone.model": "m", "seed": "0"}
+    found, left_out = moved(words, {"task": "formula"})
+    assert found == {"task": "formula", "task.source": "sample", "backbone.model": "m", "seed": "0"}
+    assert left_out == " Not used with task=formula, which has settings of its own: task.x=1."
+    found, left_out = moved(words, {"backbone": "vllm", "backbone.model": "n"})
+    assert found == {**words, "backbone": "vllm", "backbone.model": "n"}
+    assert left_out == "", "it is set anew"
 
 
 def test_parts_of_variance_are_those_that_were_planted():
