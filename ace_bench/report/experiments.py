@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ace_bench.core.errors import DataError
-from ace_bench.report.paper.tables import Cell, Experiment, Paper
+from ace_bench.report.paper.tables import Experiment, Paper
 from ace_bench.report.planned import TESTED, Need, PlannedRun, read_setting
 
 _DOCUMENT = "seed_"
@@ -23,16 +23,6 @@ def refuses_nothing(overrides: Sequence[str]) -> str:
     """Return that a run is not refused."""
     del overrides
     return ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlannedCell:
-    """A measured cell: its run, its metric, and the paper's cell, if it has one."""
-
-    ref: str
-    run: PlannedRun
-    metric: str
-    paper: Cell | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,21 +54,15 @@ class Experiments:
         found = {name: self.by_name[name].narrowed(methods, tasks) for name in self.combined}
         return Experiments(by_name={**self.by_name, **found}, paper=self.paper)
 
-    def cells(self, name: str) -> Iterator[PlannedCell]:
-        """All measured cells of an experiment, line by line; raises ``DataError`` for an unknown one."""
+    def cells(self, name: str) -> Iterator[tuple[str, str]]:
+        """Row and column of all measured cells, line by line; raises ``DataError`` for an unknown experiment."""
         experiment = self.experiment(name)
         for row, line in experiment.rows.items():
             for column, spec in experiment.columns.items():
                 if row in experiment.not_reproducible or not spec.metric:
                     continue
-                paper = None if line.ours or spec.ours else experiment.cell(row, column)
-                if paper is None or paper.value is not None:
-                    yield PlannedCell(
-                        ref=f"{name}/{row}/{column}",
-                        run=self.run(name, row, column),
-                        metric=self.metric(name, row, column),
-                        paper=paper,
-                    )
+                if line.ours or spec.ours or experiment.cell(row, column).value is not None:
+                    yield row, column
 
     def metric(self, name: str, row: str, column: str) -> str:
         """The metric of a cell."""
@@ -95,8 +79,8 @@ class Experiments:
                 add(need.run)
             found.setdefault(run)
 
-        for cell in self.cells(name):
-            add(cell.run)
+        for row, column in self.cells(name):
+            add(self.run(name, row, column))
         return tuple(found)
 
     def run(self, name: str, row: str, column: str) -> PlannedRun:

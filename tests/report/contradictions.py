@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 
 from ace_bench.report.paper.claims import Contradiction
-from ace_bench.report.paper.tables import CLAIM, Cell, Column, Experiment, Paper
+from ace_bench.report.paper.tables import CLAIM, Column, Experiment, Paper
 from ace_bench.report.yaml_models import YamlModel, read_yaml
 
 _SLACK = 1e-9
@@ -26,24 +26,52 @@ class Statement(YamlModel, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Printed:
+    """A number of the paper with its unit, its decimals, and its change against the reference row."""
+
+    ref: str
+    value: float
+    unit: str = ""
+    digits: int = 1
+    change: float | None = None
+
+
+def printed(paper: Paper, ref: str) -> Printed:
+    """Return a number by its reference."""
+    cell = paper.cell(ref)
+    assert cell.value is not None  # only cells that hold a number are recomputed
+    name, *place = ref.split("/")
+    unit = "" if name == CLAIM else paper.table(name).columns[place[1]].unit
+    digits = 0 if unit in ("count", "tokens", "seconds") else 1
+    return Printed(ref=ref, value=cell.value, unit=unit, digits=digits, change=cell.change)
+
+
+def refs(table: Experiment) -> list[str]:
+    """Return the references of all numbers in a table, line by line."""
+    theirs = [row for row, line in table.rows.items() if not line.ours]
+    cells = [table.cell(row, column) for row in theirs for column in table.printed]
+    return [cell.ref for cell in cells if cell.value is not None]
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Check:
     """A printed number, and the formula over other numbers that should give it."""
 
-    cell: Cell
+    cell: Printed
     rule: str
     printed: float
-    parts: Sequence[Cell]
+    parts: Sequence[Printed]
     formula: Formula
     digits: int
 
     def recomputed(self) -> float:
-        return self.formula([_number(part) for part in self.parts])
+        return self.formula([part.value for part in self.parts])
 
     def holds(self) -> bool:
         """Whether rounding can explain the difference, to first order in the rounding errors."""
         if self.rule in ("repeated", "highest"):
             return self.printed == self.recomputed()  # one number, rounded once
-        numbers = [_number(part) for part in self.parts]
+        numbers = [part.value for part in self.parts]
         exact = self.formula(numbers)
         room = _half(self.digits)
         for place, part in enumerate(self.parts):
@@ -72,41 +100,41 @@ def contradictions(paper: Paper) -> list[Contradiction]:
 
 
 def _of_table(paper: Paper, table: Experiment) -> Iterator[_Check]:
-    for cell in table.cells():
+    for cell in (printed(paper, ref) for ref in refs(table)):
         yield from _of_cell(paper, table, cell)
         if cell.change is not None:
-            _, row, column = cell.ref.split("/")
+            column = cell.ref.split("/")[2]
             yield _Check(
                 cell=cell,
                 rule="change",
                 printed=cell.change,
-                parts=[table.cell(row, column), table.cell(table.against, column)],
+                parts=[cell, printed(paper, f"{table.id}/{table.against}/{column}")],
                 formula=_difference if cell.unit == "percent" else _percent_change,
                 digits=1,
             )
 
 
-def _of_cell(paper: Paper, table: Experiment, cell: Cell) -> Iterator[_Check]:
+def _of_cell(paper: Paper, table: Experiment, cell: Printed) -> Iterator[_Check]:
     _, name, column = cell.ref.split("/")
     spec, row = table.columns[column], table.rows[name]
 
-    def check(rule: str, parts: Sequence[Cell], formula: Formula) -> _Check:
-        return _Check(cell=cell, rule=rule, printed=_number(cell), parts=parts, formula=formula, digits=cell.digits)
+    def check(rule: str, parts: Sequence[Printed], formula: Formula) -> _Check:
+        return _Check(cell=cell, rule=rule, printed=cell.value, parts=parts, formula=formula, digits=cell.digits)
 
     if spec.mean_of:
         weights = spec.weights or (1.0,) * len(spec.mean_of)
-        parts = [table.cell(name, part) for part in spec.mean_of]
+        parts = [printed(paper, f"{table.id}/{name}/{part}") for part in spec.mean_of]
         yield check("mean", parts, lambda numbers: fmean(numbers, weights))
     if spec.per is not None:
-        parts = [paper.cell(f"{row.same_as}/{part}") for part in spec.per]
+        parts = [printed(paper, f"{row.same_as}/{part}") for part in spec.per]
         yield check("ratio", parts, lambda numbers: numbers[0] / numbers[1])
     if row.sum_of and column in (row.sum_columns or table.columns):
-        yield check("sum", [table.cell(part, column) for part in row.sum_of], sum)
+        yield check("sum", [printed(paper, f"{table.id}/{part}/{column}") for part in row.sum_of], sum)
     if row.same_as:
-        other, _, line = row.same_as.partition("/")
+        other = row.same_as.partition("/")[0]
         # A column with the same name may be a mean over other columns.
         if _same(spec, paper.table(other).columns.get(column)):
-            yield check("repeated", [paper.table(other).cell(line, column)], lambda numbers: numbers[0])
+            yield check("repeated", [printed(paper, f"{row.same_as}/{column}")], lambda numbers: numbers[0])
 
 
 def _same(one: Column, other: Column | None) -> bool:
@@ -116,7 +144,7 @@ def _same(one: Column, other: Column | None) -> bool:
 
 def _of_claims(paper: Paper) -> Iterator[_Check]:
     for name, claim in paper.claims.items():
-        cell = paper.cell(f"{CLAIM}/{name}")
+        cell = printed(paper, f"{CLAIM}/{name}")
         if claim.mean:
             parts = claim.mean
         elif claim.gain:
@@ -127,7 +155,7 @@ def _of_claims(paper: Paper) -> Iterator[_Check]:
             cell=cell,
             rule="text",
             printed=claim.value,
-            parts=[paper.cell(part) for part in parts],
+            parts=[printed(paper, part) for part in parts],
             formula=fmean if claim.mean else _gain(len(claim.gain), len(claim.over)),
             digits=cell.digits,
         )
@@ -136,12 +164,12 @@ def _of_claims(paper: Paper) -> Iterator[_Check]:
 def _of_statements(paper: Paper) -> Iterator[_Check]:
     statements: list[Statement] = read_yaml(Path(__file__).with_name("statements.yaml"), list[Statement])
     for statement in statements:
-        cell = paper.cell(statement.cell)
-        others = [paper.cell(ref) for ref in (statement.highest_of or (statement.equals,))]
+        cell = printed(paper, statement.cell)
+        others = [printed(paper, ref) for ref in (statement.highest_of or (statement.equals,))]
         yield _Check(
             cell=cell,
             rule="highest" if statement.highest_of else "repeated",
-            printed=_number(cell),
+            printed=cell.value,
             parts=[cell, *others] if statement.highest_of else others,
             formula=max,
             digits=cell.digits,
@@ -172,11 +200,6 @@ def _difference(numbers: Sequence[float]) -> float:
 
 def _percent_change(numbers: Sequence[float]) -> float:
     return 100 * (numbers[0] / numbers[1] - 1)
-
-
-def _number(cell: Cell) -> float:
-    assert cell.value is not None  # only cells that hold a number are recomputed
-    return cell.value
 
 
 def _half(digits: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -21,7 +21,6 @@ DATA = files(__package__).joinpath("data")
 
 _RESULTS = ("table_", "figure_")
 """Start of the files of the paper's results."""
-_WHOLE = ("count", "tokens", "seconds")
 
 
 class Column(YamlModel, frozen=True, kw_only=True):
@@ -45,11 +44,6 @@ class Column(YamlModel, frozen=True, kw_only=True):
     weights: tuple[float, ...] = ()
     per: tuple[str, str] | None = None
     ours: bool = False
-
-    @property
-    def digits(self) -> int:
-        """Decimals that the paper prints."""
-        return 0 if self.unit in _WHOLE else 1
 
     @property
     def derived(self) -> bool:
@@ -96,9 +90,7 @@ class Cell(YamlModel, frozen=True, kw_only=True):
 
     ref: str
     value: float | None
-    change: float | None
-    unit: str
-    digits: int
+    change: float | None = None
 
 
 class Combinations(YamlModel, frozen=True, kw_only=True):
@@ -166,21 +158,8 @@ class Experiment(YamlModel, frozen=True, kw_only=True):
             raise DataError(f"table {self.id} has no cell {row}/{column}; rows: {', '.join(theirs)}; columns: "
                             f"{', '.join(self.printed)}")  # fmt: skip
         line, place = self.rows[row], self.printed.index(column)
-        return Cell(
-            ref=f"{self.id}/{row}/{column}",
-            value=line.values[place],
-            change=line.changes[place] if line.changes else None,
-            unit=self.columns[column].unit,
-            digits=self.columns[column].digits,
-        )
-
-    def cells(self) -> Iterator[Cell]:
-        """All of the paper's cells that hold a number, line by line."""
-        for row, line in self.rows.items():
-            for column in self.printed if not line.ours else ():
-                cell = self.cell(row, column)
-                if cell.value is not None:
-                    yield cell
+        change = line.changes[place] if line.changes else None
+        return Cell(ref=f"{self.id}/{row}/{column}", value=line.values[place], change=change)
 
     def narrowed(self, methods: Sequence[str], tasks: Sequence[str]) -> Experiment:
         """Return it with these methods in place of its own, and the columns of these tasks; empty means all.
@@ -241,14 +220,8 @@ class Paper(YamlModel, frozen=True, kw_only=True, dict=True):
             case [str(table), row, column] if table != CLAIM:
                 return self.table(table).cell(row, column)
             case [str(kind), name] if kind == CLAIM and name in self.claims:
-                claim = self.claims[name]
-                return Cell(ref=ref, value=claim.value, change=None, unit=claim.unit, digits=1)
+                return Cell(ref=ref, value=self.claims[name].value)
         raise DataError(f"{ref} is not a number of the paper; write table/row/column or {CLAIM}/name")
-
-    @cached_property
-    def refs(self) -> frozenset[str]:
-        """References of all numbers in tables and figures."""
-        return frozenset(cell.ref for table in self.tables.values() for cell in table.cells())
 
 
 def load_paper(folder: Traversable | None = None) -> Paper:
