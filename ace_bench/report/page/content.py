@@ -10,11 +10,9 @@ import base64
 import hashlib
 import html
 import re
-import threading
 import zlib
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 
@@ -24,7 +22,6 @@ from ace_bench.core.errors import ConfigError, DataError, StoreError
 from ace_bench.core.types import Record
 from ace_bench.report.page.results import Results, comparison, stamp_of_run
 from ace_bench.report.page.run_data import call_data, run_data
-from ace_bench.report.records import RunSummary
 from ace_bench.store.files import new_folder, write_files
 
 _SCRIPTS = (
@@ -52,8 +49,7 @@ class Content:
     def __init__(self, results: Results, *, live: bool):
         self._results = results
         self._live = live
-        self._kept: OrderedDict[object, bytes] = OrderedDict()
-        self._lock = threading.Lock()
+        self._made = lru_cache(maxsize=_KEPT)(self._make)
 
     def read(self, name: str, query: Mapping[str, str]) -> bytes | None:
         """Return an answer, ``None`` if there is no such name; raises ``StoreError`` and ``DataError``."""
@@ -61,16 +57,16 @@ class Content:
             return _packed({**self._results.listing(), "live": self._live})
         runs = self._results.runs()
         if name == COMPARISON:
-            chosen = query["runs"].split(",") if "runs" in query else [*runs]
-            return self._compared({key: runs[key] for key in chosen if key in runs})
+            keys = query["runs"].split(",") if "runs" in query else [*runs]
+            chosen = tuple(key for key in keys if key in runs)
+            if len(chosen) > MOST_COMPARED:
+                return _packed({"scores": {}, "pairs": [], "problem": f"there are more than {MOST_COMPARED} runs"})
+            return self._made(name, chosen, "", tuple(stamp_of_run(runs[key].folder) for key in chosen))
         found = _OF_RUN.fullmatch(name)
         if found is None or found["key"] not in runs:
             return None
-        run = runs[found["key"]]
-        if found["part"] == "run":
-            return self._made((name, stamp_of_run(run.folder)), lambda: run_data(run))
-        session = query.get("session")
-        return self._made((name, session, stamp_of_run(run.folder)), lambda: call_data(run, session))
+        key = found["key"]
+        return self._made(found["part"], (key,), query.get("session"), stamp_of_run(runs[key].folder))
 
     def whole(self) -> Iterator[tuple[str, bytes]]:
         """Yield all answers without a query, the list last: it names the runs that cannot be read."""
@@ -86,23 +82,16 @@ class Content:
         for name in (COMPARISON, RUNS):
             yield name, self.read(name, {}) or b""
 
-    def _compared(self, runs: Mapping[str, RunSummary]) -> bytes:
-        if len(runs) > MOST_COMPARED:
-            return _packed({"scores": {}, "pairs": [], "problem": f"there are more than {MOST_COMPARED} runs"})
-        stamps = tuple((key, stamp_of_run(run.folder)) for key, run in runs.items())
-        return self._made(stamps, lambda: comparison(runs))
-
-    def _made(self, key: object, make: Callable[[], Record]) -> bytes:
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        answer = _packed(make())
-        with self._lock:
-            self._kept[key] = answer
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-        return answer
+    def _make(self, what: str, keys: tuple[str, ...], session: str | None, stamp: object) -> bytes:
+        """Make an answer about runs; it is made again when their ``stamp`` changes."""
+        del stamp
+        runs = self._results.runs()
+        if not runs.keys() >= {*keys}:
+            raise StoreError("a run was removed meanwhile; load the page again")
+        if what == COMPARISON:
+            return _packed(comparison({key: runs[key] for key in keys}))
+        run = runs[keys[0]]
+        return _packed(run_data(run) if what == "run" else call_data(run, session))
 
 
 def report_page(results: Results) -> str:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import fmean
-from typing import Literal, TypeVar
+from typing import Literal
 
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.leakage import Leakage
-from ace_bench.core.statistics import holm
 from ace_bench.report.paper.tables import Cell
 from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import RunSummary
-from ace_bench.report.statistics import Comparison, Interval, Seeds, compare, score_interval, seed_spread
+from ace_bench.report.statistics import Comparison, Interval, Points, Seeds, compare, score_interval, seed_spread
 from ace_bench.store.code import changed_modules, modules_in_words
 from ace_bench.store.processes import accepted_code, last_code
-
-_T = TypeVar("_T")
 
 Change = Literal["points", "percent"]
 
@@ -126,15 +123,19 @@ def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequenc
     if not done:
         state = ", ".join(sorted({run.state for run in runs})) or "missing"
         return Measured(place=place, planned=planned, metric=metric, state=state, unfinished=unfinished)
-    collect = _ErrorCollector()
-    value = collect(lambda: mean_of([run.value(metric) for run in done]))
-    interval = spread = None
-    scores = (collect(lambda: _points(done, metric)) or {}) if place.unit == "percent" else {}
-    if scores:
-        interval, spread = collect(lambda: score_interval(scores)), collect(lambda: seed_spread(scores))
-    elif value is not None and len(done) > 1:
-        values = [run.value(metric) or 0.0 for run in done]
-        interval = Interval(low=min(values), high=max(values))
+    value = interval = spread = None
+    scores, code, errors = dict[int, Points](), list[str](), list[str]()
+    try:  # a damaged run affects only its own cells
+        value = mean_of([run.value(metric) for run in done])
+        scores = _points(done, metric) if place.unit == "percent" else {}
+        if scores:
+            interval, spread = score_interval(scores), seed_spread(scores)
+        elif value is not None and len(done) > 1:
+            values = [run.value(metric) or 0.0 for run in done]
+            interval = Interval(low=min(values), high=max(values))
+        code = _code_notes(done)
+    except (StoreError, DataError) as error:
+        errors.append(str(error))
     return Measured(
         place=place,
         runs=done,
@@ -144,8 +145,8 @@ def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequenc
         value=value,
         interval=interval,
         spread=spread,
-        code=tuple(collect(lambda: _code_notes(done)) or ()),
-        notes=tuple(dict.fromkeys((*collect.errors, *filter(None, map(_leakage, done))))),
+        code=tuple(code),
+        notes=tuple(dict.fromkeys((*errors, *filter(None, map(_leakage, done))))),
         points=scores,
     )
 
@@ -165,13 +166,12 @@ def _code_notes(runs: Sequence[RunSummary]) -> list[str]:
 
 
 class Measures:
-    """Measures and compares cells, with a cache, since several tables show the same ones."""
+    """Measures cells, with a cache, since several tables show the same ones."""
 
     def __init__(self, find: Callable[[PlannedRun], Sequence[RunSummary]]) -> None:
         """``find`` returns the runs of a plan, finished or not."""
         self._find = find
         self._cells: dict[tuple[PlannedRun, str], Measured] = {}
-        self._compared: dict[tuple[PlannedRun | None, PlannedRun | None, str], tuple[Comparison | None, str]] = {}
 
     def cell(self, place: Place, planned: PlannedRun, metric: str) -> Measured:
         """Measure a metric of a planned run for a cell of a table."""
@@ -180,50 +180,25 @@ class Measures:
             self._cells[key] = measure(place, planned, metric, self._find(planned))
         return replace(self._cells[key], place=place)
 
-    def compared(self, ours: Measured, base: Measured) -> Measured:
-        """Compare a cell with the base row's, by a paired test if both are means of scores."""
-        key = (ours.planned, base.planned, ours.metric)
-        if key not in self._compared:
-            self._compared[key] = _tested(ours, base)
-        return _with_change(ours, base, *self._compared[key])
-
 
 def compared_to(ours: Measured, base: Measured) -> Measured:
     """Compare a cell with the base row's, by a paired test if both are means of scores."""
-    return _with_change(ours, base, *_tested(ours, base))
-
-
-def _tested(ours: Measured, base: Measured) -> tuple[Comparison | None, str]:
-    """Return the test of two cells, or why it failed."""
-    collect = _ErrorCollector()
-    found = None
+    tested, errors = None, list[str]()
     if ours.points and base.points:
-        found = collect(lambda: compare(ours.points, base.points, base_adapts=varies(base)))
-    return found, "; ".join(collect.errors)
-
-
-def _with_change(ours: Measured, base: Measured, comparison: Comparison | None, note: str) -> Measured:
-    notes_of_both = tuple(dict.fromkeys(filter(None, (*ours.notes, *base.notes, note))))
+        try:
+            tested = compare(ours.points, base.points, base_adapts=varies(base))
+        except DataError as error:
+            errors.append(str(error))
+    notes_of_both = tuple(dict.fromkeys((*ours.notes, *base.notes, *errors)))
     change = _change(ours.value, base.value, ours.change_unit)
     few = any(varies(cell) and len(cell.points) < FEW_SEEDS for cell in (ours, base))
-    return replace(ours, change=change, comparison=comparison, few_seeds=few, notes=notes_of_both)
+    return replace(ours, change=change, comparison=tested, few_seeds=few, notes=notes_of_both)
 
 
 def varies(cell: Measured) -> bool:
     """Whether a cell's runs have a context that they made, which differs from seed to seed."""
     contexts = [(run.metrics["context"], run.metrics["steps"]) for run in cell.runs]
     return any(context["kind"] != "none" and (steps or context["items"]) for context, steps in contexts)
-
-
-def corrected(rows: Mapping[str, Mapping[str, Measured]]) -> dict[str, dict[str, Measured]]:
-    """Correct the p-values of all comparisons in a table by Holm's method; they are one family."""
-    cells = [(row, column) for row, line in rows.items() for column, cell in line.items() if cell.comparison]
-    adjusted = holm([tested.p for row, column in cells if (tested := rows[row][column].comparison)])
-    by_cell = dict(zip(cells, adjusted, strict=True))
-    return {
-        row: {column: replace(cell, p_holm=by_cell.get((row, column))) for column, cell in line.items()}
-        for row, line in rows.items()
-    }
 
 
 def derive(place: Place, parts: Sequence[Measured], formula: Callable[[list[float]], float | None]) -> Measured:
@@ -268,22 +243,7 @@ def mean_of(values: Sequence[float | None]) -> float | None:
     return fmean(known) if known and len(known) == len(values) else None
 
 
-def _points(runs: Sequence[RunSummary], metric: str) -> Seeds:
+def _points(runs: Sequence[RunSummary], metric: str) -> dict[int, Points]:
     """Return the scores by seed; empty if any run has none."""
     known = {run.seed: points for run in runs if (points := run.points(metric)) is not None}
     return known if len(known) == len(runs) else {}
-
-
-class _ErrorCollector:
-    """Runs calculations and collects their errors, so that a damaged run affects only its own cells."""
-
-    def __init__(self) -> None:
-        self.errors: list[str] = []
-
-    def __call__(self, calculate: Callable[[], _T]) -> _T | None:
-        """Return the result, ``None`` if a run folder is damaged."""
-        try:
-            return calculate()
-        except (StoreError, DataError) as error:
-            self.errors.append(str(error))
-            return None

@@ -69,7 +69,7 @@ class _Builder:
         variant = self.selection.variant
         base = self.experiment.against
         measured = {row: self._row(row) for row in self.experiment.rows}
-        cells = compared_with(measured, base, self.selection.measures.compared)
+        cells = compared_with(measured, base)
         rows = {row: self._heading(row, line) for row, line in cells.items()}
         columns = {
             column: Heading(texts=(spec.label or column_name(column, spec.unit),), fields={"column": column})

@@ -6,11 +6,12 @@ both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ace_bench.report.tables.cells import Measured, compared_to, corrected
+from ace_bench.core.statistics import holm
+from ace_bench.report.tables.cells import Measured, compared_to
 
 MISSING = "-"
 """The state of a cell that no run belongs to, and the value of a setting that runs do not have."""
@@ -88,14 +89,18 @@ class Table:
         return not any(cell.runs for cell in self.measured)
 
 
-def compared_with(cells: Cells, base: str, compare: Callable[[Measured, Measured], Measured] = compared_to) -> Cells:
+def compared_with(cells: Cells, base: str) -> Cells:
     """Compare all rows with the base row, with p-values corrected over the table; without one, change nothing."""
     if base not in cells:
         return cells
     level = cells[base]
-    return corrected(
-        {
-            row: line if row == base else {column: compare(cell, level[column]) for column, cell in line.items()}
-            for row, line in cells.items()
-        }
-    )
+    found = {
+        row: line if row == base else {column: compared_to(cell, level[column]) for column, cell in line.items()}
+        for row, line in cells.items()
+    }
+    # All comparisons of a table are one family.
+    adjusted = iter(holm([cell.comparison.p for line in found.values() for cell in line.values() if cell.comparison]))
+    return {
+        row: {name: replace(cell, p_holm=next(adjusted) if cell.comparison else None) for name, cell in line.items()}
+        for row, line in found.items()
+    }
