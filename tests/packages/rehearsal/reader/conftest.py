@@ -17,6 +17,7 @@ from ace_rehearsal.reader import EmbeddedBackbone
 PROMPTS = [folder / "default" for folder in prompt_folders()]
 FIELDS: dict[str, Any] = {
     "background": "",
+    "scaffold": "own",
     "question": "",
     "playbook": "",
     "counters": "",
