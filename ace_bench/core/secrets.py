@@ -5,7 +5,9 @@ A secret belongs in an environment variable; a setting names the variable.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -13,6 +15,8 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.redaction import secret_by_name, secret_by_value, secrets_of_environment
 
 _NAMES_OF_VARIABLES = "headers_from_env"
+_MARK = re.compile(r"[\[{]|[-:?](\s|$)")
+"""What every mapping and list of YAML has; other values need no parser, which is slow to import."""
 
 
 def refuse_secrets(settings: Mapping[str, object]) -> None:
@@ -29,13 +33,12 @@ def refuse_secret_arguments(arguments: Iterable[str]) -> None:
     """Check the settings of a command line (``name=value``) in the same way."""
     for argument in arguments:
         name, _, value = argument.partition("=")
-        try:
-            read = msgspec.yaml.decode(value)
-        except msgspec.DecodeError:
-            read = None
         name = name.lstrip("+~")
         refuse_secrets({name: value})
-        refuse_secrets({name: read if isinstance(read, Mapping | list) else None})
+        if _MARK.search(value):
+            with suppress(msgspec.DecodeError):
+                read = msgspec.yaml.decode(value)
+                refuse_secrets({name: read if isinstance(read, Mapping | list) else None})
 
 
 def _found(value: object, path: str, known: Sequence[str]) -> Iterator[tuple[str, str]]:
