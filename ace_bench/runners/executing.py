@@ -30,7 +30,7 @@ from ace_bench.runners.summary import summary_table, summary_text, title
 from ace_bench.store.environment import describe_environment
 from ace_bench.store.folder import SAMPLES, RunFolder, format_json, pack_samples, unpack_samples
 from ace_bench.store.responses import Responses
-from ace_bench.store.results import IDENTITY, METRICS, SUMMARY, read_object
+from ace_bench.store.results import IDENTITY, METRICS, SETTINGS, SUMMARY, read_object
 from ace_bench.store.spending import SharedSpending
 
 
@@ -68,7 +68,7 @@ def execute(folder: RunFolder, spec: RunSpec, host: Host, resources: Resources =
         environment = describe_environment()
         described = format_json({**environment, **spec.metadata})
         identity = format_json(spec.identity.dump())
-        folder.write({"config.yaml": spec.config, IDENTITY: identity, "environment.json": described})
+        folder.write({SETTINGS: spec.config, IDENTITY: identity, "environment.json": described})
         folder.set_status("running")
         _begin(folder, {**environment, "code": spec.code.modules}, host)
         ending = _ending(folder, spec, host)

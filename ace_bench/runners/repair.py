@@ -35,7 +35,7 @@ from ace_bench.store.files import DRAFT, DiskGuard, replace_files
 from ace_bench.store.folder import LOCK, RunFolder
 from ace_bench.store.lines import DAMAGED
 from ace_bench.store.processes import last_code, read_processes
-from ace_bench.store.results import METRICS, SUMMARY, damaged_files, read_about, read_metrics, read_settings
+from ace_bench.store.results import METRICS, SETTINGS, SUMMARY, damaged_files, read_about, read_metrics, read_settings
 
 _COMMAND = ("ace-bench", "run")
 
@@ -119,7 +119,7 @@ def _missing(caller: Caller) -> Exception:
 
 
 def _text(folder: Path) -> str:
-    return (folder / "config.yaml").read_text(encoding="utf-8")
+    return (folder / SETTINGS).read_text(encoding="utf-8")
 
 
 def _copy(folder: Path, copy: Path, *, journal: bool) -> None:

@@ -21,6 +21,7 @@ from ace_bench.store.processes import parse_process
 from ace_bench.store.results import (
     CHECKSUMS,
     METRICS,
+    SETTINGS,
     checksummed_files,
     damaged_files,
     parse_checksum,
@@ -78,8 +79,10 @@ def examine(folder: Path) -> Damage:
     metrics = read(read_metrics)
     written = checksummed_files(folder)
     state = (read(read_status) or {}).get("state")
-    for reader in (read_about, read_identity, read_settings):
-        read(reader)
+    read(read_about)
+    read(read_identity)
+    if SETTINGS not in written:  # with a checksum they are what the run wrote, and YAML is slow to read
+        read(read_settings)
     problems += [f"{folder / name} is missing or damaged" for name in damaged_files(folder)]
     finished = METRICS in written or metrics is not None or state == "finished"
     if finished and metrics is None and not (folder / METRICS).exists():

@@ -20,7 +20,7 @@ from ace_bench.core.types import Labels
 from ace_bench.store.files import DiskGuard
 from ace_bench.store.lines import AppendLog, is_line_of, read_lines
 
-METRICS, IDENTITY, SUMMARY = "metrics.json", "identity.json", "summary.txt"
+METRICS, IDENTITY, SUMMARY, SETTINGS = "metrics.json", "identity.json", "summary.txt", "config.yaml"
 CHECKSUMS = "checksums.jsonl"
 
 _Scores = dict[str, float | int | None]
@@ -172,7 +172,7 @@ def read_identity(folder: Path) -> dict[str, Any]:
 
 def read_settings(folder: Path) -> dict[str, Any]:
     """Return the resolved configuration of a run; raises ``StoreError``."""
-    return _read(CheckedFiles(folder), "config.yaml", _settings)
+    return _read(CheckedFiles(folder), SETTINGS, _settings)
 
 
 def read_object(folder: Path, name: str, kind: type | None = None) -> dict[str, Any]:
