@@ -6,7 +6,7 @@ A new kind of context is a frozen dataclass: its ``kind``, its fields and ``rend
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import SequenceMatcher
 from functools import cache, cached_property
@@ -65,6 +65,8 @@ class ContextValue:
 
     With it the cost of a version made by ``changed`` follows the number of new items, not that of all items.
     """
+    optional: ClassVar[str | None] = None
+    """A tuple field that the saved form leaves out while it is empty, so that digests without it stay the same."""
     generator: ClassVar[GeneratorSpec | None] = None
     """How the method that makes this kind asks for answers, so that ``method=frozen`` asks in the same way."""
     uses: ClassVar[Mapping[str, str]] = MappingProxyType({})
@@ -89,7 +91,7 @@ class ContextValue:
         """SHA-256 of the saved form: equal contexts have equal digests."""
         if self.grows is None:
             return digest_of(self.dump())
-        others = {field.name: getattr(self, field.name) for field in fields(self) if field.name != self.grows}
+        others = {name: value for name, value in self._saved() if name != self.grows}
         state = self._hashed.state.copy()
         state.update(b"]," + _SAVED.encode({"kind": self.kind, **others})[1:])
         return str(state.hexdigest())
@@ -133,8 +135,13 @@ class ContextValue:
 
     def dump(self) -> Record:
         """Return all fields and the kind as a JSON object."""
-        values = {field.name: msgspec.to_builtins(getattr(self, field.name)) for field in fields(self)}
-        return {"kind": self.kind, **values}
+        return {"kind": self.kind, **{name: msgspec.to_builtins(value) for name, value in self._saved()}}
+
+    def _saved(self) -> Iterator[tuple[str, Any]]:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value or field.name != self.optional:
+                yield field.name, value
 
     def patch(self, earlier: Self) -> Record:
         """Return what changed since ``earlier``; raises ``TypeError`` for another kind of context."""
@@ -158,7 +165,7 @@ class ContextValue:
 def apply_patch(record: Record, patch: Record) -> Record:
     """Apply a patch of changed fields to a saved context; raises ``DataError`` where it was made against another."""
     try:
-        changed = {name: _changed(record[name], change) for name, change in patch.items() if name != "kind"}
+        changed = {name: _changed(record.get(name, ()), change) for name, change in patch.items() if name != "kind"}
     except (KeyError, msgspec.ValidationError, DataError) as error:
         raise _not_a_patch(record.get("kind"), error) from error
     return {**record, **changed}

@@ -21,6 +21,7 @@ from ace_bench.methods.base import BaseMethod
 from ace_field.attempts import (
     ATTEMPT_FIELDS,
     SELF_JUDGE,
+    Protocol,
     attempt_fields,
     dropped_event,
     fault_event,
@@ -54,34 +55,38 @@ class InducerReply(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Solved:
-    """A solved task: an attempt with as many of its outputs as fit, or a sample with its reference answer."""
+    """A solved task: an attempt with as many of its outputs as fit, a sample with its reference answer, or a text."""
 
-    sample: Sample
     steps: Transcript
     rollout: Rollout | None = None
-    reference: str = ""
+    words: str = ""
 
     @classmethod
     def attempt(cls, rollout: Rollout) -> Solved:
         """Return a successful attempt."""
-        return cls(sample=rollout.sample, rollout=rollout, steps=Transcript(rollout.attempt.trajectory))
+        return cls(rollout=rollout, steps=Transcript(rollout.attempt.trajectory))
 
     @classmethod
-    def example(cls, sample: Sample, reference: str) -> Solved:
+    def example(cls, sample: Sample, reference: str, arena: Arena) -> Solved:
         """Return a sample with its reference answer."""
-        return cls(sample=sample, steps=Transcript(()), reference=reference)
+        fields = {**sample.inputs, "trajectory": "", "reasoning": "", "answer": reference, "observed": ""}
+        return cls.text(arena.prompts.render(EXPERIENCE, fields)[-1].content)
 
-    def text(self, arena: Arena) -> str:
+    @classmethod
+    def text(cls, words: str) -> Solved:
+        """Return a task that is worded already."""
+        return cls(words=words, steps=Transcript(()))
+
+    def worded(self, arena: Arena) -> str:
         """Return the task and its solution in the words of the template."""
         if self.rollout is None:
-            fields = {"trajectory": "", "reasoning": "", "answer": self.reference, "observed": ""}
-            return arena.prompts.render(EXPERIENCE, {**self.sample.inputs, **fields})[-1].content
+            return self.words
         return arena.prompts.render(EXPERIENCE, attempt_fields(self.rollout, self.steps))[-1].content
 
 
 @dataclass(frozen=True)
 class _Shown:
-    """The solved tasks in a prompt; outputs of the longest attempt give way first, then the last tasks."""
+    """The solved tasks in a prompt; outputs of the longest attempt give way first, then the first tasks."""
 
     solved: tuple[Solved, ...]
 
@@ -95,15 +100,20 @@ class _Shown:
         if steps is not None:
             shorter = replace(self.solved[place], steps=steps)
             return _Shown((*self.solved[:place], shorter, *self.solved[place + 1 :]))
-        return _Shown(self.solved[:-1]) if len(self.solved) > 1 else None
+        return _Shown(self.solved[1:]) if len(self.solved) > 1 else None
 
 
-def induce(memory: Workflows, solved: Sequence[Solved], *, arena: Arena, session: str) -> ContextUpdate[Workflows]:
-    """Ask for the workflows of solved tasks and add those that are new; one that cannot be used is an event."""
+def induce(
+    memory: Workflows, solved: Sequence[Solved], *, of: Sample, arena: Arena, session: str
+) -> ContextUpdate[Workflows]:
+    """Ask for the workflows of solved tasks and add those that are new; one that cannot be used is an event.
+
+    ``of`` is one of the samples, whose task text the inducer is shown.
+    """
 
     def send(shown: _Shown) -> InducerReply:
-        texts = [one.text(arena) for one in shown.solved]
-        fields = {"background": solved[0].sample.inputs["background"], "experiences": texts}
+        texts = [one.worded(arena) for one in shown.solved]
+        fields = {"background": of.inputs["background"], "experiences": texts}
         return ask(arena.lm(ROLE, session), arena.prompts.render(ROLE, fields), InducerReply)
 
     try:
@@ -149,10 +159,17 @@ class WorkflowMemory(BaseMethod[Workflows]):
 class FromAttempts(WorkflowMemory):
     """The online scenario: after each step, the workflows of its successful attempts join the memory.
 
-    Where ``labels`` hides the verdict, the role ``self_judge`` decides what is a success, as in the paper.
+    Where ``labels`` hides the verdict, the role ``self_judge`` decides what is a success, as in the paper. With
+    ``protocol=authors`` the inducer sees all successes so far, and its workflows replace the memory.
     """
 
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({**WorkflowMemory.roles, SELF_JUDGE: (SELF_JUDGE,)})
+
+    def __init__(self, *, initial: Text | None, protocol: Protocol) -> None:
+        if initial is not None and protocol == "authors":
+            raise SettingError("protocol=authors induces the whole memory anew after each success: use initial=null")
+        super().__init__(initial=initial)
+        self._anew = protocol == "authors"
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return also the fields of the judge's template."""
@@ -170,8 +187,16 @@ class FromAttempts(WorkflowMemory):
         solved = [Solved.attempt(one.rollout) for one in judged if one.success]
         if not solved:
             return ContextUpdate(context=context, events=tuple(events))
-        update = induce(context, solved, arena=arena, session=rollouts[0].key)
-        return ContextUpdate(context=update.context, events=(*events, *update.events))
+        sample, session = rollouts[0].sample, rollouts[0].key
+        if not self._anew:
+            update = induce(context, solved, of=sample, arena=arena, session=session)
+            return ContextUpdate(context=update.context, events=(*events, *update.events))
+        shown = [*map(Solved.text, context.solved), *solved]
+        update = induce(Workflows(), shown, of=sample, arena=arena, session=session)
+        learnt = any(event["event"] == "induced" for event in update.events)
+        every = (*context.solved, *(one.worded(arena) for one in solved))
+        memory = context.changed(items=update.context.items if learnt else context.items, solved=every)
+        return ContextUpdate(context=memory, events=(*events, *update.events))
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return one rollout a sample, and at most one induction a step."""
@@ -199,11 +224,13 @@ class FromExamples(WorkflowMemory):
 
     def fit(self, context: Workflows, arena: Arena) -> ContextUpdate[Workflows]:
         """Induce from all training samples, part by part in their order; no rollout is made."""
-        solved = [Solved.example(one, arena.gold_answer(one)) for one in arena.samples("train")]
+        samples = arena.samples("train")
+        solved = [Solved.example(one, arena.gold_answer(one), arena) for one in samples]
         size = self._examples or len(solved)
         memory, events = context, list[Record]()
         for place in range(0, len(solved), size):
-            update = induce(memory, solved[place : place + size], arena=arena, session=f"induce/{place}")
+            part = solved[place : place + size]
+            update = induce(memory, part, of=samples[place], arena=arena, session=f"induce/{place}")
             memory = update.context
             events += update.events
         return ContextUpdate(context=memory, events=tuple(events))

@@ -55,9 +55,13 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Workflows(ContextValue):
-    """All workflows in order of induction; every prompt shows all of them."""
+    """All workflows in order of induction; every prompt shows all of them.
+
+    ``solved`` are the successes so far as the inducer is shown them, where it is shown all of them each time.
+    """
 
     items: tuple[Workflow, ...] = ()
+    solved: tuple[str, ...] = ()
 
     kind = "workflows"
     generator = GeneratorSpec(template="workflows", answer_format="json")
@@ -68,11 +72,17 @@ class Workflows(ContextValue):
         }
     )
     grows = "items"
+    optional = "solved"
 
     @property
     def tokens(self) -> int:
         """Sum over the workflows."""
         return sum(one.tokens for one in self.items)
+
+    @property
+    def size(self) -> int:
+        """Number of workflows."""
+        return len(self.items)
 
     def with_new(self, workflows: Iterable[Workflow]) -> Workflows:
         """Return the memory with the workflows added whose steps it does not have yet."""

@@ -103,6 +103,12 @@ def run_memory(code: Path, folder: Path, url: str, *, agent: str, top_k: int) ->
     return Side([Call(call["role"], call["prompt"], call["reply"]) for call in record["calls"]], [])
 
 
+def run_attempts(script: str, code: Path, folder: Path, attempts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Give finished attempts to a script of this folder that learns from them as a checkout does."""
+    (folder / "attempts.json").write_text(json.dumps(attempts), encoding="utf-8")
+    return _record(folder, [sys.executable, str(_HERE / script), str(code), str(folder)], {**os.environ})
+
+
 def _record(
     folder: Path, command: Sequence[str], environment: Mapping[str, str], timeout: float = _TIMEOUT
 ) -> dict[str, Any]:

@@ -1,21 +1,26 @@
-"""``method.protocol=authors``: StreamBench's memories ask and remember, call by call, as the authors' code does."""
+"""``method.protocol=authors``: memories ask and remember, call by call, as the authors' code does."""
 
 from __future__ import annotations
 
 import json
 import random
 import re
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ace_bench.tasks.ddxplus import CONDITIONS, answer_of
+from ace_importers.formats import exact_block, literal
+from tests.launching import ROOT
 from tests.official import ours
-from tests.official.authors import checkout, run_memory
+from tests.official.authors import checkout, run_attempts, run_memory
 from tests.official.comparing import compare
 from tests.official.conftest import EQUAL
 from tests.official.serving import Reply, draw_by, serving
+from tests.runners.scripted import Scripted, answer, gold, play
 
 pytestmark = pytest.mark.official
 
@@ -63,3 +68,44 @@ def test_each_call_equals_the_authors(
     result = compare(expected, ours.spoken_calls(done))
     assert result.calls == len(rows)
     record_property(EQUAL, (result.steps, result.calls, result.saved))
+
+
+def _set_with(folder: Path, **templates: str) -> Path:
+    """Write a prompt set in which templates of one message are replaced."""
+    for name in ("prompts", "packages/ace_field/prompts"):
+        shutil.copytree(ROOT / name / "default", folder, dirs_exist_ok=True)
+    for role, text in templates.items():
+        (folder / "qa" / f"{role}.j2").write_text(exact_block(text))
+    return folder
+
+
+def test_awm_induces_from_the_attempts_that_the_authors_show(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    code = checkout("agent-workflow-memory") / "webarena"
+    right = [False, True, False, True, True, False, True]
+
+    def attempt(call: Any) -> Any:
+        place = int(call.sample[-1])
+        return answer(gold(call.sample) if right[place] else f"guess {place}")
+
+    instruction, example = ((code / "prompt" / f"{name}.txt").read_text() for name in ("instruction", "one_shot"))
+    prompts = _set_with(
+        tmp_path / "set",
+        inducer=f"{literal(instruction)}\n\n{literal(example)}\n\n## Concrete Examples\n\n"
+        "{{ experiences | join('\n\n') }}\n\n## Summary Workflows",
+        experience="Query: {{ question }}\nActions:\n"
+        "<think>\n{{ reasoning }}\n</think>\n<action>\n{{ answer }}\n</action>",
+    )
+    script = Scripted(generator=attempt, inducer=lambda _: {"workflows": []})
+    settings = ("mode=online", "mode.before=false", "mode.shuffle=false", "labels=correctness", f"prompts={prompts}")
+    play(tmp_path, *settings, "method.protocol=authors", script=script, method="awm", test=len(right))
+    attempts = [
+        {"query": f"ask toy-test-{n}?", "thought": f"thought of {text}", "action": text, "success": won}
+        for n, won in enumerate(right)
+        for text in [f"gold of toy-test-{n}" if won else f"guess {n}"]
+    ]
+    theirs = run_attempts("authors_awm.py", code.parent, tmp_path, attempts)["prompts"]
+    ours_ = [call.prompt for call in script.of("inducer")]
+    assert ours_ == [prompt for prompt, won in zip(theirs, right, strict=True) if won]
+    record_property(EQUAL, (len(ours_), len(ours_), sum(map(bool, theirs)) - len(ours_)))

@@ -134,6 +134,18 @@ def test_the_successes_of_a_batch_are_induced_together(tmp_path):
     assert steps(ran)[0]["events"][-1]["from"] == 2
 
 
+def test_the_authors_induce_all_workflows_anew_from_all_successes_so_far(tmp_path):
+    settings = ("labels=correctness", "method.protocol=authors")
+    ran, script = awm(tmp_path, *settings, inducer=lambda c: "no" if c.sample.endswith("4") else routine(c), test=5)
+    shown = [[f"Question: ask toy-test-{n}?" in call.prompt for n in range(5)] for call in script.of("inducer")]
+    assert shown[-1] == [True, False, True, False, True]
+    assert shown[:2] == [[True] + [False] * 4, [True, False, True, False, False]]
+    assert titles(ran) == ["saw toy-test-2"]  # the last reply could not be read
+    assert [event["from"] for event in of(events(ran), "induced")] == [1, 2]
+    initial = f"method.initial={ran.folder / 'contexts' / 'final.json'}"
+    assert launch(tmp_path, "task=formula", "task.source=sample", "method=awm", *settings, initial).status == 2
+
+
 def test_offline_workflows_come_from_reference_answers_before_any_attempt(tmp_path):
     settings = {"mode": "offline", "method": "awm_offline"}
     ran, script = awm(tmp_path, "method.examples=3", inducer=lambda c: {"workflows": [workflow(c.session)]}, **settings)
@@ -150,7 +162,7 @@ def test_offline_workflows_come_from_reference_answers_before_any_attempt(tmp_pa
 def test_a_prompt_that_is_too_long_is_sent_with_fewer_examples(tmp_path):
     def cramped(call):
         return (
-            Fault(owner="model", kind=CONTEXT_LENGTH, message="too long") if "train-2" in call.prompt else routine(call)
+            Fault(owner="model", kind=CONTEXT_LENGTH, message="too long") if "train-1" in call.prompt else routine(call)
         )
 
     ran, _ = awm(tmp_path, mode="offline", method="awm_offline", inducer=cramped)
