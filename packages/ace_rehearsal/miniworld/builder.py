@@ -19,6 +19,7 @@ from .tasks import SPLITS, Task, all_tasks
 
 _BASE = ":memory:base"
 """The engine's name for the base databases while they are built; on disk this takes several times as long."""
+_BORN = {"birthday": "1990-01-01", "sex": "female"}
 
 
 def build(root: Path) -> None:
@@ -68,21 +69,7 @@ def _build_base(data: Path) -> None:
 
 
 def _accounts() -> Iterator[Table]:
-    yield Table(
-        app="admin",
-        model="MainUser",
-        rows=[
-            {
-                "first_name": person.first,
-                "last_name": person.last,
-                "email": person.email,
-                "phone_number": person.phone,
-                "birthday": "1990-01-01",
-                "sex": "female",
-            }
-            for person in PEOPLE
-        ],
-    )
+    yield Table(app="admin", model="MainUser", rows=[{**person.profile, **_BORN} for person in PEOPLE])
     for app in APPS:
         yield Table(app=app, model="User", rows=[_account(app, person) for person in PEOPLE])
 
@@ -133,9 +120,7 @@ def _build_databases(task: Task, folder: Path) -> None:
         load_apps=["admin", "supervisor", *{table.app for table in task.extra}],
     )
     person = task.supervisor
-    profile = {"first_name": person.first, "last_name": person.last, "email": person.email}
-    profile |= {"phone_number": person.phone, "birthday": "1990-01-01", "sex": "female"}
-    insert(Table(app="supervisor", model="Supervisor", rows=[profile]))
+    insert(Table(app="supervisor", model="Supervisor", rows=[{**person.profile, **_BORN}]))
     passwords = [{"supervisor_id": 1, "account_name": app, "password": person.password(app)} for app in APPS]
     insert(Table(app="supervisor", model="AccountPassword", rows=passwords))
     insert(Table(app="supervisor", model="Task", rows=[{"supervisor_id": 1, "instruction": task.instruction}]))
@@ -148,11 +133,10 @@ def _build_databases(task: Task, folder: Path) -> None:
 
 
 def _write_task(task: Task, folder: Path, version: str) -> None:
-    person, solution = task.supervisor, task.solution
-    supervisor = {"first_name": person.first, "last_name": person.last, "email": person.email}
+    solution = task.solution
     specs = {
         "instruction": task.instruction,
-        "supervisor": {**supervisor, "phone_number": person.phone},
+        "supervisor": task.supervisor.profile,
         "datetime": task.now.isoformat(),
         "db_version": version,
     }

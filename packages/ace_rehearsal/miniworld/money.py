@@ -118,10 +118,7 @@ def _contact_rows(supervisor: int) -> Iterator[Row]:
     for person, relation in contacts(supervisor).items():
         yield {
             "user_id": SUPERVISORS[supervisor].id,
-            "first_name": person.first,
-            "last_name": person.last,
-            "email": person.email,
-            "phone_number": person.phone,
+            **person.profile,
             "relationships": [relation],
             "created_at": OPENED,
         }

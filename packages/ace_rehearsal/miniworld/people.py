@@ -42,6 +42,11 @@ class Person:
         """Home folder in the file system app, with a slash at its end."""
         return f"/home/{self.first.lower()}/"
 
+    @property
+    def profile(self) -> Mapping[str, str]:
+        """Name, address and number by the engine's fields."""
+        return {"first_name": self.first, "last_name": self.last, "email": self.email, "phone_number": self.phone}
+
     def password(self, app: str) -> str:
         """Password of an account."""
         return f"{self.first.lower()}-{app}-{self.id * 37 + len(app)}"
