@@ -9,11 +9,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count as count_from
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -106,8 +105,7 @@ def make_runs(originals: Sequence[Path], results: Path, count: int) -> None:
             kind.write_run(results / "many", variation)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Variation:
+class _Variation(NamedTuple):
     """How a run differs from the real one; ``journal`` is the number of the journal with its scores."""
 
     epochs: int
@@ -117,11 +115,8 @@ class _Variation:
 
 
 def _variations() -> Iterator[_Variation]:
-    numbers = count_from()
-    for epochs in count_from(1):
-        for limit in _LIMITS:
-            for seed in _SEEDS:
-                yield _Variation(epochs=epochs, limit=limit, seed=seed, journal=next(numbers) % _JOURNALS)
+    settings = ((epochs, limit, seed) for epochs in count_from(1) for limit in _LIMITS for seed in _SEEDS)
+    return (_Variation(*values, number % _JOURNALS) for number, values in enumerate(settings))
 
 
 class _Original:

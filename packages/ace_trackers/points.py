@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from ace_bench.runners.progress import Progress
+if TYPE_CHECKING:
+    from ace_bench.runners.progress import Progress
 
 
 class Points:
@@ -47,3 +50,12 @@ def _figures(progress: Progress) -> dict[str, float]:
         "context/tokens": progress.context_tokens,
     }
     return {name: value for name, value in figures.items() if value is not None}
+
+
+def flatten(value: object, name: str = "") -> Iterator[tuple[str, float]]:
+    """Yield the numbers in nested metrics by their dotted names."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from flatten(part, f"{name}.{key}" if name else key)
+    elif isinstance(value, int | float):
+        yield name, value

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from ace_bench.core.resources import require
 from ace_bench.core.settings import Seconds
 from ace_bench.core.types import Record
 from ace_bench.runners.progress import Progress
-from ace_trackers.points import Points
+from ace_trackers.points import Points, flatten
 
 if TYPE_CHECKING:
     from tensorboardX import SummaryWriter
@@ -55,7 +55,7 @@ class TensorBoard:
 
     def finish(self, metrics: Record) -> None:
         """Add the final scores."""
-        self._add({f"final/{name}": value for part in _FINAL for name, value in _numbers(metrics[part], part)})
+        self._add({f"final/{name}": value for part in _FINAL for name, value in flatten(metrics[part], part)})
 
     def close(self) -> None:
         """Write pending events."""
@@ -70,11 +70,3 @@ class TensorBoard:
                 self._writer.add_scalar(name, value, self._calls)
         except OSError as error:
             _log.warning("TensorBoard's events cannot be written: %s", error)
-
-
-def _numbers(value: object, prefix: str) -> Iterator[tuple[str, float]]:
-    if isinstance(value, Mapping):
-        for name, part in value.items():
-            yield from _numbers(part, f"{prefix}.{name}")
-    elif isinstance(value, int | float):
-        yield prefix, value

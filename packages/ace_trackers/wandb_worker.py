@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import wandb
+
+from ace_trackers.points import flatten
 
 _PRIVATE: dict[str, Any] = {
     "disable_git": True,
@@ -58,7 +60,7 @@ def _open(first: Mapping[str, Any]) -> wandb.Run:
 
 
 def _finish(run: wandb.Run, metrics: Mapping[str, Any], contexts: Path) -> None:
-    numbers = dict(_numbers(metrics))
+    numbers = dict(flatten(metrics))
     run.summary.update(numbers)
     for title, groups in _TABLES.items():
         table = wandb.Table(columns=["figure", "value"])
@@ -70,14 +72,6 @@ def _finish(run: wandb.Run, metrics: Mapping[str, Any], contexts: Path) -> None:
     for file in sorted(contexts.glob("tested.*")):
         artifact.add_file(str(file))
     run.log_artifact(artifact)
-
-
-def _numbers(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
-    for name, part in value.items():
-        if isinstance(part, Mapping):
-            yield from _numbers(part, f"{prefix}{name}.")
-        elif isinstance(part, int | float):
-            yield f"{prefix}{name}", part
 
 
 def _calls(metrics: Mapping[str, Any]) -> int:
