@@ -42,7 +42,7 @@ def planner(tmp_path):
 def test_a_learning_curve_is_the_mean_score_so_far_over_seeds(planner):
     for seed, scores in enumerate([[1.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]):
         planner.make(planned("2/ace_online_gt/finer"), scores, extra=REAL, seed=seed, sizes=[10 + seed, 30 - seed])
-    (series,) = task_series(selection(planner.results).members, "title").series
+    (series,), _ = task_series(selection(planner.results).members, "title")
     mean, low, high = score_curve(series.runs)
     assert mean == pytest.approx([50, 25, 50])
     assert (low[0], high[0], low[1], high[1]) == (0, 100, 0, 50)
@@ -55,15 +55,15 @@ def test_settings_that_differ_are_different_series_and_the_most_usual_come_first
         planner.make(planned(f"17/{row}/finer"), ACE, extra=REAL, sizes=[1])
     planner.make(planned("17/base/finer"), BASE, extra=REAL)
     found = selection(planner.results).members
-    named = task_series(found, "title")
+    named, title = task_series(found, "title")
     names = ["ace · harmful_every=null", "base", "ace · harmful_every=1", "ace · harmful_every=5"]
-    assert [series.name for series in named.series] == sorted(names)
-    assert named.title == "title, labels=gold"
+    assert [series.name for series in named] == sorted(names)
+    assert title == "title, labels=gold"
     others = [replace(run, identity={**run.identity, "limit": n}) for n in range(1, MAX_SERIES) for run in found[:1]]
-    many = task_series([*found, *others], "title")
-    assert len(many.series) == MAX_SERIES
-    assert "not shown: 3 more, with less usual settings" in many.title
-    assert {len(one.runs) for one in many.series} == {1}
+    many, title = task_series([*found, *others], "title")
+    assert len(many) == MAX_SERIES
+    assert "not shown: 3 more, with less usual settings" in title
+    assert {len(one.runs) for one in many} == {1}
 
 
 def test_looks_differ_in_colour_and_in_print():

@@ -46,22 +46,17 @@ Curve = tuple[list[float], list[float], list[float]]
 
 @dataclass(frozen=True, kw_only=True)
 class RunSeries:
-    """The finished runs of one setting; ``name`` says in which settings it differs from the others of its figure."""
+    """The finished runs of one setting; ``name`` says in which settings it differs from the others of its figure.
+
+    It has the same look in all figures of a task.
+    """
 
     name: str
+    look: Look
     runs: tuple[RunSummary, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskSeries:
-    """The series of one task, each with the same look in all figures of the task."""
-
-    series: tuple[RunSeries, ...]
-    looks: Mapping[str, Look]
-    title: str
-
-
-def task_series(runs: Sequence[RunSummary], title: str) -> TaskSeries:
+def task_series(runs: Sequence[RunSummary], title: str) -> tuple[list[RunSeries], str]:
     """Group the finished offline and online runs of one task by everything but the seed, and name the groups.
 
     Of more than ``MAX_SERIES`` groups those with the most usual settings are kept, some of each method and mode. The
@@ -71,26 +66,22 @@ def task_series(runs: Sequence[RunSummary], title: str) -> TaskSeries:
     kept, left = groups[:MAX_SERIES], len(groups) - MAX_SERIES
     differ = differences([replace(some[0], seed=0, attempt=1) for some in kept])
     names = differ.labels if differ.names else [some[0].method for some in kept]
-    named = [RunSeries(name=name, runs=some) for name, some in zip(names, kept, strict=True)]
+    shown = looks(sorted(names))
+    series = [RunSeries(name=name, look=shown[name], runs=some) for name, some in zip(names, kept, strict=True)]
     shared = f", labels={kept[0][0].labels}" if kept and "labels" not in differ.names else ""
     note = f"\nnot shown: {left} more, with less usual settings" if left > 0 else ""
     first, newline, rest = title.partition("\n")
-    return TaskSeries(
-        series=tuple(sorted(named, key=lambda one: one.name)),
-        looks=looks(sorted(names)),
-        title=f"{first}{shared}{newline}{rest}{note}",
-    )
+    return sorted(series, key=lambda one: one.name), f"{first}{shared}{newline}{rest}{note}"
 
 
-def learning_curves(task_series: TaskSeries) -> Figure | None:
+def learning_curves(series: Sequence[RunSeries], title: str) -> Figure | None:
     """Running mean score and size of the context by step, for the runs of one task and mode; ``None`` without steps."""
-    adapted = [one for one in task_series.series if one.runs[0].metrics["steps"]]
+    adapted = [one for one in series if one.runs[0].metrics["steps"]]
     if not adapted:
         return None
     online = adapted[0].runs[0].mode == "online"
     scores, sizes = (
-        [curve_series(curve(one.runs), one.name, task_series.looks[one.name]) for one in adapted]
-        for curve in (score_curve, size_curve)
+        [curve_series(curve(one.runs), one.name, one.look) for one in adapted] for curve in (score_curve, size_curve)
     )
     panels = [
         Panel(
@@ -101,59 +92,58 @@ def learning_curves(task_series: TaskSeries) -> Figure | None:
         ),
         Panel(series=sizes, x_label="adaptation steps", y_label="context (tokens)", scales=(size_axis, count_axis)),
     ]
-    return draw(panels, task_series.title, height=3.0)
+    return draw(panels, title, height=3.0)
 
 
-def cache_reuse(task_series: TaskSeries) -> Figure | None:
+def cache_reuse(series: Sequence[RunSeries], title: str) -> Figure | None:
     """Share of prompt tokens served from a cache, by call, for the runs of one task; ``None`` where unknown."""
-    found = {one.name: cache_curve(read_calls(one.runs[0].folder), _WINDOW) for one in task_series.series}
-    series = [
+    found = [(one, cache_curve(read_calls(one.runs[0].folder), _WINDOW)) for one in series]
+    drawn = [
         Series(
-            name=name,
-            look=task_series.looks[name],
+            name=one.name,
+            look=one.look,
             kind="curve",
             x=[100 * place / len(curve) for place in range(1, len(curve) + 1)],
             y=curve,
         )
-        for name, curve in found.items()
+        for one, curve in found
         if curve
     ]
-    if not series:
+    if not drawn:
         return None
     panel = Panel(
-        series=series,
+        series=drawn,
         x_label=f"share of the run's calls made (%); each point over the last {_WINDOW} calls",
         y_label="cached prompt tokens (%)",
         scales=(lambda axis: axis.set_ylim(0, 100),),
     )
-    return draw([panel], task_series.title, height=2.9)
+    return draw([panel], title, height=2.9)
 
 
-def score_against_cost(task_series: TaskSeries) -> Figure | None:
+def score_against_cost(series: Sequence[RunSeries], title: str) -> Figure | None:
     """Headline score over the cost of adaptation, for the runs of one task; ``None`` where no cost is known."""
-    found = costs_of([one.runs for one in task_series.series], "adapt")
+    found = costs_of([one.runs for one in series], "adapt")
     known = [cost for cost in found.amounts if cost]
     if not known:
         return None
-    headline = str(task_series.series[0].runs[0].metrics["headline"]["metric"])
-    series = []
-    for one, cost in zip(task_series.series, found.amounts, strict=True):
+    headline = str(series[0].runs[0].metrics["headline"]["metric"])
+    drawn = []
+    for one, cost in zip(series, found.amounts, strict=True):
         score = measure(Place(row=one.name, column=headline, unit="percent"), None, headline, one.runs)
         if cost is not None and score.value is not None:
-            series.append(series_of_cells(one.name, task_series.looks[one.name], [(cost, score)], "points"))
+            drawn.append(series_of_cells(one.name, one.look, [(cost, score)], "points"))
     panel = Panel(
-        series=series,
+        series=drawn,
         x_label="cost of adaptation (dollars)" if found.in_dollars else "tokens of adaptation, prompts and replies",
         y_label=f"{column_name(headline)} on the test split (%)",
         margins=(0.08, 0.15),
         scales=(partial(cost_axis, smallest=min(known)), percent_axis),
     )
-    return draw([panel], task_series.title, height=3.0)
+    return draw([panel], title, height=3.0)
 
 
-def cost_breakdown(task_series: TaskSeries) -> Figure | None:
+def cost_breakdown(series: Sequence[RunSeries], title: str) -> Figure | None:
     """Tokens by role and stage, for the runs of one task; ``None`` where nothing is known."""
-    series = task_series.series
     parts = _parts(series)
     tokens = {
         direction: {
@@ -167,7 +157,7 @@ def cost_breakdown(task_series: TaskSeries) -> Figure | None:
     names = [fill(one.name, _LABEL) for one in series]
     lines = sum(name.count("\n") + 1 for name in names)
     panels = [_stacked(by_part, names, _DIRECTIONS[direction]) for direction, by_part in tokens.items()]
-    figure = draw(panels, task_series.title, height=1.5 + 0.14 * lines + 0.1 * len(names), sharey=True)
+    figure = draw(panels, title, height=1.5 + 0.14 * lines + 0.1 * len(names), sharey=True)
     figure.axes[0].invert_yaxis()
     return figure
 

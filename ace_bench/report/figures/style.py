@@ -17,6 +17,7 @@ from ace_bench.store.files import write_files
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.ticker import Formatter
 
@@ -156,34 +157,32 @@ def cost_axis(axis: Axes, smallest: float) -> None:
 
 def log_axis(axis: Axes) -> None:
     """Scale x logarithmically, without room for zero; label 1, 2, 5, 10."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
     axis.set_xscale("log")
-    low, high = axis.get_xlim()
-    axis.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if _few_decades([low, high]) else (1.0,)))
-    axis.xaxis.set_minor_formatter(NullFormatter())
-    axis.xaxis.set_major_formatter(_amounts(high))
+    _tick_decades(axis.xaxis, axis.get_xlim())
 
 
 def amount_axis(axis: Axes, values: Sequence[float]) -> None:
     """Scale y logarithmically if its values span more than a factor of 30; write large ones with a unit: 50k, 1.5M."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
     if _spans_much(values):
         axis.set_yscale("log")
-        axis.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if _few_decades(values) else (1.0,)))
-        axis.yaxis.set_minor_formatter(NullFormatter())
+        _tick_decades(axis.yaxis, values)
     axis.yaxis.set_major_formatter(_amounts(max(values)))
+
+
+def _tick_decades(axis: Axis, values: Sequence[float]) -> None:
+    """Label 1, 2, 5, 10 of few decades, and 1, 10 of many."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    few = max(values) / min(values) < _LOG_SPAN**2
+    axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if few else (1.0,)))
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(_amounts(max(values)))
 
 
 def _amounts(largest: float) -> Formatter:
     from matplotlib.ticker import EngFormatter, FuncFormatter
 
     return EngFormatter(sep="") if largest >= _LARGE else FuncFormatter(lambda value, _: f"{value:,.10g}")
-
-
-def _few_decades(values: Sequence[float]) -> bool:
-    return max(values) / min(values) < _LOG_SPAN**2
 
 
 def size_axis(axis: Axes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from ace_bench.core.errors import DataError
 from ace_bench.report.figures.field import score_by_cost
 from ace_bench.report.figures.paper_figures import context_collapse, overall_bars, sensitivity
 from ace_bench.report.figures.run_figures import (
-    TaskSeries,
+    RunSeries,
     cache_reuse,
     cost_breakdown,
     learning_curves,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KINDS = ("overall", "collapse", "learning", "cost", "breakdown", "cache", "sensitivity", "field")
-_OF_TASK: Mapping[str, tuple[Callable[[TaskSeries], Figure | None], str]] = MappingProxyType(
+_OF_TASK: Mapping[str, tuple[Callable[[Sequence[RunSeries], str], Figure | None], str]] = MappingProxyType(
     {
         "learning": (learning_curves, "{mode} adaptation"),
         "cost": (score_against_cost, "score against the cost of adaptation"),
@@ -97,6 +97,6 @@ def _by_task(kind: str, selection: Selection, title: Callable[[str], str]) -> _D
         draw, what = _OF_TASK[kind]
         for mode in ("offline", "online") if kind == "learning" else ("",):
             picked = [run for run in some if mode in ("", run.mode)]
-            series = task_series(picked, title(f"{task}: {what.format(mode=mode)}"))
-            if series.series:
-                yield "_".join(filter(None, (kind, task, mode))), draw(series)
+            series, whole = task_series(picked, title(f"{task}: {what.format(mode=mode)}"))
+            if series:
+                yield "_".join(filter(None, (kind, task, mode))), draw(series, whole)
