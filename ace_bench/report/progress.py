@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from ace_bench.core.errors import DataError, StoreError
-from ace_bench.core.types import NO_USAGE, Record, Stage, Usage
+from ace_bench.core.types import NO_USAGE, Record, Stage
 from ace_bench.report.evidence import CallCosts, GradeScores
 from ace_bench.store.folder import SAMPLES, unpack_samples
 from ace_bench.store.results import read_identity, read_object
@@ -70,38 +69,19 @@ class Tail(Generic[T]):
             return None  # the run's page says which lines are damaged
 
 
-@dataclass
-class _Sums:
-    """What was read so far."""
-
-    usage: Usage = NO_USAGE
-    calls: int = 0
-    faults: int = 0
-    adapted: int = 0
-    """Samples of finished steps."""
-    sizes: list[tuple[int, int, int]] = field(default_factory=list)
-    """Step, tokens and items of the context after each step."""
-    tries: list[float] = field(default_factory=list)
-    """Scores of first rollouts in adaptation."""
-    tested: dict[tuple[str, str], list[float]] = field(default_factory=dict)
-    """Scores of evaluations by split and context, the latest last."""
-    stage: str = ""
-    split: str = ""
-    """Of the latest rollout in adaptation."""
-
-
 class Progress:
     """Follows one unfinished run."""
 
     def __init__(self, folder: Path):
         self._folder = folder
+        self._totals: tuple[int, Mapping[str, int]] | None = None
         self._start()
 
     def _start(self) -> None:
         self._journal = Tail(self._folder / "journal.jsonl", _Line)
         self._calls = Tail(self._folder / "calls.jsonl", CallCosts)
-        self._sums = _Sums()
-        self._totals: tuple[int, Mapping[str, int]] | None = None
+        self._lines: list[_Line] = []
+        self._made, self._usage = 0, NO_USAGE
 
     def record(self) -> Record:
         """Return the state as a JSON object; raises ``StoreError``.
@@ -114,62 +94,48 @@ class Progress:
         if lines is None or calls is None:  # a continued run repaired its files
             self._start()
             lines, calls = self._journal.read() or [], self._calls.read() or []
-        for line in lines:
-            self._add(line)
+        self._lines += lines
         for call in calls:
-            self._add_call(call)
+            self._made += call.fault is None or not call.fault.unanswered
+            self._usage += NO_USAGE if call.replayed else call.usage
         return self._record()
 
-    def _add(self, line: _Line) -> None:
-        sums = self._sums
-        if line.kind == "step":
-            sums.adapted += len(line.samples)
-            sums.sizes.append((len(sums.sizes) + 1, line.context_tokens, line.context_size))
-        if line.grade is None:
-            return
-        sums.stage = line.stage
-        sums.faults += line.fault is not None
-        if line.trial:
-            return
-        if line.stage == Stage.ADAPT:
-            sums.split = line.split
-            sums.tries.append(100 * line.grade.score)
-        else:
-            scores = sums.tested.pop((line.split, line.context), [])
-            scores.append(100 * line.grade.score)
-            sums.tested[line.split, line.context] = scores
-
-    def _add_call(self, call: CallCosts) -> None:
-        self._sums.calls += call.fault is None or not call.fault.unanswered
-        if not call.replayed:
-            self._sums.usage += call.usage
-
     def _record(self) -> Record:
-        sums = self._sums
-        evaluates = sums.stage == Stage.EVALUATE and sums.tested
-        (split, _), scores = [*sums.tested.items()][-1] if evaluates else ((sums.split, ""), sums.tries[-_RECENT:])
+        graded = [line for line in self._lines if line.grade is not None]
+        first = [line for line in graded if not line.trial]
+        tries = [line for line in first if line.stage == Stage.ADAPT]
+        tests = [line for line in first if line.stage != Stage.ADAPT]
+        steps = [line for line in self._lines if line.kind == "step"]
+        sizes = [(place, step.context_tokens, step.context_size) for place, step in enumerate(steps, start=1)]
+        stage = graded[-1].stage if graded else ""
         epochs, samples = self._expected()
-        if evaluates:
-            done, total = len(scores), samples.get(split)
+        if stage == Stage.EVALUATE and tests:
+            split, context = tests[-1].split, tests[-1].context
+            counted = [line for line in tests if (line.split, line.context) == (split, context)]
+            done, total = len(counted), samples.get(split)
         else:
-            done, total = sums.adapted, epochs * samples[split] if sums.sizes and split in samples else None
+            split = tries[-1].split if tries else ""
+            counted = tries[-_RECENT:]
+            done = sum(len(step.samples) for step in steps)
+            total = epochs * samples[split] if steps and split in samples else None
+        scores = [100 * line.grade.score for line in counted if line.grade]
         return {
-            "stage": sums.stage,
+            "stage": stage,
             "split": split,
             "done": done,
             "total": None if total is None else max(done, total),
             "score": sum(scores) / len(scores) if scores else None,
             "n": len(scores),
-            "faults": sums.faults,
-            "steps": len(sums.sizes),
-            "tokens": sums.sizes[-1][1] if sums.sizes else None,
-            "items": sums.sizes[-1][2] if sums.sizes else None,
-            "sizes": _thinned(sums.sizes),
-            "calls": sums.calls,
-            "in": sums.usage.prompt,
-            "out": sums.usage.completion,
-            "cached": sums.usage.cached,
-            "usd": sums.usage.usd,
+            "faults": sum(line.fault is not None for line in graded),
+            "steps": len(steps),
+            "tokens": sizes[-1][1] if sizes else None,
+            "items": sizes[-1][2] if sizes else None,
+            "sizes": _thinned(sizes),
+            "calls": self._made,
+            "in": self._usage.prompt,
+            "out": self._usage.completion,
+            "cached": self._usage.cached,
+            "usd": self._usage.usd,
         }
 
     def _expected(self) -> tuple[int, Mapping[str, int]]:
