@@ -128,7 +128,7 @@ def _score(run: RunSummary, *, mark: bool) -> str:
 
 def _cost(run: RunSummary) -> str:
     """Return the dollars of a run, or its tokens if it cost none or the price is unknown."""
-    from ace_bench.runners.progress import compact
+    from ace_bench.runners.summary import compact
 
     dollars = run.value("usd.total")
     if dollars:

@@ -21,9 +21,9 @@ from ace_bench.core.task import Confining, Judged, Lifecycle
 from ace_bench.core.types import Record
 from ace_bench.runners.build import RunSpec, build_experiment
 from ace_bench.runners.limits import Stop
-from ace_bench.runners.progress import compact
 from ace_bench.runners.rehearsal import Estimate, rehearse
 from ace_bench.runners.settings import place_of
+from ace_bench.runners.summary import compact
 from ace_bench.store.call_log import Account
 from ace_bench.store.calls import first_settings
 from ace_bench.store.folder import RunFolder, format_json

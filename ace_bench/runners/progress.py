@@ -17,6 +17,7 @@ from rich.table import Column
 
 from ace_bench.core.context import Context
 from ace_bench.core.types import Record
+from ace_bench.runners.summary import compact, duration
 from ace_bench.store.call_log import Account, Ledger
 from ace_bench.store.journal import RolloutRecord
 
@@ -231,20 +232,3 @@ def time_left(progress: Progress) -> str:
     if progress.left is None or progress.done >= progress.total:
         return ""
     return f"{duration(progress.left)} left"
-
-
-def compact(number: float) -> str:
-    """Format a count in metadata three digits: 950, 12.3k, 4.5M."""
-    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= limit:
-            return f"{number / limit:.1f}{unit}"
-    return f"{number:.0f}"
-
-
-def duration(seconds: float) -> str:
-    """Format a duration: 42s, 3m05s, 2h10m."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours}h{minutes:02d}m"
-    return f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"

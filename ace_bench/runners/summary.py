@@ -13,9 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ace_bench.core.backbones import backbone_name
-from ace_bench.core.confine import describe_layers
 from ace_bench.core.leakage import Leakage
-from ace_bench.runners.progress import compact, duration
 from ace_bench.store.processes import CHECKS, KILLED, Process, accepted_code, without_checks
 
 _MANY = 0.1
@@ -65,6 +63,8 @@ def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> T
     if dropped:
         table.add_row("dropped from prompts", f"{dropped:,} context items: prompts were too long for the backbone")
     if (layers := metrics.get("confinement")) is not None:
+        from ace_bench.core.confine import describe_layers  # few runs confine code
+
         table.add_row("code confined by", describe_layers(layers))
     usd = metrics["usd"]["total"]
     table.add_row("dollars", "n/a" if usd is None else f"{usd:,.2f}")
@@ -163,3 +163,20 @@ def _stage(metrics: Mapping[str, Any], stage: str) -> str:
         f"{f' ({by_role})' if by_role else ''}, {size}{repeated}{replayed}, {faults} faults, "
         f"{duration(timing['wall_s'])} (model time {duration(timing['model_s'])})"
     )
+
+
+def compact(number: float) -> str:
+    """Format a count in about three digits: 950, 12.3k, 4.5M."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= limit:
+            return f"{number / limit:.1f}{unit}"
+    return f"{number:.0f}"
+
+
+def duration(seconds: float) -> str:
+    """Format a duration: 42s, 3m05s, 2h10m."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes:02d}m"
+    return f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"
