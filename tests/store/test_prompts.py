@@ -76,7 +76,7 @@ def test_the_digest_follows_the_words(tmp_path):
 
 def test_default_generator_prompts_share_their_prefix_up_to_the_first_change():
     prompts = PromptSet(ROOT / "prompts" / "default", task="finer", prompt_group="qa")
-    fields = {"background": "TAGS " * 500, "reflection": "(none)", "counters": "(none)"}
+    fields = {"background": "TAGS " * 500, "reflection": "(none)", "scaffold": "own", "counters": "(none)"}
     lesson = "[a-00001] (s) first lesson"
     one = prompts.render("generator", {**fields, "playbook": lesson, "question": "one?"})
     two = prompts.render(
