@@ -10,13 +10,13 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
-from ace_bench.core.errors import FileUnwritable, FolderUnwritable
+from ace_bench.core.errors import FileUnwritable
 
 CACHE_VARIABLE = "ACE_BENCH_CACHE"
 DRAFT = ".part"
@@ -25,11 +25,10 @@ DRAFT = ".part"
 _SEAL = sha256().digest_size
 """Bytes of the checksum in front of a sealed file."""
 _SYNCS_AT_ONCE = 8
-_CHECK = "check its disk"
+CHECK_DISK = "check its disk"
 _ELSEWHERE = "name another place"
 PRIVATE = 0o700
 """The mode of folders that only their owner may enter."""
-_RESULTS = "choose another folder with results="
 _FIXES = {
     errno.ENOSPC: "free some space",
     errno.EDQUOT: "free some space or raise the quota",
@@ -37,7 +36,7 @@ _FIXES = {
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "make it writable, or {elsewhere}"),
     errno.EISDIR: "move that folder away",
     **dict.fromkeys((errno.EEXIST, errno.ENOTDIR, errno.ENAMETOOLONG), "{elsewhere}"),
-    errno.EIO: _CHECK,
+    errno.EIO: CHECK_DISK,
 }
 
 
@@ -55,38 +54,6 @@ def disk_problem(
     file = path if named is None or str(named).endswith(DRAFT) else named
     what = "the output cannot be written" if file is None else f"{file} cannot be {failed}"
     return f"{what} ({error.strerror}); {_FIXES[error.errno].format(elsewhere=elsewhere)}"
-
-
-class DiskGuard:
-    """Shared by all files of a folder: after the first failed write, no other is attempted."""
-
-    def __init__(self) -> None:
-        self._reason: str | None = None
-        self.on_failure: Callable[[FolderUnwritable], None] = lambda _: None
-        """Called with the first failure, so that a run stops before it pays for replies that cannot be saved."""
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether a write has failed."""
-        return self._reason is not None
-
-    def check(self) -> None:
-        """Raise ``FolderUnwritable`` if a write has failed before."""
-        if self._reason is not None:
-            raise FolderUnwritable(self._reason)
-
-    @contextlib.contextmanager
-    def writing(self, path: Path) -> Iterator[None]:
-        """Turn an ``OSError`` inside into ``FolderUnwritable``, and block later writes."""
-        self.check()
-        try:
-            yield
-        except OSError as error:
-            problem = disk_problem(error, path, elsewhere=_RESULTS) or f"{path} cannot be written ({error}); {_CHECK}"
-            self._reason = self._reason or problem  # if several threads fail at once, all report the first reason
-            failure = FolderUnwritable(self._reason)
-            self.on_failure(failure)
-            raise failure from error
 
 
 def write_files(contents: Mapping[Path, str | bytes]) -> list[Path]:

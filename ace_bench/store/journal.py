@@ -14,9 +14,9 @@ import msgspec
 
 from ace_bench.core.encoding import decoder_of
 from ace_bench.core.types import Attempt, Fault, Grade, Record, Stage
+from ace_bench.store.append_log import AppendLog, DiskGuard
 from ace_bench.store.call_log import CallLog
-from ace_bench.store.files import DiskGuard
-from ace_bench.store.lines import AppendLog
+from ace_bench.store.lines import read_lines
 
 _log = logging.getLogger(__name__)
 
@@ -141,8 +141,7 @@ class Journal:
     def __init__(self, path: Path, calls: CallLog, guard: DiskGuard | None = None):
         """Read the journal and repair its file; raises ``StoreError`` and ``FolderUnwritable``."""
         self._log = AppendLog(
-            path,
-            parse_journal,
+            read_lines(path, parse_journal),
             guard=guard,
             meaning="rollouts and steps of the lost lines are repeated from the recorded calls",
         )

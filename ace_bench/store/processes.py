@@ -16,9 +16,9 @@ from ace_bench.core.encoding import converted, decoder_of
 from ace_bench.core.errors import FolderUnwritable
 from ace_bench.core.redaction import redact_argument
 from ace_bench.core.resources import CONFIG_DIRS
+from ace_bench.store.append_log import AppendLog, DiskGuard
 from ace_bench.store.code import changed_modules, modules_in_words
-from ace_bench.store.files import DiskGuard
-from ace_bench.store.lines import AppendLog, read_lines
+from ace_bench.store.lines import read_lines
 
 FILE = "processes.jsonl"
 KILLED = "killed"
@@ -96,7 +96,9 @@ class ProcessLog:
     """The file of a run that this process works on."""
 
     def __init__(self, path: Path, guard: DiskGuard):
-        self._log = AppendLog(path, parse_process, guard=guard, meaning="the record of processes is incomplete")
+        self._log = AppendLog(
+            read_lines(path, parse_process), guard=guard, meaning="the record of processes is incomplete"
+        )
         self.processes = _join_ends(self._log.found.entries)
         """All processes so far; once it has begun, the last one is this."""
         self._began = time.monotonic()

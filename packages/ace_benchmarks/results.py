@@ -21,9 +21,9 @@ from ace_bench.core.types import Record
 from ace_bench.report.page.content import RUNS, Content
 from ace_bench.report.page.results import Results
 from ace_bench.report.records import RunSummary, find_runs, read_run
-from ace_bench.store.files import DiskGuard
+from ace_bench.store.append_log import AppendLog, DiskGuard
 from ace_bench.store.folder import STATUS, format_json
-from ace_bench.store.lines import SEAL, AppendLog
+from ace_bench.store.lines import SEAL, read_lines
 from ace_bench.store.results import CHECKSUMS, Checksums
 from ace_benchmarks.measuring import Figure, RunFailedError, Setting
 
@@ -182,7 +182,7 @@ def _write_journal(run: RunSummary, path: Path, number: int) -> float:
     grades, draw = [line["grade"] for line in tested], random.Random(number)
     for line in tested:
         line["grade"] = draw.choice(grades)
-    log = AppendLog(path, msgspec.json.decode)
+    log = AppendLog(read_lines(path, msgspec.json.decode))
     for line in lines:
         log.append({name: value for name, value in line.items() if name not in SEAL})
     log.close()

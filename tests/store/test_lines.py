@@ -12,13 +12,14 @@ import msgspec
 import pytest
 
 from ace_bench.core.errors import FolderUnwritable, StoreError
-from ace_bench.store.lines import AppendLog, read_lines
+from ace_bench.store.append_log import AppendLog
+from ace_bench.store.lines import read_lines
 
 PARSE = msgspec.json.Decoder(dict[str, object]).decode
 
 
 def written(path, *numbers):
-    log = AppendLog(path, PARSE)
+    log = AppendLog(read_lines(path, PARSE))
     for number in numbers:
         log.append({"n": number})
     log.close()
@@ -41,7 +42,7 @@ def test_a_torn_tail_is_dropped_at_any_byte_and_writing_goes_on(tmp_path, cut, c
     path = tmp_path / "log.jsonl"
     lines = written(path, 1, 22222)
     path.write_bytes(b"".join(lines)[:-cut])
-    log = AppendLog(path, PARSE)
+    log = AppendLog(read_lines(path, PARSE))
     assert log.found.entries[0]["n"] == 1
     log.append({"n": 3})
     log.close()
@@ -82,7 +83,7 @@ def test_damage_is_told_set_aside_and_gone_the_next_time(spoil, left, problem, t
     assert problem in found.summary
     with pytest.raises(StoreError, match=re.escape(problem)):
         found.check()
-    log = AppendLog(path, PARSE, meaning="so what")
+    log = AppendLog(read_lines(path, PARSE), meaning="so what")
     log.append({"n": 6})
     log.close()
     assert f"{problem}" in caplog.text
@@ -122,7 +123,7 @@ def test_a_file_without_checksums_is_read_and_gets_them_when_it_goes_on(tmp_path
     path = tmp_path / "log.jsonl"
     path.write_bytes(b'{"n":1}\n{"n": 2}\n')
     assert content(path) == [1, 2]
-    log = AppendLog(path, PARSE)
+    log = AppendLog(read_lines(path, PARSE))
     log.append({"n": 3})
     log.close()
     assert (content(path), path.read_bytes().count(b"crc32")) == ([1, 2, 3], 3)
@@ -135,7 +136,7 @@ def test_a_file_without_checksums_is_read_and_gets_them_when_it_goes_on(tmp_path
 
 
 def test_threads_do_not_mix_their_lines(tmp_path):
-    log = AppendLog(tmp_path / "log.jsonl", PARSE)
+    log = AppendLog(read_lines(tmp_path / "log.jsonl", PARSE))
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda n: log.append({"n": n, "text": "x" * 5000}), range(400)))
     log.close()
@@ -153,7 +154,7 @@ def limited():
 
 def test_a_line_that_does_not_fit_is_cut_back_and_none_follows_it_from_any_thread(tmp_path, limited):
     path = tmp_path / "log.jsonl"
-    log = AppendLog(path, PARSE)
+    log = AppendLog(read_lines(path, PARSE))
     log.append({"n": -1})
 
     def add(n):
@@ -175,7 +176,7 @@ def test_a_line_that_does_not_fit_is_cut_back_and_none_follows_it_from_any_threa
     with pytest.raises(FolderUnwritable):
         log.append({"n": 99})
     log.close()
-    log = AppendLog(path, PARSE)
+    log = AppendLog(read_lines(path, PARSE))
     log.append({"n": 100})
     log.close()
     assert content(path) == [*kept, 100]
@@ -183,7 +184,7 @@ def test_a_line_that_does_not_fit_is_cut_back_and_none_follows_it_from_any_threa
 
 def test_where_not_even_cutting_back_works_the_next_opening_does_it(tmp_path, monkeypatch):
     path = tmp_path / "log.jsonl"
-    log = AppendLog(path, PARSE)
+    log = AppendLog(read_lines(path, PARSE))
     log.append({"n": 1})
 
     class Dying:
@@ -213,7 +214,7 @@ def test_where_not_even_cutting_back_works_the_next_opening_does_it(tmp_path, mo
         log.append({"n": 3})
     log.close()
     assert path.read_bytes().endswith(b'{"n":2,"li')
-    log = AppendLog(path, PARSE)
+    log = AppendLog(read_lines(path, PARSE))
     log.append({"n": 4})
     log.close()
     assert content(path) == [1, 4]
