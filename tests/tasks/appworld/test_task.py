@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -11,7 +12,15 @@ import pytest
 
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.tasks.appworld import engine as engine_module
-from ace_bench.tasks.appworld.data import Catalogue, Truth, check_path, close_to_others, copy_visible, sample_root
+from ace_bench.tasks.appworld.data import (
+    Catalogue,
+    Truth,
+    builder_digest,
+    check_path,
+    close_to_others,
+    copy_visible,
+    sample_root,
+)
 from ace_bench.tasks.appworld.engine import FACTS, find_engine
 from ace_bench.tasks.appworld.pool import metrics
 from ace_bench.tasks.appworld.session import Assignment
@@ -218,6 +227,15 @@ def test_a_new_mini_world_takes_the_place_of_those_that_nobody_asked_for_in_a_wh
     os.utime(root, (0, 0))
     assert sample_root(find_engine(), builder) == root
     assert time.time() - root.stat().st_mtime < 60, "who asks for a version keeps it"
+
+
+@pytest.mark.parametrize("name", ["answers.py", "scenarios.toml"])
+def test_a_mini_world_with_other_code_or_data_is_another_version(name, tmp_path):
+    builder = sample_folder("pkg://ace_rehearsal/miniworld")
+    changed = Path(shutil.copytree(builder, tmp_path / "miniworld"))
+    assert builder_digest(changed) == builder_digest(builder)
+    (changed / name).write_text((changed / name).read_text() + "\n")
+    assert builder_digest(changed) != builder_digest(builder)
 
 
 def graded(task, difficulty, correct, interactions=1):
