@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -24,6 +24,7 @@ from ace_field.attempts import (
     ATTEMPT_FIELDS,
     SELF_JUDGE,
     Judged,
+    Protocol,
     attempt_fields,
     dropped_event,
     fault_event,
@@ -34,7 +35,7 @@ from ace_field.attempts import (
 from ace_field.reasoning_items import Experience, MemoryItem, ReasoningItems
 
 ROLE = "extractor"
-FIELDS = ATTEMPT_FIELDS | {"success", "reasons", "gold", "most"}
+FIELDS = ATTEMPT_FIELDS | {"success", "reasons", "gold", "most", "markdown"}
 """Fields of the extractor's prompt, beside the sample's."""
 
 _TEXT = {"type": "string"}
@@ -53,32 +54,46 @@ class ExtractorReply(msgspec.Struct, frozen=True, kw_only=True):
     memory_items: Annotated[list[Any], msgspec.Meta(extra_json_schema={"items": _ITEM})]
 
 
-def extract(
-    judged: Judged, *, gold: str | None, most: int, arena: Arena
-) -> tuple[Experience | None, tuple[Record, ...]]:
-    """Ask for at most ``most`` items of an attempt, and return them with events; ``None`` where there are none.
+@dataclass(frozen=True, kw_only=True)
+class Extractor:
+    """Asks what an attempt teaches: at most ``most`` checked items, or with ``as_written`` whatever is replied."""
 
-    ``gold`` is the reference answer if the extractor may see it.
-    """
-    rollout, success = judged.rollout, bool(judged.success)
+    most: int
+    as_written: bool
 
-    def send(steps: Transcript) -> ExtractorReply:
-        own = {"success": success, "reasons": judged.reasons, "gold": gold, "most": most}
-        fields = {**attempt_fields(rollout, steps), **own}
-        return ask(arena.lm(ROLE, rollout.key), arena.prompts.render(ROLE, fields), ExtractorReply)
+    def extract(
+        self, judged: Judged, *, gold: str | None, arena: Arena
+    ) -> tuple[Experience | None, tuple[Record, ...]]:
+        """Return an attempt's experience with events; ``None`` where it teaches nothing.
 
-    try:
-        reply, dropped = send_within_limit(Transcript(rollout.attempt.trajectory), send)
-    except RolloutFault as error:
-        return None, (fault_event(ROLE, error.fault),)
-    items, refused = valid_items(reply.memory_items, MemoryItem, clean=MemoryItem.cleaned, most=most, role=ROLE)
-    titles = [item.title for item in items]
-    learnt = {"event": "extracted_success" if success else "extracted_failure", "items": titles}
-    events = (*dropped_event(ROLE, dropped), *refused, learnt)
-    if not items:
-        return None, events
-    experience = Experience(question=rollout.sample.asked, success=success, items=tuple(items))
-    return experience.measured(arena.counter("generator")), events
+        ``gold`` is the reference answer if the extractor may see it.
+        """
+        rollout, success = judged.rollout, bool(judged.success)
+        own = {"success": success, "reasons": judged.reasons, "gold": gold}
+        form = {"most": self.most, "markdown": self.as_written}
+
+        def send(steps: Transcript) -> ExtractorReply | str:
+            messages = arena.prompts.render(ROLE, {**attempt_fields(rollout, steps), **own, **form})
+            lm = arena.lm(ROLE, rollout.key)
+            return lm(messages).text if self.as_written else ask(lm, messages, ExtractorReply)
+
+        try:
+            reply, dropped = send_within_limit(Transcript(rollout.attempt.trajectory), send)
+        except RolloutFault as error:
+            return None, (fault_event(ROLE, error.fault),)
+        experience, refused = self._read(reply, rollout.sample.asked, success=success)
+        learnt = {"event": "extracted_success" if success else "extracted_failure"}
+        events = (*dropped_event(ROLE, dropped), *refused, {**learnt, "items": [one.title for one in experience.items]})
+        if not experience.text:
+            return None, events
+        return experience.measured(arena.counter("generator")), events
+
+    def _read(self, reply: ExtractorReply | str, question: str, *, success: bool) -> tuple[Experience, list[Record]]:
+        if isinstance(reply, str):
+            return Experience(question=question, success=success, items=(), written=reply), []
+        clean = MemoryItem.cleaned
+        items, refused = valid_items(reply.memory_items, MemoryItem, clean=clean, most=self.most, role=ROLE)
+        return Experience(question=question, success=success, items=tuple(items)), refused
 
 
 class ReasoningBank(BaseMethod[ReasoningItems]):
@@ -86,19 +101,29 @@ class ReasoningBank(BaseMethod[ReasoningItems]):
 
     ``top_k`` is the number of experiences whose items a sample is shown, ``most_items`` that of items from one attempt.
     With ``reference`` the extractor is shown the reference answer of a failed attempt, as ACE's Reflector is with
-    ``labels=gold``; the paper shows it none. ``initial`` is a saved memory to start from.
+    ``labels=gold``; the paper shows it none. ``initial`` is a saved memory to start from. With ``protocol=authors``
+    items are Markdown, kept as written, and ``most_items`` is named in the prompt alone.
     """
 
     generator = GeneratorSpec(template="reasoning_bank", answer_format="json")
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({ROLE: (ROLE,), SELF_JUDGE: (SELF_JUDGE,)})
 
-    def __init__(
-        self, *, top_k: Count, most_items: Count, reference: bool, initial: Text | None, embedder: Embedder
+    def __init__(  # noqa: PLR0913 - settings, all keyword-only
+        self,
+        *,
+        top_k: Count,
+        most_items: Count,
+        reference: bool,
+        initial: Text | None,
+        embedder: Embedder,
+        protocol: Protocol,
     ) -> None:
+        if reference and protocol == "authors":
+            raise SettingError("protocol=authors shows the extractor no reference answers: use reference=false")
         if initial is not None and not Path(initial).is_file():
             raise SettingError(f"initial={initial} is not a file: give saved memory items, or null")
         self._top_k = top_k
-        self._most_items = most_items
+        self._extractor = Extractor(most=most_items, as_written=protocol == "authors")
         self._reference = reference
         self._initial = initial
         self._embedder = embedder
@@ -153,4 +178,4 @@ class ReasoningBank(BaseMethod[ReasoningItems]):
         if one.success is None:
             return None, ({"event": "skipped"},)
         gold = one.rollout.feedback.gold if self._reference and not one.success else None
-        return extract(one, gold=gold, most=self._most_items, arena=arena)
+        return self._extractor.extract(one, gold=gold, arena=arena)

@@ -38,18 +38,22 @@ class MemoryItem(msgspec.Struct, frozen=True, kw_only=True):
         return MemoryItem(title=clean(self.title), description=clean(self.description), content=clean(self.content))
 
 
-class Experience(msgspec.Struct, frozen=True, kw_only=True):
-    """What one attempt taught: its question, whether it succeeded, its items and their length in tokens."""
+class Experience(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one attempt taught: its question, whether it succeeded, its items and their length in tokens.
+
+    ``written`` are the items as the model wrote them, where they are kept so; ``items`` is then empty.
+    """
 
     question: str
     success: bool
     items: tuple[MemoryItem, ...]
+    written: str = ""
     tokens: int = 0
 
     @property
     def text(self) -> str:
         """The items as a prompt shows them."""
-        return _SEPARATOR.join(item.text for item in self.items)
+        return self.written or _SEPARATOR.join(item.text for item in self.items)
 
     def measured(self, count: TokenCounter) -> Experience:
         """Return the experience with its length, including the blank line after it."""
@@ -80,8 +84,8 @@ class ReasoningItems(ContextValue):
 
     @property
     def size(self) -> int:
-        """Number of items."""
-        return sum(len(one.items) for one in self.experiences)
+        """Number of items; those of a reply kept as written count as one."""
+        return sum(len(one.items) or 1 for one in self.experiences)
 
     def with_experience(self, experience: Experience) -> ReasoningItems:
         """Return the memory with one more experience, the last."""
@@ -95,7 +99,7 @@ class ReasoningItems(ContextValue):
 
     def render(self, sample: Sample) -> Mapping[str, str]:
         """Return the field ``memory_items``."""
-        return {"memory_items": _SEPARATOR.join(one.text for one in self.experiences) or NO_ITEMS}
+        return {"memory_items": _SEPARATOR.join(one.text for one in self.experiences).strip() or NO_ITEMS}
 
     def shrink(self) -> ReasoningItems | None:
         """Return a version without the last experience, of a sample's the least similar; ``None`` without any."""

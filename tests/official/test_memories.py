@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ace_bench.tasks.ddxplus import CONDITIONS, answer_of
-from ace_importers.formats import exact_block, literal
+from ace_importers.formats import either, exact_block, literal
 from tests.launching import ROOT
 from tests.official import ours
 from tests.official.authors import checkout, run_attempts, run_memory
@@ -25,6 +25,7 @@ from tests.runners.scripted import Scripted, answer, gold, play
 pytestmark = pytest.mark.official
 
 _TOP_K = 4
+_ONLINE = ("mode=online", "mode.before=false", "mode.shuffle=false", "method.protocol=authors")
 _WORDS = ("cough", "{braces}", "\\d+", "chest pain", "2\\n weeks,", "100%", "naïve;", "smokes", "--", "{{ Peru }}")
 
 
@@ -75,7 +76,7 @@ def _set_with(folder: Path, **templates: str) -> Path:
     for name in ("prompts", "packages/ace_field/prompts"):
         shutil.copytree(ROOT / name / "default", folder, dirs_exist_ok=True)
     for role, text in templates.items():
-        (folder / "qa" / f"{role}.j2").write_text(exact_block(text))
+        (folder / "qa" / f"{role}.j2").write_text(text if "{% block" in text else exact_block(text))
     return folder
 
 
@@ -98,14 +99,62 @@ def test_awm_induces_from_the_attempts_that_the_authors_show(
         "<think>\n{{ reasoning }}\n</think>\n<action>\n{{ answer }}\n</action>",
     )
     script = Scripted(generator=attempt, inducer=lambda _: {"workflows": []})
-    settings = ("mode=online", "mode.before=false", "mode.shuffle=false", "labels=correctness", f"prompts={prompts}")
-    play(tmp_path, *settings, "method.protocol=authors", script=script, method="awm", test=len(right))
-    attempts = [
-        {"query": f"ask toy-test-{n}?", "thought": f"thought of {text}", "action": text, "success": won}
-        for n, won in enumerate(right)
-        for text in [f"gold of toy-test-{n}" if won else f"guess {n}"]
-    ]
+    settings = (*_ONLINE, "labels=correctness", f"prompts={prompts}")
+    play(tmp_path, *settings, script=script, method="awm", test=len(right))
+    attempts = [_webarena(n, won) for n, won in enumerate(right)]
     theirs = run_attempts("authors_awm.py", code.parent, tmp_path, attempts)["prompts"]
     ours_ = [call.prompt for call in script.of("inducer")]
     assert ours_ == [prompt for prompt, won in zip(theirs, right, strict=True) if won]
     record_property(EQUAL, (len(ours_), len(ours_), sum(map(bool, theirs)) - len(ours_)))
+
+
+@pytest.mark.parametrize("labels", ["correctness", "none"])
+def test_reasoning_bank_extracts_and_keeps_what_the_authors_do(
+    labels: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    code = checkout("reasoning-bank")
+    right = [False, True, True, False, True]
+    replies = [f"# Memory Item 1\n## Title t{n}\n\n## Content\n\n\n{{{{ {n} }}}} \\d\n\n" for n in range(len(right))]
+    judged = ["" if labels == "correctness" else f"It is {won} that {n}." for n, won in enumerate(right)]
+    spaces: dict[str, str] = {}
+    exec((code / "WebArena" / "prompts" / "memory_instruction.py").read_text(), spaces)
+    system = either("success", *(literal(spaces[name]) for name in ("SUCCESSFUL_SI", "FAILED_SI")))
+    said = "\n\nThe task {{ 'succeeded' if success else 'failed' }} because: {{ reasons }}"
+    prompts = _set_with(
+        tmp_path / "set",
+        extractor=exact_block(system, "system_exact")
+        + exact_block(
+            "**Query:** {{ question }}\n\n**Trajectory:**\n<think>\n{{ reasoning }}\n</think>\n<action>\n{{ answer }}\n"
+            f"</action>{{% if reasons %}}{said}{{% endif %}}"
+        ),
+    )
+
+    def attempt(call: Any) -> Any:
+        place = int(call.sample[-1])
+        return answer(gold(call.sample) if right[place] else f"guess {place}")
+
+    script = Scripted(
+        generator=attempt,
+        extractor=lambda call: replies[int(call.sample[-1])],
+        self_judge=lambda call: {"reasoning": judged[int(call.sample[-1])], "success": right[int(call.sample[-1])]},
+    )
+    settings = (*_ONLINE, f"labels={labels}", f"prompts={prompts}")
+    play(tmp_path, *settings, script=script, method="reasoning_bank", test=len(right))
+    attempts = [
+        {**_webarena(n, won), "judged": why, "reply": reply}
+        for n, (won, why, reply) in enumerate(zip(right, judged, replies, strict=True))
+    ]
+    theirs = run_attempts("authors_reasoning_bank.py", code, tmp_path, attempts)
+    calls = [call.prompt for call in script.of("extractor")]
+    assert calls == [f"{call['system']}\n{call['prompt']}" for call in theirs["calls"]]
+    assert {call["temperature"] for call in theirs["calls"]} == {1.0}
+    kept = ["\n\n".join(parts).strip() for parts in theirs["stored"]]
+    for number, call in enumerate(script.of("generator")[1:], 1):
+        shown = call.prompt.partition("<memory_items>\n")[2].partition("\n</memory_items>")[0]
+        assert shown in kept[:number]
+    record_property(EQUAL, (len(kept), len(calls), 0))
+
+
+def _webarena(place: int, won: bool) -> dict[str, Any]:
+    text = f"gold of toy-test-{place}" if won else f"guess {place}"
+    return {"query": f"ask toy-test-{place}?", "thought": f"thought of {text}", "action": text, "success": won}

@@ -4,7 +4,7 @@ import pytest
 
 from ace_bench.core.prompts import CONTEXT_LENGTH
 from ace_bench.core.types import Fault
-from tests.launching import launch
+from tests.launching import composed, launch
 from tests.methods.playing import context_of
 from tests.runners.scripted import Scripted, Toy, answer, events, gold, play
 
@@ -164,6 +164,24 @@ def test_items_beyond_the_limit_are_refused_and_a_reply_without_any_leaves_no_ex
     assert "At most 2 items" in script.of("extractor")[0].prompt
     ran, _ = bank(tmp_path / "none", extractor=lambda _: {"memory_items": []}, test=1)
     assert context_of(ran)["experiences"] == []
+
+
+def test_the_authors_items_are_markdown_that_is_shown_as_it_was_written(tmp_path):
+    def written(call):
+        return f"# Memory Item 1\n## Title of {call.sample}\n\n## Content {{x}}\n"
+
+    ran, script = bank(tmp_path, "method.protocol=authors", extractor=written, test=2)
+    assert ["# Memory Item <its number>" in call.prompt for call in script.of("extractor")] == [True, True]
+    shown_text = "<memory_items>\n# Memory Item 1\n## Title of toy-test-0\n\n## Content {x}\n</memory_items>"
+    assert shown_text in script.of("generator")[1].prompt
+    assert [(one["success"], one["items"]) for one in context_of(ran)["experiences"]] == [(True, []), (False, [])]
+    settings = ("task=formula", "task.source=sample", "method=reasoning_bank", "method.protocol=authors")
+    assert launch(tmp_path, *settings, "method.reference=true").status == 2
+
+
+def test_the_official_protocol_has_the_authors_items_written_at_their_temperature():
+    config = composed("method=reasoning_bank", "protocol=official", "mode=online")[0]
+    assert (config.method.protocol, config.sampling.extractor.temperature) == ("authors", 1.0)
 
 
 @pytest.mark.parametrize("judge", [BROKEN, "no JSON"], ids=["refused", "text"])
