@@ -47,11 +47,11 @@ class Experiments:
         """Names of the experiments that list methods."""
         return tuple(name for name, plan in self.by_name.items() if plan.combined)
 
-    def narrowed(self, methods: Sequence[str], tasks: Sequence[str]) -> Experiments:
-        """Return them with these methods and tasks in those that list methods; raises ``DataError``."""
-        if not methods and not tasks:
+    def narrowed(self, chosen: Mapping[str, Sequence[str]]) -> Experiments:
+        """Return them with the chosen methods, tasks and so on in those that list methods; raises ``DataError``."""
+        if not chosen:
             return self
-        found = {name: self.by_name[name].narrowed(methods, tasks) for name in self.combined}
+        found = {name: self.by_name[name].narrowed(chosen) for name in self.combined}
         return Experiments(by_name={**self.by_name, **found}, paper=self.paper)
 
     def cells(self, name: str) -> Iterator[tuple[str, str]]:
@@ -59,7 +59,7 @@ class Experiments:
         experiment = self.experiment(name)
         for row, line in experiment.rows.items():
             for column, spec in experiment.columns.items():
-                if row in experiment.not_reproducible or not spec.metric:
+                if row in experiment.not_reproducible or not spec.metric or line.left_out(column, spec):
                     continue
                 if line.ours or spec.ours or experiment.cell(row, column).value is not None:
                     yield row, column
@@ -89,7 +89,8 @@ class Experiments:
         if row not in experiment.rows or column not in experiment.columns or not experiment.columns[column].metric:
             raise DataError(f"experiment {name} has no measured cell {row}/{column}")
         line, spec = experiment.rows[row], experiment.columns[column]
-        overrides = _for_method([*experiment.common, *spec.overrides, *line.overrides])
+        own = [override for override in line.overrides if not (spec.agents and override.startswith("agent.scaffold="))]
+        overrides = _for_method([*experiment.common, *spec.overrides, *own])
         if spec.evaluates and (line.adapts == "offline" or line.context):
             adapted = self.run(name, row, spec.evaluates)
             kept = [override for override in overrides if not override.startswith("mode")]

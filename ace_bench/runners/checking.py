@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ace_bench.core.backbones import Backbone, Served
 from ace_bench.core.errors import AceBenchError, ConfigError
+from ace_bench.core.method import Adaptation
 from ace_bench.runners.build import assemble
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.planning import Composer
@@ -42,6 +43,7 @@ class _Built:
     problem: str = ""
     """The refusal, or that data is missing."""
     folder: Path | None = None
+    adaptation: Adaptation = "steps"
     backbones: Mapping[str, Backbone] = field(default_factory=dict)
 
 
@@ -53,11 +55,12 @@ class RunChecks:
         self._build = cache(self._built)
 
     def refusal(self, overrides: Sequence[str]) -> str:
-        """Return why a run with these overrides is refused, "" if it is not.
+        """Return why a run with these overrides is refused or repeats another one, "" if it is to be made.
 
         Missing data is no reason: the run itself says how to get it.
         """
-        return self._build(Candidate(overrides=tuple(overrides))).refusal
+        built = self._build(Candidate(overrides=tuple(overrides)))
+        return built.refusal or _repeats(overrides, built.adaptation)
 
     def check(self, runs: Iterable[Candidate], *, results: Path | None = None, here: bool = True) -> None:
         """Check data, rules between settings, packages, keys, folders and endpoints of runs, each once.
@@ -112,7 +115,17 @@ class RunChecks:
             return _Built(refusal=str(error), problem=str(error))
         except AceBenchError as error:
             return _Built(problem=str(error))
-        return _Built(folder=spec.folder, backbones=distinct_backbones(spec))
+        return _Built(folder=spec.folder, adaptation=spec.method.adaptation, backbones=distinct_backbones(spec))
+
+
+def _repeats(overrides: Sequence[str], adaptation: Adaptation) -> str:
+    """Return why a run of an experiment that lists methods is the same as another of its runs, "" if it is not."""
+    settings = dict(override.split("=", 1) for override in overrides)
+    if adaptation == "none" and (settings.get("mode") == "online" or settings.get("labels", "gold") != "gold"):
+        return "it does not adapt: passes and feedback change nothing"
+    if adaptation != "steps" and "mode.epochs" in settings:
+        return "it does not learn step by step: epochs change nothing"
+    return ""
 
 
 def _by_seed(runs: Iterable[Candidate]) -> Iterable[Sequence[Candidate]]:

@@ -43,7 +43,7 @@ def one_composer(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def indexed(**settings: Any) -> ResultsIndex:
         found = ResultsIndex(**settings | {"compose": compose})
-        found.__dict__["experiments"] = EXPERIMENTS.narrowed(found.methods, found.tasks)
+        found.__dict__["experiments"] = EXPERIMENTS.narrowed(found.chosen)
         return found
 
     for module in (session, reproduction):

@@ -26,19 +26,18 @@ from tests.report.planned import Planner
 
 EMBEDDED = ("backbone=embedded", "task.source=sample")
 METHODS, TASKS = ("icl", "dc"), ("finer", "formula")
-FIELD = EXPERIMENTS.narrowed(METHODS, TASKS)
+CHOSEN = {"methods": METHODS, "tasks": TASKS, "feedback": ("none", "gold"), "passes": ("stream", "once", "fit")}
+FIELD = EXPERIMENTS.narrowed(CHOSEN)
 WRONG, RIGHT = [1.0] * 5 + [0.0] * 25, [1.0] * 25 + [0.0] * 5
 
 
 def refusal(overrides):
-    """ICL needs reference answers, and on Formula nothing learns online."""
-    if "method=icl" in overrides and "labels=none" in overrides:
-        return "it needs reference answers"
+    """On Formula nothing learns online."""
     return "not online" if "task=formula" in overrides and "mode=online" in overrides else ""
 
 
 def results_index(results, **settings):
-    return ResultsIndex(results=results, compose=compose, methods=METHODS, tasks=TASKS, **settings)
+    return ResultsIndex(results=results, compose=compose, chosen=CHOSEN, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +53,7 @@ def results(tmp_path_factory):
             file = folder / "metrics.json"
             metrics = json.loads(file.read_text())
             file.write_text(json.dumps(metrics | {"usd": {"adapt": None, "evaluate": None, "total": None}}))
-            if "mode=online" in planned.overrides:
+            if "agent.scaffold=json" in planned.overrides and "task=finer" in planned.overrides:
                 file.rename(folder / "environment.json")
                 (folder / "status.json").write_text(json.dumps({"state": "failed", "reason": "the server is gone"}))
     return planner.results
@@ -68,62 +67,77 @@ def table(results):
 
 
 def test_the_program_itself_says_what_is_left_out(tmp_path):
-    settings = ["experiment=field", "backbone=embedded", "methods=icl", "tasks=finer", f"results={tmp_path}"]
-    index = ResultsIndex(
-        results=Path(), compose=compose, refusal=RunChecks(compose).refusal, methods=("icl",), tasks=("finer",)
-    )
+    settings = ["experiment=field", "backbone=embedded", "methods=icl,ace_empty", "tasks=finer", f"results={tmp_path}"]
     request = read_request(settings, EXPERIMENTS)
+    index = ResultsIndex(results=Path(), compose=compose, refusal=RunChecks(compose).refusal, chosen=request.chosen)
     wanted = jobs(request, index.experiments)
     found = refused(request, wanted, index)
-    assert len(wanted) == 5
-    assert sorted(found.values()) == [
-        *["Icl optimises on a training split; use mode=offline"] * 2,
-        "method=icl shows reference answers; labels=none forbids that: use gold",
-    ]
+    made = [job.planned.overrides for job in wanted if job not in found]
+    assert [run for run in made if "method=ace_empty" in run] == [
+        ("labels=gold", "method=ace_empty", "mode=offline", "task=finer", f"agent.scaffold={one}", "mode.before=false")
+        for one in ("answer_alone", "json")
+    ], "a method that does not adapt has one run for each scaffold"
+    assert sum("method=icl" in run for run in made) == sum("method=base" in run for run in made) == 2
     with pytest.raises(ConfigError, match="the program refuses all runs asked for: "):
         refused(request, [*found], index)
 
 
-def test_every_method_and_task_has_a_row_and_a_column_of_its_own():
-    plan = FIELD.by_name["field"]
-    assert list(plan.columns) == list(TASKS)
-    assert len(plan.rows) == 1 + len(METHODS) * 2 * 2
-    assert FIELD.run("field", "icl_offline_gold", "finer") == FIELD.run("2", "icl", "finer")
+def test_only_combinations_that_make_sense_are_planned_and_others_have_a_reason():
+    plan = EXPERIMENTS.by_name["field"]
+    assert plan.combined is not None
+    rows = {name.removeprefix("reflexion_") for name in plan.rows if name.startswith("reflexion_")}
+    assert rows == {
+        f"{form}_stream_{labels}" for form in ("answer_alone", "json") for labels in ("none", "correctness")
+    }
+    assert any(note.startswith("reflexion: feedback none, correctness only") for note in plan.combined.notes())
+    assert {line.against for line in plan.rows.values() if line.scaffold == "json" and line.against} == {"base_json"}
+    assert FIELD.run("field", "icl_answer_alone_fit_gold", "finer") == FIELD.run("2", "icl", "finer")
+    cells = [EXPERIMENTS.run("field", row, column) for row, column in EXPERIMENTS.cells("field")]
+    runs = [run for run in cells if "method=base" not in run.overrides]
+    assert len(runs) == len(set(runs)), "each distinct run once"
     with pytest.raises(DataError, match=r"tasks=finr: there is no such task here; there are appworld, finer"):
-        EXPERIMENTS.narrowed((), ("finr",))
+        EXPERIMENTS.narrowed({"tasks": ("finr",)})
+    with pytest.raises(DataError, match=r"scaffolds=xml: there is no such choice; there are answer_alone, json, own"):
+        EXPERIMENTS.narrowed({"scaffolds": ("xml",)})
     with pytest.raises(ConfigError, match=r"tasks= chooses from an experiment that lists methods \(field\)"):
         read_request(["table=2", "tasks=finer"], EXPERIMENTS)
 
 
 def test_a_setting_of_a_column_for_one_method_is_not_in_the_runs_of_others():
-    runs = {row: EXPERIMENTS.run("field", row, "appworld").overrides for row in ("gepa_offline_gold", "dc_online_none")}
-    assert runs["gepa_offline_gold"] == EXPERIMENTS.run("1", "gepa", "normal_tgc").overrides
-    assert runs["dc_online_none"] == EXPERIMENTS.run("1", "dc_online", "normal_tgc").overrides
+    runs = {
+        row: EXPERIMENTS.run("field", row, "appworld").overrides for row in ("gepa_json_fit_gold", "dc_own_stream_none")
+    }
+    assert runs["gepa_json_fit_gold"] == EXPERIMENTS.run("1", "gepa", "normal_tgc").overrides
+    assert runs["dc_own_stream_none"] == EXPERIMENTS.run("1", "dc_online", "normal_tgc").overrides
 
 
 def test_tables_show_scores_tests_and_costs_and_say_what_is_missing(results, tmp_path):
     files = write_tables(results_index(results, refusal=refusal), tmp_path, Wanted(names=("field",)))
     texts = {file.name.partition("_embedded")[0]: file.read_text() for file in files if file.suffix == ".md"}
-    assert "| dc | online | none | 83.3 [66.4, 92.7]‡ | left out |" in texts["table_field"]
-    assert "Left out: icl offline none; icl online none: it needs reference answers." in texts["table_field"]
-    assert "icl online gold (Formula accuracy); " in texts["table_field"]
-    assert "for the 8 comparisons of this table" in texts["table_field"]
-    assert "Not finished: icl online gold (FiNER accuracy), seed 0, failed: the server is gone." in texts["table_field"]
-    assert "| icl | online | gold | failed | left out |" in texts["table_field"]
+    assert "| dc | stream | json | none | 83.3 [66.4, 92.7]‡ | left out |" in texts["table_field"]
+    assert "| dc | stream | own | none | 83.3 [66.4, 92.7] | left out |" in texts["table_field"], "no base replies so"
+    assert "icl: feedback gold only; passes fit only (it shows reference answers)" in texts["table_field"]
+    assert "dc stream json gold (Formula accuracy)" in texts["table_field"]
+    assert "differs from base of the same scaffold" in texts["table_field"]
+    assert (
+        "Not finished: icl fit json gold (FiNER accuracy), seed 0, failed: the server is gone." in texts["table_field"]
+    )
+    assert "| icl | fit | json | gold | failed |" in texts["table_field"]
     assert "1 runs are missing" in texts["table_field"]
     assert "paper" not in texts["table_field"].partition("### Statistics")[0].partition("\n- ")[0].partition("\n")[2]
     assert "[simulated, sample data: not comparable with published numbers]" in texts["table_field_costs"]
     costs = next(file for file in files if file.suffix == ".csv" and "_costs_" in file.name)
     with costs.open() as lines:
         found = {(line["row"], line["column"], line["stage"]): line for line in csv.DictReader(lines)}
-    folder = next(results.glob("paper/finer-dc-embedded-online/*/seed0"))
+    planner = Planner(results, compose, simulated=True, source="sample")
+    folder = planner.folder(FIELD.run("field", "dc_own_stream_none", "finer"), EMBEDDED, 0)
     metrics = json.loads((folder / "metrics.json").read_text())
-    cost = found["dc_online_none", "finer", "adapt"]
+    cost = found["dc_own_stream_none", "finer", "adapt"]
     assert float(cost["tokens in"]) == metrics["tokens"]["adapt"]["in"]
     assert float(cost["calls"]) == sum(metrics["calls"]["adapt"].values())
     assert float(cost["dollars"]) == metrics["usd"]["adapt"]
     assert float(cost["cached share"]) == metrics["cache"]["adapt"]["share"]
-    assert found["icl_offline_gold", "finer", "adapt"]["dollars"] == "", "unknown is not zero"
+    assert found["icl_answer_alone_fit_gold", "finer", "adapt"]["dollars"] == "", "unknown is not zero"
     assert "n/a" in texts["table_field_costs"]
 
 

@@ -242,8 +242,7 @@ class Reproduction:
             compose=self._index.compose,
             extra=extra,
             refusal=self._index.refusal,
-            methods=request.methods,
-            tasks=request.tasks,
+            chosen=request.chosen,
         )
         experiments = index.experiments
         whole = {name for name in paper_results(experiments) if count(name, experiments)} <= set(request.names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -18,6 +18,9 @@ from ace_bench.runners.identifying import check_backbones
 FIGURES = {"figure_1": "overall", "figure_2": "collapse", "field": "field"}
 """The kind of figure that each result is drawn as; the others are tables."""
 
+AXES = ("methods", "tasks", "scaffolds", "feedback", "passes")
+"""What a request may choose of an experiment that lists methods."""
+
 EMBEDDED = "embedded"
 """The backbone of a rehearsal, which uses sample data and costs nothing."""
 
@@ -26,7 +29,7 @@ EMBEDDED = "embedded"
 class ReproduceRequest:
     """``names`` are experiments, ``backbone`` is "" for that of each table, ``overrides`` are settings for the runs.
 
-    ``methods`` and ``tasks`` are those of an experiment that lists methods, empty for its own.
+    ``chosen`` is the part of an experiment that lists methods, by axis; see ``AXES``.
     With ``differences`` all numbers are compared with the paper's.
     """
 
@@ -35,8 +38,7 @@ class ReproduceRequest:
     seeds: tuple[int, ...]
     results: Path
     overrides: tuple[str, ...]
-    methods: tuple[str, ...] = ()
-    tasks: tuple[str, ...] = ()
+    chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     differences: bool = False
 
     def extra(self, model: str) -> tuple[str, ...]:
@@ -74,8 +76,8 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
                 seeds = value
             case "results":
                 results = value
-            case "methods" | "tasks":
-                chosen[key] = tuple(dict.fromkeys(word.strip() for word in value.split(",") if word.strip()))
+            case str(axis) if axis in AXES:
+                chosen[axis] = tuple(dict.fromkeys(word.strip() for word in value.split(",") if word.strip()))
             case "task" | "method" | "mode" | "labels":
                 raise ConfigError(f"{setting} would make all rows alike: they choose their own {key}, so leave it out")
             case _:
@@ -99,7 +101,7 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
         seeds=tuple(dict.fromkeys(map(int, seeds.split(",")))),
         results=Path(results),
         overrides=tuple(overrides.values()),
-        **chosen,
+        chosen=chosen,
         differences=differences,
     )
 

@@ -51,8 +51,8 @@ def reproduce(options: argparse.Namespace) -> int:
         return 0
     refuse_secret_arguments(options.settings)
     request = read_request(options.settings, index.experiments, differences=options.differences)
-    if request.methods or request.tasks:
-        index = replace(index, methods=request.methods, tasks=request.tasks)
+    if request.chosen:
+        index = replace(index, chosen=request.chosen)
     wanted = jobs(request, index.experiments)
     check_settings(wanted, index.compose)  # mistakes are reported before anything starts
     check_measurements(request, index.experiments, index.compose)

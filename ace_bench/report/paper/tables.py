@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from itertools import product
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -29,7 +29,7 @@ class Column(YamlModel, frozen=True, kw_only=True):
     ``metric`` is as ``RunSummary.value`` takes it, with ``{who}`` and ``{counts}`` for the row's. ``evaluates`` names
     the column whose run adapts: a context that was adapted there is only evaluated here. ``ours`` is not in the paper.
     ``label`` is its header where the name alone would mislead. The columns of ``per`` are in the row named by
-    ``same_as``: table 13 divides the sums of table 12.
+    ``same_as``: table 13 divides the sums of table 12. With ``agents`` its runs take no scaffold.
     """
 
     unit: str
@@ -44,6 +44,7 @@ class Column(YamlModel, frozen=True, kw_only=True):
     weights: tuple[float, ...] = ()
     per: tuple[str, str] | None = None
     ours: bool = False
+    agents: bool = False
 
     @property
     def derived(self) -> bool:
@@ -62,6 +63,9 @@ class Row(YamlModel, frozen=True, kw_only=True):
     ``starts_from`` is the ``experiment/row`` whose adapted context an adaptation starts from. ``context`` is
     the one that a column with ``evaluates`` evaluates: ``tested``, or that before or after the step that removed most
     tokens.
+
+    Rows of ``Combinations`` name their base row (``against``), ``scaffold`` and ``passes``; ``without`` says why a
+    column has no run of theirs, and ``agents_only`` that only agents' columns have one.
     """
 
     label: str
@@ -78,6 +82,18 @@ class Row(YamlModel, frozen=True, kw_only=True):
     who: str = ""
     starts_from: str = ""
     context: Literal["", "tested", "before_fall", "after_fall"] = ""
+    against: str = ""
+    scaffold: str = ""
+    passes: str = ""
+    retries: bool = False
+    agents_only: bool = False
+    without: Mapping[str, str] = {}
+
+    def left_out(self, column: str, spec: Column) -> str:
+        """Return why it has no run in a column, "" if it has one."""
+        if self.agents_only and not spec.agents:
+            return "without a scaffold base replies with the answer alone"
+        return self.without.get(column, "")
 
     @property
     def ours(self) -> bool:
@@ -93,24 +109,108 @@ class Cell(YamlModel, frozen=True, kw_only=True):
     change: float | None = None
 
 
-class Combinations(YamlModel, frozen=True, kw_only=True):
-    """Rows for each method offline and online, with each kind of labels.
+class Method(YamlModel, frozen=True, kw_only=True):
+    """Which combinations of a method make sense; empty means all, and ``why`` says why others are left out.
 
-    The program itself refuses some of them, such as an optimiser online: those are left out with its reason.
+    ``own`` is the scaffold that its prompts have by themselves, "" where it is not known. One that ``retries`` answers
+    test samples again.
     """
 
-    methods: tuple[str, ...]
-    adapts: tuple[Literal["offline", "online"], ...]
-    labels: tuple[Literal["gold", "correctness", "none"], ...]
+    own: str = ""
+    feedback: tuple[str, ...] = ()
+    passes: tuple[str, ...] = ()
+    retries: bool = False
+    why: str = ""
 
-    def rows(self) -> dict[str, Row]:
-        """Return the rows by name, those of one method after each other."""
-        return {
-            f"{method}_{adapts}_{labels}": Row(
-                label=method, adapts=adapts, overrides=(f"method={method}", f"labels={labels}")
-            )
-            for method, adapts, labels in product(self.methods, self.adapts, self.labels)
-        }
+
+class Combinations(YamlModel, frozen=True, kw_only=True):
+    """Rows for each method by scaffold, passes and feedback, and a row of ``base`` for each scaffold.
+
+    The program itself refuses some of them, such as worked examples without reference answers: those are left out with
+    its reason.
+    """
+
+    base: str
+    scaffolds: tuple[str, ...]
+    feedback: tuple[str, ...]
+    passes: Mapping[str, tuple[str, ...]]
+    methods: Mapping[str, Method]
+
+    def rows(self, agents: Sequence[str]) -> dict[str, Row]:
+        """Return the rows by name, those of one scaffold after each other; ``agents`` are columns without scaffolds."""
+        found = {}
+        for scaffold in self.scaffolds:
+            found[f"{self.base}_{scaffold}"] = self._base_row(scaffold)
+            for name, method in self.methods.items():
+                if scaffold not in ("answer_alone", "json", method.own):
+                    continue
+                for passes, feedback in product(self.passes, self.feedback):
+                    if passes in (method.passes or _EVERY) and feedback in (method.feedback or self.feedback):
+                        key = f"{name}_{scaffold}_{passes}_{feedback}"
+                        found[key] = self._row(name, scaffold, passes, feedback, agents)
+        return found
+
+    def _base_row(self, scaffold: str) -> Row:
+        own = scaffold != "json"  # the answer alone is its own form
+        return Row(
+            label=self.base,
+            overrides=(f"method={self.base}", *([] if own else [f"agent.scaffold={scaffold}"])),
+            scaffold=scaffold,
+            agents_only=scaffold == "own",
+        )
+
+    def _row(self, name: str, scaffold: str, passes: str, feedback: str, agents: Sequence[str]) -> Row:
+        method = self.methods[name]
+        own = scaffold == method.own
+        settings = self.passes[passes]
+        return Row(
+            label=name,
+            adapts="online" if "mode=online" in settings else "offline",
+            overrides=(
+                f"method={name}",
+                f"labels={feedback}",
+                *(setting for setting in settings if not setting.startswith("mode=")),
+                *([] if own else [f"agent.scaffold={scaffold}"]),
+            ),
+            against=f"{self.base}_{scaffold}",
+            scaffold=scaffold,
+            passes=passes,
+            retries=method.retries,
+            without={}
+            if own or (not method.own and scaffold == "json")
+            else dict.fromkeys(agents, "agents act in one form, that of another row"),
+        )
+
+    def narrowed(self, chosen: Mapping[str, Sequence[str]]) -> Combinations:
+        """Return it with these ``methods``, ``scaffolds``, ``feedback`` and ``passes``; raises ``DataError``."""
+        axes: dict[str, Any] = {}
+        for axis in ("scaffolds", "feedback", "passes"):
+            own = getattr(self, axis)
+            for name in chosen.get(axis, ()):
+                if name not in own:
+                    raise DataError(f"{axis}={name}: there is no such choice; there are {', '.join(own)}")
+            wanted = [name for name in own if name in chosen.get(axis, own)]
+            axes[axis] = {name: own[name] for name in wanted} if isinstance(own, Mapping) else tuple(wanted)
+        names = chosen.get("methods") or self.methods
+        return replace(self, **axes, methods={name: self.methods.get(name, Method()) for name in names})
+
+    def notes(self) -> Iterator[str]:
+        """Say which combinations of each method are not planned, and why."""
+        for name, method in self.methods.items():
+            parts = [
+                f"{axis} {', '.join(own)} only"
+                for axis, own, every in (
+                    ("feedback", method.feedback, self.feedback),
+                    ("passes", method.passes, _EVERY),
+                )
+                if own and set(own) != set(every)
+            ]
+            if parts:
+                yield f"{name}: {'; '.join(parts)}" + f" ({method.why})" * bool(method.why)
+
+
+_EVERY = ("stream", "once", "epochs")
+"""The passes of a method that learns step by step."""
 
 
 class Experiment(YamlModel, frozen=True, kw_only=True):
@@ -161,25 +261,26 @@ class Experiment(YamlModel, frozen=True, kw_only=True):
         change = line.changes[place] if line.changes else None
         return Cell(ref=f"{self.id}/{row}/{column}", value=line.values[place], change=change)
 
-    def narrowed(self, methods: Sequence[str], tasks: Sequence[str]) -> Experiment:
-        """Return it with these methods in place of its own, and the columns of these tasks; empty means all.
+    @property
+    def with_combinations(self) -> Experiment:
+        """It with the rows of its combinations, if it lists methods."""
+        if self.combined is None:
+            return self
+        return replace(self, rows=self.combined.rows([name for name, spec in self.columns.items() if spec.agents]))
+
+    def narrowed(self, chosen: Mapping[str, Sequence[str]]) -> Experiment:
+        """Return it with these ``methods`` in place of its own, and the columns of these ``tasks``; empty means all.
 
         Raises ``DataError`` for a task without a column.
         """
+        tasks = chosen.get("tasks", ())
         for task in tasks:
             if task not in self.columns:
                 raise DataError(f"tasks={task}: there is no such task here; there are {', '.join(self.columns)}")
-        own = self.combined
-        if own is None:
+        if self.combined is None:
             return self
-        combined = replace(own, methods=tuple(methods) or own.methods)
-        rows = {name: row for name, row in self.rows.items() if name not in own.rows()}
-        return replace(
-            self,
-            columns={name: column for name, column in self.columns.items() if name in tasks or not tasks},
-            rows={**rows, **combined.rows()},
-            combined=combined,
-        )
+        columns = {name: column for name, column in self.columns.items() if name in tasks or not tasks}
+        return replace(self, columns=columns, combined=self.combined.narrowed(chosen)).with_combinations
 
 
 class Claim(YamlModel, frozen=True, kw_only=True):
@@ -232,8 +333,7 @@ def load_paper(folder: Traversable | None = None) -> Paper:
     for file in sorted(files, key=lambda file: (not file.name.startswith(_RESULTS), file.name)):
         if file.name.endswith(".yaml"):
             result: Experiment = replace(read_yaml(file, Experiment), id=_name(file.name))
-            if result.combined:
-                result = replace(result, rows={**result.rows, **result.combined.rows()})
+            result = result.with_combinations
             _check(result, str(file))
             results[result.id] = result
     return Paper(results=results, claims=read_yaml(folder.joinpath("claims.yaml"), dict[str, Claim]))

@@ -67,9 +67,14 @@ class _Builder:
 
     def table(self) -> Table:
         variant = self.selection.variant
+        lines = self.experiment.rows
         base = self.experiment.against
-        measured = {row: self._row(row) for row in self.experiment.rows}
-        cells = compared_with(measured, base)
+        measured = {row: self._row(row) for row in lines}
+        own = {row: line.against for row, line in lines.items()} if self.experiment.combined else {}
+        if self.experiment.combined:  # hundreds of rows are possible
+            begun = {row for row, line in measured.items() if any(one.runs or one.unfinished for one in line.values())}
+            measured = {row: line for row, line in measured.items() if row in begun or not begun}
+        cells = compared_with(measured, base, own=own)
         rows = {row: self._heading(row, line) for row, line in cells.items()}
         columns = {
             column: Heading(texts=(spec.label or column_name(column, spec.unit),), fields={"column": column})
@@ -80,12 +85,12 @@ class _Builder:
             title=self._title([cell for line in cells.values() for cell in line.values()]),
             label=f"{self.name}-{variant.slug}",
             about={"table": self.name, **variant.about},
-            names=("method", "adaptation", "labels"),
+            names=(*("method", "adaptation"), *["scaffold"] * bool(self.experiment.combined), "labels"),
             rows=rows,
             columns=columns,
             cells=cells,
             base=base if base in cells else "",
-            base_title=rows[base].texts[0] if base in cells else "",
+            base_title="base of the same scaffold" if own else rows[base].texts[0] if base in cells else "",
             paper=self.shown,
             intro=(self.experiment.notes,) if self.experiment.notes else (),
         )
@@ -116,6 +121,9 @@ class _Builder:
     def _measured(self, place: Place, name: str, row: str = "", column: str = "") -> Measured:
         """Measure a cell of this experiment, or ``row`` and ``column`` of another one that a ratio is computed from."""
         at = (name, row or place.row, column or place.column)
+        planned_row, spec = self.experiment.rows[place.row], self.experiment.columns[place.column]
+        if reason := planned_row.left_out(place.column, spec):
+            return Measured(place=place, state="left out", refused=reason)
         planned = self.experiments.run(*at)
         cell = self.selection.measures.cell(place, planned, self.experiments.metric(*at))
         if not cell.runs and (reason := self.refusal(self.selection.overrides(planned))):
@@ -145,7 +153,10 @@ class _Builder:
         # Labels only matter for adaptation.
         stage, labels = plan.adapts or "", overrides.get("labels", "gold") if plan.adapts else ""
         fields = {"row": row, "method": label, "adaptation": stage, "labels": labels}
-        return Heading(texts=(label, stage or "-", labels or "-"), fields=fields)
+        if not self.experiment.combined:
+            return Heading(texts=(label, stage or "-", labels or "-"), fields=fields)
+        fields |= {"scaffold": plan.scaffold, "passes": plan.passes}
+        return Heading(texts=(label, plan.passes or "-", plan.scaffold, labels or "-"), fields=fields)
 
     def _answered_by(self, overrides: Iterable[str], runs: list[RunSummary]) -> str:
         """Name the stand-in of a role that the row gives a model of its own; "" for runs of real models."""
@@ -160,6 +171,7 @@ class _Builder:
         if self.shown.numbers:
             yield from self._paper_notes(table)
         if self.experiment.combined:
+            yield f"Not planned: {'; '.join(self.experiment.combined.notes())}."
             yield from _left_out(table)
             yield from _unfinished(table)
         for row, reason in self.experiment.not_reproducible.items():

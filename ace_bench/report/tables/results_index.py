@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -113,15 +113,14 @@ class Selection:
 class ResultsIndex:
     """All runs under ``results``; ``compose`` plans the experiments' runs, with ``extra`` overrides for all.
 
-    ``refusal`` says which runs are left out of experiments that list methods; ``methods`` and ``tasks`` replace theirs.
+    ``refusal`` says which runs are left out of experiments that list methods; ``chosen`` is the part of these.
     """
 
     results: Path
     compose: Compose
     extra: tuple[str, ...] = ()
     refusal: Refusal = refuses_nothing
-    methods: tuple[str, ...] = ()
-    tasks: tuple[str, ...] = ()
+    chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def found(self) -> Found:
@@ -131,7 +130,7 @@ class ResultsIndex:
     @cached_property
     def experiments(self) -> Experiments:
         """All experiments."""
-        return load_experiments(load_paper()).narrowed(self.methods, self.tasks)
+        return load_experiments(load_paper()).narrowed(self.chosen)
 
     @cached_property
     def selections(self) -> list[Selection]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from ace_bench.core.statistics import holm
@@ -89,13 +90,13 @@ class Table:
         return not any(cell.runs for cell in self.measured)
 
 
-def compared_with(cells: Cells, base: str) -> Cells:
-    """Compare all rows with the base row, with p-values corrected over the table; without one, change nothing."""
-    if base not in cells:
-        return cells
-    level = cells[base]
+def compared_with(cells: Cells, base: str, own: Mapping[str, str] = MappingProxyType({})) -> Cells:
+    """Compare all rows with the base row, or with ``own`` ones, with p-values corrected over the table."""
+    bases = {row: own.get(row, base) for row in cells}
     found = {
-        row: line if row == base else {column: compared_to(cell, level[column]) for column, cell in line.items()}
+        row: line
+        if bases[row] not in cells or bases[row] == row
+        else {column: compared_to(cell, cells[bases[row]][column]) for column, cell in line.items()}
         for row, line in cells.items()
     }
     # All comparisons of a table are one family.
