@@ -42,9 +42,18 @@ class EmbeddedBackbone:
         self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
     ) -> Completion:
         """Return one completion. The reader sees only messages and offered tools; the rest is ignored."""
+        from ace_rehearsal.reader.acting import act  # late: the backbone of a finished run answers nothing
+        from ace_rehearsal.reader.prompt_parser import parse_prompt
+        from ace_rehearsal.reader.proposing import propose
+        from ace_rehearsal.reader.roles import reply
+        from ace_rehearsal.reader.tool_use import use_tools
+
         del role, session
         started = time.perf_counter()
-        text = _answer(messages, schema, self._attention)
+        if schema is not None and is_offer(schema):
+            text = use_tools(messages, schema)
+        else:
+            text = propose(messages) or act(messages, self._attention) or reply(parse_prompt(messages))
         usage = Usage(
             prompt=-(-len(serialise(messages)) // BYTES_PER_TOKEN),
             completion=estimate_tokens(text),
@@ -56,19 +65,6 @@ class EmbeddedBackbone:
     def count(self, text: str) -> int:
         """Estimate tokens by length."""
         return estimate_tokens(text)
-
-
-def _answer(messages: Sequence[Message], schema: Record | None, attention: int | None) -> str:
-    """Read and answer. The imports are late, because the backbone of a finished run answers nothing."""
-    from ace_rehearsal.reader.acting import act
-    from ace_rehearsal.reader.prompt_parser import parse_prompt
-    from ace_rehearsal.reader.proposing import propose
-    from ace_rehearsal.reader.roles import reply
-    from ace_rehearsal.reader.tool_use import use_tools
-
-    if schema is not None and is_offer(schema):
-        return use_tools(messages, schema)
-    return propose(messages) or act(messages, attention) or reply(parse_prompt(messages))
 
 
 BLOCK_TOKENS = 32
