@@ -20,7 +20,7 @@ _WRITTEN = "python run.py"
 _WIDTH, _COLUMN = 120, 34
 
 
-def help_text(words: Sequence[str] = ()) -> str:
+def help_text(words: Sequence[str]) -> str:
     """Return the settings of the options that ``words`` choose (``method=ace``), or else the overview.
 
     The overview is the template of ``hydra.help`` in ``config.yaml``. Raises ``ConfigError`` for an unknown option.

@@ -82,7 +82,7 @@ def _show(folders: Sequence[Path], failures: Sequence[str], console: Console) ->
         console.print(sweep_table(runs, failed))
 
 
-def sweep_table(runs: Sequence[RunSummary], failed: Sequence[str] = ()) -> Table:
+def sweep_table(runs: Sequence[RunSummary], failed: Sequence[str]) -> Table:
     """Return the table of some runs; lines separate runs whose scores cannot be compared.
 
     ``failed`` are the settings of runs without a folder.

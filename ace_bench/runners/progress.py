@@ -79,7 +79,7 @@ class ProgressCounter:
                 self._graded += 1
             self._faults += record.fault is not None
 
-    def advance(self, context: Context | None = None, *, replayed: bool = False) -> None:
+    def advance(self, context: Context | None, *, replayed: bool = False) -> None:
         """Finish one unit; a replayed one does not count for the estimate of the time left."""
         with self._lock:
             self._done += 1

@@ -98,13 +98,6 @@ class RunStates:
         return self._runs.overrides(job.planned, seed=job.seed, extra=job.extra)
 
 
-def as_typed(job: Job, compose: Compose, arguments: Sequence[str] | None = None) -> str:
-    """Return a run's command as a user would type it; a context that does not exist yet is a comment."""
-    words = arguments or [*run_overrides(job.planned, job.extra, compose), f"seed={job.seed}"]
-    needs = "" if arguments else "".join(f"  # then {need.setting}=..." for need in job.planned.needs)
-    return f"{command_line('run')} {shlex.join(words)}{needs}"
-
-
 FAILED = 1
 
 _LAST_LINES = 12
@@ -261,7 +254,10 @@ class Reproduction:
         return files
 
     def _as_typed(self, job: Job, arguments: Sequence[str] | None = None) -> str:
-        return as_typed(job, self._index.compose, arguments)
+        """Return a run's command as a user would type it; a context that does not exist yet is a comment."""
+        words = arguments or [*run_overrides(job.planned, job.extra, self._index.compose), f"seed={job.seed}"]
+        needs = "" if arguments else "".join(f"  # then {need.setting}=..." for need in job.planned.needs)
+        return f"{command_line('run')} {shlex.join(words)}{needs}"
 
     def _summarize(self) -> int:
         problems = {job: problem for job, problem in self._problems.items() if problem}
