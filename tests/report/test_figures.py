@@ -59,7 +59,10 @@ def test_settings_that_differ_are_different_series_and_the_most_usual_come_first
     names = ["ace · harmful_every=null", "base", "ace · harmful_every=1", "ace · harmful_every=5"]
     assert [series.name for series in named] == sorted(names)
     assert title == "title, labels=gold"
-    others = [replace(run, identity={**run.identity, "limit": n}) for n in range(1, MAX_SERIES) for run in found[:1]]
+    run = found[0]
+    others = [
+        replace(run, folder=run.folder / str(n), identity={**run.identity, "limit": n}) for n in range(1, MAX_SERIES)
+    ]
     many, title = task_series([*found, *others], "title")
     assert len(many) == MAX_SERIES
     assert "not shown: 3 more, with less usual settings" in title

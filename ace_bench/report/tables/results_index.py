@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 
@@ -60,7 +60,7 @@ class Selection:
         self.measures = Measures(self.find)
         self._runs = runs
         self._compose = compose
-        self._departures: dict[tuple[PlannedRun, str], tuple[str, ...]] = {}
+        self.deviations = cache(self._deviations)
 
     def find(self, planned: PlannedRun) -> list[RunSummary]:
         """Return the planned run for each seed of the variant, finished or not."""
@@ -78,16 +78,13 @@ class Selection:
         """Return the overrides of a plan's runs, without seed and contexts of other runs."""
         return run_overrides(planned, self.variant.overrides, self._compose)
 
-    def deviations(self, planned: PlannedRun, model: str) -> tuple[str, ...]:
+    def _deviations(self, planned: PlannedRun, model: str) -> tuple[str, ...]:
         """Return the settings of a plan's runs that differ from the paper's, whose backbone is ``model``."""
-        key = (planned, model)
-        if key not in self._departures:
-            paper = self._planned(planned, [f"backbone={model}"])
-            made = [settings_with_defaults(run, self._compose) for run in self.finished(planned)]
-            made = made or [self._planned(planned, self.variant.overrides)]
-            found = (deviations(settings, paper, self.variant.source) for settings in made)
-            self._departures[key] = tuple(dict.fromkeys(chain.from_iterable(found)))
-        return self._departures[key]
+        paper = self._planned(planned, [f"backbone={model}"])
+        made = [settings_with_defaults(run, self._compose) for run in self.finished(planned)]
+        made = made or [self._planned(planned, self.variant.overrides)]
+        found = (deviations(settings, paper, self.variant.source) for settings in made)
+        return tuple(dict.fromkeys(chain.from_iterable(found)))
 
     def _planned(self, planned: PlannedRun, extra: Sequence[str]) -> Settings:
         return identity_settings(self._compose(run_overrides(planned, extra, self._compose)))
