@@ -23,7 +23,7 @@ from ace_bench.report.differences import differences
 from ace_bench.report.frames import Frames, load_frames
 from ace_bench.report.histories import history
 from ace_bench.report.planned import override_value
-from ace_bench.report.records import RunSummary, find_runs, read_run
+from ace_bench.report.records import RunSummary, check_comparable, find_runs, read_run
 from ace_bench.report.statistics import Comparison, compare
 from ace_bench.store.call_log import FILE as CALLS
 from ace_bench.store.results import IDENTITY, read_object
@@ -275,11 +275,13 @@ def load_runs(results: str | Path = "results", *conditions: str) -> Runs:
 def compare_runs(ours: Run | str | Path, base: Run | str | Path) -> Comparison:
     """Compare two finished runs, or their folders, by their main metric, paired by sample: difference, interval, p.
 
-    Raises ``DataError`` if they have not finished or tested other samples, ``StoreError`` if a folder holds no run.
+    Raises ``DataError`` if they have not finished, tested other samples or differ in metric, kind of data or kind of
+    model (simulated or not), and ``StoreError`` if a folder holds no run.
     """
     ours, base = (run if isinstance(run, Run) else load_run(run) for run in (ours, base))
-    metric = "" if not ours.finished else ours.metrics["headline"]["metric"]
-    points = [run.points(metric) if run.finished else None for run in (ours, base)]
+    if ours.finished and base.finished:
+        check_comparable(ours, base)
+    points = [run.points(run.metrics["headline"]["metric"]) if run.finished else None for run in (ours, base)]
     if points[0] is None or points[1] is None:
         raise DataError("one of the two runs has no scores by sample; compare finished runs of one task")
     return compare({ours.seed: points[0]}, {base.seed: points[1]})

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ import ace_bench
 from ace_bench import Playbook, compare_runs, load_context, load_run, load_runs, run
 from ace_bench.api import Runs
 from ace_bench.core.errors import BudgetExhausted, ConfigError, DataError, Interrupted, StoreError
+from ace_bench.report.page.results import comparison
 from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import over_http, running
 from tests.launching import ROOT, launch
@@ -68,6 +70,13 @@ def test_several_runs_are_a_table_that_says_how_they_differ(results):
     assert set(runs.frames().rollouts["method"]) == {"ace", "base"}
     ours, base = runs.where("method=ace")[0], runs.where("method=base")[0]
     assert compare_runs(ours, base).difference == pytest.approx(ours.score - base.score)
+    metrics = {**base.metrics, "headline": {**base.metrics["headline"], "metric": "sample_accuracy"}}
+    for other in ({"simulated": False}, {"source": "real"}, {"metrics": metrics}):
+        changed = replace(base, **other)
+        with pytest.raises(DataError, match="the runs differ in"):
+            compare_runs(ours, changed)
+        assert "problem" in comparison({"ours": ours, "base": changed})["pairs"][0]
+    assert "problem" not in comparison({"ours": ours, "base": base})["pairs"][0]
     with pytest.raises(DataError, match="not a playbook"):
         _ = base.playbook
     with pytest.raises(ConfigError, match="no run has method=gepa"):

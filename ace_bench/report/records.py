@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ace_bench.core.encoding import collector_paused
-from ace_bench.core.errors import StoreError
+from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Record, Stage
 from ace_bench.report.episodes import Episode, episodes_of, figure_of, long_ones
 from ace_bench.report.evidence import (
@@ -181,6 +181,17 @@ class RunSummary:
             raise StoreError(
                 f"{self.folder / name} holds {found} of {wanted} {what}; restore the file, or repeat the run"
             )
+
+
+def check_comparable(ours: RunSummary, base: RunSummary) -> None:
+    """Raise ``DataError`` if the scores of two finished runs do not mean the same."""
+    for what, one, other in (
+        ("the metric", *(run.metrics["headline"]["metric"] for run in (ours, base))),
+        ("the data", ours.source, base.source),
+        ("who answered", *("a stand-in" if run.simulated else "a model" for run in (ours, base))),
+    ):
+        if one != other:
+            raise DataError(f"the runs differ in {what} ({one}, {other}); compare runs that have the same")
 
 
 @dataclass(frozen=True, kw_only=True)

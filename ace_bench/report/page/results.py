@@ -17,7 +17,7 @@ from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Record
 from ace_bench.report.differences import CHOICES, Differences, differences, value_text
 from ace_bench.report.progress import Progress
-from ace_bench.report.records import Damaged, RunSummary, closed_folder, read_run, run_names
+from ace_bench.report.records import Damaged, RunSummary, check_comparable, closed_folder, read_run, run_names
 from ace_bench.report.statistics import Points, compare
 
 ABOUT = (*CHOICES, "labels", "seed", "source", "simulated", "state", "reason", "attempt")
@@ -185,6 +185,7 @@ def comparison(runs: Mapping[str, RunSummary]) -> Record:
         if problem := problems.get(ours) or problems.get(base):
             return {"problem": problem}
         try:
+            check_comparable(runs[ours], runs[base])
             tested = msgspec.to_builtins(compare({0: points[ours]}, {0: points[base]}))
         except DataError as error:
             return {"problem": str(error)}
