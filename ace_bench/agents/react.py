@@ -69,6 +69,8 @@ class ReAct:
         self._prompts = prompts
         self._template = generator.template
         self._limits = _Limits(steps=max_steps, idle=_MOST_IDLE if parse_replies == "lenient" else None, usd=max_usd)
+        self.max_steps = max_steps
+        """The most replies of an attempt."""
         self._history_chars = history_chars
         if memory == "execution" and tools is None:
             raise SettingError("memory=execution needs to know the tools: add +tools@agent.tools=NAME (configs/tools)")

@@ -151,6 +151,14 @@ class ToolUser(Protocol):
 
 
 @runtime_checkable
+class Stepwise(Protocol):
+    """An agent that may call the model several times an attempt."""
+
+    max_steps: int
+    """The most calls of an attempt."""
+
+
+@runtime_checkable
 class CostLimited(Protocol):
     """An agent that can end an attempt by its cost, for which the generator's backbone must have prices."""
 

@@ -206,8 +206,8 @@ def describe(estimate: Estimate) -> str:
     return (
         f"Estimate, with replies like those of {estimate.answered_by}: "
         f"{_range(low.calls, high.calls, lambda calls: f'{calls:,}')} calls, {prompt} prompt tokens, {completion} "
-        f"completion tokens, {dollars}. The low end is without retries, the high end with all of them and a context "
-        "that keeps growing."
+        f"completion tokens, {dollars}. The low end is without retries, the high end with all of them, the "
+        "longest attempts that the agent may make and a context that keeps growing."
     )
 
 

@@ -7,20 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
-import msgspec
-
-from ace_bench.core.backbones import GENERATOR, JUDGE, Backbone, Priced
+from ace_bench.core.backbones import GENERATOR, JUDGE, Priced
 from ace_bench.core.context import Context
 from ace_bench.core.method import Learning, Span, Workload, exactly
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.scratch import scratch_folder
-from ace_bench.core.task import Conversational
-from ace_bench.core.types import Completion, Message, Record, Rollout, Sample, Stage, Usage
+from ace_bench.core.task import Conversational, Stepwise
+from ace_bench.core.types import Message, Rollout, Sample, Stage, Usage
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.build import RunSpec, build_experiment
 from ace_bench.runners.limits import Budget, Stop
 from ace_bench.runners.loop import Experiment, run_loop
 from ace_bench.runners.mode import ModeWorkload
+from ace_bench.runners.standin import StandIn
 from ace_bench.store.call_log import Account
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.journal import Journal
@@ -42,7 +41,9 @@ class Estimate:
     not change is not evaluated again. ``high`` is with all retries that the settings allow, and a context that grows by
     as much a sample as in the rehearsal. A call takes at least the fewest tokens that one of its role took in the
     rehearsal, where ``answered_by`` stood in for the backbones, and on average at most what the longest took, with room
-    for longer samples and replies. Calls that ask again for an unreadable reply are in neither.
+    for longer samples and replies. Calls that ask again for an unreadable reply are in neither. An attempt at an
+    environment takes one call to as many as its agent may make, and its conversation grows with each as much as those
+    of the rehearsal, with their worked examples, did on average at most.
     """
 
     low: Account
@@ -72,13 +73,13 @@ class _Rehearsal:
     spec: RunSpec
     experiment: Experiment
     whole: Experiment
-    standins: Sequence[_StandIn]
+    standins: Sequence[StandIn]
 
     @classmethod
     def make(cls, spec: RunSpec, stop: Stop, stack: ExitStack, *, opposite: bool = False) -> _Rehearsal:
         """Rehearse in a folder that the stack removes; ``opposite`` shows the opposite of each verdict."""
         standins = {
-            role: _StandIn(role, backbone, spec.rehearsal, opposite=opposite)
+            role: StandIn(role, backbone, spec.rehearsal, opposite=opposite)
             for role, backbone in spec.backbones.items()
         }
         most = REHEARSED_EPISODES if isinstance(spec.agent, Conversational) else REHEARSED
@@ -165,13 +166,17 @@ class _Tokens:
     completion: Span
 
 
-def _by_role(standins: Iterable[_StandIn]) -> Mapping[str, _Tokens]:
-    counts: dict[str, list[tuple[int, int]]] = {}
+def _by_role(standins: Iterable[StandIn]) -> Mapping[str, _Tokens]:
+    counts: dict[str, list[tuple[Span, Span]]] = {}
     for standin in standins:
         for role, calls in standin.tokens.items():
             counts.setdefault(role, []).extend(calls)
-    spans = {role: [Span(min(ends), max(ends)) for ends in zip(*calls, strict=True)] for role, calls in counts.items()}
+    spans = {role: [_span(ends) for ends in zip(*calls, strict=True)] for role, calls in counts.items()}
     return {role: _Tokens(*bounds) for role, bounds in spans.items()}
+
+
+def _span(spans: Sequence[Span]) -> Span:
+    return Span(min(one.low for one in spans), max(one.high for one in spans))
 
 
 class _Projection:
@@ -184,6 +189,10 @@ class _Projection:
         self._needed = rehearsals[0].needed()
         self._tokens = _by_role(standin for one in rehearsals for standin in one.standins)
         self._longer = max(one.longer() for one in rehearsals)
+        agent = spec.agent
+        self._steps = agent.max_steps if isinstance(agent, Stepwise) else None
+        exchange = max((standin.exchange for one in rehearsals for standin in one.standins), default=0.0)
+        self._conversation = exchange * (self._steps - 1) if self._steps else 0.0
 
     def bounds(self) -> tuple[Account, Account]:
         """Return the two ends."""
@@ -218,7 +227,9 @@ class _Projection:
         return {role: exactly(calls).times(factor) for role, calls in first.roles(Stage.ADAPT).items()}
 
     def _calls_of_rollout(self, stage: Stage) -> Span:
-        """Return the fewest and the most calls of a rehearsed rollout."""
+        """Return the fewest and the most calls of a rollout: of the rehearsed ones where the agent sets no limit."""
+        if self._steps is not None:
+            return Span(1, self._steps)
         records = [record for one in self._rehearsals for record in one.journal.rollouts.values()]
         counts = [record.calls for record in records if record.stage is stage] or [record.calls for record in records]
         return Span(min(counts), max(counts)) if counts else exactly(1)
@@ -239,7 +250,8 @@ class _Projection:
         if tokens is None:
             return None
         written = grown if self._needed and role in self._needed.writers else 0
-        return (tokens.prompt.high + self._longer + grown, _MARGIN * tokens.completion.high + written)
+        shown = self._conversation / 2 if role == GENERATOR else self._conversation
+        return (tokens.prompt.high + self._longer + grown + shown, _MARGIN * tokens.completion.high + written)
 
     def _account(self, role: str, calls: int, tokens: tuple[float, float] | None) -> Account:
         """Return the cost of calls of a role with so many prompt and completion tokens each, ``None``: unknown."""
@@ -263,47 +275,3 @@ class _Projection:
         limits = [self._needed.context_tokens if self._needed else None, *lengths]
         room = [max(0, limit - ended) for limit in limits if limit is not None]
         return min([growth, *room]) / (2 if stage is Stage.ADAPT else 1)
-
-
-class _StandIn:
-    """Replies in place of a real backbone, with the real one's token counts."""
-
-    simulated = True
-    takes_tools = True  # as the stand-ins do; whether the real one does is found out at its first call
-
-    def __init__(self, role: str, real: Backbone, substitute: Backbone, *, opposite: bool):
-        self._substitute = substitute
-        self._opposite = opposite
-        self._real = real
-        self._role = role
-        self.name = real.name
-        self.identity: Record = real.identity
-        self.context_length = real.context_length
-        self.first: dict[str, Sequence[Message]] = {}
-        self.tokens: dict[str, list[tuple[int, int]]] = {}
-
-    def count(self, text: str) -> int:
-        return self._real.count(text)
-
-    def complete(
-        self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
-    ) -> Completion:
-        if self._role in (role, GENERATOR):
-            self.first.setdefault(role, messages)
-        completion = self._substitute.complete(messages, role=role, session=session, schema=schema)
-        if self._opposite:
-            completion = replace(completion, text=_opposite_verdict(completion.text))
-        prompt, reply = sum(self.count(message.content) for message in messages), self.count(completion.text)
-        self.tokens.setdefault(role, []).append((prompt, reply))
-        return replace(completion, usage=Usage(prompt=prompt, completion=reply, cached=0))
-
-
-def _opposite_verdict(text: str) -> str:
-    """Return a reply with the opposite of each truth value in it; a reply that is no JSON object has none."""
-    try:
-        reply = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return text
-    if not isinstance(reply, dict) or not any(isinstance(value, bool) for value in reply.values()):
-        return text
-    return msgspec.json.encode({k: not v if isinstance(v, bool) else v for k, v in reply.items()}).decode()

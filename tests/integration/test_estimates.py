@@ -153,6 +153,26 @@ def test_roles_that_follow_a_verdict_are_priced_before_it_was_seen(run, measure)
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize(
+    "run",
+    [
+        ("method=base", OFFLINE),
+        ("method=icl", OFFLINE),
+        ("method=ace", OFFLINE, "mode.epochs=1"),
+        ("method=dc", ONLINE, "labels=none"),
+        ("method=gepa", OFFLINE, "method.max_metric_calls=12"),
+        ("method=reflexion", ONLINE),
+    ],
+)
+@pytest.mark.usefixtures("one_warm_engine")
+def test_a_run_in_an_environment_lies_within_its_estimate(run, measure):
+    found = measure("task=appworld", *run, "mode.before=false", "limit={train: 4, val: 2, test: 4}")
+    for figure, (low, spent, high) in found.items():
+        assert low <= spent <= high, figure
+    assert found["calls"][2] >= 4 * 40, "an attempt may take as many calls as the agent's setting allows"
+
+
+@pytest.mark.thorough
 def test_attempts_at_an_environment_are_limited_by_their_own_setting(server, tmp_path, monkeypatch, one_warm_engine):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     specs = []
