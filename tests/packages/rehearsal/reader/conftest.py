@@ -18,6 +18,7 @@ PROMPTS = [folder / "default" for folder in prompt_folders()]
 FIELDS: dict[str, Any] = {
     "background": "",
     "scaffold": "own",
+    "markdown": False,
     "question": "",
     "playbook": "",
     "counters": "",
