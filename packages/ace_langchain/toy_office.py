@@ -7,8 +7,9 @@ which only feedback shows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from langchain_core.tools import BaseTool, tool
 
@@ -24,10 +25,10 @@ class DeskQuestion:
     call: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Kind:
+class _Kind(NamedTuple):
     text: str
     function: Callable[[str], str]
+    measured: str
     names: tuple[str, str]
 
 
@@ -86,19 +87,15 @@ _TOOLS = (
     desk_plan, stock_level,
 )  # fmt: skip
 _KINDS = (
-    _Kind(text="Which invoices of the customer {} are open?", function=ledger_entries, names=("Acme", "Globex")),
-    _Kind(text="What is the weight of the article {}?", function=article_catalogue, names=("Bolt", "Hinge")),
-    _Kind(text="What was the last payment of the customer {}?", function=bank_statement, names=("Initech", "Hooli")),
-    _Kind(text="What is the price of the article {}?", function=daily_quote, names=("Washer", "Rivet")),
-    _Kind(text="What is the phone extension of {}?", function=staff_directory, names=("Miriam", "Tobias")),
-    _Kind(text="How many complaints has the customer {} made?", function=ticket_search, names=("Umbrella", "Stark")),
-    _Kind(text="In which room is the person {}?", function=desk_plan, names=("Jonas", "Ingrid")),
-    _Kind(text="How many pieces of {} are left in the warehouse?", function=stock_level, names=("Dowel", "Bracket")),
+    _Kind("Which invoices of the customer {} are open?", ledger_entries, "ledger", ("Acme", "Globex")),
+    _Kind("What is the weight of the article {}?", article_catalogue, "weight", ("Bolt", "Hinge")),
+    _Kind("What was the last payment of the customer {}?", bank_statement, "bank", ("Initech", "Hooli")),
+    _Kind("What is the price of the article {}?", daily_quote, "price", ("Washer", "Rivet")),
+    _Kind("What is the phone extension of {}?", staff_directory, "phone", ("Miriam", "Tobias")),
+    _Kind("How many complaints has the customer {} made?", ticket_search, "tickets", ("Umbrella", "Stark")),
+    _Kind("In which room is the person {}?", desk_plan, "room", ("Jonas", "Ingrid")),
+    _Kind("How many pieces of {} are left in the warehouse?", stock_level, "stock", ("Dowel", "Bracket")),
 )
-_MEASURED: Mapping[Callable[[str], str], str] = {
-    ledger_entries: "ledger", bank_statement: "bank", ticket_search: "tickets", article_catalogue: "weight",
-    daily_quote: "price", staff_directory: "phone", desk_plan: "room", stock_level: "stock",
-}  # fmt: skip
 
 
 def desk_tools() -> Sequence[BaseTool]:
@@ -115,6 +112,6 @@ def _question(kind: _Kind, name: str) -> DeskQuestion:
     parameter = kind.function.__code__.co_varnames[0]
     return DeskQuestion(
         text=kind.text.format(name),
-        value=_value(_MEASURED[kind.function], name),
+        value=_value(kind.measured, name),
         call=f"{kind.function.__name__}({parameter}={name!r})",
     )
