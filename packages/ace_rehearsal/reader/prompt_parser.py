@@ -39,7 +39,6 @@ _QUESTION = re.compile(r"^Question:", re.MULTILINE)
 _SECTIONS = re.compile(r"^Sections:(.+)$", re.MULTILINE)
 _OPERATION = re.compile(r'\{"type":[ ]?"([A-Z]+)"')
 
-
 PLAIN = "plain"
 _FORMS = (
     ("curator", re.compile(r'"operations":')),
@@ -83,9 +82,8 @@ class PromptParts:
             reply = json.loads(text)
         except (ValueError, RecursionError):
             return text
-        return (
-            "\n".join(filter(lambda value: isinstance(value, str), reply.values())) if isinstance(reply, dict) else text
-        )
+        texts = reply.values() if isinstance(reply, dict) else [text]
+        return "\n".join(one for one in texts if isinstance(one, str))
 
     @property
     def bullets(self) -> tuple[Entry, ...]:
