@@ -30,6 +30,9 @@ _SHOWN = 80
 """Most characters of a wrong value in a message."""
 
 Whole = Annotated[int, Meta(ge=0)]
+Protocol = Literal["ours", "authors"]
+"""Whose rules a method follows where its authors' published code has other ones."""
+
 Count = Annotated[int, Meta(ge=1)]
 Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Port = Annotated[int, Meta(ge=1, le=65535)]

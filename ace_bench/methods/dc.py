@@ -15,10 +15,12 @@ from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.errors import RolloutFault, SettingError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly
 from ace_bench.core.prompts import Sized, Transcript, send_within_limit
-from ace_bench.core.settings import Count, Text, Whole
+from ace_bench.core.settings import Count, Protocol, Text, Whole
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
 from ace_bench.methods.base import CURATOR, BaseMethod, dropped_event, fault_event
 
+_PAIRS = "cheatsheet_pairs"
+"""Template of the attempts that are a cheatsheet by themselves."""
 _OPEN, _CLOSE = "<cheatsheet>", "</cheatsheet>"
 
 Shown = TypeVar("Shown", bound=Sized)
@@ -32,21 +34,25 @@ def rewrite(  # noqa: PLR0913 - who asks whom for what
     session: str,
     shown: Shown,
     fields: Callable[[Shown], Mapping[str, Any]],
+    read: Callable[[str], str | None],
+    missing: Callable[[Shown], str | None] = lambda _: None,
 ) -> ContextUpdate[Cheatsheet]:
-    """Ask for a whole new cheatsheet; if there is none in the reply, the old one stays and an event says so.
+    """Ask for a whole new cheatsheet, and ``read`` it in the reply; if there is none, the old one stays with an event.
 
     ``fields`` are the prompt's besides the cheatsheet; where a prompt is too long, they show less of ``shown``.
+    ``missing`` may make a cheatsheet of what was shown where the reply holds none.
     """
 
-    def send(part: Shown) -> str:
+    def send(part: Shown) -> tuple[str, Shown]:
         own = {"cheatsheet": cheatsheet.text, "labels": arena.labels.value}
-        return arena.lm(CURATOR, session)(arena.prompts.render(template, {**own, **fields(part)})).text
+        return arena.lm(CURATOR, session)(arena.prompts.render(template, {**own, **fields(part)})).text, part
 
     try:
-        reply, dropped = send_within_limit(shown, send)
+        (reply, part), dropped = send_within_limit(shown, send)
     except RolloutFault as error:
         return ContextUpdate(context=cheatsheet, events=(fault_event(CURATOR, error.fault),))
-    text = between_tags(reply)
+    text = read(reply)
+    text = missing(part) if text is None else text
     if text is None:
         event: Record = {"event": "kept", "reason": "no cheatsheet in the reply"}
     else:
@@ -65,6 +71,13 @@ def between_tags(reply: str) -> str | None:
     return text.strip() or None if closed and opened else None
 
 
+def behind_first_tag(reply: str) -> str | None:
+    """Return what stands behind the first opening tag, up to a closing one, as the authors read it."""
+    _, opened, text = reply.partition(_OPEN)
+    return text.partition(_CLOSE)[0].strip() if opened else None
+
+
+_READERS = {"ours": between_tags, "authors": behind_first_tag}
 _ATTEMPT = frozenset(("trajectory", "reasoning", "reply", "answer", "feedback", "gold"))
 """Fields that an attempt fills, beside its sample's."""
 
@@ -73,14 +86,16 @@ class DynamicCheatsheet(BaseMethod[Cheatsheet]):
     """What both modes share. ``code_runs`` is how often an attempt may have code run (official: 4; 0: never).
 
     ``initial`` is a saved cheatsheet to start from. Agents that act in an environment of their own, as on AppWorld,
-    ignore ``code_runs``.
+    ignore ``code_runs``. With ``protocol=authors`` a reply that is cut off is a cheatsheet, too.
     """
 
-    def __init__(self, *, code_runs: Whole, initial: Text | None):
+    def __init__(self, *, code_runs: Whole, initial: Text | None, protocol: Protocol):
         if initial is not None and not Path(initial).is_file():
             raise SettingError(f"initial={initial} is not a file: give a saved cheatsheet, or null")
         self.generator = GeneratorSpec(template="cheatsheet", answer_format="xml", code_runs=code_runs)
         self._initial = initial
+        self._authors = protocol == "authors"
+        self._read = _READERS[protocol]
 
     def start(self, arena: Arena) -> Cheatsheet:
         """Return the empty cheatsheet, or the one to start from."""
@@ -125,6 +140,7 @@ class Cumulative(DynamicCheatsheet):
             session=rollout.key,
             shown=Transcript(rollout.attempt.trajectory),
             fields=lambda steps: _attempt_fields(rollout, steps),
+            read=self._read,
         )
 
 
@@ -132,13 +148,18 @@ class Retrieval(DynamicCheatsheet):
     """DC-RS: before each sample the curator writes a cheatsheet from the last one and the most similar attempts so far.
 
     ``retrieved`` is how many it is shown, by the likeness of their questions. Made for ``mode=online``; offline, what
-    is tested is the cheatsheet that was written before the last training sample.
+    is tested is the cheatsheet that was written before the last training sample. With ``protocol=authors`` the curator
+    is asked before the first sample, too, and where its reply has no tag the attempts are the cheatsheet.
     """
 
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({CURATOR: ("cheatsheet_synthesis", "cheatsheet_episode")})
 
-    def __init__(self, *, code_runs: Whole, initial: Text | None, retrieved: Count, embedder: Embedder):
-        super().__init__(code_runs=code_runs, initial=initial)
+    def __init__(
+        self, *, code_runs: Whole, initial: Text | None, protocol: Protocol, retrieved: Count, embedder: Embedder
+    ):
+        super().__init__(code_runs=code_runs, initial=initial, protocol=protocol)
+        if self._authors:
+            self.roles = MappingProxyType({CURATOR: (*self.roles[CURATOR], _PAIRS)})
         self._retrieved = retrieved
         self._embedder = embedder
         self._questions = NearestTexts(embedder)
@@ -153,6 +174,7 @@ class Retrieval(DynamicCheatsheet):
         return {
             "cheatsheet_synthesis": inputs | context_fields | {"labels", "episodes", "retrieved"},
             "cheatsheet_episode": inputs | _ATTEMPT,
+            _PAIRS: inputs | {"episodes", "retrieved"},
         }
 
     def prepare(
@@ -160,20 +182,25 @@ class Retrieval(DynamicCheatsheet):
     ) -> ContextUpdate[Cheatsheet]:
         """Write the cheatsheet for these samples; without earlier attempts there is nothing to write it from."""
         cheatsheet = context
-        if not cheatsheet.episodes:
+        if not cheatsheet.episodes and not self._authors:
             return ContextUpdate(context=cheatsheet)
         asked = {**samples[0].inputs, "question": "\n\n".join(sample.inputs["question"] for sample in samples)}
+
+        def fields(found: _Retrieved) -> Mapping[str, Any]:
+            return {**asked, "episodes": [one.episode.text for one in found.similar], "retrieved": found.similar}
+
+        def pairs(found: _Retrieved) -> str | None:
+            return arena.prompts.render(_PAIRS, fields(found))[-1].content if self._authors else None
+
         update = rewrite(
             cheatsheet,
             arena,
             template="cheatsheet_synthesis",
             session=f"prepare/{samples[0].id}/{cheatsheet.digest[:12]}/{step.index}",
             shown=_Retrieved(self._nearest(cheatsheet.episodes, [sample.asked for sample in samples])),
-            fields=lambda found: {
-                **asked,
-                "episodes": [one.episode.text for one in found.similar],
-                "retrieved": found.similar,
-            },
+            fields=fields,
+            read=self._read,
+            missing=pairs,
         )
         return ContextUpdate(
             context=update.context, events=tuple({"sample": samples[0].id, **event} for event in update.events)
@@ -193,9 +220,9 @@ class Retrieval(DynamicCheatsheet):
         return ContextUpdate(context=cheatsheet, events=tuple(events))
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
-        """Return one rollout a sample, and one rewriting before each step but the first."""
+        """Return one rollout a sample, and one rewriting before each step, the authors' also before the first."""
         del arena
-        prepared = exactly(max(0, learning.steps - 1))
+        prepared = exactly(learning.steps if self._authors else max(0, learning.steps - 1))
         return Workload(rollouts=exactly(learning.samples), roles={CURATOR: prepared}, writers=(CURATOR,))
 
     def _nearest(self, episodes: Sequence[PastRollout], questions: Sequence[str]) -> tuple[_Similar, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -16,9 +16,6 @@ from ace_bench.core.replies import ask
 from ace_bench.core.types import Fault, Labels, Record, Rollout
 
 Item = TypeVar("Item", bound=msgspec.Struct)
-
-Protocol = Literal["ours", "authors"]
-"""Whose rules a method follows where its authors' published code has other ones."""
 
 SELF_JUDGE = "self_judge"
 """The role that says whether an attempt succeeded, and its template."""

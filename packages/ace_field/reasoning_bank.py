@@ -17,14 +17,13 @@ from ace_bench.core.errors import ConfigError, RolloutFault, SettingError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly
 from ace_bench.core.prompts import Transcript, send_within_limit
 from ace_bench.core.replies import ask
-from ace_bench.core.settings import Count, Text
+from ace_bench.core.settings import Count, Protocol, Text
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Sample, Step
 from ace_bench.methods.base import BaseMethod
 from ace_field.attempts import (
     ATTEMPT_FIELDS,
     SELF_JUDGE,
     Judged,
-    Protocol,
     attempt_fields,
     dropped_event,
     fault_event,

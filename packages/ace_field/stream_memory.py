@@ -16,10 +16,9 @@ from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly
-from ace_bench.core.settings import Count
+from ace_bench.core.settings import Count, Protocol
 from ace_bench.core.types import Attempt, GeneratorSpec, Labels, Record, Rollout, Sample, Step
 from ace_bench.methods.base import BaseMethod
-from ace_field.attempts import Protocol
 
 _SEPARATOR = "\n\n"
 _DROPPED = 4

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ace_bench.core.errors import DataError
-from ace_importers.formats import bracketed, exact_block, filled, formatted, function, literal, texts_for
+from ace_importers.formats import bracketed, either, exact_block, filled, formatted, function, literal, texts_for
 
 FOLDER = Path("dynamic_cheatsheet")
 _PROMPTS = Path("prompts")
@@ -37,6 +37,8 @@ def templates(checkout: Path) -> Mapping[str, str]:
             checkout, "generator_prompt.txt", {"CHEATSHEET": "{{ cheatsheet }}", "QUESTION": _QUESTION}
         ),
         "qa/cheatsheet_episode.j2": "{{ reply }}",
+        "qa/cheatsheet_pairs.j2": _solutions(checkout, "{{ background }}"),
+        "agent/cheatsheet_pairs.j2": _solutions(checkout, ""),
         **_curators(checkout, "qa", "{{ background }}", "{{ reply }}"),
         **_curators(checkout, "agent", "", "{{ trajectory }}"),
     }
@@ -93,7 +95,8 @@ def _solutions(checkout: Path, background: str) -> str:
         },
     )
     between = f"{{% if not loop.last %}}{entry[-1][len(last) :]}{{% endif %}}"
-    return f"{literal(texts[-1])}{{% for one in retrieved %}}{shown}{between}{{% endfor %}}{literal(ending)}"
+    pairs = f"{literal(texts[-1])}{{% for one in retrieved %}}{shown}{between}{{% endfor %}}{literal(ending)}"
+    return either("retrieved", pairs, "(empty)")
 
 
 def _executed(checkout: Path) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from ace_bench.core.prompts import CONTEXT_LENGTH
 from ace_bench.core.types import Fault
-from ace_bench.methods.dc import between_tags
+from ace_bench.methods.dc import behind_first_tag, between_tags
 from tests.launching import launch
 from tests.methods.playing import context_of
 from tests.runners.scripted import Scripted, Toy, events, gold, play, rollouts, steps
@@ -40,19 +40,29 @@ def order_of(ran):
 
 
 @pytest.mark.parametrize(
-    ("reply", "text"),
+    ("reply", "text", "authors"),
     [
-        ("<cheatsheet>\n- a\n</cheatsheet>", "- a"),
-        ("A <cheatsheet> is due: <cheatsheet>- a\n- b</cheatsheet> done", "- a\n- b"),
-        ("<cheatsheet>\n- cut o", None),
-        ("- a\n</cheatsheet>", None),
-        ("</cheatsheet> - a <cheatsheet>", None),
-        ("<cheatsheet> \n </cheatsheet>", None),
-        ("", None),
+        ("<cheatsheet>\n- a\n</cheatsheet>", "- a", "- a"),
+        ("A <cheatsheet> is due: <cheatsheet>- a\n- b</cheatsheet> done", "- a\n- b", "is due: <cheatsheet>- a\n- b"),
+        ("<cheatsheet>\n- cut o", None, "- cut o"),
+        ("- a\n</cheatsheet>", None, None),
+        ("</cheatsheet> - a <cheatsheet>", None, ""),
+        ("<cheatsheet> \n </cheatsheet>", None, ""),
+        ("", None, None),
     ],
 )
-def test_only_what_stands_between_both_tags_is_a_cheatsheet(reply, text):
+def test_only_what_stands_between_both_tags_is_a_cheatsheet(reply, text, authors):
     assert between_tags(reply) == text
+    assert behind_first_tag(reply) == authors
+
+
+def test_the_authors_are_shown_the_attempts_where_the_curator_writes_no_sheet(tmp_path):
+    ran, script = dc(tmp_path, "method.protocol=authors", method="dc_rs", curator=lambda _: "no tags", test=3)
+    first, second = (sheet_in(call.prompt) for call in script.of("generator")[:2])
+    assert first == "(empty)"
+    assert second.startswith("Earlier attempts")
+    assert f"Question: ask {order_of(ran)[0]}?\nOutput: " in second
+    assert ran.metrics["calls"]["adapt"] == {"curator": 3, "generator": 3}
 
 
 def test_each_sample_is_answered_under_the_sheet_that_the_one_before_left(tmp_path):

@@ -88,9 +88,11 @@ def run_appworld(code: Path, root: Path, url: str, tasks: Sequence[str], *, labe
     return Side(calls, [Step(step["after"], step["next"]) for step in record["steps"]])
 
 
-def run_cheatsheet(code: Path, folder: Path, url: str, *, max_tokens: int, timeout: float = _TIMEOUT) -> Side:
-    """Run Dynamic Cheatsheet (cumulative) of a checkout on ``folder/questions.json``."""
-    command = [sys.executable, str(_HERE / "authors_dc.py"), str(code), str(folder), url, str(max_tokens)]
+def run_cheatsheet(
+    code: Path, folder: Path, url: str, *, approach: str, max_tokens: int, timeout: float = _TIMEOUT
+) -> Side:
+    """Run an approach of a Dynamic Cheatsheet checkout on ``folder/questions.json``."""
+    command = [sys.executable, str(_HERE / "authors_dc.py"), str(code), str(folder), url, str(max_tokens), approach]
     record = _record(folder, command, {**os.environ}, timeout)
     calls = [Call(call["role"], call["prompt"], call["reply"], call.get("answer")) for call in record["calls"]]
     return Side(calls, [Step(step["after"]) for step in record["steps"]])

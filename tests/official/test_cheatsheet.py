@@ -1,4 +1,4 @@
-"""The authors' Dynamic Cheatsheet (cumulative) and ours: prompts, answers and cheatsheets are equal, step for step."""
+"""The authors' Dynamic Cheatsheet and ours: prompts, answers and cheatsheets are equal, step for step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.official.serving import Reply, Script, draw_by, role_of, serving, spo
 pytestmark = pytest.mark.official
 
 _HOURS = 6 * 3600
-_FILES = {"generator": "generator_prompt.txt", "curator": "curator_prompt_for_dc_cumulative.txt"}
+_APPROACHES = {"dc": ("Cumulative", "cumulative"), "dc_rs": ("RetrievalSynthesis", "retrieval_synthesis")}
 _SAID = {
     "generator": (
         "I divide.\n<answer>\n{}\n</answer>", "First <answer>1</answer>, no: <answer>{}</answer>.",
@@ -28,12 +28,14 @@ _SAID = {
     ),
     "curator": (
         "<cheatsheet>\n- {} {{braces}}\n</cheatsheet>", "Here: <cheatsheet>- {}</cheatsheet> Done.", "Nothing: {}",
+        "<cheatsheet>\n- cut {}", "<cheatsheet>- {} first</cheatsheet> or <cheatsheet>- second</cheatsheet>",
     ),
 }  # fmt: skip
 
 
-def _openings(code: Path) -> dict[str, str]:
-    return {role: (code / "prompts" / name).read_text(encoding="utf-8")[:40] for role, name in _FILES.items()}
+def _openings(code: Path, method: str) -> dict[str, str]:
+    files = {"generator": "generator_prompt.txt", "curator": f"curator_prompt_for_dc_{_APPROACHES[method][1]}.txt"}
+    return {role: (code / "prompts" / name).read_text(encoding="utf-8")[:40] for role, name in files.items()}
 
 
 def _scripted(openings: dict[str, str]) -> Script:
@@ -44,30 +46,34 @@ def _scripted(openings: dict[str, str]) -> Script:
     return reply
 
 
-def _compare(folder: Path, code: Path, questions: Finance, script: Script) -> tuple[int, int, int]:
+def _compare(folder: Path, code: Path, questions: Finance, script: Script, method: str = "dc") -> tuple[int, int, int]:
     """Run both sides on the test questions; return how many steps and calls were equal."""
     data = questions.write(folder)
-    asked = [INSTRUCTION + question_of(row["context"], "") for row in questions.rows["test"]]
+    asked = [(INSTRUCTION, question_of(row["context"], "")) for row in questions.rows["test"]]
     (folder / "questions.json").write_text(json.dumps(asked))
     with serving(script) as server:
-        expected = run_cheatsheet(code, folder, server.url, max_tokens=MAX_TOKENS, timeout=_HOURS)
+        approach = _APPROACHES[method][0]
+        expected = run_cheatsheet(code, folder, server.url, approach=approach, max_tokens=MAX_TOKENS, timeout=_HOURS)
         settings = server.take_settings()
         done = ours.run(
             code, folder, server.url, "task=formula", f"task.data_dir={data}", "labels=none",
             "mode=online", "mode.shuffle=false", "mode.before=false",
             "backbone.sampling.seed=null", f"backbone.sampling.max_tokens={MAX_TOKENS}",
             "backbone.sampling.max_tokens_field=max_completion_tokens", f"sampling.curator.max_tokens={2 * MAX_TOKENS}",
-            method="dc", protocol="paper", timeout=_HOURS,
+            "method.protocol=authors", "embedder=hashing", method=method, protocol="paper", timeout=_HOURS,
         )  # fmt: skip
     result = compare(expected, ours.cheatsheets(done))
     assert server.take_settings() == settings
     return result.steps, result.calls, result.saved
 
 
-def test_each_step_equals_the_authors(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+@pytest.mark.parametrize("method", _APPROACHES)
+def test_each_step_equals_the_authors(
+    method: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     code = checkout("dynamic-cheatsheet")
     questions = finance("formula", train=1, val=1, test=30)
-    record_property(EQUAL, _compare(tmp_path, code, questions, _scripted(_openings(code))))
+    record_property(EQUAL, _compare(tmp_path, code, questions, _scripted(_openings(code, method)), method))
 
 
 def test_each_step_equals_the_authors_before_a_real_model(
@@ -75,5 +81,5 @@ def test_each_step_equals_the_authors_before_a_real_model(
 ) -> None:
     code = checkout("dynamic-cheatsheet")
     questions = real_rows("formula", {"train": 1, "val": 1, "test": 20})
-    replies = RealReplies(_openings(code), CHEATSHEET_FORMS, servers(), recorded(tmp_path, "cheatsheet"))
+    replies = RealReplies(_openings(code, "dc"), CHEATSHEET_FORMS, servers(), recorded(tmp_path, "cheatsheet"))
     record_property(EQUAL, _compare(tmp_path, code, questions, replies))

@@ -165,7 +165,7 @@ def test_dynamic_cheatsheet_cumulative_is_equal_also_when_code_was_run(tmp_path)
         for number in range(40)
     ]
     for case, expected in zip(cases, theirs("dynamic-cheatsheet", cases, tmp_path), strict=True):
-        method = Cumulative(code_runs=4, initial=None)
+        method = Cumulative(code_runs=4, initial=None, protocol="authors")
         agent = SingleTurn(
             prompts=prompts,
             generator=method.generator,
