@@ -13,7 +13,7 @@ from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import FINAL_TRIAL, Arena, ContextUpdate, Learning, Span, Workload, exactly
 from ace_bench.core.prompts import Transcript, send_within_limit
 from ace_bench.core.replies import ask, describe_unreadable
-from ace_bench.core.settings import Count
+from ace_bench.core.settings import Count, Protocol
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Step
 from ace_bench.methods.base import BaseMethod
 from ace_field.attempts import ATTEMPT_FIELDS, SELF_JUDGE, attempt_fields, dropped_event, fault_event, judge
@@ -29,19 +29,61 @@ class SelfReflection(msgspec.Struct, frozen=True, kw_only=True):
     reflection: str
 
 
+class _Ours:
+    """Notes are JSON, shown as paragraphs, to the reflector, too."""
+
+    as_text = False
+
+    def note(self, reply: str, *, acts: bool) -> str:
+        """Return a note as it is kept."""
+        del acts
+        return reply
+
+    def shown(self, notes: Sequence[str], *, acts: bool) -> str:
+        """Return notes as a trial is shown them."""
+        del acts
+        return _SEPARATOR.join(notes)
+
+    def earlier(self, notes: Sequence[str], *, acts: bool) -> str:
+        """Return notes as the reflector is shown them."""
+        return self.shown(notes, acts=acts)
+
+
+class _Authors(_Ours):
+    """Notes are text. As on AlfWorld where attempts act, else as on HotPotQA: in a line, unseen by the reflector."""
+
+    as_text = True
+
+    def note(self, reply: str, *, acts: bool) -> str:
+        return reply if acts else reply.strip().replace("\n", "")
+
+    def shown(self, notes: Sequence[str], *, acts: bool) -> str:
+        if acts:
+            return "\n".join(f"Trial {number}:\n{note.strip()}" for number, note in enumerate(notes))
+        return "\n".join(f"- {note}" for note in notes)
+
+    def earlier(self, notes: Sequence[str], *, acts: bool) -> str:
+        return "\n".join(f"Trial #{number}: {note}" for number, note in enumerate(notes)) if acts else ""
+
+
+_RULES: Mapping[Protocol, _Ours] = MappingProxyType({"ours": _Ours(), "authors": _Authors()})
+
+
 class Reflexion(BaseMethod[NoContext]):
     """Tries a sample up to ``trials`` times: after each failure the model reflects, and the next trial sees that.
 
     A trial is shown the last ``memory`` reflections on its sample. Nothing passes from sample to sample, so the method
     is for ``mode=online``. What a failure is, the verdict says that ``labels`` reveals, and where it is hidden the role
-    ``self_judge``. Reference answers are never shown. The last trial counts, unless it could not be finished.
+    ``self_judge``. Reference answers are never shown. The last trial counts, unless it could not be finished. With
+    ``protocol=authors`` notes are text, and for answers the reflector is not shown the earlier ones.
     """
 
     generator = GeneratorSpec(template="reflexion", answer_format="json")
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({ROLE: (TEMPLATE,), SELF_JUDGE: (SELF_JUDGE,)})
     scores_last_trial = True
 
-    def __init__(self, *, trials: Count, memory: Count) -> None:
+    def __init__(self, *, trials: Count, memory: Count, protocol: Protocol) -> None:
+        self._rules = _RULES[protocol]
         self._trials = trials
         self._memory = memory
 
@@ -52,7 +94,7 @@ class Reflexion(BaseMethod[NoContext]):
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the reflector's and the judge's templates."""
         attempt = inputs | ATTEMPT_FIELDS
-        return {TEMPLATE: attempt | {"reflections"}, SELF_JUDGE: attempt}
+        return {TEMPLATE: attempt | {"reflections", "as_text"}, SELF_JUDGE: attempt}
 
     def update(
         self, context: NoContext, rollouts: Sequence[Rollout], step: Step, arena: Arena
@@ -84,7 +126,7 @@ class Reflexion(BaseMethod[NoContext]):
             if reflection is None:
                 break
             reflections.append(reflection)
-            shown = _SEPARATOR.join(reflections[-self._memory :])
+            shown = self._rules.shown(reflections[-self._memory :], acts=latest.attempt.ended is not None)
             latest = arena.rollout(first.sample, context, trial=trial, reflection=shown)
             counts = latest if latest.fault is None else counts
         events.append({"event": FINAL_TRIAL, "first": first.key, "last": counts.key, "trials": latest.trial + 1})
@@ -93,12 +135,15 @@ class Reflexion(BaseMethod[NoContext]):
     def _reflect(self, rollout: Rollout, earlier: Sequence[str], arena: Arena) -> tuple[str | None, tuple[Record, ...]]:
         """Return a reflection on a failed trial, ``None`` where the call failed, and events."""
 
+        acts = rollout.attempt.ended is not None
+        notes = self._rules.earlier(earlier[-self._memory :], acts=acts)
+        as_text = self._rules.as_text
+
         def send(steps: Transcript) -> str:
-            fields: dict[str, Any] = {
-                **attempt_fields(rollout, steps),
-                "reflections": _SEPARATOR.join(earlier[-self._memory :]),
-            }
-            return ask(arena.lm(ROLE, rollout.key), arena.prompts.render(TEMPLATE, fields), SelfReflection).reflection
+            fields: dict[str, Any] = {**attempt_fields(rollout, steps), "reflections": notes, "as_text": as_text}
+            lm, messages = arena.lm(ROLE, rollout.key), arena.prompts.render(TEMPLATE, fields)
+            reply = lm(messages).text if as_text else ask(lm, messages, SelfReflection).reflection
+            return self._rules.note(reply, acts=acts)
 
         try:
             reflection, dropped = send_within_limit(Transcript(rollout.attempt.trajectory), send)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ace_bench.tasks.ddxplus import CONDITIONS, answer_of
-from ace_importers.formats import either, exact_block, literal
+from ace_importers.formats import either, exact_block, literal, named
 from tests.launching import ROOT
 from tests.official import ours
 from tests.official.authors import checkout, run_attempts, run_memory
@@ -153,6 +153,67 @@ def test_reasoning_bank_extracts_and_keeps_what_the_authors_do(
         shown = call.prompt.partition("<memory_items>\n")[2].partition("\n</memory_items>")[0]
         assert shown in kept[:number]
     record_property(EQUAL, (len(kept), len(calls), 0))
+
+
+def test_reflexion_reflects_and_shows_notes_as_the_authors_do(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    code = checkout("reflexion")
+    right_at = [0, 2, 3, 9]
+    spaces: dict[str, str] = {}
+    source = (code / "hotpotqa_runs" / "prompts.py").read_text()
+    exec(
+        "\n".join(line for line in source.splitlines() if not line.startswith("from langchain")), _templates_in(spaces)
+    )
+    exec((code / "hotpotqa_runs" / "fewshots.py").read_text(), spaces)
+    asked = named(
+        spaces["COT_REFLECT_INSTRUCTION"],
+        {
+            "examples": literal(spaces["COT_REFLECT"]),
+            "context": "",
+            "question": "{{ question }}",
+            "scratchpad": "\nThought: {{ reasoning }}\nAction: Finish[{{ answer }}]\nObservation: Answer is INCORRECT",
+        },
+    )
+    prompts = _set_with(tmp_path / "set", self_reflection=asked)
+
+    def attempt(sample: str, trial: int) -> str:
+        return gold(sample) if trial >= right_at[int(sample[-1])] else f"guess {trial}"
+
+    def note(sample: str, trial: int) -> str:
+        return f"  On {sample}:\n try {trial + 1} {{x}}\n"
+
+    script = Scripted(
+        generator=lambda call: answer(attempt(call.sample, call.trial)),
+        reflector=lambda call: note(call.sample, call.trial),
+    )
+    settings = (*_ONLINE[:1], *_ONLINE[2:], "labels=correctness", "method.trials=4", f"prompts={prompts}")
+    play(tmp_path, *settings, "concurrency=1", script=script, method="reflexion", test=len(right_at))
+    names = [f"toy-test-{n}" for n in range(len(right_at))]
+    attempts = [
+        {
+            "query": f"ask {name}?", "key": gold(name),
+            "trials": [
+                {"thought": f"thought of {text}", "action": text, "note": note(name, trial)}
+                for trial in range(4) for text in [attempt(name, trial)]
+            ],
+        }
+        for name in names
+    ]  # fmt: skip
+    theirs = run_attempts("authors_reflexion.py", code, tmp_path, attempts)
+    reflected = [call.prompt for call in script.of("reflector")]
+    assert reflected == theirs["reflections"]
+    shown = [
+        call.prompt.partition("<reflection>\n")[2].partition("\n</reflection>")[0] for call in script.of("generator")
+    ]
+    assert [text for text in shown if text] == [text.partition("Reflections:\n")[2] for text in theirs["shown"]]
+    record_property(EQUAL, (len(names), len(reflected), 0))
+
+
+def _templates_in(spaces: dict[str, Any]) -> dict[str, Any]:
+    """Let a module of prompts run without the package whose templates it makes."""
+    spaces["PromptTemplate"] = lambda **_: None
+    return spaces
 
 
 def _webarena(place: int, won: bool) -> dict[str, Any]:

@@ -68,6 +68,14 @@ def test_a_trial_is_shown_the_last_notes_on_its_sample_and_no_others(tmp_path):
     assert "<earlier_notes>\nnote 0 on toy-test-2\n\nnote 1 on toy-test-2\n</earlier_notes>" in reflected[2]
 
 
+def test_the_authors_notes_are_lines_of_text_that_only_trials_see(tmp_path):
+    settings = ("method.trials=3", "method.protocol=authors")
+    _, script = reflexion(tmp_path, *settings, reflector=lambda call: f" note\n{call.trial} ")
+    last = trials(script, "toy-test-2")[-1].prompt
+    assert "\n<reflection>\n- note0\n- note1\n</reflection>" in last
+    assert not any("note0" in call.prompt for call in script.of("reflector"))
+
+
 @pytest.mark.parametrize("labels", ["gold", "correctness", "none"])
 def test_no_reference_answer_is_shown_to_any_role(labels, tmp_path):
     _, script = reflexion(tmp_path, f"labels={labels}", generator=right_at({}), self_judge=lambda _: {"success": False})
