@@ -124,7 +124,8 @@ def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequenc
         state = ", ".join(sorted({run.state for run in runs})) or "missing"
         return Measured(place=place, planned=planned, metric=metric, state=state, unfinished=unfinished)
     value = interval = spread = None
-    scores, code, errors = dict[int, Points](), list[str](), list[str]()
+    scores = dict[int, Points]()
+    code, collapses, errors = list[str](), list[str](), list[str]()
     try:  # a damaged run affects only its own cells
         value = mean_of([run.value(metric) for run in done])
         scores = _points(done, metric) if place.unit == "percent" else {}
@@ -133,7 +134,7 @@ def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequenc
         elif value is not None and len(done) > 1:
             values = [run.value(metric) or 0.0 for run in done]
             interval = Interval(low=min(values), high=max(values))
-        code = _code_notes(done)
+        code, collapses = _code_notes(done), _collapse_notes(done) if scores else []
     except (StoreError, DataError) as error:
         errors.append(str(error))
     return Measured(
@@ -146,7 +147,7 @@ def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequenc
         interval=interval,
         spread=spread,
         code=tuple(code),
-        notes=tuple(dict.fromkeys((*errors, *filter(None, map(_leakage, done))))),
+        notes=tuple(dict.fromkeys((*errors, *collapses, *filter(None, map(_leakage, done))))),
         points=scores,
     )
 
@@ -163,6 +164,12 @@ def _code_notes(runs: Sequence[RunSummary]) -> list[str]:
     notes = [f"seeds by different code: {modules_in_words(changed)}"] if changed else []
     found = ((run.seed, accepted_code(run.processes)) for run in runs)
     return [*notes, *(f"seed {seed} {words}" for seed, words in found if words)]
+
+
+def _collapse_notes(runs: Sequence[RunSummary]) -> list[str]:
+    """Say how many of several seeds collapsed, which intervals over seeds do not allow for."""
+    count = sum(run.collapsed for run in runs if run.metrics["steps"]) if len(runs) > 1 else 0
+    return [f"{count} of {len(runs)} seeds collapsed: no interval or test over seeds holds"] if count else []
 
 
 class Measures:
