@@ -14,7 +14,9 @@ from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.report.figures.field import Point, panels_of, pareto_front, score_by_cost
 from ace_bench.report.figures.point_labels import PointLabel, place_labels
 from ace_bench.report.figures.style import canvas
+from ace_bench.report.statistics import Point as SamplePoint
 from ace_bench.report.tables.cells import Measured, Place
+from ace_bench.report.tables.field import Member, pairs_grid, with_certainty
 from ace_bench.report.tables.formats import Page, latex
 from ace_bench.report.tables.grids import Grid
 from ace_bench.report.tables.paper_tables import paper_table
@@ -200,14 +202,36 @@ def test_names_cover_neither_each_other_nor_points():
     assert all(scale * frame.x0 <= box.x0 and box.x1 <= scale * frame.x1 for box in boxes)
 
 
-def test_the_figure_falls_back_to_tokens_where_dollars_are_unknown(table):
+def test_the_figure_has_a_panel_for_each_group_with_costs_in_tokens_where_dollars_are_unknown(table):
     found = panels_of(table)
-    assert [(panel.column, panel.mode) for panel in found.panels] == [
-        (task, mode) for task in TASKS for mode in ("offline", "online")
-    ]
     assert not found.in_dollars
-    names = [{one.name for one in panel.points} for panel in found.panels]
-    assert names == [{"base", "icl", "dc"}, {"base", "dc"}, {"base", "icl", "dc"}, {"base"}]
+    titles = [(panel.column, panel.mode) for panel in found.panels]
+    assert ("finer", "json, online, labels gold") in titles
+    (panel,) = [one for one in found.panels if (one.column, one.mode) == ("finer", "json, online, labels gold")]
+    assert [point.name.split()[0] for point in panel.points] == ["base", "dc"]
     figure = score_by_cost(table, "Field")
     assert "costs are in tokens, because the dollars of some runs are unknown or zero" in figure.get_suptitle()
-    assert {text.get_text() for text in figure.axes[0].texts} >= {"base", "icl", "dc"}
+    assert any(text.get_text().startswith("dc ") for text in figure.axes[0].texts)
+
+
+def test_membership_of_the_front_is_certain_only_where_the_draws_agree():
+    def member(name, scores, cost):
+        points = {0: {f"s{place}": SamplePoint(score=score) for place, score in enumerate(scores)}}
+        cell = Measured(place=Place(row=name, column="", unit="percent"), points=points)
+        return Member(row=name, name=name, cell=cell, costs=(cost,))
+
+    even = [1.0, 0.0] * 20
+    noisy = [0.0] * 19 + [1.0] * 21
+    shares = [
+        one.on_front for one in with_certainty([member("a", even, 1), member("b", noisy, 2), member("c", even, 3)])
+    ]
+    assert shares[0] == 1.0, "nothing is cheaper"
+    assert 0.3 < shares[1] < 0.8
+    assert shares[2] < shares[1]
+    assert with_certainty([member("a", even, None), member("b", noisy, 2)])[0].on_front is None
+
+
+def test_all_pairs_of_a_group_are_tested_and_corrected_together(table):
+    grid = pairs_grid(table)
+    assert {(row[2], row[3]) for row in grid.rows if row[1] == "json, online, labels gold"} == {("base", "dc")}
+    assert all(float(row[5].lstrip("<")) >= float(row[6].lstrip("<")) for row in grid.rows)

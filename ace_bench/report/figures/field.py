@@ -1,4 +1,4 @@
-"""The figure of an experiment that lists methods: score against the cost of a run, with the Pareto front."""
+"""The figure of an experiment that lists methods: score against the cost of a query, with the Pareto front."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from ace_bench.report.figures import draw
 from ace_bench.report.figures.draw import Series, series_of_cells
 from ace_bench.report.figures.point_labels import PointLabel, place_labels
-from ace_bench.report.figures.run_figures import costs_of
 from ace_bench.report.figures.style import GREY, Look, log_axis, looks, percent_axis
 from ace_bench.report.tables.cells import Measured, error_bars
+from ace_bench.report.tables.field import dollars, groups_of, tokens
 from ace_bench.report.tables.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MODES = ("offline", "online")
+_ACROSS = 2
 _LINE, _FRAME = 1.9, 1.2
 """Inches of height of a line of panels, and of title and legend together."""
 _FRONTS_LOOK = Look(colour=GREY, line="--", marker="", hatch="", width=0.8)
@@ -41,7 +41,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """One task offline or online; the base row is in both."""
+    """One task and one group of methods; the base row is in each group without retries."""
 
     column: str
     mode: str
@@ -61,27 +61,22 @@ class Panels:
 
 
 def panels_of(table: Table) -> Panels:
-    """Gather the finished cells of a table, by task and mode."""
-    finished = [cell for cell in table.measured if cell.value is not None]
-    costs = costs_of([cell.runs for cell in finished], "total")
-    cost_at = {(cell.place.row, cell.place.column): cost for cell, cost in zip(finished, costs.amounts, strict=True)}
+    """Gather the finished cells of a table, a panel for each group."""
+    runs = [run for cell in table.measured for run in cell.runs]
+    in_dollars = bool(runs) and all(dollars(run) for run in runs)
     panels, unknown = [], dict[str, None]()
-    for column in table.columns:
-        found: dict[str, list[Point]] = {mode: [] for mode in _MODES}
-        for row, heading in table.rows.items():
-            name, stage, labels = heading.texts[0], heading.fields["adaptation"], heading.fields["labels"]
-            if (row, column) not in cost_at:
+    for group in groups_of(table, dollars if in_dollars else tokens):
+        points = []
+        for one in group.members:
+            if not one.cost:
+                unknown[one.name] = None
                 continue
-            cost = cost_at[row, column]
-            if not cost:
-                unknown[name] = None
-                continue
-            kind = f"labels {labels}" if labels else name
-            for mode in [stage] if stage else _MODES:
-                found[mode].append(Point(name=name, kind=kind, cost=cost, cell=table.cells[row][column]))
-        if any(found.values()):
-            panels += [Panel(column=column, mode=mode, points=points) for mode, points in found.items()]
-    return Panels(in_dollars=costs.in_dollars, panels=panels, unknown=list(unknown))
+            kind = "retries by verdicts" if group.retries else f"labels {group.labels}" if one.adapts else one.name
+            share = "" if one.on_front is None else f" {one.on_front:.0%}"
+            points.append(Point(name=one.name + share, kind=kind, cost=one.cost, cell=one.cell))
+        if points:
+            panels.append(Panel(column=group.column, mode=group.title, points=points))
+    return Panels(in_dollars=in_dollars, panels=panels, unknown=list(unknown))
 
 
 def pareto_front(points: Sequence[Point]) -> list[Point]:
@@ -94,26 +89,26 @@ def pareto_front(points: Sequence[Point]) -> list[Point]:
 
 
 def score_by_cost(table: Table, title: str) -> Figure | None:
-    """Draw a line of panels for each task, offline beside online; ``None`` without finished runs."""
+    """Draw a panel for each group of methods; ``None`` without two finished methods in one."""
     found = panels_of(table)
     if not found.panels:
         return None
-    lines = len(found.panels) // len(_MODES)
+    lines = -(-len(found.panels) // _ACROSS)
     kinds = looks(list(dict.fromkeys(point.kind for panel in found.panels for point in panel.points)))
     cost = "dollars" if found.in_dollars else "tokens, prompts and replies"
     panels = [
         draw.Panel(
             series=_series(panel, kinds),
             title=f"{table.columns[panel.column].title}, {panel.mode}",
-            x_label=f"cost of a run ({cost})" if place >= len(found.panels) - len(_MODES) else "",
-            y_label="score (%)" if place % len(_MODES) == 0 else "",
+            x_label=f"cost of a query ({cost})" if place >= len(found.panels) - _ACROSS else "",
+            y_label="score (%)" if place % _ACROSS == 0 else "",
             margins=(0.12, 0.1),
             scales=(log_axis, percent_axis),
         )
         for place, panel in enumerate(found.panels)
     ]
     whole = "\n".join(filter(None, (title, _note(found))))
-    figure = draw.draw(panels, whole, height=_FRAME + _LINE * lines, across=len(_MODES), sharey="row")
+    figure = draw.draw(panels, whole, height=_FRAME + _LINE * lines, across=_ACROSS, sharey="row")
     figure.draw_without_rendering()  # fixes the layout, on which the places of the names depend
     for axis, panel in zip(figure.axes, found.panels, strict=True):
         labels = _labels(panel, kinds)
@@ -161,7 +156,7 @@ def _labels(panel: Panel, kinds: Mapping[str, Look]) -> list[PointLabel]:
 
 
 def _note(found: Panels) -> str:
-    notes = ["bars: 95% intervals; bold: on the front"]
+    notes = ["bars: 95% intervals; bold: on the front; percentages: bootstrap draws in which it is on the front"]
     if not found.in_dollars:
         notes.append("costs are in tokens, because the dollars of some runs are unknown or zero")
     if found.unknown:

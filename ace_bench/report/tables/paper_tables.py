@@ -155,7 +155,7 @@ class _Builder:
         fields = {"row": row, "method": label, "adaptation": stage, "labels": labels}
         if not self.experiment.combined:
             return Heading(texts=(label, stage or "-", labels or "-"), fields=fields)
-        fields |= {"scaffold": plan.scaffold, "passes": plan.passes}
+        fields |= {"scaffold": plan.scaffold, "passes": plan.passes, "retries": "retries" * plan.retries}
         return Heading(texts=(label, plan.passes or "-", plan.scaffold, labels or "-"), fields=fields)
 
     def _answered_by(self, overrides: Iterable[str], runs: list[RunSummary]) -> str:

@@ -20,6 +20,7 @@ from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import mean_of
 from ace_bench.report.tables.claim_result import claims_grid, claims_notes, claims_records
 from ace_bench.report.tables.claims import claim_results
+from ace_bench.report.tables.field import efficiency_grid, pairs_grid
 from ace_bench.report.tables.formats import Page, csv, latex, markdown, page_of
 from ace_bench.report.tables.grids import NOT_KNOWN, Grid, number
 from ace_bench.report.tables.paper_tables import paper_table
@@ -128,7 +129,7 @@ def _pages(names: Sequence[str], index: ResultsIndex, wanted: Wanted) -> Iterato
             slug = selection.variant.slug
             stem = f"table_{name.rjust(3 if name[-1].isalpha() else 2, '0')}_{slug}"
             commands = tuple(_commands(name, table, selection, index))
-            costs = [] if plan.combined else [_cost_grid(table)]  # otherwise a page of their own
+            costs = [efficiency_grid(table), pairs_grid(table)] if plan.combined else [_cost_grid(table)]
             yield TableFiles(stem, page_of(replace(table, commands=commands), costs), csv([table]))
             if plan.combined and not table.empty:
                 yield TableFiles(f"table_{name}_costs_{slug}", _costs_page(table), _costs_csv(table))
