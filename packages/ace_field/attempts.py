@@ -13,7 +13,8 @@ from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import Arena, Span, exactly
 from ace_bench.core.prompts import Transcript, send_within_limit
 from ace_bench.core.replies import ask
-from ace_bench.core.types import Fault, Labels, Record, Rollout
+from ace_bench.core.types import Labels, Record, Rollout
+from ace_bench.methods.base import dropped_event, fault_event
 
 Item = TypeVar("Item", bound=msgspec.Struct)
 
@@ -81,16 +82,6 @@ def valid_items(
         except ValueError as error:
             refused.append({"event": "refused", "role": role, "item": place, "reason": str(error)})
     return found, refused
-
-
-def fault_event(role: str, fault: Fault) -> Record:
-    """Return the event of a role's call that failed."""
-    return {"event": "fault", "role": role, "owner": fault.owner, "kind": fault.kind, "message": fault.message}
-
-
-def dropped_event(role: str, items: int) -> tuple[Record, ...]:
-    """Return the event of a prompt that was too long by so many items; none for 0."""
-    return ({"event": "dropped_from_prompt", "role": role, "items": items},) if items else ()
 
 
 def _judged(rollout: Rollout, arena: Arena) -> Judged:

@@ -19,14 +19,12 @@ from ace_bench.core.prompts import Transcript, send_within_limit
 from ace_bench.core.replies import ask
 from ace_bench.core.settings import Count, Protocol, Text
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Sample, Step
-from ace_bench.methods.base import BaseMethod
+from ace_bench.methods.base import BaseMethod, dropped_event, fault_event
 from ace_field.attempts import (
     ATTEMPT_FIELDS,
     SELF_JUDGE,
     Judged,
     attempt_fields,
-    dropped_event,
-    fault_event,
     judge,
     judge_calls,
     valid_items,

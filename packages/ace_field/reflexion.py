@@ -15,8 +15,8 @@ from ace_bench.core.prompts import Transcript, send_within_limit
 from ace_bench.core.replies import ask, describe_unreadable
 from ace_bench.core.settings import Count, Protocol
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Step
-from ace_bench.methods.base import BaseMethod
-from ace_field.attempts import ATTEMPT_FIELDS, SELF_JUDGE, attempt_fields, dropped_event, fault_event, judge
+from ace_bench.methods.base import BaseMethod, dropped_event, fault_event
+from ace_field.attempts import ATTEMPT_FIELDS, SELF_JUDGE, attempt_fields, judge
 
 ROLE = "reflector"
 TEMPLATE = "self_reflection"

@@ -1,19 +1,15 @@
 """StreamBench's memories: what is stored, what a sample is shown, and in which order."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from ace_bench.core.prompts import CONTEXT_LENGTH
-from ace_bench.core.types import Attempt, Fault, Grade, Labels, Sample, reveal
-from ace_field.stream_memory import RecentMemory
+from ace_bench.core.types import Fault
 from tests.launching import launch
 from tests.methods.playing import context_of
-from tests.runners.scripted import Scripted, Toy, gold, play, steps
+from tests.runners.scripted import Scripted, Toy, answer, gold, play, steps
 
 BROKEN = Fault(owner="model", kind="content_filter", message="no")
 WRONG = "a guess"
-RIGHT = Grade(score=1.0, correct=True, observed="", gold="4")
 
 
 class Themed(Toy):
@@ -128,15 +124,10 @@ def test_a_question_that_comes_again_replaces_its_entry_except_for_the_authors(p
 
 @pytest.mark.parametrize("protocol", ["ours", "authors"])
 def test_only_the_authors_keep_the_reasoning_before_an_answer(protocol, tmp_path):
-    method = RecentMemory(top_k=2, shown="all", protocol=protocol)
-    sample = Sample(id="s", split="test", inputs={"background": "", "question": "2 + 2?"})
-    rollout = SimpleNamespace(
-        sample=sample, fault=None, attempt=Attempt(answer="4", reasoning="I add."), feedback=reveal(RIGHT, Labels.GOLD)
-    )
-    arena = SimpleNamespace(counter=lambda _: len)
-    shown = method.update(method.start(arena), [rollout], None, arena).context.render(sample)["past_answers"]
-    reasoning = "Rationale: I add.\n" if protocol == "authors" else ""
-    assert shown == f"Question: 2 + 2?\n{reasoning}Answer: 4\nFeedback: correct"
+    settings = ("agent.scaffold=json", f"method.protocol={protocol}")
+    _, prompts = stream(tmp_path, "grow_prompt", *settings, generator=lambda _: answer("4"), test=2)
+    reasoning = "Rationale: thought of 4\n" if protocol == "authors" else ""
+    assert f"Question: ask toy-test-0?\n{reasoning}Answer: 4\nFeedback: not correct" in prompts["toy-test-1"]
 
 
 def test_a_prompt_that_is_too_long_loses_the_least_similar_entries(tmp_path):
