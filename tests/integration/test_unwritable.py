@@ -54,6 +54,8 @@ WRITING: dict[str, Sequence[str]] = {
     "leaderboard": ("leaderboard", "{appworld}", "--name", "a", "--method", "b", "--llm", "c", "--into", "{to}"),
     "benchmark": ("benchmark", "embedded", "--out", "{to}/figures.md"),
     "retrieval": ("retrieval", "--out", "{to}/ab.md", "--json", "{to}/ab.json"),
+    "validity": ("validity", "curve", *_TINY, "seed=0", "--sizes", "1,2", "results={at}/results",
+                 "--out", "{to}/curve.md"),
 }  # fmt: skip
 NOT_WRITING = ("check", "serve", "playbook show", "playbook diff", "playbook lint")
 REPAIRING = ("doctor",)
