@@ -38,7 +38,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A mean, and the sources of its error: the samples, and the seeds of each side that has several.
+    """A mean, and the sources of its error: the samples, and the seeds where a side has several.
 
     ``units`` is the number of independent groups of samples.
     """
@@ -46,20 +46,19 @@ class Estimate:
     value: float
     samples: Source
     units: int
-    seeds: tuple[Source, ...] = ()
+    seeds: Source = Source(variance=0.0, df=1.0)
 
     @property
     def variance(self) -> float:
         """Variance of the mean."""
-        return sum(source.variance for source in (self.samples, *self.seeds))
+        return self.samples.variance + self.seeds.variance
 
     def reach(self, level: float = LEVEL) -> float:
         """Half the width of the interval: the root of the sum of the squared reaches over each source.
 
         So it is never narrower than the t interval over seeds, or that over samples, alone (Zou and Donner 2008).
         """
-        sources = (self.samples, *self.seeds)
-        return math.sqrt(sum(source.variance * _quantile(source.df, level) ** 2 for source in sources))
+        return math.sqrt(sum(one.variance * _quantile(one.df, level) ** 2 for one in (self.samples, self.seeds)))
 
     def bounds(self, level: float = LEVEL) -> tuple[float, float]:
         """Bounds of the interval."""
@@ -83,13 +82,12 @@ class Estimate:
 
         if self.variance <= 0:
             return float(self.value == 0)
-        sources = [(source.variance, source.df) for source in (self.samples, *self.seeds)]
         low, high = math.log(_SMALLEST_P), 0.0
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             tail = math.exp(middle) / 2
-            outside = sum(variance * stdtrit(df, tail) ** 2 for variance, df in sources) > self.value**2
-            low, high = (middle, high) if outside else (low, middle)
+            square = sum(one.variance * stdtrit(one.df, tail) ** 2 for one in (self.samples, self.seeds))
+            low, high = (middle, high) if square > self.value**2 else (low, middle)
         return math.exp(high)
 
     @property
@@ -97,11 +95,10 @@ class Estimate:
         """Two-sided p-value of the t test over seeds, for fixed samples; ``None`` if the seeds' means are equal."""
         from scipy.special import stdtr
 
-        total = sum(source.variance for source in self.seeds)
-        if total <= 0:
+        if self.seeds.variance <= 0:
             return None
-        df = total**2 / sum(source.variance**2 / source.df for source in self.seeds)
-        return max(float(2 * stdtr(df, -abs(self.value) / math.sqrt(total))), _SMALLEST_P)
+        tail = stdtr(self.seeds.df, -abs(self.value) / math.sqrt(self.seeds.variance))
+        return max(float(2 * tail), _SMALLEST_P)
 
     @property
     def detectable(self) -> float | None:
@@ -114,37 +111,8 @@ class Estimate:
         variance = self.variance
         if variance <= 0:
             return None
-        df = variance / sum(source.variance / source.df for source in (self.samples, *self.seeds))
+        df = variance / (self.samples.variance / self.samples.df + self.seeds.variance / self.seeds.df)
         return float(nctdtrinc(df, 1 - POWER, self.reach() / math.sqrt(variance))) * math.sqrt(variance)
-
-
-def estimate(
-    gains: Array, groups: Sequence[Sequence[int]], *, sides: Sequence[Array] = (), prior: float = 0.0
-) -> Estimate | None:
-    """Estimate the mean of ``gains``, by sample; ``None`` for fewer than two groups of samples.
-
-    Where gains are means over seeds, ``sides`` are the scores (seeds, samples) that were averaged, each of at least two
-    seeds. ``prior`` adds two samples, one with this gain and one with its negative.
-
-    The variance is that of crossed random effects. That of samples is at least as large as if samples of one group were
-    independent; where all seeds have one mean, it is that of the averaged gains.
-    """
-    sums, sizes = _sums(gains, groups), np.array([len(group) for group in groups], dtype=float)
-    if prior:
-        gains, sums = np.append(gains, [prior, -prior]), np.append(sums, [prior, -prior])
-        sizes = np.append(sizes, [1.0, 1.0])
-    units, n = len(sums), gains.size
-    if units < 2:
-        return None
-    value = float(gains.mean())
-    by_group = float(((sums - sizes * value) ** 2).sum()) * units / (units - 1)
-    by_sample = float(((gains - value) ** 2).sum()) * n / (n - 1)
-    total = max(by_group, by_sample) / n**2
-    parts = [_SeedVariance.of(side, groups) for side in sides]
-    differing = any(part.source.variance > 0 for part in parts)
-    counted = sum(part.residual for part in parts) if differing else 0.0
-    samples = Source(variance=max(0.0, total - counted), df=units - 1)
-    return Estimate(value=value, samples=samples, units=len(groups), seeds=tuple(part.source for part in parts))
 
 
 def score_bounds(scores: Array, groups: Sequence[Sequence[int]]) -> tuple[float, float] | None:
@@ -152,8 +120,9 @@ def score_bounds(scores: Array, groups: Sequence[Sequence[int]]) -> tuple[float,
     seeds, n = scores.shape
     if seeds == 1 and len(groups) == n > 1 and bool(((scores == 0) | (scores == 1)).all()):
         return wilson_bounds(float(scores.mean()), n, _quantile(math.inf, LEVEL))
-    found = estimate(scores.mean(axis=0), groups, sides=[scores] if seeds > 1 else [])
-    return found.wilson if found else None
+    if len(groups) < 2:
+        return None
+    return Variances.of(scores.mean(axis=0), groups, sides=[scores] if seeds > 1 else []).estimate().wilson
 
 
 def paired_difference(ours: Array, base: Array, groups: Sequence[Sequence[int]], *, paired: bool) -> Estimate | None:
@@ -161,13 +130,19 @@ def paired_difference(ours: Array, base: Array, groups: Sequence[Sequence[int]],
 
     ``paired`` says that row by row their seeds are the same, too. ``None`` for fewer than two groups.
     """
-    gains = ours.mean(axis=0) - base.mean(axis=0)
-    together = paired or min(len(ours), len(base)) == 1
-    sides = [side for side in ([ours - base] if together else [ours, base]) if len(side) > 1]
+    return difference_variances(ours, base, groups, paired=paired).estimate() if len(groups) > 1 else None
+
+
+def difference_variances(ours: Array, base: Array, groups: Sequence[Sequence[int]], *, paired: bool) -> Variances:
+    """Analyse differences as ``paired_difference`` does, of scores that may have more axes in front."""
+    gains = ours.mean(axis=-2) - base.mean(axis=-2)
+    together = paired or min(ours.shape[-2], base.shape[-2]) == 1
+    sides = [side for side in ([ours - base] if together else [ours, base]) if side.shape[-2] > 1]
     # Two more samples, one won and one lost, of typical size (Bonett and Price 2012).
-    differing = gains[gains != 0]
-    prior = math.sqrt(float(np.mean(differing**2))) if differing.size else 1 / max(len(ours), len(base))
-    return estimate(gains, groups, sides=sides, prior=prior) if len(groups) > 1 else None
+    differing = np.count_nonzero(gains, axis=-1)
+    typical = np.sqrt((gains**2).sum(axis=-1) / np.maximum(differing, 1))
+    prior = np.where(differing > 0, typical, 1 / max(ours.shape[-2], base.shape[-2]))
+    return Variances.of(gains, groups, sides=sides, prior=prior)
 
 
 def wilson_bounds(share: float, n: float, quantile: float) -> tuple[float, float]:
@@ -197,21 +172,66 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _SeedVariance:
-    """The variance of a mean over seeds, and the part of it that chance within each seed explains."""
+class Variances:
+    """Means of gains, and their variances from samples and seeds, of one comparison or, with axes in front, of many.
 
-    source: Source
-    residual: float
+    Two sides' variances from seeds are added, with Welch's degrees of freedom.
+    """
+
+    value: Array
+    samples: Array
+    df: int
+    units: int
+    seeds: Array
+    seeds_df: Array
 
     @classmethod
-    def of(cls, scores: Array, groups: Sequence[Sequence[int]]) -> _SeedVariance:
-        """Analyse scores (seeds, samples)."""
-        (seeds, count), units = scores.shape, len(groups)
-        means = scores.mean(axis=1, keepdims=True)
-        within = _sums(scores - means, groups)
-        within = within - within.mean(axis=0)
-        residual = float((within**2).sum()) * units / (max(units - 1, 1) * count**2 * seeds * (seeds - 1))
-        return cls(source=Source(variance=float(means.var(ddof=1)) / seeds, df=seeds - 1), residual=residual)
+    def of(
+        cls, gains: Array, groups: Sequence[Sequence[int]], *, sides: Sequence[Array] = (), prior: Array | None = None
+    ) -> Variances:
+        """Analyse ``gains``, means over the seeds of ``sides`` (..., seeds, samples) with at least two seeds each.
+
+        ``prior`` adds two samples, one with this gain and one with its negative.
+
+        The variances are those of crossed random effects. That of samples is at least as large as if samples of one
+        group were independent; where all seeds have one mean, it is that of the averaged gains.
+        """
+        sums, sizes = _sums(gains, groups), np.array([len(group) for group in groups], dtype=float)
+        if prior is not None:
+            two = np.stack([prior, -prior], axis=-1)
+            gains, sums = (np.concatenate([values, two], axis=-1) for values in (gains, sums))
+            sizes = np.append(sizes, [1.0, 1.0])
+        units, n = len(sizes), gains.shape[-1]
+        value = gains.mean(axis=-1)
+        by_group = ((sums - sizes * value[..., None]) ** 2).sum(axis=-1) * units / (units - 1)
+        by_sample = ((gains - value[..., None]) ** 2).sum(axis=-1) * n / (n - 1)
+        total = np.maximum(by_group, by_sample) / n**2
+        parts = [_seed_variances(side, groups) for side in sides]
+        seeds = sum(variance for variance, _ in parts)
+        counted = np.where(seeds > 0, sum(residual for _, residual in parts), 0.0)
+        inverse = sum(variance**2 / (side.shape[-2] - 1) for (variance, _), side in zip(parts, sides, strict=True))
+        return cls(
+            value=value, samples=np.maximum(0.0, total - counted), df=units - 1, units=len(groups),
+            seeds=np.asarray(seeds),
+            seeds_df=np.where(seeds > 0, seeds**2 / np.maximum(inverse, np.finfo(float).tiny), 1.0),
+        )  # fmt: skip
+
+    def estimate(self) -> Estimate:
+        """Return the estimate of a single mean."""
+        return Estimate(
+            value=float(self.value), samples=Source(variance=float(self.samples), df=self.df), units=self.units,
+            seeds=Source(variance=float(self.seeds), df=float(self.seeds_df)),
+        )  # fmt: skip
+
+
+def _seed_variances(scores: Array, groups: Sequence[Sequence[int]]) -> tuple[Array, Array]:
+    """Return the variance of a mean over seeds, and the part of it that chance within each seed explains."""
+    (seeds, count), units = scores.shape[-2:], len(groups)
+    means = scores.mean(axis=-1, keepdims=True)
+    within = _sums(scores - means, groups)
+    within = within - within.mean(axis=-2, keepdims=True)
+    residual = (within**2).sum(axis=(-2, -1)) * units / (max(units - 1, 1) * count**2 * seeds * (seeds - 1))
+    return means[..., 0].var(axis=-1, ddof=1) / seeds, residual
 
 
 def _sums(values: Array, groups: Sequence[Sequence[int]]) -> Array:

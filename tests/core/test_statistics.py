@@ -5,7 +5,7 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from scipy.stats import t
+from scipy.stats import t, ttest_ind
 from statsmodels.stats.proportion import proportion_confint
 
 from ace_bench.core.statistics import Estimate, Source, blocks, bootstrap_interval, exact_bounds, paired_difference
@@ -48,7 +48,7 @@ def test_an_interval_reaches_as_far_as_students_t(df):
 @pytest.mark.parametrize("value", [0.1, 1.0, 4.0, 30.0])
 def test_an_interval_is_never_narrower_than_over_seeds_alone_and_its_p_value_agrees_with_it(value):
     seeds, samples = Source(variance=1.0, df=2), Source(variance=0.5, df=199)
-    found = Estimate(value=value, samples=samples, units=200, seeds=(seeds,))
+    found = Estimate(value=value, samples=samples, units=200, seeds=seeds)
     assert found.reach(0.99) == pytest.approx(math.hypot(t.ppf(0.995, 2), math.sqrt(0.5) * t.ppf(0.995, 199)))
     low, _ = found.bounds(1 - found.p)
     assert low == pytest.approx(0.0, abs=1e-6)
@@ -59,6 +59,15 @@ def test_an_interval_is_never_narrower_than_over_seeds_alone_and_its_p_value_agr
 @pytest.mark.parametrize(("count", "n"), [(0, 3), (1, 3), (3, 3), (2, 20)])
 def test_a_rate_has_clopper_and_pearsons_bounds(count, n):
     assert exact_bounds(count, n) == pytest.approx(proportion_confint(count, n, method="beta"))
+
+
+def test_sides_with_other_seeds_have_welchs_interval_over_seeds():
+    ours, base = np.array([0.4, 0.5, 0.7]), np.array([0.2, 0.25, 0.3, 0.35, 0.1])
+    every = np.ones(2_000)
+    groups = [[place] for place in range(len(every))]
+    found = paired_difference(np.outer(ours, every), np.outer(base, every), groups, paired=False)
+    expected = ttest_ind(ours, base, equal_var=False).confidence_interval(0.99)
+    assert found.bounds(0.99) == pytest.approx((expected.low, expected.high), abs=0.01)
 
 
 def test_chance_within_seeds_counts_once_and_even_groups_are_not_surer_than_their_samples():
