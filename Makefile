@@ -103,7 +103,7 @@ bench: $(FULL)  ## measure the harness's own speed
 	$(BIN)/python scripts/benchmark.py $(ARGS)
 
 statistics: $(FULL)  ## simulate the error rates of intervals, tests and verdicts, and write them into docs/tables-and-figures.md (minutes)
-	$(BIN)/python -m tests.simulation.error_rates
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.simulation.error_rates
 
 house: $(FULL)  ## count lines and files of the package, and the files and frames that a step of ACE passes; ARGS=--list lists them
 	$(BIN)/python scripts/measure_house.py $(ARGS)

@@ -33,6 +33,7 @@ WORLDS = {"as the paper says": 1.0, "half of it": 0.5, "no effect": 0.0, "revers
 SIZES = {"appworld/test_normal": 168, "appworld/test_challenge": 417, "finer/test": 441, "formula/test": 200,
          "ddxplus/test": 1764, "bird_sql/test": 1534}  # fmt: skip
 VERDICTS: tuple[Verdict, ...] = ("supported", "equivalent", "inconclusive", "contradicted")
+_KINDS = ("gains", "primary", "stability")
 _OWN, _SCENARIO = 1.4, 3
 _GRID = np.linspace(-9, 9, 400)
 _MEANS = mean_at(_GRID)
@@ -170,7 +171,7 @@ def verdicts_of(results: Sequence[ClaimResult]) -> Mapping[str, Counter[Verdict]
     }
 
 
-def verdicts_page(tables: int = 4) -> str:
+def verdicts_page(tables: int) -> str:
     """Count the verdicts in all worlds, as Markdown: of gains, primary gains and claims of stability."""
     places = [*product(WORLDS, (3, 5), range(tables))]
     with ProcessPoolExecutor() as pool:
@@ -178,7 +179,7 @@ def verdicts_page(tables: int = 4) -> str:
     lines = [f"|effects|seeds|{'|'.join(VERDICTS)}|", "|---|---|" + "---|" * len(VERDICTS)]
     for name, seeds in product(WORLDS, (3, 5)):
         some = [counted for place, counted in zip(places, found, strict=True) if place[:2] == (name, seeds)]
-        cells = ("/".join(str(sum(one[kind][verdict] for one in some)) for kind in some[0]) for verdict in VERDICTS)
+        cells = ("/".join(str(sum(one[kind][verdict] for one in some)) for kind in _KINDS) for verdict in VERDICTS)
         lines.append(f"|{name}|{seeds}|{'|'.join(cells)}|")
     return "\n".join(lines)
 

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import product, repeat
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
-from ace_bench.core.statistics import LEVEL, Estimate, blocks, paired_difference, score_bounds
+from ace_bench.core.statistics import LEVEL, blocks, difference_variances, score_bounds
 from ace_bench.store.files import write_files
+from tests.simulation.candidates import CHOSEN, Interval, all_intervals, chosen_interval
 from tests.simulation.claim_worlds import verdicts_page
-from tests.simulation.score_worlds import Case, draw, mean_at
+from tests.simulation.score_worlds import Case, Scores, draw, mean_at
 
 PAGE = Path("docs/tables-and-figures.md")
 START, END = "<!-- measured by make statistics -->", "<!-- end -->"
-TABLES, FAMILIES = 2_000, 1_200
+TABLES, FAMILIES, WORLDS_OF_CLAIMS = 2_000, 2_000, 4
 FAMILY_SIZES = (4, 13)
 """Comparisons that are tested together: the primary claims, and the methods of a large table."""
-_CHUNK = 400
-"""Tables drawn at a time, which bounds the memory."""
+_CHUNK = 1_000
+"""Comparisons drawn at a time, which bounds the memory."""
 
 DESIGNS = {"1 against 1": (1, 1), "3 against 1": (3, 1), "3 against 3": (3, 3), "3 against 5": (3, 5),
            "5 against 1": (5, 1), "5 against 5": (5, 5)}  # fmt: skip
@@ -34,10 +35,14 @@ SHAPES = (Case(ours=1), Case(ours=1, n=440, graded=True), Case(ours=1, n=168, gr
 
 @dataclass(frozen=True, kw_only=True)
 class Rates:
-    """Shares of intervals that hold the truth; of the playbooks drawn, of those without a collapse, of the method."""
+    """Shares of intervals that hold the truth: of the playbooks drawn, of the method, and without a collapse.
+
+    ``width`` is the mean width.
+    """
 
     own: float
     method: float
+    width: float
     refused: float = 0.0
     kept: float = 1.0
 
@@ -56,36 +61,38 @@ def streams(seeds: int) -> Iterator[Case]:
         yield Case(ours=seeds, n=n, gain=0.05, spreads=(2.0 * (seeds > 1), 0.0), stream=0.4)
 
 
-def coverage(case: Case, tables: int = TABLES) -> Rates:
-    """Measure the intervals of differences."""
-    rng, found = _rng(case), []
-    for _ in range(0, tables, _CHUNK):
-        drawn = draw(case, min(_CHUNK, tables), rng)
-        for table in range(len(drawn.ours)):
-            low, high = _estimate(case, drawn.ours[table, 0], drawn.base[table], _order(drawn.orders, table)).bounds()
-            own = low <= drawn.own_truth[table, 0] <= high
-            found.append((own, low <= drawn.truth <= high, bool(drawn.collapsed[table].any())))
-    own, method, collapsed = np.array(found).T
+def coverage(case: Case, tables: int = TABLES) -> Mapping[str, Rates]:
+    """Measure the intervals of differences, by name."""
+    rng, found, collapsed = _rng(case), dict[str, list[np.ndarray]](), list[np.ndarray]()
+    for size in _chunks(tables, _CHUNK):
+        drawn = draw(case, size, rng)
+        collapsed.append(np.asarray(drawn.collapsed[:, 0].any(axis=1)))
+        for name, ((centre, reach),) in _intervals(case, drawn, [LEVEL]).items():
+            held = [np.abs(centre - truth) <= reach for truth in (drawn.own_truth, drawn.truth)]
+            found.setdefault(name, []).append(np.stack([*held, 2 * reach])[..., 0])
     # A table in which a seed collapsed shows no interval; the others are about seeds that do not collapse.
-    return Rates(
-        own=float(own.mean()), method=float(method.mean()), refused=float(collapsed.mean()),
-        kept=float(method[~collapsed].mean()),
-    )  # fmt: skip
+    refused = np.concatenate(collapsed)
+    rates = {name: np.concatenate(chunks, axis=1) for name, chunks in found.items()}
+    return {
+        name: Rates(
+            own=float(own.mean()), method=float(method.mean()), width=float(width.mean()),
+            refused=float(refused.mean()), kept=float(method[~refused].mean()),
+        )
+        for name, (own, method, width) in rates.items()
+    }  # fmt: skip
 
 
-def family_errors(case: Case, families: int = FAMILIES) -> tuple[float, ...]:
+def family_errors(case: Case, families: int = FAMILIES) -> Mapping[str, tuple[float, ...]]:
     """Return the share of families in which Holm finds a difference from the base though there is none, by size."""
-    rng, false, drawn_so_far = _rng(case), np.zeros(len(FAMILY_SIZES)), 0
+    rng, false = _rng(case), dict[str, list[np.ndarray]]()
     case = replace(case, gain=0.0, methods=max(FAMILY_SIZES))
-    while drawn_so_far < families:
-        drawn = draw(case, _CHUNK // 4, rng)
-        drawn_so_far += len(drawn.ours)
-        for ours, base in zip(drawn.ours, drawn.base, strict=True):
-            tested = [_estimate(case, one, base, None) for one in ours]
-            for place, size in enumerate(FAMILY_SIZES):  # Holm's first step is Bonferroni's
-                level = 1 - (1 - LEVEL) / size
-                false[place] += any(abs(found.value) > found.reach(level) for found in tested[:size])
-    return tuple(false / drawn_so_far)
+    levels = [1 - (1 - LEVEL) / size for size in FAMILY_SIZES]  # Holm's first step is Bonferroni's
+    for size in _chunks(families, _CHUNK // case.methods):
+        for name, found in _intervals(case, draw(case, size, rng), levels).items():
+            excluding = [np.abs(centre) > reach for centre, reach in found]
+            some = [one[:, :tested].any(axis=1) for one, tested in zip(excluding, FAMILY_SIZES, strict=True)]
+            false.setdefault(name, []).append(np.stack(some))
+    return {name: tuple(np.concatenate(chunks, axis=1).mean(axis=1)) for name, chunks in false.items()}
 
 
 def score_coverage(seeds: int, n: int, log_odds: float, tables: int = TABLES) -> float:
@@ -112,70 +119,107 @@ def seen_in_scores(spread: float, tables: int = 20_000) -> tuple[float, float]:
     return rates[0], rates[1]
 
 
+def measured_tables(tables: int = TABLES, families: int = FAMILIES, worlds: int = WORLDS_OF_CLAIMS) -> str:
+    """Measure everything, as Markdown."""
+    with ProcessPoolExecutor() as pool:
+        designs = dict(zip(DESIGNS, pool.map(_Design.measure, DESIGNS, repeat(tables), repeat(families)), strict=True))
+        rows = [
+            *(found.row(name) for name, found in designs.items()),
+            *pool.map(_stream_row, (1, 3, 5), repeat(tables)),
+            *pool.map(_collapse_row, (0.1, 0.2), repeat(tables)),
+        ]
+        near = [*pool.map(_score_cell, product((1, 3, 5), (20, 50, 200), (0.0, 2.0, 4.0)), repeat(tables))]
+    seen, mistaken = seen_in_scores(4.0)
+    return "\n".join([
+        "|seeds|coverage|false of 4|of 13|", "|---|---|---|---|", *(f"|{'|'.join(row)}|" for row in rows), "",
+        f"Intervals of scores cover {_span(near)}. Scores of three seeds show {100 * seen:.0f}% of collapses by 15 "
+        f"points (10 below the others), and {100 * mistaken:.0f}% false ones.", "",
+        *_candidate_lines([*designs.values()]), "", verdicts_page(worlds),
+    ])  # fmt: skip
+
+
 def main() -> None:
     """Measure, and write the tables into the page."""
-    with ProcessPoolExecutor() as pool:
-        rows = [
-            *pool.map(_design_row, DESIGNS),
-            *pool.map(_stream_row, (1, 3, 5)),
-            *pool.map(_collapse_row, (0.1, 0.2)),
-        ]
-        near = [*pool.map(_score_cell, product((1, 3, 5), (20, 50, 200), (0.0, 2.0, 4.0)))]
-    verdicts = verdicts_page()
-    header = "|seeds|coverage|false of 4|of 13|\n|---|---|---|---|"
-    seen, mistaken = seen_in_scores(4.0)
-    table = "\n".join([
-        header, *(f"|{'|'.join(row)}|" for row in rows), "",
-        f"Intervals of scores cover {_span(near)}. Scores of three seeds show {100 * seen:.0f}% of collapses by 15 "
-        f"points (10 below the others), and {100 * mistaken:.0f}% false ones.", "", verdicts,
-    ])  # fmt: skip
+    table = measured_tables()
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(START)
     write_files({PAGE: f"{before}{START}\n{table}\n{END}{rest.partition(END)[2]}"})
     Console(width=150).print(table)
 
 
-def _design_row(design: str) -> tuple[str, ...]:
-    ours, base = DESIGNS[design]
-    some = [*cases(design)]
-    covered = [coverage(case) for case in some]
-    errors = [family_errors(case) for case in some if case.n in (200, 440) and case.spreads != (2.0, 2.0)]
-    families = [_span([one[place] for one in errors]) for place in range(len(FAMILY_SIZES))]
-    values = [rates.own if ours == 1 else rates.method for rates in covered]
-    about = " (these playbooks)" if ours == 1 else " (does not adapt)" if base == 1 else ""
-    return f"{design}{about}", _span(values), *families
+@dataclass(frozen=True, kw_only=True)
+class _Design:
+    """What was measured of a design, by case."""
+
+    covered: Sequence[Mapping[str, Rates]]
+    errors: Sequence[Mapping[str, tuple[float, ...]]]
+
+    @classmethod
+    def measure(cls, design: str, tables: int, families: int) -> _Design:
+        some = [*cases(design)]
+        tested = (case for case in some if case.n in (200, 440) and case.spreads != (2.0, 2.0))
+        return cls(
+            covered=[coverage(case, tables) for case in some],
+            errors=[family_errors(case, families) for case in tested],
+        )
+
+    def row(self, design: str) -> tuple[str, ...]:
+        ours, base = DESIGNS[design]
+        values = [rates[CHOSEN].own if ours == 1 else rates[CHOSEN].method for rates in self.covered]
+        families = [_span([one[CHOSEN][place] for one in self.errors]) for place in range(len(FAMILY_SIZES))]
+        about = " (these playbooks)" if ours == 1 else " (does not adapt)" if base == 1 else ""
+        return f"{design}{about}", _span(values), *families
 
 
-def _stream_row(seeds: int) -> tuple[str, ...]:
-    rates = [coverage(case) for case in streams(seeds)]
+def _candidate_lines(designs: Sequence[_Design]) -> list[str]:
+    """Compare all intervals over the designs with several seeds."""
+    several = [design for design in designs if len(design.covered[0]) > 1]
+    covered = [rates for design in several for rates in design.covered]
+    errors = [rates for design in several for rates in design.errors]
+    lines = ["|interval|coverage|most false of 4|of 13|width|", "|---|---|---|---|---|"]
+    for name in covered[0]:
+        most = [f"{100 * max(one[name][place] for one in errors):.1f}%" for place in range(len(FAMILY_SIZES))]
+        width = np.mean([rates[name].width / rates[CHOSEN].width for rates in covered])
+        lines.append(f"|{name}|{_span([rates[name].method for rates in covered])}|{'|'.join(most)}|{width:.2f}|")
+    return lines
+
+
+def _stream_row(seeds: int, tables: int) -> tuple[str, ...]:
+    rates = [coverage(case, tables)[CHOSEN] for case in streams(seeds)]
     if seeds > 1:
         return f"{seeds} streams", _span([one.method for one in rates]), "-", "-"
     method = _span([one.method for one in rates])
     return "1 stream (this stream)", f"{_span([one.own for one in rates])}; refused for the method: {method}", "-", "-"
 
 
-def _collapse_row(rate: float) -> tuple[str, ...]:
+def _collapse_row(rate: float, tables: int) -> tuple[str, ...]:
     some = [Case(ours=seeds, base=seeds, spreads=(2.0, 2.0), collapse=rate) for seeds in (3, 5)]
-    rates = [coverage(case) for case in some]
+    rates = [coverage(case, tables)[CHOSEN] for case in some]
     kept, refused = _span([one.kept for one in rates]), _span([one.refused for one in rates])
     return f"{100 * rate:.0f}% of seeds collapse", f"{kept} without one; {refused} refused", "-", "-"
 
 
-def _score_cell(place: tuple[int, int, float]) -> float:
-    return score_coverage(*place)
+def _score_cell(place: tuple[int, int, float], tables: int) -> float:
+    return score_coverage(*place, tables)
 
 
-def _estimate(case: Case, ours: np.ndarray, base: np.ndarray, order: np.ndarray | None) -> Estimate:
-    groups = case.groups
-    if order is not None and len(ours) == 1:
-        groups = blocks(sorted(groups, key=lambda group: min(order[0][place] for place in group)))
-    found = paired_difference(ours, base, groups, paired=case.ours == case.base)
-    assert found is not None
-    return found
+def _intervals(case: Case, drawn: Scores, levels: Sequence[float]) -> Mapping[str, list[Interval]]:
+    """Return the intervals of a batch of tables; one seed has no other than ours."""
+    ours, base, groups = drawn.ours, drawn.base[:, None], case.groups
+    paired = case.ours == case.base
+    if drawn.orders is not None and case.ours == 1:
+        ours = np.take_along_axis(ours, np.argsort(drawn.orders, axis=-1), axis=-1)
+        base = np.take_along_axis(base, np.argsort(drawn.orders, axis=-1), axis=-1)
+        groups = blocks(groups)
+    found = difference_variances(ours, base, groups, paired=paired)
+    if case.ours == 1:
+        return {CHOSEN: [chosen_interval(found, level) for level in levels]}
+    return all_intervals(ours, base, groups, found, levels, paired=paired)
 
 
-def _order(orders: np.ndarray | None, table: int) -> np.ndarray | None:
-    return None if orders is None else np.asarray(orders[table, 0])
+def _chunks(total: int, size: int) -> Iterator[int]:
+    for start in range(0, total, size):
+        yield min(size, total - start)
 
 
 def _rng(case: Case) -> np.random.Generator:

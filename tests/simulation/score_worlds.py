@@ -7,6 +7,7 @@ and how playbook and sample fit.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,51 +72,74 @@ def mean_at(log_odds: Array | float, spread: float = _WITHIN) -> Array:
     return np.asarray(expit(np.add.outer(np.asarray(log_odds), spread * _NODES)) @ (_WEIGHTS / _WEIGHTS.sum()))
 
 
+_GRID = np.linspace(-9, 9, 2_000)
+_GRID_MEANS = mean_at(_GRID)
+
+
 def draw(case: Case, tables: int, rng: np.random.Generator) -> Scores:
     """Draw tables."""
-    slope = float(mean_at(_BASE + 0.05) - mean_at(_BASE - 0.05)) / 0.1
-    ours, base = (points / 100 / slope for points in case.spreads)
-    base = base if case.base > 1 else 0.0
-    aim = float(mean_at(_BASE, float(np.hypot(_WITHIN, base)))) + case.gain
-    places = rng.integers(60, size=(_USUAL, 1))
-    usual = ours * rng.normal(size=_USUAL) + np.take_along_axis(_paths(case, (_USUAL,), 60, rng), places, axis=1)[:, 0]
-    level = float(brentq(lambda x: float(mean_at(x + usual).mean()) - aim, -9, 9))
+    ours, base = _log_odds(case)
     shape = (tables, case.methods, case.ours, 1)
     collapsed = rng.random(shape) < case.collapse
-    quality = level + ours * rng.normal(size=shape) - COLLAPSE * collapsed
+    quality = _level(case) + ours * rng.normal(size=shape) - COLLAPSE * collapsed
     orders = None
     if case.stream:
         orders = np.argsort(rng.random((*shape[:3], case.n)), axis=3)
         quality = quality + np.take_along_axis(_paths(case, shape[:3], case.n, rng), orders, axis=3)
     base_quality = _BASE + base * rng.normal(size=(tables, case.base, 1))
+    own = _mean_near(quality).mean(axis=(2, 3)) - _mean_near(base_quality).mean(axis=(1, 2))[:, None]
     difficulty = _OWN * _by_group(case, (tables,), rng)
-    own = mean_at(quality).mean(axis=(2, 3)) - mean_at(base_quality).mean(axis=(1, 2))[:, None]
     fit = _FIT * _by_group(case, (tables, case.methods), rng)
-    odds = quality + difficulty[:, None, None] + fit[:, :, None]
-    base_odds = base_quality + (difficulty + _FIT * _by_group(case, (tables,), rng))[:, None]
+    odds = quality.astype(np.float32) + (difficulty[:, None] + fit)[:, :, None]
+    base_odds = base_quality.astype(np.float32) + (difficulty + _FIT * _by_group(case, (tables,), rng))[:, None]
     return Scores(
         ours=_answers(case, odds, rng), base=_answers(case, base_odds, rng), truth=case.gain, own_truth=own,
         collapsed=collapsed[..., 0], orders=orders,
     )  # fmt: skip
 
 
-def _answers(case: Case, odds: Array, rng: np.random.Generator) -> Array:
-    chance = expit(odds + _LUCK * rng.normal(size=odds.shape))
-    return np.asarray(rng.binomial(4, chance) / 4 if case.graded else rng.random(odds.shape) < chance, dtype=float)
+@lru_cache
+def _level(case: Case) -> float:
+    """Return the log odds of ours at which the true gain is that of the case."""
+    (ours, base), rng = _log_odds(case), np.random.default_rng(1)
+    aim = float(mean_at(_BASE, float(np.hypot(_WITHIN, base)))) + case.gain
+    if case.stream:
+        usual = ours * rng.normal(size=_USUAL)
+        usual = (
+            usual + np.take_along_axis(_paths(case, (_USUAL,), 60, rng), rng.integers(60, size=(_USUAL, 1)), 1)[:, 0]
+        )
+        return float(brentq(lambda x: float(_mean_near(x + usual).mean()) - aim, -6, 6))
+    return float(brentq(lambda x: float(mean_at(x, float(np.hypot(_WITHIN, ours)))) - aim, -6, 6))
 
 
-def _by_group(case: Case, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+def _log_odds(case: Case) -> tuple[float, float]:
+    """Return the spreads over seeds in log odds."""
+    slope = float(mean_at(_BASE + 0.05) - mean_at(_BASE - 0.05)) / 0.1
+    ours, base = (points / 100 / slope for points in case.spreads)
+    return ours, base if case.base > 1 else 0.0
+
+
+def _mean_near(log_odds: Array) -> Array:
+    return np.interp(log_odds, _GRID, _GRID_MEANS)
+
+
+def _answers(case: Case, odds: NDArray[np.float32], rng: np.random.Generator) -> Array:
+    chance = expit(odds + np.float32(_LUCK) * rng.standard_normal(odds.shape, dtype=np.float32))
+    questions = 4 if case.graded else 1
+    right = sum((rng.random(odds.shape, dtype=np.float32) < chance).astype(np.float64) for _ in range(questions))
+    return np.asarray(right / questions)
+
+
+def _by_group(case: Case, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float32]:
     """Return standard normal numbers by sample, half of whose variance is that of their group."""
-    alone: Array = rng.normal(size=(*shape, case.n))
+    alone = rng.standard_normal((*shape, case.n), dtype=np.float32)
     if case.group == 1:
         return alone
-    shared = np.repeat(rng.normal(size=(*shape, case.n // case.group)), case.group, axis=-1)
-    return np.asarray(np.sqrt(0.5) * (shared + alone))
+    shared = np.repeat(rng.standard_normal((*shape, case.n // case.group), dtype=np.float32), case.group, axis=-1)
+    return np.asarray(np.float32(np.sqrt(0.5)) * (shared + alone))
 
 
 def _paths(case: Case, shape: tuple[int, ...], n: int, rng: np.random.Generator) -> Array:
     """Return the change of a playbook's quality along a stream: it rises, and wanders."""
-    if not case.stream:
-        return np.zeros((*shape, n))
     wander = rng.normal(size=(*shape, n)).cumsum(axis=-1) * 0.5 / np.sqrt(n)
     return np.asarray(wander + np.linspace(-case.stream, case.stream, n))
