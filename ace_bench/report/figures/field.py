@@ -99,7 +99,7 @@ def score_by_cost(table: Table, title: str) -> Figure | None:
     panels = [
         draw.Panel(
             series=_series(panel, kinds),
-            title=f"{table.columns[panel.column].title}, {panel.mode}",
+            title=f"{table.columns[panel.column].title}\n{panel.mode}",
             x_label=f"cost of a query ({cost})" if place >= len(found.panels) - _ACROSS else "",
             y_label="score (%)" if place % _ACROSS == 0 else "",
             margins=(0.12, 0.1),

@@ -191,7 +191,7 @@ def _finished(table: Table) -> Iterator[tuple[str, str, Heading, Measured]]:
 
 
 def _name(heading: Heading) -> str:
-    method, passes = heading.fields["method"], heading.fields["passes"]
+    method, passes = heading.fields["method"].partition(" (void")[0], heading.fields["passes"]
     return f"{method} ({passes})" if passes in ("once", "epochs") else str(method)
 
 
