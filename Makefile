@@ -46,7 +46,7 @@ test-thorough: $(FULL) $(APPWORLD_READY)  ## the tests that take minutes each, o
 test-printed: $(FULL) $(APPWORLD_READY)  ## run every command that README and docs print to its end; takes long
 	$(BIN)/python -m pytest -m printed tests/pages $(ARGS)
 
-test-official: $(FULL) $(APPWORLD_READY)  ## the authors' code and ours over the same replies; OFFICIAL=DIR holds checkouts of ace, ace-appworld, dynamic-cheatsheet, stream-bench and mini_dev
+test-official: $(FULL) $(APPWORLD_READY)  ## the authors' code and ours over the same replies; OFFICIAL=DIR holds checkouts, named as their repositories
 	OFFICIAL="$(OFFICIAL)" $(BIN)/python -m pytest -m official -rs tests/official $(ARGS)
 
 ENVIRONMENTS := .environments
