@@ -76,6 +76,10 @@ def test_chance_within_seeds_counts_once_and_even_groups_are_not_surer_than_thei
     alone = [[place] for place in range(200)]
     found = paired_difference(coins, np.zeros((1, 200)), alone, paired=False)
     assert found.samples.variance < 0.5 * coins.mean(axis=0).var() / 200, "samples do not differ, replies do"
+    same = np.repeat(coins[:1], 3, axis=0)
+    same[0, 0] = 1 - same[0, 0]
+    fixed = paired_difference(same, np.zeros((1, 200)), alone, paired=False)
+    assert fixed.samples.variance > 0.9 * coins[0].var() / 200, "samples differ, replies do not"
     even = np.tile([1.0, 0.0], (1, 100))
     one, other = (
         paired_difference(even, np.zeros((1, 200)), groups, paired=False) for groups in (alone, blocks(alone))
