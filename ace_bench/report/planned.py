@@ -232,7 +232,9 @@ def settings_with_defaults(run: RunSummary, compose: Compose) -> Settings:
         usual = identity_settings(compose([f"{group}={getattr(run, group)}" for group in _CHOSEN]))
     except ConfigError:
         return run.identity  # its method or task no longer exists
-    return fill_settings(run.identity, usual)
+    # A server is named only where the run started it, which is for the run to say.
+    backbone = {name: value for name, value in usual["backbone"].items() if name != "server"}
+    return fill_settings(run.identity, {**usual, "backbone": backbone})
 
 
 def deviations(settings: Settings, paper: Settings, source: str) -> Iterator[str]:

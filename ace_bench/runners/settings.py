@@ -117,6 +117,7 @@ def read_settings(top: Mapping[str, Any]) -> Settings:
 
 RENAMED: Mapping[str, str] = MappingProxyType(
     {
+        "agent.answer_alone": "is now agent.scaffold=answer_alone",
         "agent.replies": "is now agent.parse_replies, and repaired is lenient",
         "method.playbook": "is gone: protocol=official learns the authors' text",
         "method.tags": "is gone: protocol=official counts tags round by round",

@@ -112,6 +112,7 @@ SAID = {
     "backbone@roles.judge=embedded": {"": "this run has no role judge; roles are generator, reflector, curator"},
     "method=ace": {
         "method.playbook=text": "method.playbook is gone: protocol=official learns the authors' text",
+        "agent.answer_alone=true": "agent.answer_alone is now agent.scaffold=answer_alone",
         "agent.replies=official": "agent.replies is now agent.parse_replies, and repaired is lenient",
         "method.after_curation=true": "method.after_curation is now method.measure_post_update, with protocol=official",
         "method.retries=often": "method.retries=often must be one of auto, or a whole number, 0 or more",
