@@ -38,7 +38,7 @@ _REFERENCE = {
         "Types and protocols",
         tuple(
             f"ace_bench.core.{name}"
-            for name in ("types", "task", "method", "context", "agent", "backbones", "workload", "settings", "errors")
+            for name in ("types", "task", "method", "context", "backbones", "settings", "errors")
         ),
     ),
 }
