@@ -166,7 +166,7 @@ def test_a_demonstration_file_identifies_a_run_by_its_words(tmp_path):
     def digest(name, text):
         (tmp_path / name).write_text(text)
         overrides = ("task=appworld", "task.source=sample", f"agent.demonstrations={tmp_path / name}")
-        return assemble(identify(settled(*composed(f"results={tmp_path}", *overrides)))).about["digest"]
+        return assemble(identify(settled(*composed(f"results={tmp_path}", *overrides)))).metadata["digest"]
 
     one = digest("a.txt", "USER: wave\nASSISTANT: hi")
     assert digest("b.txt", "USER: wave\nASSISTANT: hi") == one
