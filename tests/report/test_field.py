@@ -147,7 +147,7 @@ def test_tables_show_scores_tests_and_costs_and_say_what_is_missing(results, tmp
 def test_the_cost_is_estimated_from_a_few_samples_before_it_is_paid(reproduce):  # noqa: F811
     status, said = reproduce("experiment=field", "tasks=finer", "methods=icl", "task.source=sample", "--estimate")
     assert status == 0, said
-    assert "2 together" in said
+    assert "4 together" in said
     assert "From three samples of each split" in said
     assert "paper" not in said
     assert not any(line.startswith(" ") and "n/a" in line.rpartition("n/a")[0] for line in said.splitlines()), said
