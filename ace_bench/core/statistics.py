@@ -9,13 +9,13 @@ import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
-from statistics import NormalDist
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ace_bench.core.quantiles import t_quantile
 
 T = TypeVar("T")
 Array = NDArray[np.float64]
@@ -23,7 +23,6 @@ Array = NDArray[np.float64]
 RESAMPLES = 1_000
 LEVEL, POWER = 0.95, 0.8
 """Confidence of intervals, and the power at which the smallest detectable difference is found."""
-_PRECISION, _ITERATIONS = 1e-13, 200
 _SMALLEST_P, _HALVINGS = 1e-12, 40
 """No test is certain."""
 
@@ -58,7 +57,7 @@ class Estimate:
 
         So it is never narrower than the t interval over seeds, or that over samples, alone (Zou and Donner 2008).
         """
-        return math.sqrt(sum(one.variance * _quantile(one.df, level) ** 2 for one in (self.samples, self.seeds)))
+        return math.sqrt(sum(one.variance * t_quantile(one.df, level) ** 2 for one in (self.samples, self.seeds)))
 
     def bounds(self, level: float = LEVEL) -> tuple[float, float]:
         """Bounds of the interval."""
@@ -72,7 +71,7 @@ class Estimate:
         """
         spread, variance = self.value * (1 - self.value), self.variance
         if variance <= 0 or spread <= 0:
-            return wilson_bounds(self.value, self.units, _quantile(self.samples.df, LEVEL))
+            return wilson_bounds(self.value, self.units, t_quantile(self.samples.df, LEVEL))
         return wilson_bounds(self.value, spread / variance, self.reach() / math.sqrt(variance))
 
     @property
@@ -119,7 +118,7 @@ def score_bounds(scores: Array, groups: Sequence[Sequence[int]]) -> tuple[float,
     """Return the Wilson bounds of the mean of scores (seeds, samples) in [0, 1]; ``None`` for fewer than two groups."""
     seeds, n = scores.shape
     if seeds == 1 and len(groups) == n > 1 and bool(((scores == 0) | (scores == 1)).all()):
-        return wilson_bounds(float(scores.mean()), n, _quantile(math.inf, LEVEL))
+        return wilson_bounds(float(scores.mean()), n, t_quantile(math.inf, LEVEL))
     if len(groups) < 2:
         return None
     return Variances.of(scores.mean(axis=0), groups, sides=[scores] if seeds > 1 else []).estimate().wilson
@@ -239,51 +238,6 @@ def _sums(values: Array, groups: Sequence[Sequence[int]]) -> Array:
     order = [place for group in groups for place in group]
     starts = np.cumsum([0, *(len(group) for group in groups[:-1])])
     return np.add.reduceat(values[..., order], starts, axis=-1)
-
-
-@lru_cache(maxsize=1024)
-def _quantile(df: float, level: float) -> float:
-    """Return the quantile of Student's t for a level of confidence; the normal one for an infinite ``df``.
-
-    Importing scipy takes longer than a short run. Newton's method approaches the quantile from the normal one, below
-    it, because the tail is convex.
-    """
-    tail = (1 - level) / 2
-    found = NormalDist().inv_cdf(1 - tail)
-    if math.isinf(df):
-        return found
-    scale = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
-    for _ in range(_ITERATIONS):
-        density = scale * (1 + found**2 / df) ** (-(df + 1) / 2)
-        step = (_upper_tail(found, df, density) - tail) / density
-        found += step
-        if abs(step) < _PRECISION * found:
-            break
-    return found
-
-
-def _upper_tail(t: float, df: float, density: float) -> float:
-    """Return the probability above ``t`` > 0, whose ``density`` is known, by the incomplete beta function."""
-    a, x = df / 2, df / (df + t**2)
-    if x < (a + 1) / (a + 2.5):  # else the fraction of 1 - x converges faster
-        return density * t / df * _beta_fraction(a, 0.5, x)
-    return 0.5 - density * t * _beta_fraction(0.5, a, 1 - x)
-
-
-def _beta_fraction(a: float, b: float, x: float) -> float:
-    """Evaluate the continued fraction of the incomplete beta function from its front (DLMF 8.17.22)."""
-    value = inverse = 1 / (1 - (a + b) * x / (a + 1))
-    ratio = 1.0
-    for m in range(1, _ITERATIONS):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        for term in (even, odd):
-            inverse = 1 / (1 + term * inverse)
-            ratio = 1 + term / ratio
-            value *= inverse * ratio
-        if abs(inverse * ratio - 1) < _PRECISION:
-            break
-    return value
 
 
 def bootstrap_interval(

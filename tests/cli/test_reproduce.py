@@ -17,7 +17,8 @@ from ace_bench.cli.reproducing.request import Job, jobs, read_request
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders
 from ace_bench.report.experiments import Experiments
-from ace_bench.report.paper.tables import Column, Experiment, Row
+from ace_bench.report.paper.rows import Column, Row
+from ace_bench.report.paper.tables import Experiment
 from ace_bench.report.records import find_runs
 from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.runners.override_help import explain

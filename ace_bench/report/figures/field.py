@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import compress, groupby
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ace_bench.report.figures import draw
 from ace_bench.report.figures.draw import Series, series_of_cells
 from ace_bench.report.figures.point_labels import PointLabel, place_labels
 from ace_bench.report.figures.style import GREY, Look, log_axis, looks, percent_axis
 from ace_bench.report.tables.cells import Measured, error_bars
-from ace_bench.report.tables.field import dollars, groups_of, tokens
+from ace_bench.report.tables.field import dollars, groups_of, on_front, tokens, with_certainty
 from ace_bench.report.tables.table import Table
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ def panels_of(table: Table) -> Panels:
     panels, unknown = [], dict[str, None]()
     for group in groups_of(table, dollars if in_dollars else tokens):
         points = []
-        for one in group.members:
+        for one in with_certainty(group.members):
             if not one.cost:
                 unknown[one.name] = None
                 continue
@@ -84,8 +86,8 @@ def pareto_front(points: Sequence[Point]) -> list[Point]:
 
     They are sorted by cost. Means alone count, not their intervals.
     """
-    front = [one for one in points if not any(_beats(other, one) for other in points)]
-    return sorted(front, key=lambda point: point.cost)
+    stays = on_front(np.array([point.cost for point in points]), np.array([point.score for point in points]))
+    return sorted(compress(points, stays), key=lambda point: point.cost)
 
 
 def score_by_cost(table: Table, title: str) -> Figure | None:
@@ -162,8 +164,3 @@ def _note(found: Panels) -> str:
     if found.unknown:
         notes.append(f"not drawn, since their tokens are unknown: {', '.join(found.unknown)}")
     return "; ".join(notes)
-
-
-def _beats(one: Point, other: Point) -> bool:
-    no_worse = one.cost <= other.cost and one.score >= other.score
-    return no_worse and (one.cost < other.cost or one.score > other.score)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from itertools import product
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec.structs import replace
 
 from ace_bench.core.errors import DataError
+from ace_bench.report.paper.rows import Column, Combinations, Row
 from ace_bench.report.yaml_models import YamlModel, read_yaml
 
 CLAIM = "claim"
@@ -23,194 +23,12 @@ _RESULTS = ("table_", "figure_")
 """Start of the files of the paper's results."""
 
 
-class Column(YamlModel, frozen=True, kw_only=True):
-    """A column that is measured (``metric``), or computed from others: their (weighted) mean, or one ``per`` another.
-
-    ``metric`` is as ``RunSummary.value`` takes it, with ``{who}`` and ``{counts}`` for the row's. ``evaluates`` names
-    the column whose run adapts: a context that was adapted there is only evaluated here. ``ours`` is not in the paper.
-    ``label`` is its header where the name alone would mislead. The columns of ``per`` are in the row named by
-    ``same_as``: table 13 divides the sums of table 12. With ``agents`` its runs take no scaffold.
-    """
-
-    unit: str
-    label: str = ""
-    task: str = ""
-    split: str = ""
-    metric: str = ""
-    overrides: tuple[str, ...] = ()
-    evaluates: str = ""
-    better: Literal["higher", "lower"] = "higher"
-    mean_of: tuple[str, ...] = ()
-    weights: tuple[float, ...] = ()
-    per: tuple[str, str] | None = None
-    ours: bool = False
-    agents: bool = False
-
-    @property
-    def derived(self) -> bool:
-        """Whether it is computed from other columns."""
-        return bool(self.mean_of or self.per)
-
-
-class Row(YamlModel, frozen=True, kw_only=True):
-    """One line of a table, with the settings of its runs, and the paper's numbers unless it is ours.
-
-    ``values`` and ``changes`` (against the table's reference row) are in the order of the paper's columns. ``gt`` is
-    the paper's "GT labels" mark, ``None`` where the table has none. ``same_as`` names the row, here or in another
-    table, that it repeats; ``sum_of`` the rows it adds up, in ``sum_columns`` or in all. ``counts`` is what the row
-    counts where the paper writes "rollouts" for two things (tables 12 to 15): rollouts, or calls of a model.
-
-    ``starts_from`` is the ``experiment/row`` whose adapted context an adaptation starts from. ``context`` is
-    the one that a column with ``evaluates`` evaluates: ``tested``, or that before or after the step that removed most
-    tokens.
-
-    Rows of ``Combinations`` name their base row (``against``), ``scaffold`` and ``passes``; ``without`` says why a
-    column has no run of theirs, and ``agents_only`` that only agents' columns have one.
-    """
-
-    label: str
-    overrides: tuple[str, ...] = ()
-    adapts: Literal["offline", "online"] | None = None
-    values: tuple[float | None, ...] = ()
-    changes: tuple[float, ...] = ()
-    gt: bool | None = None
-    settings: Mapping[str, str | int | float] = {}
-    same_as: str = ""
-    sum_of: tuple[str, ...] = ()
-    sum_columns: tuple[str, ...] = ()
-    counts: Literal["", "calls", "rollouts"] = ""
-    who: str = ""
-    starts_from: str = ""
-    context: Literal["", "tested", "before_fall", "after_fall"] = ""
-    against: str = ""
-    scaffold: str = ""
-    passes: str = ""
-    retries: bool = False
-    agents_only: bool = False
-    without: Mapping[str, str] = {}
-
-    def left_out(self, column: str, spec: Column) -> str:
-        """Return why it has no run in a column, "" if it has one."""
-        if self.agents_only and not spec.agents:
-            return "without a scaffold base replies with the answer alone"
-        return self.without.get(column, "")
-
-    @property
-    def ours(self) -> bool:
-        """Whether the paper does not have it."""
-        return not self.values
-
-
 class Cell(YamlModel, frozen=True, kw_only=True):
     """One number with its reference (``table/row/column``); ``value`` is ``None`` if the cell is empty."""
 
     ref: str
     value: float | None
     change: float | None = None
-
-
-class Method(YamlModel, frozen=True, kw_only=True):
-    """Which combinations of a method make sense; empty means all, and ``why`` says why others are left out.
-
-    ``own`` is the scaffold that its prompts have by themselves, "" where it is not known. One that ``retries`` answers
-    test samples again.
-    """
-
-    own: str = ""
-    feedback: tuple[str, ...] = ()
-    passes: tuple[str, ...] = ()
-    retries: bool = False
-    why: str = ""
-
-
-class Combinations(YamlModel, frozen=True, kw_only=True):
-    """Rows for each method by scaffold, passes and feedback, and a row of ``base`` for each scaffold.
-
-    The program itself refuses some of them, such as worked examples without reference answers: those are left out with
-    its reason.
-    """
-
-    base: str
-    scaffolds: tuple[str, ...]
-    feedback: tuple[str, ...]
-    passes: Mapping[str, tuple[str, ...]]
-    methods: Mapping[str, Method]
-
-    def rows(self, agents: Sequence[str]) -> dict[str, Row]:
-        """Return the rows by name, those of one scaffold after each other; ``agents`` are columns without scaffolds."""
-        found = {}
-        for scaffold in self.scaffolds:
-            found[f"{self.base}_{scaffold}"] = self._base_row(scaffold)
-            for name, method in self.methods.items():
-                if scaffold not in ("answer_alone", "json", method.own):
-                    continue
-                for passes, feedback in product(self.passes, self.feedback):
-                    if passes in (method.passes or _EVERY) and feedback in (method.feedback or self.feedback):
-                        key = f"{name}_{scaffold}_{passes}_{feedback}"
-                        found[key] = self._row(name, scaffold, passes, feedback, agents)
-        return found
-
-    def _base_row(self, scaffold: str) -> Row:
-        own = scaffold != "json"  # the answer alone is its own form
-        return Row(
-            label=self.base,
-            overrides=(f"method={self.base}", *([] if own else [f"agent.scaffold={scaffold}"])),
-            scaffold=scaffold,
-            agents_only=scaffold == "own",
-        )
-
-    def _row(self, name: str, scaffold: str, passes: str, feedback: str, agents: Sequence[str]) -> Row:
-        method = self.methods[name]
-        own = scaffold == method.own
-        settings = self.passes[passes]
-        return Row(
-            label=name,
-            adapts="online" if "mode=online" in settings else "offline",
-            overrides=(
-                f"method={name}",
-                f"labels={feedback}",
-                *(setting for setting in settings if not setting.startswith("mode=")),
-                *([] if own else [f"agent.scaffold={scaffold}"]),
-            ),
-            against=f"{self.base}_{scaffold}",
-            scaffold=scaffold,
-            passes=passes,
-            retries=method.retries,
-            without={}
-            if own or (not method.own and scaffold == "json")
-            else dict.fromkeys(agents, "agents act in one form, that of another row"),
-        )
-
-    def narrowed(self, chosen: Mapping[str, Sequence[str]]) -> Combinations:
-        """Return it with these ``methods``, ``scaffolds``, ``feedback`` and ``passes``; raises ``DataError``."""
-        axes: dict[str, Any] = {}
-        for axis in ("scaffolds", "feedback", "passes"):
-            own = getattr(self, axis)
-            for name in chosen.get(axis, ()):
-                if name not in own:
-                    raise DataError(f"{axis}={name}: there is no such choice; there are {', '.join(own)}")
-            wanted = [name for name in own if name in chosen.get(axis, own)]
-            axes[axis] = {name: own[name] for name in wanted} if isinstance(own, Mapping) else tuple(wanted)
-        names = chosen.get("methods") or self.methods
-        return replace(self, **axes, methods={name: self.methods.get(name, Method()) for name in names})
-
-    def notes(self) -> Iterator[str]:
-        """Say which combinations of each method are not planned, and why."""
-        for name, method in self.methods.items():
-            parts = [
-                f"{axis} {', '.join(own)} only"
-                for axis, own, every in (
-                    ("feedback", method.feedback, self.feedback),
-                    ("passes", method.passes, _EVERY),
-                )
-                if own and set(own) != set(every)
-            ]
-            if parts:
-                yield f"{name}: {'; '.join(parts)}" + f" ({method.why})" * bool(method.why)
-
-
-_EVERY = ("stream", "once", "epochs")
-"""The passes of a method that learns step by step."""
 
 
 class Experiment(YamlModel, frozen=True, kw_only=True):

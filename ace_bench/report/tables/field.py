@@ -52,7 +52,7 @@ class Group:
     scaffold: str
     labels: str
     retries: bool
-    members: tuple[Member, ...]
+    members: tuple[Member, ...] = ()
 
     @property
     def title(self) -> str:
@@ -78,35 +78,21 @@ def per_query(run: RunSummary, amount: float | None) -> float | None:
 
 
 def groups_of(table: Table, amount: Amount = tokens) -> list[Group]:
-    """Return the groups with at least two finished methods, with the certainty of each front."""
-    found: dict[tuple[str, str, str, str, bool], list[Member]] = {}
+    """Return the groups with at least two finished methods; base, whose row stands before theirs, is first."""
+    found: dict[Group, list[Member]] = {}
     bases: dict[tuple[str, str], Member] = {}
     for row, column, heading, cell in _finished(table):
-        costs = tuple(per_query(run, amount(run)) for run in cell.runs)
-        adapts = bool(heading.fields["adaptation"])
-        member = Member(row=row, name=_name(heading), cell=cell, costs=costs, adapts=adapts)
-        fields = heading.fields
-        if not fields["adaptation"]:
-            bases[column, fields["scaffold"]] = member
+        fields, costs = heading.fields, tuple(per_query(run, amount(run)) for run in cell.runs)
+        mode, scaffold = fields["adaptation"], fields["scaffold"]
+        member = Member(row=row, name=_name(heading), cell=cell, costs=costs, adapts=bool(mode))
+        if not mode:
+            bases[column, scaffold] = member
             continue
-        key = (column, fields["adaptation"], fields["scaffold"], fields["labels"], bool(fields["retries"]))
-        found.setdefault(key, []).append(member)
-    groups = []
-    for (column, mode, scaffold, labels, retries), members in found.items():
+        retries = bool(fields["retries"])
+        group = Group(column=column, mode=mode, scaffold=scaffold, labels=fields["labels"], retries=retries)
         base = bases.get((column, scaffold))
-        together = [*([base] if base and not retries else []), *members]
-        if len(together) > 1:
-            groups.append(
-                Group(
-                    column=column,
-                    mode=mode,
-                    scaffold=scaffold,
-                    labels=labels,
-                    retries=retries,
-                    members=with_certainty(together),
-                )
-            )
-    return groups
+        found.setdefault(group, [base] if base and not retries else []).append(member)
+    return [replace(group, members=tuple(members)) for group, members in found.items() if len(members) > 1]
 
 
 def with_certainty(members: Sequence[Member]) -> tuple[Member, ...]:
@@ -149,7 +135,7 @@ def efficiency_grid(table: Table) -> Grid:
     """Give the amortised cost of a query, the score for a thousand tokens of it, and the certainty of the front."""
     rows = []
     for group in groups_of(table):
-        for one in group.members:
+        for one in with_certainty(group.members):
             runs = one.cell.runs
             adapt, evaluate = (
                 mean_of([per_query(run, _stage_tokens(run, stage)) for run in runs]) for stage in ("adapt", "evaluate")

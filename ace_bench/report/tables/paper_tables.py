@@ -9,7 +9,8 @@ from statistics import fmean
 
 from ace_bench.report.experiments import Experiments, Refusal, refuses_nothing
 from ace_bench.report.paper.claims import known_contradictions
-from ace_bench.report.paper.tables import Column, Experiment
+from ace_bench.report.paper.rows import Column
+from ace_bench.report.paper.tables import Experiment
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import Measured, Place, derive, setting_warning
 from ace_bench.report.tables.grids import column_name
