@@ -35,7 +35,7 @@ def parse_words(words: Sequence[str]) -> dict[str, str]:
     """Return ``KEY=VALUE`` words by key; raises ``ConfigError``."""
     for word in words:
         if "=" not in word:
-            raise ConfigError(f"{word} is no setting; settings are KEY=VALUE, such as task=finer")
+            raise ConfigError(f"{word} is not a setting: write KEY=VALUE, such as task=finer")
     return {key: value for key, _, value in (word.partition("=") for word in words)}
 
 

@@ -51,7 +51,7 @@ class World:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class TrueMeans:
     """A run's true mean of each metric, by its name, in percent for scores."""
 
     split: str
@@ -62,7 +62,7 @@ class Told:
 class _Run(RunSummary):
     """A run whose numbers are drawn."""
 
-    told: Told
+    true: TrueMeans
     world: World
     plan: int
     collapsed = False
@@ -73,8 +73,8 @@ class _Run(RunSummary):
         if metric in self.drawn:
             return 100 * float(np.mean([point.score for point in self.drawn[metric].values()]))
         if metric == "n":
-            return SIZES.get(self.told.split)
-        mean = self.told.means.get(metric)
+            return SIZES.get(self.true.split)
+        mean = self.true.means.get(metric)
         return None if mean is None else mean * float(np.exp(0.05 * self._rng(1).normal()))
 
     def points(self, metric: str) -> Points | None:
@@ -84,12 +84,12 @@ class _Run(RunSummary):
     @cached_property
     def drawn(self) -> Mapping[str, Points]:
         """Scores by metric and sample: right or wrong, scenarios of three in AppWorld."""
-        scores = {name: mean for name, mean in self.told.means.items() if name in _SCORES}
-        size, rng = SIZES.get(self.told.split, 0), self._rng(0)
-        group = _SCENARIO if self.told.split.startswith("appworld") else 1
-        shared = np.random.default_rng([self.world.seed, len(self.told.split), size]).normal(size=(2, size))
+        scores = {name: mean for name, mean in self.true.means.items() if name in _SCORES}
+        size, rng = SIZES.get(self.true.split, 0), self._rng(0)
+        group = _SCENARIO if self.true.split.startswith("appworld") else 1
+        shared = np.random.default_rng([self.world.seed, len(self.true.split), size]).normal(size=(2, size))
         difficulty = _OWN * np.sqrt(0.5) * (shared[0] + np.repeat(shared[1][: size // group], group))
-        quality = self.world.spread / 100 * rng.normal() if self.told.adapts else 0.0
+        quality = self.world.spread / 100 * rng.normal() if self.true.adapts else 0.0
         fit = 0.7 * np.random.default_rng([self.world.seed, self.plan]).normal(size=size)
         found: dict[str, Points] = {}
         for name, mean in scores.items():
@@ -120,8 +120,8 @@ class WorldRuns(Selection):
         """Return a run for each seed; one that does not adapt has one."""
         if planned not in self._told:
             return []
-        number, told = self._told[planned]
-        return [_run(told, self._world, number, seed) for seed in range(self._world.seeds if told.adapts else 1)]
+        number, true = self._told[planned]
+        return [_run(true, self._world, number, seed) for seed in range(self._world.seeds if true.adapts else 1)]
 
     def deviations(self, planned: PlannedRun, model: str) -> tuple[str, ...]:
         """Return nothing: these are the paper's settings."""
@@ -129,7 +129,7 @@ class WorldRuns(Selection):
         return ()
 
 
-def told_runs(experiments: Experiments, share: float, model: str) -> Mapping[PlannedRun, tuple[int, Told]]:
+def told_runs(experiments: Experiments, share: float, model: str) -> Mapping[PlannedRun, tuple[int, TrueMeans]]:
     """Return what is true of each planned run: between its reference row's numbers and its own, by ``share``."""
     numbers: dict[PlannedRun, dict[str, float]] = {}
     kinds: dict[PlannedRun, tuple[str, bool]] = {}
@@ -148,7 +148,7 @@ def told_runs(experiments: Experiments, share: float, model: str) -> Mapping[Pla
             if spec.split or planned not in kinds:
                 kinds[planned] = (f"{spec.task}/{spec.split}", table.rows[row].adapts is not None)
     return {
-        planned: (number, Told(split=kinds[planned][0], adapts=kinds[planned][1], means=means))
+        planned: (number, TrueMeans(split=kinds[planned][0], adapts=kinds[planned][1], means=means))
         for number, (planned, means) in enumerate(numbers.items())
     }
 
@@ -189,14 +189,14 @@ def _counted(place: tuple[str, int, int]) -> Mapping[str, Counter[Verdict]]:
     return verdicts_of(world_results(World(share=WORLDS[name], seeds=seeds, seed=seed)))
 
 
-def _run(told: Told, world: World, plan: int, seed: int) -> RunSummary:
-    kind = "playbook" if told.adapts else "none"
-    metrics: dict[str, Any] = {"context": {"kind": kind, "items": 1}, "steps": 1 if told.adapts else 0}
+def _run(true: TrueMeans, world: World, plan: int, seed: int) -> RunSummary:
+    kind = "playbook" if true.adapts else "none"
+    metrics: dict[str, Any] = {"context": {"kind": kind, "items": 1}, "steps": 1 if true.adapts else 0}
     run = _Run(
         folder=Path(f"{plan}/{seed}"), task="", method="", backbone="", mode="", labels="", seed=seed, source="real",
         simulated=False, digest="", identity={}, metrics=metrics,
     )  # fmt: skip
-    run.__dict__.update(told=told, world=world, plan=plan)
+    run.__dict__.update(true=true, world=world, plan=plan)
     return run
 
 
