@@ -91,7 +91,11 @@ def assemble(run: IdentifiedRun) -> RunSpec:
         "source": task.source,
         "simulated": run.simulated,
         "digest": run.identity.digest,
-        "prompts": {"set": resolved["prompts"], "digest": run.prompts.digest},
+        "prompts": {
+            "set": resolved["prompts"],
+            "digest": run.prompts.digest,
+            **({"sources": run.imported.commits} if run.imported else {}),
+        },
         "data": dict(task.checksums),
         **({} if run.simulated or not method.embedders else {"embedder": run.identity.settings["embedder"]}),
     }

@@ -25,9 +25,11 @@ from ace_bench.runners.composing import RunConfig
 from ace_bench.runners.settings import Settings, check_budget_prices, place_of, read_settings
 from ace_bench.store.code import Code, code_of
 from ace_bench.store.folder import choose_folder
+from ace_bench.store.imported_prompts import ImportedSet, read_imported
 from ace_bench.store.prompts import PromptSet
 
 _GROUPS = ("agent", "task", "method", "backbone", "roles", "default_roles", "rehearsal", "mode", "tracker", "sampling")
+_DEFAULT = "default"
 _NAMED = ("task", "method", "backbone", "mode")
 """Groups whose options name a run."""
 
@@ -41,6 +43,7 @@ class IdentifiedRun:
     names: Mapping[str, str]
     task: Task
     prompts: PromptSet
+    imported: ImportedSet | None
     backbones: Mapping[str, Backbone]
     simulated: bool
     identity: RunIdentity
@@ -63,7 +66,8 @@ def identify(config: RunConfig) -> IdentifiedRun:
         if embeddings is not None:
             backbones[EMBEDDER] = embeddings
             simulated = simulated or embeddings.simulated
-    prompts = PromptSet(*_prompt_roots(resolved["prompts"]), task=task.name, prompt_group=task.prompt_group)
+    roots, imported = _prompt_roots(resolved["prompts"])
+    prompts = PromptSet(*roots, task=task.name, prompt_group=task.prompt_group)
     identity = RunIdentity(settings=identity_settings(resolved), contents=_contents(task, prompts, backbones))
     parent = Path(resolved["results"]) / resolved["name"] / "-".join(names.values()) / identity.digest[:12]
     return IdentifiedRun(
@@ -72,6 +76,7 @@ def identify(config: RunConfig) -> IdentifiedRun:
         names=names,
         task=task,
         prompts=prompts,
+        imported=imported,
         backbones=backbones,
         simulated=simulated,
         identity=identity,
@@ -150,16 +155,20 @@ def _default_judge(resolved: Record, backbones: Mapping[str, Backbone]) -> dict[
     return {} if default is None or JUDGE in backbones else {JUDGE: build(default, f"default_roles.{JUDGE}")}
 
 
-def _prompt_roots(name: str) -> list[Path]:
-    """Return the folders of a prompt set: this project's and other packages', or the folder that it names."""
-    folders = prompt_folders()
-    found = [folder / name for folder in folders if (folder / name).is_dir()]
-    if not found and Path(name).is_dir():
-        found = [Path(name)]
-    if not found:
-        known = sorted({path.name for folder in folders for path in folder.iterdir() if path.is_dir()})
-        raise ConfigError(f"prompts={name} is neither one of {', '.join(known)} nor a folder")
-    return found
+def _prompt_roots(name: str) -> tuple[list[Path], ImportedSet | None]:
+    """Return the folders of a prompt set: this project's and other packages', or the folder that it names.
+
+    Behind the folder of an imported set come those of the set ``default``, for what was not imported.
+    """
+    sets: dict[str, list[Path]] = {}
+    for path in (path for folder in prompt_folders() for path in folder.iterdir() if path.is_dir()):
+        sets.setdefault(path.name, []).append(path)
+    if name in sets:
+        return sets[name], None
+    if not Path(name).is_dir():
+        raise ConfigError(f"prompts={name} is neither one of {', '.join(sorted(sets))} nor a folder")
+    imported = read_imported(Path(name))
+    return [Path(name), *(sets[_DEFAULT] if imported else ())], imported
 
 
 def _contents(task: Task, prompts: PromptSet, backbones: Mapping[str, Backbone]) -> Record:

@@ -58,13 +58,14 @@ def _commits() -> dict[str, dict[str, Any] | None]:
     # A virtual environment may lie in the checkout of another project.
     in_checkout = _git(package, "ls-files", "--error-unmatch", "__init__.py") is not None
     code_root = _git(package, "rev-parse", "--show-toplevel") if in_checkout else None
-    code = _state(package) if in_checkout else _installed_commit()
+    code = git_state(package) if in_checkout else _installed_commit()
     here = Path.cwd()
     root = _git(here, "rev-parse", "--show-toplevel")
-    return {"code": code, "folder": _state(here) if root is not None and root != code_root else None}
+    return {"code": code, "folder": git_state(here) if root is not None and root != code_root else None}
 
 
-def _state(folder: Path) -> dict[str, Any] | None:
+def git_state(folder: Path) -> dict[str, Any] | None:
+    """Return commit and whether files differ from it (``dirty``); ``None`` where git knows no such checkout."""
     status = _git(folder, "status", "--porcelain=v2", "--branch", "--untracked-files=no")
     if status is None:
         return None

@@ -20,10 +20,14 @@ from ace_importers.formats import (
     format_fields,
     literal,
     named,
+    read_file,
 )
 
+REPOSITORY = "ace-agent/ace-appworld"
 FOLDER = Path("experiments") / "prompts"
+_CONFIGS = Path("experiments") / "configs"
 
+_CONFIGURED = re.compile(r'_prompt_file_path"?\s*:.*?["/]([^/"\n]+)"')
 _TURN = re.compile(r"(USER|ASSISTANT|SYSTEM):\n", re.IGNORECASE)
 _PLAYBOOK = "official_playbook(counters=false)"
 _PERSON = ("first_name", "last_name", "email", "phone_number")
@@ -92,11 +96,13 @@ ROLES = (
 
 
 def find(checkout: Path, given: Mapping[str, Path | None]) -> Mapping[str, Path]:
-    """Return the file of each role: the given one, else the only one that fits, else of these the one of its name.
+    """Return the file of each role: the given one, else the only one that fits.
 
-    A given file is looked for here, in the checkout and in its folder of prompts. Raises ``DataError``.
+    Of several that fit, it is the only one that the authors' experiments name, else the one of the role's name. A given
+    file is looked for here, in the checkout and in its folder of prompts. Raises ``DataError``.
     """
     texts = dict(_texts(checkout / FOLDER))
+    configured = {name for _, text in _texts(checkout / _CONFIGS) for name in _CONFIGURED.findall(text)}
     found: dict[str, Path] = {}
     for role in ROLES:
         own = given.get(role.option)
@@ -105,6 +111,7 @@ def find(checkout: Path, given: Mapping[str, Path | None]) -> Mapping[str, Path]
             found[role.option] = next((path for path in places if path.is_file()), places[1])
             continue
         fitting = [path for path, text in texts.items() if role.fits(text)]
+        fitting = [path for path in fitting if path.name in configured] or fitting
         fitting = [path for path in fitting if path.stem == role.option] or fitting
         if len(fitting) != 1:
             names = ", ".join(str(path.relative_to(checkout)) for path in fitting)
@@ -126,18 +133,17 @@ def _texts(folder: Path) -> Iterator[tuple[Path, str]]:
                 continue
 
 
-def templates(checkout: Path, files: Mapping[str, Path]) -> Mapping[str, str]:
-    """Return templates by file of the set; raises ``DataError`` that names the file."""
+def templates(checkout: Path, files: Mapping[str, Path] | None = None) -> Mapping[str, str]:
+    """Return templates by file of the set, from the file of each role; raises ``DataError`` that names the file."""
+    files = files or find(checkout, {})
     texts = read_texts(checkout)
 
     def read(option: str, convert: Callable[[str], str]) -> str:
-        path = files[option]
+        text = read_file(files[option])
         try:
-            return convert(path.read_text(encoding="utf-8").replace("\r\n", "\n"))
-        except OSError as error:
-            raise DataError(f"{path} cannot be read: {error.strerror}") from error
-        except (DataError, UnicodeDecodeError) as error:
-            raise DataError(f"{path}: {error}") from error
+            return convert(text)
+        except DataError as error:
+            raise DataError(f"{files[option]}: {error}") from error
 
     steps = literal(texts.history) + _STEPS
     fixed = {name: literal(text) for name, text in texts.reflector.items()}

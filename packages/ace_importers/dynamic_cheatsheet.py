@@ -11,7 +11,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ace_bench.core.errors import DataError
-from ace_importers.formats import bracketed, either, exact_block, filled, formatted, function, literal, texts_for
+from ace_importers.formats import (
+    bracketed,
+    either,
+    exact_block,
+    filled,
+    formatted,
+    function,
+    literal,
+    read_file,
+    texts_for,
+)
 
 FOLDER = Path("dynamic_cheatsheet")
 _PROMPTS = Path("prompts")
@@ -68,11 +78,10 @@ def _curators(checkout: Path, folder: str, background: str, answer: str) -> Mapp
 
 def _read(checkout: Path, name: str, fields: Mapping[str, str]) -> str:
     path = checkout / _PROMPTS / name
+    text = read_file(path)
     try:
-        return bracketed(path.read_text(encoding="utf-8"), fields)
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}; is it a checkout of the authors' code?") from error
-    except (DataError, UnicodeDecodeError) as error:
+        return bracketed(text, fields)
+    except DataError as error:
         raise DataError(f"{path}: {error}") from error
 
 

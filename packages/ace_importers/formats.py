@@ -6,12 +6,15 @@ import ast
 import re
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from ace_bench.core.errors import DataError
 
 _PLACE = re.compile(r"\{\{-?\s*([A-Za-z_][\w.]*)\s*-?\}\}")
 _BRACKETS = re.compile(r"\[\[([A-Z_]+)\]\]")
+_READ: ContextVar[dict[Path, str]] = ContextVar("read")
 _STATEMENT = re.compile(r"\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 
 
@@ -104,15 +107,35 @@ def _format_fields(text: str, field: Callable[[str], str | None]) -> str:
     return "".join(parts)
 
 
+@contextmanager
+def noting_files() -> Iterator[dict[Path, str]]:
+    """Note the files that are read by ``read_file`` in the block, each with its text."""
+    before = _READ.set({})
+    try:
+        yield _READ.get()
+    finally:
+        _READ.reset(before)
+
+
+def read_file(path: Path) -> str:
+    """Read a text of a checkout, its lines ended by ``\\n``; raises ``DataError`` that names the file."""
+    try:
+        text = path.read_bytes().decode()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}; is it a checkout of the authors' code?") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 (byte {error.start + 1})") from error
+    _READ.get({})[path] = text
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def parse_file(path: Path) -> ast.Module:
     """Parse a Python file; raises ``DataError`` that names it."""
     try:
-        return ast.parse(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}; is it a checkout of the authors' code?") from error
+        return ast.parse(read_file(path))
     except SyntaxError as error:
         raise DataError(f"{path}: line {error.lineno}: not valid Python: {error.msg}") from error
-    except ValueError as error:  # not UTF-8, or a null byte
+    except ValueError as error:  # a null byte
         raise DataError(f"{path}: not a Python file: {error}") from error
 
 

@@ -1,6 +1,9 @@
 """Prompts of the authors' format as a prompt set: the words are of this test, the form is theirs."""
 
+import hashlib
 import json
+import re
+import subprocess
 from importlib import import_module
 
 import pytest
@@ -8,6 +11,7 @@ import pytest
 from ace_bench.cli.main import start
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Message
+from ace_bench.store.imported_prompts import read_imported
 from ace_bench.store.prompts import PromptSet
 from ace_bench.tasks.appworld.engine import find_engine
 from tests.launching import launch
@@ -164,16 +168,50 @@ def test_files_are_recognised_by_what_they_fill(script, apps, tmp_path, capsys):
         assert f"{role}: {apps / 'experiments' / 'prompts' / file}\n" in printed
 
 
-def test_of_several_that_fit_the_file_of_the_roles_name_is_taken_and_one_can_be_named_within_the_folder(
+def test_of_several_that_fit_the_configured_one_is_taken_then_the_one_of_the_roles_name_unless_one_is_named(
     script, apps, tmp_path, capsys
 ):
     folder = apps / "experiments" / "prompts"
     for name in ("plan.txt", "react.txt"):
         (folder / name).write_text((folder / "without_playbook.txt").read_text())
+    (folder / "study_too.txt").write_text((folder / "study.txt").read_text())
+    named = 'local folder = "/experiments/prompts";\n{"reflector_prompt_file_path": folder + "/study_too.txt", }'
+    (apps / "experiments" / "configs").mkdir()
+    (apps / "experiments" / "configs" / "adapt.jsonnet").write_text(named)
     assert start("prompts", [str(apps), str(tmp_path / "out")]) == 0
     assert start("prompts", [str(apps), str(tmp_path / "other"), "--react", "plan.txt"]) == 0
     printed = capsys.readouterr().out
     assert all(f"Agent without a playbook: {folder / name}\n" in printed for name in ("react.txt", "plan.txt"))
+    assert f"Reflector with ground truth: {folder / 'study_too.txt'}\n" in printed
+
+
+def test_several_checkouts_make_one_set_that_says_where_it_comes_from(script, checkout, apps, tmp_path, capsys):
+    (checkout / "LICENSE.txt").write_text("   Apache License\n Version 2.0")
+    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "all"]):
+        subprocess.run(["git", "-C", str(checkout), *words], check=True)
+    out = tmp_path / "out"
+    assert start("prompts", [str(checkout), str(apps), str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "ace-agent/ace-appworld: commit unknown, licence none found, 6 files read, 7 templates" in printed
+    imported = read_imported(out)
+    ace = imported.sources[0]
+    assert (ace.repository, ace.licence, len(ace.commit)) == ("ace-agent/ace", "Apache-2.0", 40)
+    generator = (checkout / "ace" / "prompts" / "generator.py").read_bytes()
+    assert ace.read["ace/prompts/generator.py"] == hashlib.sha256(generator).hexdigest()
+    assert {"qa/generator.j2", "agent/generator.j2", "licences/ace-agent_ace.txt"} <= {*imported.files}
+    settings = ("task=formula", "method=base", "task.source=sample", "limit=1", f"prompts={out}")
+    ran = launch(tmp_path / "runs", *settings)  # what was not imported comes from our set
+    assert ran.metrics["prompts"]["sources"] == {"ace-agent/ace": ace.commit, "ace-agent/ace-appworld": "unknown"}
+    for damage, said in (
+        (lambda path: path.write_text("{% block user %}mine{% endblock %}"), "qa/curator.j2 has changed"),
+        (lambda path: path.unlink(), "qa/curator.j2 cannot be read (No such file"),
+        (lambda path: (path.parent.parent / "sources.json").write_text("{"), "sources.json cannot be read"),
+    ):
+        damage(out / "qa" / "curator.j2")
+        with pytest.raises(ConfigError, match=re.escape(said)):
+            read_imported(out)
+    assert start("prompts", [str(apps), str(checkout), str(apps / "."), str(tmp_path / "two")]) == 2
+    assert "are both checkouts of ace-agent/ace-appworld: name one of them" in capsys.readouterr().err
 
 
 def test_an_agents_dialogue_is_filled_everywhere_and_split_where_a_role_ends_a_line(acting):
