@@ -10,17 +10,9 @@ from ace_bench.methods.base import BaseMethod
 
 
 class BaseLlm(BaseMethod[NoContext]):
-    """Evaluates the task's own prompt; with ``reasoning`` the model reasons in JSON before it answers, as in ACE.
+    """Evaluates the task's own prompt."""
 
-    The template of ``reasoning`` is there for questions only: agents reason in any case.
-    """
-
-    def __init__(self, *, reasoning: bool) -> None:
-        self.generator = (
-            GeneratorSpec(template="base_reasoned", answer_format="json")
-            if reasoning
-            else GeneratorSpec(template="base", answer_format="text")
-        )
+    generator = GeneratorSpec(template="base", answer_format="text")
 
     def start(self, arena: Arena) -> NoContext:
         """Return the empty context."""

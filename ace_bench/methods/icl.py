@@ -18,15 +18,11 @@ class Icl(BaseMethod[Demonstrations]):
     ``shots`` limits their number (few-shot); ``None`` shows all (many-shot). Where the backbone's context length is
     known they take at most the share ``fill`` of it: one that does not fit makes room for the next that does. A
     prompt that is still too long is sent with fewer of them, and the run counts how many were left out.
-    With ``reasoning`` the model reasons in JSON before it answers, as in ACE; agents reason in any case.
     """
 
-    def __init__(self, *, shots: Count | None, fill: Share, reasoning: bool) -> None:
-        self.generator = (
-            GeneratorSpec(template="demonstrated_reasoned", answer_format="json")
-            if reasoning
-            else GeneratorSpec(template="demonstrated", answer_format="text")
-        )
+    generator = GeneratorSpec(template="demonstrated", answer_format="text")
+
+    def __init__(self, *, shots: Count | None, fill: Share) -> None:
         self._shots = shots
         self._fill = fill
 

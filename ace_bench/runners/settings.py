@@ -119,6 +119,7 @@ RENAMED: Mapping[str, str] = MappingProxyType(
     {
         "agent.answer_alone": "is now agent.scaffold=answer_alone",
         "agent.replies": "is now agent.parse_replies, and repaired is lenient",
+        "method.reasoning": "is now agent.scaffold: json in place of true",
         "method.playbook": "is gone: protocol=official learns the authors' text",
         "method.tags": "is gone: protocol=official counts tags round by round",
         "method.tagged": "is gone: protocol=official counts all tags",

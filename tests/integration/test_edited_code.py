@@ -49,7 +49,7 @@ class Agent(SingleTurn):
 '''
 SMALL = ("task=formula", "method=base", "limit=3", "mode.epochs=1")
 PARTS = {
-    "method": (("+method={_target_: mine.Method}", "~method.reasoning"), '"base"', '"base_reasoned"'),
+    "method": (("+method={_target_: mine.Method}",), '"base"', '"reflexion"'),
     "task": (("task._target_=mine.Task",), "LEAST = 0", "LEAST = 1"),
     "agent": (("agent._target_=mine.Agent",), 'SUFFIX = ""', 'SUFFIX = "1"'),
 }
@@ -280,7 +280,7 @@ def test_a_backbone_that_is_code_beside_a_paid_one_cannot_be_checked(start):
 
 def test_a_replay_needs_no_server_and_asks_in_the_form_that_the_probe_found(tmp_path, capsys):
     server = Limited([answer('{"reasoning": "r", "bullet_ids": [], "final_answer": "x"}')], ["embedded"])
-    run = ("method=base", "method.reasoning=true", "limit=2", "mode.epochs=1", "estimate=false")
+    run = ("method=base", "agent.scaffold=json", "limit=2", "mode.epochs=1", "estimate=false")
     with running(server):
         asked = overrides(SimpleNamespace(address=server.url), "backbone.api_key_env=null", *run)
         first = launch(tmp_path, *asked)

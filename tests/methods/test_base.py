@@ -23,8 +23,3 @@ def test_the_empty_playbook_is_asked_about_as_ace_is_before_it_learns(tmp_path):
     empty = launch(tmp_path, *few, "method=ace_empty", "mode.before=false")
     assert empty.metrics["headline"]["after"] == ace.metrics["headline"]["before"]
     assert empty.metrics["calls"]["evaluate"] == {"generator": 6}
-
-
-def test_base_can_reason_before_it_answers(tmp_path):
-    ran = launch(tmp_path, "task=finer", "task.source=sample", "limit=2", "method=base", "method.reasoning=true")
-    assert all("final_answer" in json.loads(call["text"]) for call in ran.lines("calls"))

@@ -91,7 +91,7 @@ class Curious(Icl):
     """Asks for the reference answers of every split, and keeps the reply to each."""
 
     def __init__(self):
-        super().__init__(shots=1, fill=1, reasoning=False)
+        super().__init__(shots=1, fill=1)
         self.seen = {}
 
     def check(self, arena):
@@ -113,8 +113,9 @@ def test_reference_answers_are_shown_with_gold_labels_and_never_those_of_the_tes
     assert "is hidden with labels=" in method.seen["test"]
 
 
-def test_with_reasoning_the_reply_is_json_that_reasons_first(tmp_path):
-    ran = launch(tmp_path, "task=finer", "task.source=sample", "method=icl", "limit=4", "method.reasoning=true")
+@pytest.mark.parametrize("method", ["icl", "base"])
+def test_with_the_json_scaffold_the_reply_is_json_that_reasons_first(method, tmp_path):
+    ran = launch(tmp_path, "task=finer", "task.source=sample", f"method={method}", "limit=4", "agent.scaffold=json")
     (call, *_) = ran.lines("calls")
     assert json.loads(call["text"]).keys() >= {"reasoning", "final_answer"}
     assert ran.metrics["headline"]["n"] == 4

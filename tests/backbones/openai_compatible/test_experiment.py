@@ -113,7 +113,7 @@ class Limited(Server):
 
 def test_a_continued_run_asks_in_the_form_in_which_it_began(tmp_path):
     server = Limited([answer('{"reasoning": "r", "bullet_ids": [], "final_answer": "x"}')], ["embedded"])
-    run = ("method=base", "method.reasoning=true", "concurrency=1", "limit=4", "mode.epochs=1", "estimate=false")
+    run = ("method=base", "agent.scaffold=json", "concurrency=1", "limit=4", "mode.epochs=1", "estimate=false")
     with running(server):
         base = overrides(SimpleNamespace(address=server.url), "backbone.api_key_env=null", *run)
         stopped = launch(tmp_path, *base, "budget.calls=2")
