@@ -136,6 +136,27 @@ class Limited(Protocol):
 
 
 @runtime_checkable
+class Sampled(Backbone, Protocol):
+    """A backbone that may draw its replies at random."""
+
+    def draws(self, role: str) -> bool:
+        """Whether a role's prompt may get another reply when it is sent again."""
+        ...
+
+    def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        role: str,
+        session: str,
+        schema: Record | None = None,
+        seed: int | None = None,
+    ) -> Completion:
+        """Make one call, with ``seed`` in place of the backbone's own unless it sends none."""
+        ...
+
+
+@runtime_checkable
 class CacheReporting(Protocol):
     """A backbone whose server reports the hits of its prefix cache."""
 

@@ -160,10 +160,19 @@ class Arena(Protocol):
         """
         ...
 
-    def rollout(self, sample: Sample, context: Context, *, trial: int = 0, reflection: str | None = None) -> Rollout:
+    def rollout(
+        self,
+        sample: Sample,
+        context: Context,
+        *,
+        trial: int = 0,
+        reflection: str | None = None,
+        own_seed: bool = False,
+    ) -> Rollout:
         """Make a rollout, or return the recorded one; ``trial`` numbers the rollouts of a sample from 0.
 
-        ``reflection`` is the advice shown, ``None`` for none; a model may have replied with an empty one.
+        ``reflection`` is the advice shown, ``None`` for none; a model may have replied with an empty one. With
+        ``own_seed`` the replies of a later trial are drawn by a seed of its own, not by the run's.
         """
         ...
 
@@ -180,6 +189,10 @@ class Arena(Protocol):
 
     def lm(self, role: str, session: str) -> Lm:
         """Return the role's backbone, bound to one session."""
+        ...
+
+    def draws(self, role: str) -> bool | None:
+        """Whether the role's backbone draws its replies at random; ``None`` if unknown."""
         ...
 
     def counter(self, role: str) -> TokenCounter:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, Lm, TokenCounter
+from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, Lm, Sampled, TokenCounter
 from ace_bench.core.context import Context
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import CallLost, ConfigError, RolloutFault
@@ -86,7 +86,15 @@ class RunArena:
             )
         return self.task.failing_grade(sample).gold
 
-    def rollout(self, sample: Sample, context: Context, *, trial: int = 0, reflection: str | None = None) -> Rollout:
+    def rollout(
+        self,
+        sample: Sample,
+        context: Context,
+        *,
+        trial: int = 0,
+        reflection: str | None = None,
+        own_seed: bool = False,
+    ) -> Rollout:
         """Attempt, grade and record; the method gets what ``labels`` reveals of the grade.
 
         Raises ``CallLost`` if a backbone left a call unanswered: then only the other calls are recorded.
@@ -95,7 +103,7 @@ class RunArena:
         record = self._recorded(key)
         if record is None:
             try:
-                record = self._attempt(key, sample, context, trial, reflection)
+                record = self._attempt(key, sample, context, trial, reflection, draw=trial if own_seed else 0)
             except CallLost:
                 self.gateway.replay(key)
                 raise
@@ -141,6 +149,11 @@ class RunArena:
         caller = Caller(stage=self.stage, role=EMBEDDER, session=EMBEDDER, needed=True)
         return BoundLm(gateway=self.gateway, backbone=self.backbones[EMBEDDER], caller=caller)
 
+    def draws(self, role: str) -> bool | None:
+        """Whether the role's backbone draws its replies at random; ``None`` for one that does not sample."""
+        backbone = self.backbone(role)
+        return backbone.draws(role) if isinstance(backbone, Sampled) else None
+
     def counter(self, role: str) -> TokenCounter:
         """Return the token counter of the role's backbone."""
         return self.backbone(role).count
@@ -167,20 +180,22 @@ class RunArena:
     def _key(self, sample: Sample, context: Context, trial: int) -> str:
         return "/".join(filter(None, (self.stage, self.scope, sample.id, context.digest[:12], str(trial))))
 
-    def _bind(self, role: str, session: str, *, repeats: bool = True) -> BoundLm:
-        caller = Caller(stage=self.stage, role=role, session=session, repeats=repeats)
+    def _bind(self, role: str, session: str, *, repeats: bool = True, draw: int = 0) -> BoundLm:
+        caller = Caller(stage=self.stage, role=role, session=session, repeats=repeats, draw=draw)
         return BoundLm(gateway=self.gateway, backbone=self.backbone(role), caller=caller)
 
     def backbone(self, role: str) -> Backbone:
         """Return the role's own backbone, or the generator's."""
         return self.backbones.get(role) or self.backbones[GENERATOR]
 
-    def _attempt(self, key: str, sample: Sample, context: Context, trial: int, reflection: str | None) -> RolloutRecord:
+    def _attempt(  # noqa: PLR0913 - as ``rollout``
+        self, key: str, sample: Sample, context: Context, trial: int, reflection: str | None, *, draw: int
+    ) -> RolloutRecord:
         started = time.monotonic()
         for restarts in range(_ATTEMPTS):
             if restarts:
                 self.gateway.replay(key)
-            lm = self._bind(GENERATOR, key)
+            lm = self._bind(GENERATOR, key, draw=draw)
             fault: Fault | None = None
             try:
                 with self.task.open(sample) as session:

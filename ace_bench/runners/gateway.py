@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
-from ace_bench.core.backbones import Backbone
+from ace_bench.core.backbones import Backbone, Sampled
+from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import CallLost, RolloutFault
 from ace_bench.core.replies import takes_tools, without_surrogates
 from ace_bench.core.types import Completion, Fault, Message, Record, Stage
@@ -25,7 +26,8 @@ class Caller:
     """Who asks, for the ledger: a role in a stage, within one backbone session.
 
     ``repeats`` says whether a prompt sent again in the session wants a new reply, or the one it got before. ``needed``
-    says that no fault may stand for the reply: the call is lost, and made again.
+    says that no fault may stand for the reply: the call is lost, and made again. Calls of a ``draw`` above 0 have a
+    seed of their own.
     """
 
     stage: Stage
@@ -33,6 +35,11 @@ class Caller:
     session: str
     repeats: bool = True
     needed: bool = False
+    draw: int = 0
+
+    def seed(self, run: int) -> int:
+        """Return the seed of its calls: the run's for the first draw, else one that is unlike those of other runs."""
+        return int(digest_of_text(f"{run}/{self.draw}")[:8], 16) >> 1 if self.draw else run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +52,7 @@ class _Call:
     request: PreparedRequest
     stage: Stage
     needed: bool
+    seed: int
 
     @property
     def id(self) -> str:
@@ -123,7 +131,8 @@ class CallGateway:
 
     def _prepare(self, backbone: Backbone, messages: Sequence[Message], caller: Caller, schema: Record | None) -> _Call:
         """Name a call and count how often it was made before."""
-        settings = {"backbone": backbone.name, **backbone.identity, "seed": self._seed}
+        seed = caller.seed(self._seed)
+        settings = {"backbone": backbone.name, **backbone.identity, "seed": seed}
         request = self._calls.prepare(caller.session, caller.role, messages, schema=schema, settings=settings)
         name = request.name
         with self._lock:
@@ -136,6 +145,7 @@ class CallGateway:
             request=request,
             stage=caller.stage,
             needed=caller.needed,
+            seed=seed,
         )
 
     def _recorded(self, call: _Call) -> Completion | None:
@@ -157,7 +167,7 @@ class CallGateway:
             call.backbone.identity,
             request.messages,
             schema=request.schema,
-            seed=self._seed,
+            seed=call.seed,
             repetition=call.repetition,
         )
         with responses.claim(key, self._stop.check):
@@ -179,11 +189,8 @@ class CallGateway:
 
     def _ask(self, call: _Call) -> Completion:
         """Make a call and record what it cost, whatever comes of it."""
-        request = call.request
         try:
-            reply = call.backbone.complete(
-                request.messages, role=request.role, session=request.session, schema=request.schema
-            )
+            reply = self._send(call, call.backbone)
         except RolloutFault as error:
             if error.paid is not None:
                 self._record(call, PaidReply(completion=_clean(error.paid), fault=error.fault))
@@ -197,6 +204,14 @@ class CallGateway:
         self._record(call, PaidReply(completion=completion))
         self._outage.reset(call.backbone)
         return completion
+
+    def _send(self, call: _Call, backbone: Backbone) -> Completion:
+        asked = call.request
+        if call.seed == self._seed or not isinstance(backbone, Sampled):
+            return backbone.complete(asked.messages, role=asked.role, session=asked.session, schema=asked.schema)
+        return backbone.complete(
+            asked.messages, role=asked.role, session=asked.session, schema=asked.schema, seed=call.seed
+        )
 
     def _record(self, call: _Call, reply: PaidReply) -> None:
         self._calls.add(call.id, reply, stage=call.stage, request=call.request)

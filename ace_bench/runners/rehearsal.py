@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ace_bench.core.backbones import GENERATOR, JUDGE, Priced
 from ace_bench.core.context import Context
@@ -151,8 +152,8 @@ class _Rehearsal:
 class _OppositeArena(RunArena):
     """Shows a method the opposite of each verdict."""
 
-    def rollout(self, sample: Sample, context: Context, *, trial: int = 0, reflection: str | None = None) -> Rollout:
-        rollout = super().rollout(sample, context, trial=trial, reflection=reflection)
+    def rollout(self, sample: Sample, context: Context, **asked: Any) -> Rollout:
+        rollout = super().rollout(sample, context, **asked)
         seen = rollout.feedback
         correct, score = (None if seen.correct is None else not seen.correct), (seen.score and 1 - seen.score)
         return replace(rollout, feedback=replace(seen, correct=correct, score=score))

@@ -45,7 +45,10 @@ def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> T
     table.add_row("samples", f"{headline['n']}, faults {after['faults']}")
     if "trials" in metrics:
         told = "the model itself" if metrics["labels"] == "none" else f"labels={metrics['labels']}"
-        table.add_row("trials", f"{metrics['trials']['mean']:.2f} a sample; the last counts, {told} said which failed")
+        which = f"the last counts, {told} said which failed"
+        if metrics["operations"].get("voted"):
+            which = "the answer of most of them counts"
+        table.add_row("trials", f"{metrics['trials']['mean']:.2f} a sample; {which}")
     if (found := metrics.get("answers_in_prompts")) is not None:
         table.add_row("leakage", str(Leakage(**found)))
     context = metrics["context"]

@@ -72,12 +72,12 @@ _FORMS = {
     "awm": ("mode=online", "mode=offline mode.epochs=1"),
     "awm_offline": ("method.examples=5", "method.examples=null"),
     "dc": ("mode=online", "mode=offline mode.epochs=1"),
-    "icl": ("method.shots=4", "method.reasoning=true"),
+    "icl": ("method.shots=4", "agent.scaffold=json"),
     "frozen": (f"method.context={PLAYBOOK}",),
     "gepa": ("method.max_metric_calls=60",),
     "mipro": ("method.auto=light",),
     "reasoning_bank": ("mode=online method.top_k=3", "mode=offline mode.epochs=1"),
-    "reflexion": ("mode=online", "mode=online method.trials=5"),
+    **dict.fromkeys(("best_of_k", "reflexion"), ("mode=online", "mode=online method.trials=5")),
     **dict.fromkeys(
         ("dc_rs", "grow_prompt", "mem_prompt", "self_stream_icl", "heuristic", "long_context"), ("mode=online",)
     ),

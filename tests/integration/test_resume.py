@@ -23,6 +23,7 @@ VARIANTS = {
     "cheatsheet": ("method=dc", *ONLINE),
     "retrieval": ("method=dc_rs", *ONLINE),
     "reflexion": ("method=reflexion", "labels=correctness", *ONLINE),
+    "draws": ("method=best_of_k", "labels=none", *ONLINE, "mode.window=2"),
     "memory": ("method=mem_prompt", *ONLINE),
     "workflows": ("method=awm", *ONLINE, "labels=none"),
     "memory items": ("method=reasoning_bank", *ONLINE, "labels=none", "mode.window=2"),

@@ -91,6 +91,9 @@ def test_only_combinations_that_make_sense_are_planned_and_others_have_a_reason(
     assert rows == {
         f"{form}_stream_{labels}" for form in ("answer_alone", "json") for labels in ("none", "correctness")
     }
+    assert {name.removeprefix("best_of_k_") for name in plan.rows if name.startswith("best_of_k_")} == rows, (
+        "its control"
+    )
     assert any(note.startswith("reflexion: feedback none, correctness only") for note in plan.combined.notes())
     assert {line.against for line in plan.rows.values() if line.scaffold == "json" and line.against} == {"base_json"}
     assert FIELD.run("field", "icl_answer_alone_fit_gold", "finer") == FIELD.run("2", "icl", "finer")

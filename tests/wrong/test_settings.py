@@ -41,6 +41,7 @@ AT_LEAST_ONE = {
     "method=dc_rs": "method.retrieved",
     "method=self_stream_icl": "method.top_k",
     "method=reflexion mode=online": "method.trials method.memory",
+    "method=best_of_k mode=online": "method.trials",
     "method=grow_prompt": "method.top_k",
     "method=awm_offline": "method.examples",
     "method=reasoning_bank": "method.top_k method.most_items",
@@ -102,6 +103,9 @@ SAID = {
         "backbone.url=null": "backbone.url=http://HOST:PORT of a running server is needed",
         "backbone.launch=true": "and not both",
     },
+    f"{HTTP} method=best_of_k mode=online": {
+        "sampling.generator.temperature=0": "at temperature 0 all draws are the same reply",
+    },
     f"{HTTP} {ROLE}": {
         "roles.reflector.api_key_env=NO_SUCH_KEY": "roles.reflector.api_key_env=NO_SUCH_KEY names a variable",
         "+roles.reflector.extra_headers.Cookie=secret": "roles.reflector.extra_headers.Cookie is a secret by its name",
@@ -113,6 +117,7 @@ SAID = {
     "method=ace": {
         "method.playbook=text": "method.playbook is gone: protocol=official learns the authors' text",
         "agent.answer_alone=true": "agent.answer_alone is now agent.scaffold=answer_alone",
+        "method.reasoning=true": "method.reasoning is now agent.scaffold: json in place of true",
         "agent.replies=official": "agent.replies is now agent.parse_replies, and repaired is lenient",
         "method.after_curation=true": "method.after_curation is now method.measure_post_update, with protocol=official",
         "method.retries=often": "method.retries=often must be one of auto, or a whole number, 0 or more",

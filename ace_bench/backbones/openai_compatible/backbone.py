@@ -68,10 +68,22 @@ class OpenAICompatible(HttpBackbone):
         if self._settings.structured == AUTO:
             self._dialect = read_dialect(recorded)
 
+    def draws(self, role: str) -> bool:
+        """Whether a role's temperature is above 0, or the server's to choose."""
+        return self.sampling.of(role).temperature != 0
+
     def complete(
-        self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
+        self,
+        messages: Sequence[Message],
+        *,
+        role: str,
+        session: str,
+        schema: Record | None = None,
+        seed: int | None = None,
     ) -> Completion:
         """Return one completion, after retries. ``role`` is not sent, but may have sampling settings of its own.
+
+        ``seed`` takes the place of the sampling's, unless that is ``None``.
 
         Raises ``RolloutFault`` for an unusable reply or a server that does not recover, and ``BackboneUnavailable``
         where every further call would fail too; see ``problems`` and ``outcomes``. Raises ``Interrupted`` after
@@ -81,7 +93,8 @@ class OpenAICompatible(HttpBackbone):
             self._endpoint.ready()
         except ConfigError as error:
             raise BackboneUnavailable(str(error)) from error
-        question = Question(messages=messages, session=session, role=role, schema=schema)
+        changes = {} if None in (seed, self.sampling.seed) else {"seed": seed}
+        question = Question(messages=messages, session=session, role=role, schema=schema, changes=changes)
         outcome = self._ask(question, self._dialect or _FIRST, self._retry)
         return accept(outcome, schema=schema, prices=self.prices, endpoint=self._endpoint)
 

@@ -84,12 +84,18 @@ class Vllm(OpenAICompatible):
             self._server.stop()
 
     def complete(
-        self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
+        self,
+        messages: Sequence[Message],
+        *,
+        role: str,
+        session: str,
+        schema: Record | None = None,
+        seed: int | None = None,
     ) -> Completion:
         """Return one completion; raises ``BackboneUnavailable`` if a launched server has exited."""
         self._check_alive()
         try:
-            return super().complete(messages, role=role, session=session, schema=schema)
+            return super().complete(messages, role=role, session=session, schema=schema, seed=seed)
         except RolloutFault:
             self._check_alive()
             raise
