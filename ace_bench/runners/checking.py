@@ -22,6 +22,7 @@ from ace_bench.runners.preflight import (
     check_results,
     distinct_backbones,
 )
+from ace_bench.store.code import CodeReader
 from ace_bench.store.results import METRICS
 
 _SEED = "seed="
@@ -53,6 +54,7 @@ class RunChecks:
     def __init__(self, compose: Composer) -> None:
         self._compose = compose
         self._build = cache(self._built)
+        self._code = CodeReader()
 
     def refusal(self, overrides: Sequence[str]) -> str:
         """Return why a run with these overrides is refused or repeats another one, "" if it is to be made.
@@ -108,7 +110,7 @@ class RunChecks:
 
     def _built(self, run: Candidate) -> _Built:
         try:
-            spec = assemble(identify(self._compose.run(run.overrides)))
+            spec = assemble(identify(self._compose.run(run.overrides), self._code.code_of))
             if not run.waits:
                 check_beginning(spec)
         except ConfigError as error:

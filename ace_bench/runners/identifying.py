@@ -5,7 +5,7 @@ Only what identifies a run is built and imported, so that a finished one is foun
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,8 +51,11 @@ class IdentifiedRun:
     folder: Path
 
 
-def identify(config: RunConfig) -> IdentifiedRun:
-    """Build what identifies a run; raises ``ConfigError`` or ``DataError`` with the fix."""
+def identify(config: RunConfig, code_of: Callable[[Record], Code] = code_of) -> IdentifiedRun:
+    """Build what identifies a run; raises ``ConfigError`` or ``DataError`` with the fix.
+
+    A command that looks at many runs passes the ``code_of`` of one ``CodeReader``, which reads each module once.
+    """
     # Backbones come first: the use of sample data depends on whether they are simulated.
     resolved, names = config.settings, _names(config.choices)
     settings = read_settings(_top(resolved))

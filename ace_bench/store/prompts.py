@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError
@@ -49,7 +49,7 @@ class PromptSet:
             raise ConfigError(f"prompt set {set_of} has neither a folder {task}/ nor {prompt_group}/; check prompts=")
         self._folders = [*own, *common]
         self._templates: dict[str, Template] = {}
-        self._fields: dict[str, set[str]] = {}
+        self._fields: dict[str, frozenset[str]] = {}
 
     @cached_property
     def _environment(self) -> ImmutableSandboxedEnvironment:
@@ -106,26 +106,13 @@ class PromptSet:
                 f"{', '.join(sorted(fields)) or 'none'}: correct the template"
             )
 
-    def _fields_of(self, name: str, *, required: bool) -> set[str]:
+    def _fields_of(self, name: str, *, required: bool) -> frozenset[str]:
         """Return the fields of a template and its includes: all, or only those that may not be missing."""
-        from jinja2 import meta, nodes
-
         assert self._environment.loader is not None
         source, *_ = self._environment.loader.get_source(self._environment, name)
-        tree = self._environment.parse(source)
-        probed = [*tree.find_all(nodes.Test), *tree.find_all(nodes.Filter)]
-        optional = {
-            one.node.name
-            for one in probed
-            if required and one.name in ("defined", "undefined", "default", "d") and isinstance(one.node, nodes.Name)
-        }
-        set_here = {one.name for one in tree.find_all(nodes.Name) if one.ctx == "store"}
-        included = (
-            self._fields_of(other, required=required)
-            for other in meta.find_referenced_templates(tree)
-            if other not in (None, name)
-        )
-        return (meta.find_undeclared_variables(tree) | set[str]().union(*included) - set_here) - optional
+        scan = _scan(source, required)
+        included = (self._fields_of(other, required=required) for other in scan.includes if other != name)
+        return (scan.used | frozenset[str]().union(*included) - scan.set_here) - scan.optional
 
     def _load(self, role: str) -> Template:
         from jinja2 import TemplateNotFound
@@ -167,6 +154,33 @@ class PromptSet:
     def digest(self) -> str:
         """Checksum over the templates this task can use."""
         return digest_of(dict(self.files))
+
+
+class _Scan(NamedTuple):
+    """Names in a template: those it needs, those it sets, those it may lack, and the templates that it includes."""
+
+    used: frozenset[str]
+    set_here: frozenset[str]
+    optional: frozenset[str]
+    includes: tuple[str, ...]
+
+
+@cache
+def _scan(source: str, required: bool) -> _Scan:
+    """Read a template's text; cached, since checks of many runs read the same few templates."""
+    from jinja2 import Environment, meta, nodes
+
+    tree = Environment(autoescape=False).parse(source)
+    probed = [*tree.find_all(nodes.Test), *tree.find_all(nodes.Filter)]
+    tests = ("defined", "undefined", "default", "d")
+    return _Scan(
+        used=frozenset(meta.find_undeclared_variables(tree)),
+        set_here=frozenset(one.name for one in tree.find_all(nodes.Name) if one.ctx == "store"),
+        optional=frozenset(
+            one.node.name for one in probed if required and one.name in tests and isinstance(one.node, nodes.Name)
+        ),
+        includes=tuple(other for other in meta.find_referenced_templates(tree) if other is not None),
+    )
 
 
 def _template_errors() -> tuple[type[Exception], ...]:

@@ -70,11 +70,8 @@ class _Builder:
         variant = self.selection.variant
         lines = self.experiment.rows
         base = self.experiment.against
-        measured = {row: self._row(row) for row in lines}
+        measured = {row: self._row(row) for row in self._begun() or lines}
         own = {row: line.against for row, line in lines.items()} if self.experiment.combined else {}
-        if self.experiment.combined:  # hundreds of rows are possible
-            begun = {row for row, line in measured.items() if any(one.runs or one.unfinished for one in line.values())}
-            measured = {row: line for row, line in measured.items() if row in begun or not begun}
         cells = compared_with(measured, base, own=own)
         rows = {row: self._heading(row, line) for row, line in cells.items()}
         columns = {
@@ -96,6 +93,21 @@ class _Builder:
             intro=(self.experiment.notes,) if self.experiment.notes else (),
         )
         return replace(table, notes=tuple(self._notes(table)))
+
+    def _begun(self) -> list[str]:
+        """Return the rows that have runs, in an experiment that lists methods: hundreds are possible."""
+        if not self.experiment.combined:
+            return []
+        columns = [column for column, spec in self.experiment.columns.items() if spec.metric]
+        plans = {
+            row: [
+                self.experiments.run(self.name, row, one)
+                for one in columns
+                if not line.left_out(one, self.experiment.columns[one])
+            ]
+            for row, line in self.experiment.rows.items()
+        }
+        return [row for row, runs in plans.items() if any(map(self.selection.find, runs))]
 
     def _title(self, cells: Iterable[Measured]) -> str:
         variant = self.selection.variant
