@@ -23,7 +23,7 @@ def refusal(overrides, results: Path, capsys) -> str:
         config.results = str(results)
     before = set(Path.cwd().iterdir())
     with experiment.reporting() as report:
-        experiment.run(settled(config, chosen), report.host)
+        experiment.run(settled(config, chosen, written=False), report.host)
     printed = capsys.readouterr()
     assert report.status == 2, f"{overrides} ended with {report.status}: {printed.out}"
     assert printed.out == ""
