@@ -69,6 +69,8 @@ def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """
     config = with_embedder(config, embedder_identity(config.get("embedder")))
     found = {group: {k: v for k, v in config[group].items() if k not in _PLACES.get(group, ())} for group in GROUPS}
+    if "window" in found["mode"] and found["mode"].get("batch_size") == 1:
+        del found["mode"]["batch_size"]  # a setting that is younger than online runs
     for group, name in CONTEXT_FILES:
         path = found[group].get(name)
         if isinstance(path, str) and Path(path).is_file():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,18 +20,24 @@ class Online(Mode):
     """One pass over the test split, in seeded order or, without ``shuffle``, in file order; the same for all methods.
 
     ``window`` samples are predicted under the current context before any of them is learnt from: 1 is the paper's text,
-    15 the official script. A sample whose context has changed since its prediction is rolled out again for learning, as
-    in the official code; only the prediction is scored.
+    15 the official script. They are learnt from in steps of ``batch_size``. A sample whose context has changed since
+    its prediction is rolled out again for learning, as in the official code; only the prediction is scored.
     """
 
     epochs: Count
     window: Count
+    batch_size: Count
     shuffle: bool
 
     def __post_init__(self) -> None:
-        """Raise ``SettingError`` for more than one pass."""
+        """Raise ``SettingError`` for more than one pass, and for steps that are larger than a window."""
         if self.epochs != 1:
             raise SettingError(f"epochs={self.epochs} must be 1 with mode=online; use mode=offline for more epochs")
+        if self.batch_size > self.window:
+            raise SettingError(
+                f"batch_size={self.batch_size} samples cannot be learnt from at once where window={self.window} are "
+                f"predicted at once: set window={self.batch_size}"
+            )
 
     def check(self, method: Method[Any]) -> None:
         """Reject offline optimisers."""
@@ -40,13 +45,14 @@ class Online(Mode):
             raise ConfigError(f"{type(method).__name__} optimises on a training split; use mode=offline")
 
     def workload(self, experiment: Experiment) -> ModeWorkload:
-        """Return one pass; a sample behind the first of its window may be rolled out again."""
+        """Return one pass; a sample behind the first step of its window may be rolled out again."""
         samples = len(experiment.arena.samples(TEST))
         if not experiment.adapts:
             return ModeWorkload(learnt=0, steps=0, evaluated=exactly(samples))
-        repeated = samples - math.ceil(samples / self.window)
+        batches = self.batches(experiment)
+        repeated = samples - sum(len(batch.samples) for batch in batches if batch.predicts)
         evaluated = exactly(samples * self.tests_start(experiment.method))
-        return ModeWorkload(learnt=samples, steps=samples, evaluated=evaluated, repeated=repeated)
+        return ModeWorkload(learnt=samples, steps=len(batches), evaluated=evaluated, repeated=repeated)
 
     def tested(self, experiment: Experiment) -> Sequence[Sample]:
         """Return the stream: the test split in its order."""
@@ -56,15 +62,21 @@ class Online(Mode):
         return order
 
     def batches(self, experiment: Experiment) -> Sequence[Batch]:
-        """Return a step for each sample; the first of a window attempts the whole window."""
+        """Return the steps of all windows; the first of a window attempts the whole window."""
         if not experiment.adapts:
             return ()
-        order, batches = self.tested(experiment), []
-        for index in range(len(order)):
-            predicts = index % self.window == 0
-            window = order[index : index + self.window] if predicts else ()
-            step = Step(index=index, total=len(order), epoch=0)
-            batches.append(
-                Batch(step=step, samples=order[index : index + 1], window=window, predicts=predicts, prepares=predicts)
+        order, found = self.tested(experiment), list[tuple[Sequence[Sample], Sequence[Sample]]]()
+        for start in range(0, len(order), self.window):
+            window = order[start : start + self.window]
+            steps = range(0, len(window), self.batch_size)
+            found += [(window[at : at + self.batch_size], () if at else window) for at in steps]
+        return [
+            Batch(
+                step=Step(index=index, total=len(found), epoch=0),
+                samples=samples,
+                window=window,
+                predicts=bool(window),
+                prepares=bool(window),
             )
-        return batches
+            for index, (samples, window) in enumerate(found)
+        ]

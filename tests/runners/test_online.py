@@ -76,6 +76,15 @@ def test_window_of_one_learns_from_the_prediction_itself(tmp_path):
     assert ran.metrics["calls"]["adapt"] == {"curator": 4, "generator": 4, "reflector": 4}
 
 
+def test_the_samples_of_a_window_are_learnt_from_in_batches(tmp_path, capsys):
+    settings = ("mode.window=4", "mode.batch_size=2", "method.max_reflection_rounds=1")
+    ran = stream(tmp_path, *settings, script=Scripted(curator=lesson), test=7)
+    assert [len(step["samples"]) for step in steps(ran)] == [2, 2, 2, 1]
+    assert ran.metrics["rollouts"] == {"adapt": 7 + 3, "evaluate": 0}, "the later batch of a window is rolled out anew"
+    assert stream(tmp_path, "mode.batch_size=2", script=Scripted(), test=7).status == 2
+    assert "set window=2" in capsys.readouterr().err
+
+
 def test_before_is_scored_without_the_context_and_counted_as_evaluation(tmp_path):
     def generator(call):
         return answer(gold(call.sample)) if bullets_in(call.prompt) else wrong(call)

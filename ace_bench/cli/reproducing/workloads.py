@@ -43,7 +43,7 @@ def chain_of(settings: Mapping[str, Any]) -> float:
         return waves
     if method in _IN_ONE_PIECE:
         return waves + turns * sizes["train"]
-    at_once: int = settings["mode"].get("window" if mode == "online" else "batch_size") or 1
+    at_once: int = settings["mode"]["batch_size"]
     learnt: int = tested if mode == "online" else sizes["train"] * settings["mode"]["epochs"]
     return waves + learnt / at_once * _calls_of_step(settings, turns)
 
