@@ -16,7 +16,7 @@ from ace_bench.contexts.playbook.apply import Limits
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.method import Arena, ContextUpdate
 from ace_bench.core.types import GeneratorSpec, Rollout, Step
-from ace_bench.methods.ace_learner import PlaybookLearner, Role, with_recent_lessons
+from ace_bench.methods.ace_learner import CuratorRole, PlaybookLearner, Role, with_recent_lessons
 from ace_bench.methods.ace_parts import Delta, Insight, PlaybookEditor, ask_curator, ask_for_lesson, used_bullets
 from ace_bench.methods.base import CURATOR, REFLECTOR, RoleCall, curator_fields, is_settled, reflector_fields
 
@@ -47,7 +47,7 @@ class Reflector(Role):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curator(Role):
+class Curator(CuratorRole):
     """Turns lessons into operations on bullets (figures 11 and 14).
 
     It is shown the last ``window`` lessons on samples, and how large the playbook may be. ``limits`` are enforced.
@@ -63,7 +63,7 @@ class Curator(Role):
         deltas = arena.map(lambda insight: self.propose(editor.preview_votes(insight), insight, step, arena), insights)
         for insight, delta in zip(insights, deltas, strict=True):
             editor.count_votes(insight)
-            editor.apply_delta(insight, delta, self.limits)
+            editor.apply_delta([insight], delta, self.limits)
 
     def propose(self, playbook: Playbook, insight: Insight, step: Step, arena: Arena) -> Delta:
         """Return the operations for one sample: none without a lesson, or if the model fails."""

@@ -26,6 +26,23 @@ class Role:
         """Accept all tasks and agents."""
 
 
+class CuratorRole(Role):
+    """A Curator, with the roles that it asks a model in."""
+
+    @property
+    def roles(self) -> Mapping[str, tuple[str, ...]]:
+        """Each role with its templates."""
+        return {CURATOR: self.templates}
+
+    def prompt_fields(self, shared: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return the fields of its templates, given those of a sample and of the playbook."""
+        return dict.fromkeys(self.templates, shared | CURATOR_FIELDS | {"operations"})
+
+    def calls(self, learning: Learning) -> Mapping[str, Span]:
+        """Return the calls of each role if it curates after every step."""
+        return {CURATOR: exactly(learning.samples)}
+
+
 class MergeWriter(Protocol):
     """Words merged bullets."""
 
@@ -48,7 +65,7 @@ class PlaybookLearner(BaseMethod[Playbook]):
     """
 
     reflector: Role
-    curator: Role
+    curator: CuratorRole
     refiner: Refiner
     rounds: Rounds
     curator_every: int
@@ -60,7 +77,8 @@ class PlaybookLearner(BaseMethod[Playbook]):
     def roles(self) -> Mapping[str, tuple[str, ...]]:
         """The roles that ask a model, and the templates each is asked with."""
         merging = () if self.merge_writer is None else self.merge_writer.templates
-        roles = {REFLECTOR: self.reflector.templates, CURATOR: (*self.curator.templates, *merging)}
+        roles = {REFLECTOR: self.reflector.templates, **self.curator.roles}
+        roles[CURATOR] = (*roles[CURATOR], *merging)
         return {role: templates for role, templates in roles.items() if templates}
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
@@ -68,7 +86,7 @@ class PlaybookLearner(BaseMethod[Playbook]):
         merging = () if self.merge_writer is None else self.merge_writer.templates
         return {
             **dict.fromkeys(self.reflector.templates, inputs | context_fields | REFLECTOR_FIELDS),
-            **dict.fromkeys(self.curator.templates, inputs | context_fields | CURATOR_FIELDS | {"operations"}),
+            **self.curator.prompt_fields(inputs | context_fields),
             **dict.fromkeys(merging, frozenset(("bullets",))),
         }
 
@@ -102,12 +120,14 @@ class PlaybookLearner(BaseMethod[Playbook]):
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return from no retry to all reflection rounds; calls that word merged bullets are not counted."""
         reflections, retries = self.rounds.limits_in(arena, learning)
-        calls = {REFLECTOR: Span(1, reflections), CURATOR: exactly(1 / self.curator_every)}
-        each = exactly(learning.samples)
-        roles: dict[str, Role] = {REFLECTOR: self.reflector, CURATOR: self.curator}
+        each, curated = exactly(learning.samples), exactly(1 / self.curator_every)
+        calls = {role: span.times(curated) for role, span in self.curator.calls(learning).items()}
         return Workload(
             rollouts=Span(1, 1 + retries).times(each),
-            roles={role: span.times(each) for role, span in calls.items() if roles[role].templates},
+            roles={
+                **({REFLECTOR: Span(1, reflections).times(each)} if self.reflector.templates else {}),
+                **(calls if self.curator.templates else {}),
+            },
             context_tokens=self.refiner.max_tokens,
             writers=(CURATOR,) if "rewriter" in self.curator.templates else (),
         )

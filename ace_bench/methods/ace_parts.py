@@ -217,27 +217,32 @@ class PlaybookEditor:
 
     def preview_votes(self, insight: Insight) -> Playbook:
         """Return the playbook with the Reflector's votes counted; the editor's own does not change."""
-        return self._applied(insight.sample, insight.votes, VOTES_ONLY).playbook
+        return self._applied([insight.sample], insight.votes, VOTES_ONLY).playbook
 
     def count_votes(self, *insights: Insight) -> None:
         """Count the Reflector's votes, sample by sample."""
         for insight in insights:
-            self._apply(insight.sample, insight.votes, VOTES_ONLY, insight.events)
+            self._apply([insight.sample], insight.votes, VOTES_ONLY, insight.events)
 
-    def apply_delta(self, insight: Insight, delta: Delta, limits: Limits) -> None:
-        """Apply the Curator's operations for a sample."""
-        self._apply(insight.sample, delta.operations, limits, delta.events)
+    def apply_delta(self, insights: Sequence[Insight], delta: Delta, limits: Limits) -> None:
+        """Apply the Curator's operations for the samples of some insights."""
+        self._apply([insight.sample for insight in insights], delta.operations, limits, delta.events)
 
     def remove_bullets(self) -> None:
         """Remove all bullets, for a playbook that is written anew."""
         self.playbook = self.playbook.with_bullets(())
 
-    def _apply(self, sample: Sample, operations: Sequence[Operation], limits: Limits, events: Sequence[Record]) -> None:
-        """Apply a sample's operations, and note its events before theirs."""
-        applied = self._applied(sample, operations, limits)
+    def _apply(
+        self, samples: Sequence[Sample], operations: Sequence[Operation], limits: Limits, events: Sequence[Record]
+    ) -> None:
+        """Apply operations from some samples, and note the samples' events before theirs."""
+        applied = self._applied(samples, operations, limits)
         self.playbook = applied.playbook
         self.touched += applied.touched
-        self.events += [{"sample": sample.id, **event} for event in (*events, *applied.events())]
+        ids = [sample.id for sample in samples]
+        about = {"sample": ids[0]} if len(ids) == 1 else {"samples": ids}
+        self.events += [{**about, **event} for event in (*events, *applied.events())]
 
-    def _applied(self, sample: Sample, operations: Sequence[Operation], limits: Limits) -> Applied:
-        return apply(self.playbook, operations, step=self._step, source=sample.id, limits=limits, count=self._count)
+    def _applied(self, samples: Sequence[Sample], operations: Sequence[Operation], limits: Limits) -> Applied:
+        sources = [sample.id for sample in samples]
+        return apply(self.playbook, operations, step=self._step, sources=sources, limits=limits, count=self._count)

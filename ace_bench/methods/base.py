@@ -15,7 +15,7 @@ from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.method import Adaptation, Arena, C, ContextUpdate, Learning, Workload
-from ace_bench.core.prompts import PromptParts, Transcript, send_within_limit
+from ace_bench.core.prompts import PromptParts, Sized, Transcript, send_within_limit
 from ace_bench.core.types import Attempt, Fault, GeneratorSpec, Labels, Message, Record, Rollout, Sample, Step
 
 REFLECTOR, CURATOR = "reflector", "curator"
@@ -39,6 +39,7 @@ CURATOR_FIELDS = _SHARED | {"sections", "step", "total", "size", "tokens", "toke
 
 P = TypeVar("P", bound=Context)
 R = TypeVar("R")
+S = TypeVar("S", bound=Sized)
 
 
 class BaseMethod(ABC, Generic[C]):
@@ -151,12 +152,7 @@ class RoleCall(Generic[P]):
             fields = {**self._attempt_fields(shown.first, shown.second), **self.fields(shown.second)}
             return read(lm, self.arena.prompts.render(self.template, fields))
 
-        parts = PromptParts(Transcript(self.rollout.attempt.trajectory), self.playbook)
-        try:
-            reply, dropped = send_within_limit(parts, send)
-        except RolloutFault as error:
-            return None, (fault_event(self.role, error.fault),)
-        return reply, dropped_event(self.role, dropped)
+        return ask_role(self.role, PromptParts(Transcript(self.rollout.attempt.trajectory), self.playbook), send)
 
     def _attempt_fields(self, steps: Transcript, playbook: P) -> Record:
         seen = replace(self.rollout, attempt=replace(self.rollout.attempt, trajectory=steps.shown))
@@ -169,6 +165,15 @@ class RoleCall(Generic[P]):
                 self.arena.conversation, seen, self.attempted_under or playbook, reflection=self.reflection
             ),
         }
+
+
+def ask_role(role: str, shown: S, send: Callable[[S], R]) -> tuple[R | None, tuple[Record, ...]]:
+    """Send a role's prompt, shortened until it fits; without a reply if the model fails. Also return events."""
+    try:
+        reply, dropped = send_within_limit(shown, send)
+    except RolloutFault as error:
+        return None, (fault_event(role, error.fault),)
+    return reply, dropped_event(role, dropped)
 
 
 class Quotable(Protocol):

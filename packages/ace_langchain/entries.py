@@ -77,7 +77,7 @@ def with_entries(playbook: Playbook, entries: Sequence[Mapping[str, str]], *, st
         twin = playbook.index.find_by_content(comparable(clean(entry["content"])))
         votes = Votes(**{_COUNTERS[entry["outcome"]]: 1})
         operation: Operation = Tag(id=twin, votes=votes) if twin else _addition(entry, votes)
-        applied = apply(playbook, [operation], step=step, source="", limits=_LIMITS, count=estimate_tokens)
+        applied = apply(playbook, [operation], step=step, sources=(), limits=_LIMITS, count=estimate_tokens)
         playbook = applied.playbook
         touched += applied.touched
     return refine(playbook, touched, step)

@@ -84,7 +84,7 @@ class AceRoles:
         curator = Curator(limits=limits, token_budget=self.token_budget, window=1)
         delta = curator.propose(editor.playbook, insight, now, self._arena(feedback, playbook))
         _report(delta.events)
-        editor.apply_delta(insight, delta, limits)
+        editor.apply_delta([insight], delta, limits)
         return refine(editor.playbook, editor.touched, step)
 
     def _arena(self, shown: Feedback, playbook: Playbook) -> Arena:

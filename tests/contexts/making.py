@@ -39,7 +39,7 @@ def playbook(*contents: str) -> Playbook:
 def run(
     book: Playbook, *operations: Operation, step: int = 7, source: str = "s1", limits: Limits | None = None
 ) -> Applied:
-    return apply(book, operations, step=step, source=source, limits=limits or Limits(), count=count)
+    return apply(book, operations, step=step, sources=(source,), limits=limits or Limits(), count=count)
 
 
 def ids(book: Playbook) -> list[str]:

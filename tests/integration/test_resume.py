@@ -20,6 +20,7 @@ VARIANTS = {
     "online": ONLINE,
     "official": ("protocol=official", "mode.eval_every=2"),
     "official online": ("protocol=official", *ONLINE, "mode.window=2"),
+    "merged batches": ("method=combee", *ONLINE, "mode.window=2", "mode.batch_size=2", "method.groups=2"),
     "cheatsheet": ("method=dc", *ONLINE),
     "retrieval": ("method=dc_rs", *ONLINE),
     "reflexion": ("method=reflexion", "labels=correctness", *ONLINE),

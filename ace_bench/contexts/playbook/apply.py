@@ -101,16 +101,16 @@ def apply(  # noqa: PLR0913 - all but the two operands are keyword-only
     operations: Sequence[Operation],
     *,
     step: int,
-    source: str,
+    sources: Sequence[str],
     limits: Limits,
     count: TokenCounter,
 ) -> Applied:
     """Apply a delta and return the new playbook, which is the old one if nothing was accepted.
 
-    ``step`` becomes the bullets' ``created`` or ``changed``, and ``source`` (a sample's id, or empty) is added to their
-    sources; ``count`` counts the tokens of new contents. The same arguments always give the same result.
+    ``step`` becomes the bullets' ``created`` or ``changed``, and ``sources`` (ids of samples) are added to theirs;
+    ``count`` counts the tokens of new contents. The same arguments always give the same result.
     """
-    draft = _DeltaApplier(playbook, step=step, source=source, limits=limits, count=count)
+    draft = _DeltaApplier(playbook, step=step, sources=sources, limits=limits, count=count)
     accepted: list[Accepted] = []
     rejected: list[Rejection] = []
     for operation in operations:
@@ -129,13 +129,13 @@ class _Refused(Exception):
 class _DeltaApplier:
     """The state of a playbook between operations, used only by ``apply``."""
 
-    def __init__(self, playbook: Playbook, *, step: int, source: str, limits: Limits, count: TokenCounter):
+    def __init__(self, playbook: Playbook, *, step: int, sources: Sequence[str], limits: Limits, count: TokenCounter):
         self._origin = playbook
         self._bullets = playbook.index
         self._sections = playbook.sections
         self._next_number = playbook.next_number
         self._step = step
-        self._source = source
+        self._sources = sources
         self._limits = limits
         self._count = count
 
@@ -167,7 +167,7 @@ class _DeltaApplier:
             content=self._content(operation.content),
             created=self._step,
             changed=self._step,
-            sources=self._add_source(()),
+            sources=self._add_sources(()),
             tokens=0,
         )
         self._put(self._measure(self._count_votes(bullet, operation.votes)))
@@ -182,7 +182,7 @@ class _DeltaApplier:
         if operation.content is not None:
             content = self._content(operation.content, replacing=(bullet.id,))
             if content != bullet.content:
-                changed = replace(changed, content=content, sources=self._add_source(bullet.sources))
+                changed = replace(changed, content=content, sources=self._add_sources(bullet.sources))
                 changed = self._measure(changed)
         if changed == bullet:
             raise _Refused("the UPDATE changes nothing")
@@ -197,7 +197,7 @@ class _DeltaApplier:
         if len(members) < 2:
             raise _Refused("a MERGE needs at least two different bullets")
         merged = join_bullets(members, step=self._step)
-        merged = replace(merged, sources=self._add_source(merged.sources))
+        merged = replace(merged, sources=self._add_sources(merged.sources))
         if operation.content is not None:
             content = self._content(operation.content, replacing=[member.id for member in members])
             merged = self._measure(replace(merged, content=content))
@@ -258,8 +258,8 @@ class _DeltaApplier:
             neutral=bullet.neutral + votes.neutral,
         )
 
-    def _add_source(self, sources: tuple[str, ...]) -> tuple[str, ...]:
-        return sources if not self._source or self._source in sources else (*sources, self._source)
+    def _add_sources(self, sources: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*sources, *self._sources)))
 
     def _put(self, bullet: Bullet) -> None:
         self._bullets = self._bullets.changed(put=[bullet])

@@ -85,7 +85,7 @@ class RewritingCurator(Curator):
             entries = tuple(read_entries(text or ""))
             if entries:
                 editor.remove_bullets()
-            editor.apply_delta(insight, Delta(entries, events), self.limits)
+            editor.apply_delta([insight], Delta(entries, events), self.limits)
 
 
 def _ask_for_playbook(lm: Lm, messages: Sequence[Message]) -> str:

@@ -112,21 +112,24 @@ class AceSettings:
             return _ONE_ATTEMPT
         return Rounds(reflections=self.max_reflection_rounds, retries=self.retries)
 
+    def make(self) -> Ace:
+        """Return the method."""
+        parts: dict[str, Any] = {
+            "reflector": self.make_reflector(),
+            "curator": self.make_curator(),
+            "refiner": self.refiner,
+            "rounds": self.rounds,
+            "curator_every": self.curator_every,
+            "initial": self.initial,
+            "retrieval": None if self.retrieval.mode == "off" else self.retrieval,
+            "merge_writer": WordedMerges() if self.merge_wording == "curator" else None,
+        }
+        helpful_first = self.bullet_order == "helpful"
+        if not (self.generator_reflections or helpful_first):
+            return Ace(**parts)
+        return AceWithOtherView(earlier_lessons=self.generator_reflections, helpful_first=helpful_first, **parts)
+
 
 def make_ace(**settings: Annotated[Any, AceSettings]) -> Ace:
     """Return ACE: the paper's method, with the ablations that the settings ask for."""
-    chosen = AceSettings(**settings)
-    parts: dict[str, Any] = {
-        "reflector": chosen.make_reflector(),
-        "curator": chosen.make_curator(),
-        "refiner": chosen.refiner,
-        "rounds": chosen.rounds,
-        "curator_every": chosen.curator_every,
-        "initial": chosen.initial,
-        "retrieval": None if chosen.retrieval.mode == "off" else chosen.retrieval,
-        "merge_writer": WordedMerges() if chosen.merge_wording == "curator" else None,
-    }
-    helpful_first = chosen.bullet_order == "helpful"
-    if not (chosen.generator_reflections or helpful_first):
-        return Ace(**parts)
-    return AceWithOtherView(earlier_lessons=chosen.generator_reflections, helpful_first=helpful_first, **parts)
+    return AceSettings(**settings).make()

@@ -113,7 +113,8 @@ def _curator(parts: PromptParts) -> str:
     allowed = parts.operations or frozenset({"ADD"})
     operations: list[Mapping[str, str]] = []
     if "ADD" in allowed:
-        new = new_lessons(find_lessons(parts.reflection), [bullet.content for bullet in parts.bullets])
+        found = find_lessons(parts.reflection or parts.get("proposals"))
+        new = new_lessons(found, [bullet.content for bullet in parts.bullets])
         operations += [{"type": "ADD", "section": _section(lesson, parts), "content": lesson.worded} for lesson in new]
     if "REMOVE" in allowed:
         spoilt = (b for b in parts.bullets if b.harmful >= _REMOVE_AT and b.harmful > b.helpful)

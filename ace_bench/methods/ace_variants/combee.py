@@ -1,0 +1,170 @@
+"""Combee: a batch is learnt from in parallel, and a model merges what it taught in two levels (arXiv 2604.04247).
+
+Generator and Reflector work on all samples of a batch under one playbook, as in ACE. Each lesson is copied ``copies``
+times, the copies are shuffled and dealt to groups (the square root of the number of lessons), and a Curator proposes
+operations for each group. A merger makes one delta of the proposals. So no call reads many more lessons than the
+square root of the batch.
+
+The paper's controller of the batch size is no part of a run: delays differ between machines, and a run that chose its
+batches by them could not be repeated.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+
+from ace_bench.contexts.playbook.apply import Limits
+from ace_bench.contexts.playbook.deltas import Operation
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.core.errors import SettingError
+from ace_bench.core.method import Arena, Learning, Span
+from ace_bench.core.settings import Count
+from ace_bench.core.types import Record, Step
+from ace_bench.methods.ace import Ace, Curator
+from ace_bench.methods.ace_parts import CuratorReply, Delta, Insight, PlaybookEditor, ask_curator
+from ace_bench.methods.ace_variants.settings import AceSettings
+from ace_bench.methods.base import CURATOR, CURATOR_FIELDS, ask_role, curator_fields
+
+MERGER = "merger"
+"""The role that makes one delta of the groups' proposals."""
+_GROUP, _MERGE = "group_curator", "delta_merger"
+_NOT_SHOWN = frozenset(("trajectory", "conversation", "reflection"))
+"""Fields of ACE's Curator that are about one sample."""
+
+
+class Group(NamedTuple):
+    """Insights that one call of the Curator is shown."""
+
+    insights: Sequence[Insight]
+    step: Step
+
+
+@dataclass(frozen=True, kw_only=True)
+class CombeeCurator(Curator):
+    """A Curator for each group of lessons, and a merger; ``groups`` replaces the square root."""
+
+    templates = (_GROUP,)
+    copies: int
+    groups: int | None
+
+    @property
+    def roles(self) -> Mapping[str, tuple[str, ...]]:
+        """The Curator of a group, and the merger."""
+        return {CURATOR: self.templates, MERGER: (_MERGE,)}
+
+    def prompt_fields(self, shared: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return the fields of both templates; ``lessons`` hold their questions."""
+        fields = (shared | CURATOR_FIELDS | {"operations"}) - _NOT_SHOWN
+        return {_GROUP: fields | {"lessons"}, _MERGE: fields | {"proposals"}}
+
+    def calls(self, learning: Learning) -> Mapping[str, Span]:
+        """Return the calls for all steps: the square roots of batches add up to at most that of samples by steps."""
+        steps = min(learning.steps, learning.samples)
+        groups = math.isqrt(learning.samples * steps) if self.groups is None else self.groups * steps
+        groups = min(groups, learning.samples)
+        return {CURATOR: Span(steps, groups), MERGER: Span(0, min(steps, groups - steps))}
+
+    def curate(self, editor: PlaybookEditor, insights: Sequence[Insight], step: Step, arena: Arena) -> None:
+        """Count all votes, propose for all groups in parallel, merge the proposals, and apply the one delta.
+
+        A group whose call fails proposes nothing; a merger that fails leaves nothing to apply.
+        """
+        editor.count_votes(*insights)
+        taught = [insight for insight in insights if insight.lessons]
+        if not taught:
+            return
+        groups = self.deal(taught, arena.seed, step)
+        deltas = arena.map(lambda group: self.propose_for(editor.playbook, group, arena), groups)
+        proposals = [delta for delta in deltas if delta.operations]
+        events = tuple(event for delta in deltas for event in delta.events)
+        if len(proposals) > 1:
+            merged = self.merge(editor.playbook, proposals, groups[0], arena)
+            proposals, events = [merged], (*events, *merged.events)
+        operations = proposals[0].operations if proposals else ()
+        editor.apply_delta(taught, Delta(operations, events), self.limits)
+
+    def deal(self, insights: Sequence[Insight], seed: int, step: Step) -> list[Group]:
+        """Copy, shuffle and deal the insights to groups; a single group is shown each of them once."""
+        count = min(self.groups or math.isqrt(len(insights)), len(insights))
+        if count == 1:
+            return [Group(insights, step)]
+        copies = [insight for insight in insights for _ in range(self.copies)]
+        random.Random(f"{seed}/combee/{step.index}").shuffle(copies)
+        return [Group(copies[start::count], step) for start in range(count)]
+
+    def propose_for(self, playbook: Playbook, group: Group, arena: Arena) -> Delta:
+        """Return the operations for the lessons of a group."""
+        pairs = [(insight.sample.inputs["question"], insight.lessons[-1]) for insight in group.insights]
+        lessons = "\n\n".join(f"Question: {question}\n{lesson}" for question, lesson in pairs)
+        return self._ask(CURATOR, playbook, group, {"lessons": lessons}, arena)
+
+    def merge(self, playbook: Playbook, proposals: Sequence[Delta], group: Group, arena: Arena) -> Delta:
+        """Return one delta in place of several."""
+        lines = [
+            f"{number}. {describe_operation(operation)}"
+            for number, delta in enumerate(proposals, 1)
+            for operation in delta.operations
+        ]
+        return self._ask(MERGER, playbook, group, {"proposals": "\n".join(lines)}, arena)
+
+    def _ask(self, role: str, playbook: Playbook, group: Group, fields: Record, arena: Arena) -> Delta:
+        """Ask for operations; a prompt that is too long shows less of the playbook."""
+        first, step = group.insights[0], group.step
+        lm = arena.lm(role, first.session)
+        fields = {**first.sample.inputs, "labels": arena.labels.value, "operations": list(self.limits.kinds), **fields}
+
+        def send(shown: Playbook) -> CuratorReply:
+            size = curator_fields(shown, shown.sections, (step.index + 1, step.total), self.token_budget, "")
+            messages = arena.prompts.render(self.roles[role][0], {**fields, **shown.render(first.sample), **size})
+            reply: CuratorReply = ask_curator(lm, messages)
+            return reply
+
+        return Delta.parse(*ask_role(role, playbook, send))
+
+
+def describe_operation(operation: Operation) -> str:
+    """Return an operation as a line: ``ADD (section: formulas): text``."""
+    fields = msgspec.to_builtins(operation)
+    kind, content = fields.pop("type"), fields.pop("content", None) or ""
+    said = ", ".join(f"{name}: {value}" for name, value in fields.items() if name != "votes" or kind == "TAG")
+    return f"{kind} ({said}): {content}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CombeeSettings(AceSettings):
+    """What ``configs/method/combee.yaml`` sets beside ACE's settings."""
+
+    copies: Count
+    """How often each lesson is dealt to groups. Paper: 2."""
+    groups: Count | None
+    """Groups of a batch; ``None``: the square root of its lessons (the paper), 1: one Curator reads all lessons."""
+
+    def __post_init__(self) -> None:
+        """Raise ``SettingError`` also for parts of ACE that make no delta of a model's."""
+        super().__post_init__()
+        if self.update == "rewrite" or self.reflector == "rules":
+            raise SettingError("method=combee merges deltas of a model: set update=delta and reflector=on or off")
+
+    def make_curator(self) -> Curator:
+        """Return the Curator of groups with ACE's limits."""
+        limits = Limits(
+            kinds=tuple(self.operations), bullet_tokens=self.bullet_tokens, unknown_section=self.unknown_section
+        )
+        return CombeeCurator(
+            limits=limits,
+            token_budget=self.token_budget,
+            window=self.reflection_window,
+            copies=self.copies,
+            groups=self.groups,
+        )
+
+
+def make_combee(**settings: Annotated[Any, CombeeSettings]) -> Ace:
+    """Return Combee over ACE."""
+    return CombeeSettings(**settings).make()
