@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ace_bench.api import load_run as load_run
     from ace_bench.api import load_runs as load_runs
     from ace_bench.api import run as run
+    from ace_bench.contexts.loading import save_context as save_context
+    from ace_bench.contexts.playbook.feedback import give_feedback as give_feedback
     from ace_bench.contexts.playbook.playbook import Playbook as Playbook
     from ace_bench.report.frames import load_frames as load_frames
 
@@ -28,16 +30,19 @@ __all__ = [
     "__version__",
     "check_runs",
     "compare_runs",
+    "give_feedback",
     "load_context",
     "load_frames",
     "load_run",
     "load_runs",
     "run",
+    "save_context",
 ]
+_MODULES = {"give_feedback": "ace_bench.contexts.playbook.feedback", "save_context": "ace_bench.contexts.loading"}
 
 
 def __getattr__(name: str) -> Any:
     """Import names of the Python API on first use: commands that do not need them start faster."""
     if name in __all__:
-        return getattr(import_module("ace_bench.api"), name)
+        return getattr(import_module(_MODULES.get(name, "ace_bench.api")), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -24,6 +24,7 @@ from ace_bench.core.method import Arena, C
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.resources import CONTEXTS
 from ace_bench.core.types import Record, Sample
+from ace_bench.store.files import write_files
 from ace_bench.store.results import read_checked
 
 _LOG = logging.getLogger(__name__)
@@ -36,6 +37,11 @@ KINDS: tuple[type[Context], ...] = (
     Playbook,
 )
 """The kinds of this package; a method with its own kind passes it as ``also``."""
+
+
+def save_context(context: Context, path: str | Path) -> None:
+    """Write a context as JSON that ``load`` and ``method.initial`` read; raises ``FileUnwritable``."""
+    write_files({Path(path): msgspec.json.format(msgspec.json.encode(context.dump())) + b"\n"})
 
 
 def restore(record: Record, *also: type[Context]) -> Context:

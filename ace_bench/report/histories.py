@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -76,21 +77,34 @@ class BulletHistory:
     last_used_at: datetime | None
 
 
+class Changes(NamedTuple):
+    """A run's contexts, from the first one on, and steps: bullets before the first, what each changed; rollouts."""
+
+    contexts: Sequence[Context]
+    steps: Sequence[StepRecord]
+    first: Sequence[Record]
+    changes: Sequence[Record]
+    rollouts: Sequence[RolloutRecord]
+
+
+def read_changes(folder: Path) -> Changes:
+    """Read how a run changed its bullets; raises ``StoreError``, and ``DataError`` for other contexts."""
+    contexts = list(history(folder))
+    records = [line.record for line in read_lines(folder / "journal.jsonl", parse_journal).check().entries]
+    steps = [record for record in records if isinstance(record, StepRecord)]
+    versions = [context for context in contexts if isinstance(context, HasBullets)]
+    if not versions:
+        raise DataError(f"{folder} has contexts of the kind {contexts[0].kind}; only playbooks have bullets")
+    first, changes = versions[0].bullet_changes(versions[1:], [step.samples for step in steps])
+    return Changes(contexts, steps, first, changes, [one for one in records if isinstance(one, RolloutRecord)])
+
+
 def bullet_history(folder: str | Path) -> list[BulletHistory]:
     """Return the bullets of a run's last playbook, of either kind, with their steps and times.
 
     The run may be unfinished. Raises ``StoreError`` for a damaged folder, ``DataError`` for other contexts.
     """
-    root = Path(folder)
-    contexts = list(history(root))
-    journal = read_lines(root / "journal.jsonl", parse_journal).check()
-    records = [line.record for line in journal.entries]
-    steps = [record for record in records if isinstance(record, StepRecord)]
-    rollouts = [record for record in records if isinstance(record, RolloutRecord)]
-    versions = [context for context in contexts if isinstance(context, HasBullets)]
-    if not versions:
-        raise DataError(f"{folder} has contexts of the kind {contexts[0].kind}; only playbooks have bullets")
-    first, changes = versions[0].bullet_changes(versions[1:], [step.samples for step in steps])
+    _, steps, first, changes, rollouts = read_changes(Path(folder))
     bullets = {bullet["id"]: bullet for bullet in first}
     for change in changes:
         bullets.update({bullet["id"]: bullet for bullet in change.get("set", ())})
@@ -124,7 +138,7 @@ def last_used(
     used: dict[str, int] = {}
     for place, (step, change) in enumerate(zip(steps, changes, strict=False)):
         used.update(dict.fromkeys(cited[place] & votes.keys(), place))
-        merged = _merged(step.events)
+        merged = merged_bullets(step.events)
         now = {bullet["id"]: _votes(bullet) for bullet in change.get("set", ())}
         for key, total in now.items():
             group = merged.get(key, {key})
@@ -158,7 +172,7 @@ def _votes(bullet: Record) -> int:
     return sum(bullet[name] for name in ("helpful", "harmful", "neutral"))
 
 
-def _merged(events: Iterable[Record]) -> Mapping[str, Set[str]]:
+def merged_bullets(events: Iterable[Record]) -> Mapping[str, Set[str]]:
     """Return for each bullet of a merge the ids of all that became one with it."""
     groups: dict[str, Set[str]] = {}
     for event in events:

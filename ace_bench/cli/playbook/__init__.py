@@ -6,6 +6,8 @@
     merge     merge playbooks of several runs into one
     card      write a playbook with a card that says where it comes from and what it is worth
     export    write a run's playbooks as text files, named as the authors' code names them
+    forget    remove what came from a sample, a merged playbook, a user or a bullet
+    feedback  count a user's vote on a bullet
 
 A playbook is a run folder (its tested playbook), a saved one (contexts/final.json) or a text in the authors' format.
 `ace-bench playbook COMMAND --help` describes a command.
@@ -28,6 +30,8 @@ COMMANDS: Mapping[str, str] = {
     "merge": "sharing:merge_to_file",
     "card": "sharing:write_card",
     "export": "sharing:export_playbooks",
+    "forget": "changing:forget_source",
+    "feedback": "changing:vote_on_bullet",
 }
 """Module and function of each; modules are imported when they are needed."""
 

@@ -17,7 +17,7 @@ from ace_bench.contexts.loading import load
 from ace_bench.contexts.playbook.bullets import Bullet, section_name
 from ace_bench.contexts.playbook.embed import make_embedder
 from ace_bench.contexts.playbook.lint import Limits, Solved, lint
-from ace_bench.contexts.playbook.merge import playbook_diff
+from ace_bench.contexts.playbook.merge import PlaybookDiff, playbook_diff
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import read_text
 from ace_bench.core.context import HasBullets
@@ -111,7 +111,11 @@ def diff_playbooks(arguments: Sequence[str]) -> int:
     parser.add_argument("after", type=Path, help="run folder or playbook file")
     options = parser.parse_args(arguments)
     found = playbook_diff(read_playbook(options.before), read_playbook(options.after))
-    console = Console(highlight=False)
+    return int(print_diff(found, Console(highlight=False)))
+
+
+def print_diff(found: PlaybookDiff, console: Console) -> bool:
+    """Print what differs between two playbooks; return whether anything does."""
 
     def say(text: str, style: str) -> None:
         console.print(text, style=style, markup=False)
@@ -127,7 +131,7 @@ def diff_playbooks(arguments: Sequence[str]) -> int:
         say(f"  {counted(one)} -> {counted(other)}  {other.content}", "dim")
     counts = {"removed": found.removed, "added": found.added, "reworded": found.reworded, "recounted": found.recounted}
     console.print(", ".join(f"{len(some)} {name}" for name, some in counts.items()) + f", {found.unchanged} unchanged")
-    return int(any(counts.values()))
+    return any(counts.values())
 
 
 _LINT_HELP = """Check a playbook before it is shared.

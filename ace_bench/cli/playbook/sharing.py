@@ -13,7 +13,7 @@ from rich.console import Console
 
 from ace_bench.cli.arguments import Parser, count
 from ace_bench.cli.playbook.looking import read_playbook
-from ace_bench.contexts.loading import official_text, restore
+from ace_bench.contexts.loading import official_text, restore, save_context
 from ace_bench.contexts.playbook.embed import make_embedder
 from ace_bench.contexts.playbook.merge import NamedPlaybook, merge_playbooks
 from ace_bench.contexts.playbook.playbook import Playbook
@@ -53,7 +53,7 @@ def merge_to_file(arguments: Sequence[str]) -> int:
         raise ConfigError(f"--similar {options.similar} must be above 0 and at most 1")
     named = [NamedPlaybook(name=str(path), playbook=read_playbook(path, name="final")) for path in options.playbooks]
     merged = merge_playbooks(named, count=estimate_tokens, refiner=_refiner(options.similar, options.embedder))
-    write_files({options.out: msgspec.json.format(msgspec.json.encode(merged.dump())) + b"\n"})
+    save_context(merged, options.out)
     before = sum(one.playbook.size for one in named)
     said = f"{options.out}: {merged.size} bullets of {before} in {len(named)} playbooks"
     Console().print(said, markup=False, highlight=False, soft_wrap=True)

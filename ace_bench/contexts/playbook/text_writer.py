@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -88,6 +88,10 @@ class Layout:
         """Return how the text wrote the content of a bullet; ``None`` if as exports do, or if it has changed since."""
         written = self._contents.get(bullet.id)
         return written if written is not None and read_content(written) == bullet.content else None
+
+    def limited(self, ids: Collection[str]) -> Layout:
+        """Return the layout without what the text wrote of other bullets."""
+        return replace(self, contents=tuple(one for one in self.contents if one[0] in ids))
 
     @cached_property  # msgspec does not save what begins with an underscore
     def _contents(self) -> Mapping[str, str]:

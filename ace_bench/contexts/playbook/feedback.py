@@ -1,0 +1,49 @@
+"""Votes of users on bullets. They count like the Reflector's, and the bullet's sources say who cast them, and when."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Literal, NamedTuple
+
+from ace_bench.contexts.playbook.bullets import tidy
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.core.errors import ConfigError
+
+Vote = Literal["helpful", "harmful", "neutral"]
+
+_NAME = re.compile(r"[^\s@#]+")
+_CAST = re.compile(r"(?P<by>[^\s@#]+)@\d{4}-\d\d-\d\dT\S+ (?P<vote>helpful|harmful|neutral)(?: .*)?")
+
+
+def give_feedback(  # noqa: PLR0913 - all but the two operands are keyword-only
+    playbook: Playbook, bullet: str, *, vote: Vote, by: str = "user", note: str = "", at: datetime | None = None
+) -> Playbook:
+    """Return the playbook with one more vote on a bullet; ``NAME@TIME VOTE NOTE`` joins the bullet's sources.
+
+    Refinement uses the vote: enough harmful votes remove a bullet, and pruning removes the least useful first. ``at``
+    is now by default. Raises ``ConfigError`` for an unknown bullet, and a name with a blank, @ or #.
+    """
+    known = playbook.index.get(bullet)
+    if known is None:
+        raise ConfigError(f"there is no bullet {bullet}; `ace-bench playbook show` lists them")
+    if not _NAME.fullmatch(by):
+        raise ConfigError(f"{by!r} is not a name without blanks, @ and #")
+    when = (at or datetime.now(UTC)).isoformat()
+    cast = " ".join(f"{by}@{when} {vote} {tidy(note)}".split())
+    voted = replace(known, sources=(*known.sources, cast), **{vote: getattr(known, vote) + 1})
+    return playbook.with_index(playbook.index.changed(put=[voted]))
+
+
+class Cast(NamedTuple):
+    """Who voted, and what."""
+
+    by: str
+    vote: str
+
+
+def voter(source: str) -> Cast | None:
+    """Return name and vote if a bullet's source is a user's vote."""
+    cast = _CAST.fullmatch(source)
+    return Cast(cast["by"], cast["vote"]) if cast else None

@@ -1,0 +1,196 @@
+"""Unlearning: removes from a playbook what came from a sample, a merged playbook, a user or a bullet.
+
+The journal of a run says which samples wrote and reworded each bullet, which bullets were merged, and who cast each
+vote. A file alone names the sources of a bullet: all words of a bullet with a forgotten source go, unless a merge of
+playbooks took the words from another one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP, Bullet, number_of
+from ace_bench.contexts.playbook.deltas import COUNTERS
+from ace_bench.contexts.playbook.feedback import voter
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.core.encoding import converted
+from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.report.histories import merged_bullets, read_changes
+from ace_bench.store.journal import StepRecord
+
+
+class _Wording(NamedTuple):
+    bullet: Bullet
+    origins: Set[str]
+    """The samples, sources and bullets that the words may come from."""
+
+
+class _Votes(NamedTuple):
+    wordings: int
+    """How many there were: the last of them was voted on."""
+    origins: Set[str]
+    votes: Mapping[str, int]
+
+
+@dataclass
+class _Part:
+    """A bullet that others may have been merged with."""
+
+    id: str
+    wordings: list[_Wording] = field(default_factory=list)
+    cast: list[_Votes] = field(default_factory=list)
+
+    def count(self, votes: Mapping[str, int], *origins: str) -> None:
+        self.cast.append(_Votes(len(self.wordings), {*origins}, votes))
+
+
+class Lineage(NamedTuple):
+    """The parts of each bullet, the one that gave its words first, and the steps of the run."""
+
+    parts: Mapping[str, Sequence[_Part]]
+    steps: Sequence[StepRecord] = ()
+
+
+class Forgotten(NamedTuple):
+    """The playbook that remains, why each bullet changed, by id, and what else to know, as sentences."""
+
+    playbook: Playbook
+    reasons: Mapping[str, str]
+    notes: Sequence[str]
+
+
+def file_lineage(playbook: Playbook) -> Lineage:
+    """Return what the sources of a playbook's bullets say."""
+    return Lineage({bullet.id: [_first_part(bullet)] for bullet in playbook.bullets})
+
+
+def run_lineage(folder: Path, tested: Playbook) -> Lineage:
+    """Follow a run's bullets up to the step that made ``tested``; raises ``StoreError`` and ``DataError``."""
+    found = read_changes(folder)
+    last = next((place for place, one in enumerate(found.contexts) if one.digest == tested.digest), None)
+    if last is None:
+        raise DataError(f"no step of {folder} leads to its playbook; a playbook_text cannot be followed")
+    parts: dict[str, list[_Part]] = {record["id"]: [_first_part(converted(record, Bullet))] for record in found.first}
+    for step, change in zip(found.steps[:last], found.changes, strict=False):
+        before = dict(parts)
+        for gone in change.get("removed", ()):
+            del parts[gone]
+        anew = [] if parts else [group[0] for group in before.values()]  # the whole playbook was written anew
+        for record in change.get("set", ()):
+            parts[record["id"]] = _follow(converted(record, Bullet), before, step, anew)
+    return Lineage(parts, found.steps[:last])
+
+
+def _first_part(bullet: Bullet) -> _Part:
+    """Return a bullet of a file. The words of one that only a merge of playbooks changed are the first playbook's."""
+    part, origins, playbooks = _Part(bullet.id), {bullet.id}, 0
+    part.wordings.append(_Wording(bullet, origins))
+    part.count({name: getattr(bullet, name) for name in COUNTERS})
+    for source in bullet.sources:
+        playbooks += "#" in source
+        if cast := voter(source):
+            part.count({cast.vote: -1})
+            part.count({cast.vote: 1}, cast.by)
+        elif playbooks < 2 or bullet.changed != BEFORE_FIRST_STEP:
+            origins |= {source, source.rpartition("#")[0]}
+    return part
+
+
+def _follow(
+    bullet: Bullet, before: Mapping[str, Sequence[_Part]], step: StepRecord, anew: Iterable[_Part]
+) -> list[_Part]:
+    """Return the parts of a bullet after a step that changed it."""
+    group = merged_bullets(step.events).get(bullet.id, {bullet.id})
+    members = [bullet.id, *sorted(group - {bullet.id}, key=lambda one: number_of(one) or 0)]
+    parts = [part for one in members for part in before.get(one, ())] or [_Part(bullet.id)]
+    own = parts[0]
+    events = [event for event in step.events if event.get("bullet") in group]
+    wrote = [event for event in events if event.get("type") in ("ADD", "UPDATE", "MERGE")]
+    for event in events:
+        if votes := event.get("votes"):
+            own.count(votes, event["sample"])
+    rest = Counter({name: getattr(bullet, name) for name in COUNTERS})
+    for votes in (cast.votes for part in parts for cast in part.cast):
+        rest.subtract(votes)
+    own.count(rest, *([event["sample"] for event in wrote] or step.samples))
+    if not own.wordings or own.wordings[-1].bullet.content != bullet.content:
+        joint = any(event.get("event") == "worded" or event.get("type") == "MERGE" for event in events)
+        writers = [event["sample"] for event in wrote if joint or event["bullet"] == bullet.id] or step.samples
+        sources = [part for part in (*(parts if joint else [own]), *anew) if part.wordings]
+        origins = {bullet.id}.union(writers, *(part.wordings[-1].origins for part in sources))
+        own.wordings.append(_Wording(bullet, origins))
+    return parts
+
+
+def forget(playbook: Playbook, lineage: Lineage, name: str) -> Forgotten:
+    """Return the playbook without the words and votes of a sample, source, user or bullet.
+
+    A bullet goes back to its newest words that do not come from ``name``, with the votes on them, and so do bullets
+    that were merged into it; without such words it is removed. Raises ``ConfigError`` if nothing comes from ``name``.
+    """
+    left: list[Bullet] = []
+    reasons: dict[str, str] = {}
+    for bullet in playbook.bullets:
+        after = list(_without(bullet, lineage.parts[bullet.id], name))
+        if not after:
+            reasons[bullet.id] = f"all its words come from {name}"
+        elif after[0].content != bullet.content:
+            back = " and ".join(f"{one.id} in step {one.changed}" for one in after)
+            reasons[bullet.id] = f"its words come from {name}, too: back to those of {back}"
+        elif after != [bullet]:
+            reasons[bullet.id] = f"without the votes of {name}, and as a source"
+        left += after
+    if not reasons:
+        raise ConfigError(f"nothing in the playbook is known to come from {name}")
+    bullets = tuple(sorted(left, key=lambda one: one.number))
+    layout = playbook.layout and playbook.layout.limited({one.id for one in left})
+    recent = ["The latest reflections, which name no sample, are removed."] if playbook.recent else []
+    remains = replace(playbook, bullets=bullets, recent=(), layout=layout)
+    return Forgotten(remains, reasons, [*recent, *_unknown(left, lineage, name)])
+
+
+def _without(bullet: Bullet, parts: Sequence[_Part], name: str) -> Iterator[Bullet]:
+    """Yield what remains of a bullet: itself, or each part with its newest words from elsewhere."""
+    if name not in parts[0].wordings[-1].origins:
+        yield _count(bullet, [cast for part in parts if part.id != name for cast in part.cast], name)
+        return
+    for part in parts:
+        places = [place for place, one in enumerate(part.wordings, 1) if name not in one.origins]
+        if places:
+            cast = [cast for cast in part.cast if cast.wordings <= places[-1]]
+            yield _count(part.wordings[places[-1] - 1].bullet, cast, name)
+
+
+def _count(bullet: Bullet, cast: Iterable[_Votes], name: str) -> Bullet:
+    """Return a bullet with the votes of others, and without a name among its sources."""
+    votes = Counter[str]()
+    for one in cast:
+        votes.update({} if name in one.origins else one.votes)
+    sources, playbook = [], ""
+    for source in bullet.sources:
+        playbook = source.rpartition("#")[0] or playbook  # the samples behind it are those of the merged playbook
+        if name not in (source, playbook, getattr(voter(source), "by", "")):
+            sources.append(source)
+    counts = votes["helpful"], votes["harmful"], votes["neutral"]
+    return replace(bullet, sources=tuple(sources), helpful=counts[0], harmful=counts[1], neutral=counts[2])
+
+
+def _unknown(left: Sequence[Bullet], lineage: Lineage, name: str) -> Iterator[str]:
+    """Say what the records do not show."""
+    if not lineage.steps:
+        yield "A file does not say whose votes its counters hold, nor what a bullet said before: a run's folder does."
+        return
+    wordings = [one for parts in lineage.parts.values() for part in parts for one in part.wordings]
+    written = {one.bullet.content: one.bullet.changed for one in wordings}
+    seen = [one.bullet.changed for one in wordings if name in one.origins]
+    first = min([*seen, *(step.index for step in lineage.steps if name in step.samples)])
+    later = [one.id for one in left if written[one.content] > first]
+    yield f"Written after step {first}, when prompts may have shown it: {', '.join(later) or 'no bullet'}."
+    events = [event for step in lineage.steps for event in step.events]
+    gone = [event["bullet"] for event in events if event.get("type") == "REMOVE" and event.get("sample") == name]
+    yield from [f"It removed {', '.join(gone)}, which stay removed."] if gone else []
+    yield "The run's folder still holds it: journal, calls and contexts."

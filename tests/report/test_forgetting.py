@@ -1,0 +1,127 @@
+"""What remains of a playbook after a sample, a bullet, a merged playbook or a user is forgotten."""
+
+import json
+
+import pytest
+
+from ace_bench.cli.main import start
+from ace_bench.contexts.loading import load, save_context
+from ace_bench.contexts.playbook.bullets import Bullet
+from ace_bench.contexts.playbook.embed import make_embedder
+from ace_bench.contexts.playbook.feedback import give_feedback
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.contexts.playbook.refine import Refiner
+from ace_bench.core.errors import ConfigError
+from tests.runners.scripted import Scripted, play
+
+A, B, C, D, E = (f"others-0000{number}" for number in range(1, 6))
+
+
+def add(content, **votes):
+    return {"type": "ADD", "section": "others", "content": content, **votes}
+
+
+OPERATIONS = [
+    [add("alpha of zero", helpful=2), add("beta of zero")],
+    [{"type": "UPDATE", "id": A, "content": "alpha of one"}, {"type": "TAG", "id": B, "tag": "helpful"}],
+    [add("gamma of two"), {"type": "TAG", "id": B, "tag": "harmful"}],
+    [{"type": "MERGE", "ids": [A, C], "content": "joint of three"}, add("delta of three")],
+    [{"type": "TAG", "id": A, "tag": "helpful"}, {"type": "REMOVE", "id": D}, add("beta of  ZERO too", helpful=1)],
+    [{"type": "MERGE", "ids": [B, E]}],
+]
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """A run in which each sample works on the bullets of those before it."""
+    script = Scripted(curator=lambda call: {"operations": OPERATIONS[int(call.sample[-1])]})
+    settings = ("mode.shuffle=false", "method.operations=[ADD,UPDATE,MERGE,REMOVE,TAG]", "method.refiner.when=never")
+    return play(tmp_path_factory.mktemp("ran"), *settings, script=script, train=6, test=1).folder
+
+
+def counted(path):
+    return {one.id: (one.content, one.helpful, one.harmful) for one in load(path).bullets}
+
+
+def forgotten(playbook, out, *options):
+    assert start("playbook", ["forget", str(playbook), *options, "--out", str(out)]) == 0
+    return counted(out)
+
+
+ALL = {A: ("joint of three", 3, 0), B: ("beta of zero", 2, 1)}
+
+
+@pytest.mark.parametrize(
+    ("options", "remains"),
+    [
+        (["--sample", "toy-train-0"], {C: ("gamma of two", 0, 0), E: ("beta of  ZERO too", 1, 0)}),
+        (
+            ["--sample", "toy-train-1"],
+            {A: ("alpha of zero", 2, 0), B: ("beta of zero", 1, 1), C: ("gamma of two", 0, 0)},
+        ),
+        (["--sample", "toy-train-2"], {A: ("alpha of one", 2, 0), B: ("beta of zero", 2, 0)}),
+        (["--sample", "toy-train-3"], {A: ("alpha of one", 2, 0), B: ALL[B], C: ("gamma of two", 0, 0)}),
+        (["--sample", "toy-train-4"], {A: ("joint of three", 2, 0), B: ("beta of zero", 1, 1)}),
+        (["--bullet", A], {B: ALL[B], C: ("gamma of two", 0, 0)}),
+        (["--bullet", E], {**ALL, B: ("beta of zero", 1, 1)}),
+    ],
+)
+def test_what_a_sample_or_bullet_gave_goes_and_the_rest_comes_back(ran, tmp_path, options, remains):
+    assert counted(ran / "contexts" / "tested.json") == ALL
+    assert forgotten(ran, tmp_path / "out.json", *options) == remains
+    assert options[1] not in json.dumps(load(tmp_path / "out.json").dump()["bullets"])
+
+
+def test_it_says_what_the_records_cannot_show_and_a_dry_run_writes_nothing(ran, tmp_path, capsys):
+    options = [str(ran), "--sample", "toy-train-1", "--out", str(tmp_path / "out.json")]
+    assert start("playbook", ["forget", *options, "--dry-run"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"[{A}] its words come from toy-train-1, too: back to those of {A} in step 0 and {C} in step 2" in said
+    assert f"Written after step 1, when prompts may have shown it: {C}." in said
+    assert not (tmp_path / "out.json").exists()
+    assert start("playbook", ["forget", str(ran), "--sample", "toy-train-9", "--dry-run"]) == 2
+    assert "nothing in the playbook is known to come from toy-train-9" in capsys.readouterr().err
+
+
+def test_a_merged_playbook_loses_one_of_its_sources(tmp_path, capsys):
+    paths = [tmp_path / "one.json", tmp_path / "two.json", tmp_path / "both.json"]
+    for path, contents in zip(paths, (["shared", "own"], ["Shared", "other"]), strict=False):
+        rows = [
+            Bullet(
+                id=f"s-{n}", section="s", content=text, helpful=n, created=0, changed=0, sources=(f"q{n}",), tokens=1
+            )
+            for n, text in enumerate(contents, 1)
+        ]
+        save_context(Playbook.of(rows, sections=["s"]), path)
+    assert start("playbook", ["merge", str(paths[0]), str(paths[1]), "--out", str(paths[2])]) == 0
+    out = tmp_path / "out.json"
+    assert [content for content, *_ in forgotten(paths[2], out, "--source", str(paths[1])).values()] == [
+        "shared",
+        "own",
+    ]
+    assert [one.sources for one in load(out).bullets] == [(f"{paths[0]}#s-{n}", f"q{n}") for n in (1, 2)]
+    assert [content for content, *_ in forgotten(paths[2], out, "--source", str(paths[0])).values()] == ["other"]
+    assert [content for content, *_ in forgotten(paths[2], out, "--sample", "q1").values()] == ["own", "other"]
+    assert "A file does not say whose votes" in capsys.readouterr().out
+
+
+def test_votes_of_users_count_in_refinement_and_can_be_taken_back(tmp_path, capsys):
+    path = tmp_path / "book.json"
+    bullet = Bullet(id="s-1", section="s", content="check units", helpful=1, created=0, changed=0, tokens=1)
+    save_context(Playbook.of([bullet], sections=["s"]), path)
+    for by in ("ann", "user", "user"):
+        assert (
+            start("playbook", ["feedback", str(path), "--bullet", "s-1", "--harmful", "--by", by, "--note", "no"]) == 0
+        )
+    voted = load(path)
+    assert voted.bullets[0].counters == "helpful 1, harmful 3, neutral 0"
+    assert [source.partition("@")[0] for source in voted.bullets[0].sources] == ["ann", "user", "user"]
+    assert voted.bullets[0].sources[0].endswith("harmful no")
+    refiner = Refiner(make_embedder("hashing"), harmful_min=3)
+    assert refiner.refine(voted, [], step=0, count=len).playbook.size == 0
+    assert forgotten(path, path, "--source", "user") == {"s-1": ("check units", 1, 1)}
+    assert load(path).bullets[0].sources == voted.bullets[0].sources[:1]
+    assert start("playbook", ["feedback", str(path), "--bullet", "s-2", "--helpful"]) == 2
+    assert "there is no bullet s-2" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="is not a name"):
+        give_feedback(voted, "s-1", vote="helpful", by="an n")
