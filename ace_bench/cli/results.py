@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console
 
@@ -42,13 +42,16 @@ def parser_of(what: str, description: str | None) -> Parser:
     )
     parser.add_argument("--results", type=Path, help="folder of runs (default: results)")
     parser.add_argument("--out", type=Path, help=f"where to write (default: RESULTS/{what}s)")
-    parser.add_argument("--with-paper", action="store_true", help="the paper's numbers beside simulated runs, too")
+    parser.add_argument(
+        "--paper", choices=["on", "off"], help="the paper's numbers beside ours (default: where they are comparable)"
+    )
+    parser.add_argument("--with-paper", dest="paper", action="store_const", const="on", help="the same as --paper on")
     parser.add_argument("--differences", action="store_true", help=DIFFERENCES)
     return parser
 
 
-def write_paper_results(what: str, write: Write, options: argparse.Namespace) -> int:
-    """Write the requested tables or figures of the paper; return the exit status."""
+def write_paper_results(what: str, write: Write, options: argparse.Namespace, **form: Any) -> int:
+    """Write the requested tables or figures of the paper, in the ``form`` of ``Wanted``; return the exit status."""
     from ace_bench.report.tables.results_index import ResultsIndex, Wanted
     from ace_bench.report.tables.write import TABLES
     from ace_bench.runners.checking import RunChecks
@@ -64,7 +67,9 @@ def write_paper_results(what: str, write: Write, options: argparse.Namespace) ->
     index = ResultsIndex(results=results, compose=compose, refusal=RunChecks(compose).refusal, extra=extra)
     if not index.found.runs:
         raise ConfigError(f"there are no runs in {results}; make some, or name their folder by --results")
-    wanted = Wanted(names=tuple(which), with_paper=options.with_paper, differences=options.differences)
+    wanted = Wanted(
+        names=tuple(which), paper={"on": True, "off": False}.get(options.paper), differences=options.differences, **form
+    )
     files = write(index, options.out or results / f"{what}s", wanted)
     for damaged in index.found.damaged:
         console.print(f"left out: {damaged.reason}", style="yellow", markup=False)
@@ -87,8 +92,8 @@ def chosen_runs(options: argparse.Namespace, console: Console) -> list[RunSummar
     from ace_bench.report.choosing import with_settings
     from ace_bench.report.records import find_runs
 
-    if options.with_paper or options.differences:
-        raise ConfigError("--with-paper and --differences are for the paper's results; leave them out")
+    if options.paper or options.differences:
+        raise ConfigError("--paper and --differences are for the paper's results; leave them out")
     folders = _folders(options) or [_RESULTS]
     conditions = [word for word in options.words if "=" in word and Path(word) not in folders]
     others = [Path(word) for word in options.words if "=" not in word]

@@ -1,7 +1,7 @@
 """Make tables from finished runs: the paper's, or with --rows or --columns any of your own.
 
     ace-bench tables                                  every table of the paper that has a finished run
-    ace-bench tables table=2,4 --with-paper           some, with the paper's numbers in any case
+    ace-bench tables table=2,4 --paper on             some, with the paper's numbers in any case
     ace-bench tables table=2 backbone=embedded limit=40
     ace-bench tables experiment=seed_000              a founding document's, from its runs
     ace-bench tables table=claims                     the paper's claims, each with interval, p-value and verdict
@@ -9,8 +9,9 @@
     ace-bench tables results/ --rows method,threshold --columns task --base base
     ace-bench tables results/ task=finer --metric score,usd.total --out costs.csv
     ace-bench tables results/ --rows method --over nothing --format latex --out table.tex
+    ace-bench tables table=2 --format latex --width page --standalone   a document for pdflatex
 
-The paper's are written as Markdown, LaTeX (booktabs) and CSV. Settings choose runs that were made with them;
+The paper's are written as Markdown, LaTeX and CSV, or as --format says. Settings choose runs that were made with them;
 METHOD:SETTING and TASK:SETTING apply to the runs of one method or task. Such a table never mixes models, limits,
 prompt sets, or real and sample data.
 
@@ -50,11 +51,16 @@ def main(arguments: Sequence[str]) -> int:
     own.add_argument("--metric", help="score, or metrics separated by commas (default: score)")
     own.add_argument("--over", choices=["seed", "nothing"], help="what is averaged (default: seed)")
     own.add_argument("--base", help="values that only the base row has (default: method=base)")
-    own.add_argument("--format", choices=list(_SUFFIXES.values()), help="default: by the suffix of --out, or markdown")
+    parser.add_argument("--format", choices=list(_SUFFIXES.values()), help="default: all, or by the suffix of --out")
+    parser.add_argument("--width", choices=["column", "page"], help="LaTeX: one of two columns, or all (default: fits)")
+    parser.add_argument("--standalone", action="store_true", help="LaTeX: a whole document for pdflatex")
     options = parser.parse_intermixed_args(arguments)
-    given = (options.rows, options.columns, options.metric, options.over, options.base, options.format)
-    if all(value is None for value in given):
-        return write_paper_results("table", _write, options)
+    own_options = (options.rows, options.columns, options.metric, options.over, options.base)
+    named = any(word.startswith(("table=", "experiment=")) for word in options.words)
+    if all(value is None for value in own_options) and (named or options.format is None):
+        kinds = [suffix[1:] for suffix, kind in _SUFFIXES.items() if kind == (options.format or kind)]
+        form = {"width": options.width or "", "standalone": options.standalone, "formats": tuple(kinds)}
+        return write_paper_results("table", _write, options, **form)
     return _write_own(options)
 
 
@@ -77,7 +83,8 @@ def _write_own(options: argparse.Namespace) -> int:
         over_seeds=options.over != "nothing",
         base=options.base or "",
     )
-    text = _text(kind, own_tables(chosen_runs(options, Console(stderr=True)), layout))
+    tables = own_tables(chosen_runs(options, Console(stderr=True)), layout)
+    text = _text(kind, tables, width=options.width or "", standalone=options.standalone)
     if options.out is None:
         sys.stdout.write(text)
         return 0
@@ -96,8 +103,10 @@ def _kind_of(out: Path | None) -> str:
     return _SUFFIXES[out.suffix]
 
 
-def _text(kind: str, tables: Sequence[Table]) -> str:
-    from ace_bench.report.tables.formats import csv, latex, markdown, page_of
+def _text(kind: str, tables: Sequence[Table], **layout: Any) -> str:
+    from ace_bench.report.tables.formats import csv, markdown, page_of
+    from ace_bench.report.tables.latex import Layout, latex
+    from ace_bench.report.tables.printed import printed_grid
 
     if kind == "csv":
         return csv(tables)
@@ -105,4 +114,5 @@ def _text(kind: str, tables: Sequence[Table]) -> str:
     if kind == "markdown":
         return "\n".join(map(markdown, pages))
     # A paper takes the results; the statistics behind them would be a table of their own.
-    return "".join(latex(replace(page, grids=page.grids[:1])) for page in pages)
+    results = [replace(page, grids=(printed_grid(table),)) for page, table in zip(pages, tables, strict=True)]
+    return latex(results, Layout(**layout))

@@ -11,9 +11,13 @@ from io import StringIO
 _LATEX = str.maketrans(
     {mark: f"\\{mark}" for mark in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    | {"<": "$<$", ">": "$>$", "†": r"\dag{}", "‡": r"\ddag{}"}
+    | {"<": "$<$", ">": "$>$", "†": r"\dag{}", "‡": r"\ddag{}", "–": "--", "§": r"\S{}"}
+    | {"≥": r"$\geq$", "≤": r"$\leq$", "≠": r"$\neq$", "−": "$-$", "∞": r"$\infty$"}
+    | {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "✓": r"\aceyes{}", "✗": r"\aceno{}"}
 )
 """Characters with a meaning in LaTeX."""
+_NO_LATEX = re.compile(r"[^\x20-\x7e\xa1-\xff–—‘’“”…•€]|[«»ÐÞðþ]")
+"""Characters that ``pdflatex`` stops at."""
 _LATEX_OPTION = ("[", "*")
 """After the ``\\\\`` of a row these would be its option."""
 _INVISIBLE = ("Cc", "Cf", "Cs")
@@ -34,9 +38,13 @@ def _is_shown(mark: str) -> bool:
 
 
 def latex(text: str) -> str:
-    """Return a text as the words of a LaTeX cell, caption or header."""
-    words = one_line(text).translate(_LATEX)
+    """Return a text as the words of a LaTeX cell, caption or header; characters without a glyph are named: [U+4E2D]."""
+    words = _NO_LATEX.sub(_named, one_line(text)).translate(_LATEX)
     return f"{{}}{words}" if words.startswith(_LATEX_OPTION) else words
+
+
+def _named(mark: re.Match[str]) -> str:
+    return mark[0] if ord(mark[0]) in _LATEX else f"[U+{ord(mark[0]):04X}]"
 
 
 def csv_cell(value: object) -> object:

@@ -27,8 +27,9 @@ from ace_bench.core.errors import AceBenchError, Stopped
 from ace_bench.core.program import read_env_file
 from ace_bench.report.conditions import marks_of
 from ace_bench.report.escaping import csv_of
-from ace_bench.report.tables.formats import Page, latex, markdown
+from ace_bench.report.tables.formats import Page, markdown
 from ace_bench.report.tables.grids import Grid
+from ace_bench.report.tables.latex import latex
 from ace_bench.store.call_log import Account
 from ace_bench.store.files import write_files
 from ace_validity.asking import Contamination, Judges
@@ -63,9 +64,8 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     sys.stdout.write(markdown(page))
     if options.out:
-        forms = {".md": markdown, ".tex": latex}
-        form = forms.get(options.out.suffix)
-        write_files({options.out: form(page) if form else csv})
+        forms = {".md": markdown(page), ".tex": latex([page])}
+        write_files({options.out: forms.get(options.out.suffix, csv)})
     return 0
 
 

@@ -124,7 +124,7 @@ def test_costs_are_savings_by_seed_and_rehearsals_say_nothing_about_the_paper(tm
     assert "Rehearsed: a stand-in answered" in text
     assert "all seeds equal" in text
     assert "75.1%" not in text
-    assert "+75.1%" in claims(tmp_path, with_paper=True)[1]
+    assert "+75.1%" in claims(tmp_path, paper=True)[1]
 
 
 CLAIMS = {claim.than: claim for claim in paper_claims(SHARED.experiments.paper)}

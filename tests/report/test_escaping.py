@@ -16,10 +16,13 @@ from markdown_it import MarkdownIt
 from ace_bench.report.escaping import csv_of
 from ace_bench.report.figures.style import canvas, save, styled
 from ace_bench.report.records import find_runs
-from ace_bench.report.tables.formats import Page, latex, markdown, page_of
+from ace_bench.report.tables.formats import Page, markdown, page_of
 from ace_bench.report.tables.formats import csv as table_csv
 from ace_bench.report.tables.grids import Grid
-from ace_bench.report.tables.own_tables import Layout, own_tables
+from ace_bench.report.tables.latex import Layout, latex
+from ace_bench.report.tables.own_tables import Layout as Shape
+from ace_bench.report.tables.own_tables import own_tables
+from ace_bench.report.tables.printed import printed_grid
 from ace_bench.report.tables.table import Heading
 from ace_benchmarks.measuring import Grid as Measurements
 from ace_benchmarks.measuring import markdown as benchmark_markdown
@@ -33,11 +36,15 @@ EVIL = (
 )  # fmt: skip
 NAMES = st.lists(st.sampled_from(EVIL) | st.text(max_size=12), max_size=3).map("".join)
 ACTIVE = {"html_block", "html_inline", "link_open", "image"}
-INERT = re.compile(r"\\[&%$#_{}]|\\text(?:backslash|asciitilde|asciicircum)\{\}|\\dag\{\}|\$[<>]\$")
+INERT = re.compile(
+    r"\\[&%$#_{}]|\\text(?:backslash|asciitilde|asciicircum)\{\}|\\dag\{\}|\$(?:[<>-]|\\geq|\\leq|\\neq|\\infty|\\(?:up|down)arrow)\$|\\d?dag\{\}|\\S\{\}|\\ace(?:yes|no)\{\}"
+)
 LAYOUT = re.compile(
-    r"\\(?:begin|end)\{(?:table\*?|tabular)\}(?:\[t\])?(?:\{@\{\}[^\n]*@\{\}\}|\{l*\})?|\\caption(?=\{)|\\label\{[\w:-]*\}"
+    r"\\(?:begin|end)\{(?:table\*?|tabular\*?|threeparttable|tablenotes)\}(?:\[(?:tp|para,flushleft)\])?(?:\{\\linewidth\})?"
+    r"(?:\{@\{\}[^\n]*@\{\}\})?|\\caption(?=\{\\textbf\{)|\\textbf(?=\{)|\\label\{[\w:-]*\}|\\item\b"
     r"|\\(?:centering|footnotesize|scriptsize|bfseries|toprule|midrule|bottomrule)\b|\\setlength\{\\tabcolsep\}\{3pt\}"
-    r"|\\sisetup\{[\w=, -]*\}|\\resizebox\{\\linewidth\}\{!\}\{%|\\shortstack(?:\[l\])?(?=\{)| \\\\(?:\[2pt\])?"
+    r"|\\sisetup\{[\w=, {}-]*\}|\\resizebox\{\\linewidth\}\{!\}\{%|\\shortstack(?:\[l\])?(?=\{)| \\\\(?:\[2pt\])?"
+    r"|\\(?:acebounds|tnote|ace(?:better|worse|same))(?=\{)|\\providecommand[^\n]*"
 )
 
 
@@ -47,7 +54,7 @@ def table(tmp_path_factory):
     results = tmp_path_factory.mktemp("results")
     make(results, "base", BASE)
     make(results, "ace", ACE)
-    return own_tables(find_runs(results).runs, Layout())[0]
+    return own_tables(find_runs(results).runs, Shape())[0]
 
 
 def named(table, name):
@@ -62,10 +69,16 @@ def page(name):
     return Page(title=name, label="x", grids=(grid,), notes=(name, f"as {name}"), commands=(name,))
 
 
+def printed_page(table, name):
+    """The page of a table as ``latex`` prints it."""
+    shown = named(table, name)
+    return replace(page_of(shown), grids=(printed_grid(shown),))
+
+
 @settings(max_examples=40, deadline=None)
 @given(name=NAMES)
 def test_latex_holds_no_control_sequence_but_the_tables_own(name, table):
-    for text in (latex(page(name)), latex(page_of(named(table, name)))):
+    for text in (latex([page(name)]), latex([printed_page(table, name)])):
         body, notes = [], []
         for line in re.split(r"[\n\r]", text):
             (notes if line.startswith("%") else body).append(line)
@@ -129,9 +142,8 @@ def test_a_name_that_looks_like_a_formula_of_matplotlib_is_drawn_as_it_is(tmp_pa
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 def test_latex_compiles(table, tmp_path):
-    tables = [latex(page_of(named(table, name))) + latex(page(name)) for name in EVIL if name.isascii() and name]
-    head = "\\documentclass{article}\\usepackage{booktabs,graphicx,siunitx}\\begin{document}\n"
-    (tmp_path / "t.tex").write_text(head + "\\clearpage ".join(tables) + "\\end{document}\n")
+    pages = [made for name in (*EVIL, "中文 Ǆ →") if name for made in (printed_page(table, name), page(name))]
+    (tmp_path / "t.tex").write_text(latex(pages[::2] + pages[1:16:2], Layout(standalone=True)))
     command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "t.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:]

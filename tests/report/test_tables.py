@@ -2,6 +2,8 @@
 
 import json
 import shlex
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -70,6 +72,61 @@ def test_a_cell_holds_our_number_its_interval_the_test_and_the_papers(real):
     assert (ace.paper, ace.ours_less_paper) == (78.3, pytest.approx(70.0 - 78.3))
     assert "| ACE | offline | gold | 70.0 [" in text
     assert "]‡ | 78.3 | -8.3 |" in text
+
+
+def test_latex_prints_groups_changes_the_best_and_check_marks_as_a_paper_does(real):
+    planner = Planner(real, SHARED.compose)
+    planner.make(planned("2/icl/finer"), [1.0] * 12 + [0.0] * 28, extra=REAL, sizes=[1])
+    for row, right in (("ace_online", 8), ("dc_online", 10)):
+        planner.make(planned(f"2/{row}/finer"), [1.0] * right + [0.0] * (40 - right), extra=REAL, sizes=[1])
+    text = latex_of(real, "2")
+    base, offline, online = (text[text.index(rf"\acegroup{{{5 + 3}}}{{{name}") :] for name in
+                             ("DeepSeek-V3.1 as base model", "Offline adaptation", "Online adaptation"))  # fmt: skip
+    assert len(base) > len(offline) > len(online)
+    assert r"Base LLM &  & 25.0 & 70.7 & -- & 67.5 & -- & 69.1 \\" in base
+    assert r"ICL & \aceyes{} & 30.0{\acebetter{+5.0}} & 72.3 &" in offline
+    assert r"ACE & \aceyes{} & \bfseries 70.0{\acebetter{+45.0}\tnote{\ddag{}}} & 78.3 &" in offline
+    assert r"DC (CU) & \aceno{} & \bfseries 25.0{\acesame{+0.0}} & 68.3 &" in online
+    assert r"ACE & \aceno{} & 20.0{\aceworse{$-$5.0}} & 67.3 &" in online
+    assert base.count(r"\bfseries") == 2, "the best of each group but the base's"
+    alone = latex_of(real, "2", paper=False)
+    assert "70.7" not in alone
+    assert r"\begin{table*}" in alone
+    assert r"\begin{table}" in latex_of(real, "2", paper=False, width="column")
+
+
+def test_latex_gives_the_changes_of_costs_in_percent_and_no_best_of_parts(tmp_path):
+    planner = Planner(tmp_path, SHARED.compose)
+    for row, many in (("gepa", 50), ("ace", 20)):
+        planner.make(planned(f"12/{row}/calls"), [1.0] * many, extra=REAL, sizes=[1])
+    text = latex_of(tmp_path, "12")
+    assert r"GEPA (total), in rollouts & 50000 & 204076096 &" in text
+    assert r"20000{\acebetter{$-$60.0\%}} & 39250925" in text
+    assert r"\bfseries" not in text
+    (table,) = made(tmp_path, "12")[0].values()
+    assert table.loc["ace", "input"].ours_less_paper == pytest.approx(100 * (20_000 / 39_250_925 - 1))
+
+
+def latex_of(results, name, **form):
+    """The LaTeX of the one table that is written."""
+    (file,) = write_tables(results_index(results), results / "tables", Wanted(names=(name,), formats=("tex",), **form))
+    return file.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_the_tables_of_the_paper_compile_as_they_are(real, tmp_path):
+    names = [name for name, plan in SHARED.experiments.paper.tables.items() if plan.layout == "table"]
+    wanted = Wanted(names=tuple(names), formats=("tex",), standalone=True)
+    texts = [file.read_text() for file in write_tables(results_index(real), tmp_path, wanted)]
+    assert len(texts) == len(names)
+    tables = [text.partition("\\begin{document}")[2].removesuffix("\\end{document}\n") for text in texts]
+    parts = [texts[0].partition("\\begin{document}")[0], "\\begin{document}", *tables, "\\end{document}"]
+    (tmp_path / "all.tex").write_text("".join(parts))
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "all.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull" not in done.stdout
 
 
 def test_an_average_needs_all_its_parts(real):
@@ -143,7 +200,7 @@ def test_real_and_simulated_runs_never_share_a_table_and_simulated_ones_have_no_
     assert [name for name, table in tables.items() if "paper" in table] == ["table_02_deepseek_v3_1"]
     for title in ("embedded [simulated, sample data: not", "embedded, limit=1 [simulated, sample data: not"):
         assert f"runs with {title} comparable with published numbers]" in text
-    asked, text = made(real, "2", with_paper=True)
+    asked, text = made(real, "2", paper=True)
     assert all("paper" in table for table in asked.values())
     assert "simulated and on sample data measure something else" in text
     only, _ = made(real, "2", extra=["backbone=embedded", "limit=1", "task.source=sample"])
@@ -346,7 +403,7 @@ def test_a_table_that_is_not_in_the_papers_setting_says_so_and_leaves_difference
     assert "ours - paper" not in header(text)
     assert f"not the paper's setting: {deviation}" in text
     assert "25.0 [14.2, 40.2]†" in text
-    assert r"25.0{\dag{}}" in latex_text
+    assert r"25.0{\tnote{\dag{}}}" in latex_text
     asked, text = made(tmp_path, "2", extra=extra, differences=True)
     assert asked[next(iter(tables))].loc["base", "finer"].ours_less_paper == pytest.approx(25.0 - 70.7)
     assert "ours - paper" in header(text)

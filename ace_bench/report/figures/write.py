@@ -47,7 +47,7 @@ def write_figures(index: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[
     Without names, ``field`` is left out, as its table is.
 
     Each figure shows runs of one set of conditions, which its title names. The paper's numbers are drawn beside
-    numbers measured in its setting, and with ``with_paper`` or ``differences`` beside all.
+    numbers measured in its setting, or as ``wanted.paper`` and ``differences`` say.
     Raises ``ConfigError``, ``DataError`` and ``StoreError``.
     """
     for kind in wanted.names:
@@ -57,7 +57,7 @@ def write_figures(index: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[
     with styled():
         for selection in index.selections:
             for kind in wanted.names or [kind for kind in KINDS if kind != "field"]:
-                for name, figure in _drawn(kind, index, selection, with_paper=wanted.with_paper or wanted.differences):
+                for name, figure in _drawn(kind, index, selection, with_paper=wanted.shows_paper(comparable=False)):
                     if figure is not None:
                         files += save(figure, out / f"{name}_{selection.variant.slug}")
     return files

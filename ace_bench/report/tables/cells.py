@@ -75,9 +75,8 @@ class Measured:
 
     @property
     def difference(self) -> float | None:
-        """Our number minus the paper's, in the unit of the cell."""
-        paper = self.place.paper
-        return None if paper is None or paper.value is None or self.value is None else self.value - paper.value
+        """How far our number is from the paper's, in ``change_unit``."""
+        return _change(self.value, self.place.paper.value if self.place.paper else None, self.change_unit)
 
     @property
     def samples(self) -> int | None:

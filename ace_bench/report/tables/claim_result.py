@@ -82,6 +82,26 @@ def claims_grid(results: Sequence[ClaimResult], *, numbers: bool) -> Grid:
     return Grid(title="Claims", header=header, rows=tuple(tuple(one[name] for name in header) for one in words))
 
 
+def printed_claims(results: Sequence[ClaimResult], *, simulated: bool, numbers: bool) -> Grid:
+    """The claims for LaTeX, in groups by what they are about; what explains the verdicts stands below."""
+    names = [name for name in ("section", "paper", "ours", "interval", "p", "verdict") if numbers or name != "paper"]
+    rows = []
+    for result in results:
+        words = _words(result)
+        rows.append((f"{words['of']}{' (primary)' * result.claim.primary}", *(words[name] for name in names)))
+    return Grid(
+        title="Claims",
+        header=("Claim", *(name.capitalize() for name in names)),
+        rows=tuple(rows),
+        legend=(
+            *claims_notes(results, simulated=simulated),
+            "†: not the paper's setting.",
+            "Seeds, collapses and notes of each claim are in the files .md and .csv.",
+        ),
+        groups=tuple(result.claim.label for result in results),
+    )
+
+
 def claims_records(results: Sequence[ClaimResult], variant: Variant, *, numbers: bool) -> list[dict[str, object]]:
     """One line a claim, with numbers in full precision; unknown values are empty."""
     return [_record(result, variant, numbers=numbers) for result in results]

@@ -1,21 +1,15 @@
-"""Tables as Markdown, LaTeX (``booktabs`` and ``siunitx``) and CSV."""
+"""Tables as Markdown and CSV, and the page that these and ``latex`` print."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ace_bench.report import escaping
 from ace_bench.report.escaping import one_line
 from ace_bench.report.tables.cells import Measured
-from ace_bench.report.tables.grids import Grid, Number, notes_of, remarks, result_grid, statistics_grid
+from ace_bench.report.tables.grids import Grid, notes_of, remarks, result_grid, statistics_grid
 from ace_bench.report.tables.table import MISSING, Table
-
-_COLUMN, _PAGE = 56, 118
-"""Number of characters in small print that fit into one of two columns, and into a page."""
-_LONG = 60
-"""Number of rows that fit on a page."""
-_PACKAGES = "% needs \\usepackage{booktabs,graphicx,siunitx}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,18 +50,6 @@ def markdown(page: Page) -> str:
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def latex(page: Page) -> str:
-    """Format a table for LaTeX; intervals are in small print below the values, notes are comments.
-
-    A narrow table takes one of two columns, a wide one is scaled down to the page, and a long one is split.
-    """
-    lines = [_PACKAGES]
-    for grid in page.grids:
-        for start in range(0, len(grid.rows), _LONG):
-            lines += _latex_table(page, grid, start)
-    return "\n".join([*lines, *(f"% {one_line(note)}" for note in page.notes)]) + "\n"
-
-
 def csv(tables: Sequence[Table]) -> str:
     """Format one line per cell, with numbers in full precision; unknown values are empty."""
     records = [
@@ -79,80 +61,6 @@ def csv(tables: Sequence[Table]) -> str:
     ]
     keys = dict.fromkeys(key for record in records for key in record)
     return escaping.csv_of([{key: record.get(key) for key in keys} for record in records])
-
-
-def _latex_table(page: Page, grid: Grid, start: int) -> Iterator[str]:
-    by_column = [[*words] for words in zip(*grid.rows, strict=True)]
-    width = sum(_width(name, words) for name, words in zip(grid.header, by_column, strict=True))
-    kind = "table" if width <= _COLUMN else "table*"
-    caption = f"{page.title}. {grid.title}{', continued' * bool(start)}. {grid.legend}".strip()
-    yield f"\\begin{{{kind}}}[t]"
-    yield "\\centering\\footnotesize\\setlength{\\tabcolsep}{3pt}"
-    yield "\\sisetup{detect-weight=true, mode=text, table-align-text-after=false}"
-    yield f"\\caption{{{escaping.latex(caption)}}}"
-    if page.label:
-        yield f"\\label{{tab:{page.label}-{grid.title.split()[0].lower()}{f'-{start}' * bool(start)}}}"
-    if width > _PAGE:
-        yield "\\resizebox{\\linewidth}{!}{%"
-    yield f"\\begin{{tabular}}{{@{{}}{''.join(map(_column, by_column))}@{{}}}}"
-    yield "\\toprule"
-    yield " & ".join(_header(name, words) for name, words in zip(grid.header, by_column, strict=True)) + r" \\"
-    yield "\\midrule"
-    measured = [any(isinstance(word, Number) for word in words) for words in by_column]
-    for row in grid.rows[start : start + _LONG]:
-        yield " & ".join(_latex_word(word, aligned) for word, aligned in zip(row, measured, strict=True)) + r" \\"
-        bounds = [word.bounds if isinstance(word, Number) else "" for word in row]
-        if any(bounds):
-            yield " & ".join(f"{{\\scriptsize {text}}}" if text else "" for text in bounds) + r" \\[2pt]"
-    yield "\\bottomrule"
-    yield "\\end{tabular}" + "}" * (width > _PAGE)
-    yield f"\\end{{{kind}}}"
-
-
-def _width(name: str, words: Sequence[str | Number]) -> int:
-    """Return the width of a column in characters, and some space."""
-    parts = [part for word in words for part in ((word.text, word.bounds) if isinstance(word, Number) else (word,))]
-    return max(map(len, (*name.split(), *parts))) + 2
-
-
-def _column(words: Sequence[str | Number]) -> str:
-    """Return an ``S`` column with room for the longest number, or one of texts."""
-    numbers = [word for word in words if isinstance(word, Number)]
-    if not numbers:
-        return "l"
-    texts = [text for word in numbers if (text := _plain(word)) is not None] or ["0"]
-    whole = max(len(text.partition(".")[0]) for text in texts)
-    decimals = max(len(text.partition(".")[2]) for text in texts)
-    marks = max((_marks(word) for word in numbers), key=len)
-    after = f", table-space-text-post={{{marks}}}" if marks else ""
-    return f"S[table-format={whole}.{decimals}{after}]"
-
-
-def _header(name: str, words: Sequence[str | Number]) -> str:
-    """Stack the words of a header, so that columns stay narrow."""
-    found = [*map(escaping.latex, one_line(name.replace("_", " ")).split())]
-    place = "" if any(isinstance(word, Number) for word in words) else "[l]"
-    stacked = rf"\shortstack{place}{{" + r" \\ ".join(found) + "}"
-    return "{" + (stacked if len(found) > 1 else "".join(found)) + "}"
-
-
-def _latex_word(word: str | Number, aligned: bool) -> str:
-    if isinstance(word, str):
-        text = escaping.latex("--" if word == MISSING else word)
-        return f"{{{text}}}" if aligned else text
-    plain = _plain(word)
-    marks = f"{{{_marks(word)}}}" if word.marks else ""
-    return "\\bfseries " * word.best + (f"{{{escaping.latex(word.text)}}}" if plain is None else plain) + marks
-
-
-def _marks(word: Number) -> str:
-    return word.marks.replace("†", r"\dag{}").replace("‡", r"\ddag{}")
-
-
-def _plain(word: Number) -> str | None:
-    """Return a number as ``siunitx`` reads it; ``None`` for a text such as "n/a"."""
-    text = word.text.replace(",", "")
-    return text if text.lstrip("-").replace(".", "", 1).replace("e-", "", 1).isdigit() else None
 
 
 def _record(table: Table, row: str, column: str, cell: Measured) -> dict[str, object]:

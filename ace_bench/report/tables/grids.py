@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import FEW_SEEDS, Measured, code_warnings
 from ace_bench.report.tables.table import MISSING, PaperShown, Table
 
 NOT_KNOWN = "n/a"
-SIGNIFICANT, _FEW_SEEDS, _OTHER_SETTING = "*", "‡", "†"
+SIGNIFICANT, THESE_PLAYBOOKS, OTHER_SETTING = "*", "‡", "†"
 _SPELLING = {"tgc": "TGC", "sgc": "SGC", "finer": "FiNER", "formula": "Formula"}
-_HIGHER_IS_BETTER = "percent"
-"""The unit of scores; of everything else, less is better."""
 _STATISTICS = (
     *("n", "seeds", "faults", "sd over seeds"),
     *("detectable", "p (Holm)", "p", "p over seeds", "discordant", "notes"),
@@ -28,12 +26,14 @@ _INTERVALS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """A measured number as shown; ``best`` if it is the best of its column."""
+    """A measured number as shown; in LaTeX also its ``change`` against the base row, and bold if it is the ``best``."""
 
     text: str
     bounds: str = ""
     marks: str = ""
     best: bool = False
+    change: str = ""
+    better: bool | None = None
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.text, self.bounds))) + self.marks
@@ -41,12 +41,18 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """Text in rows and columns; ``legend`` explains its marks."""
+    """Text in rows and columns; in LaTeX ``legend`` explains its marks below it.
+
+    There ``above`` has a header for neighbouring columns together ("" for none), and ``groups`` the title of each
+    row's group, which stands above the first of them.
+    """
 
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[str | Number, ...], ...]
-    legend: str = ""
+    legend: tuple[str, ...] = ()
+    above: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
 
 def result_grid(table: Table) -> Grid:
@@ -58,7 +64,7 @@ def result_grid(table: Table) -> Grid:
         if not all(cell.refused for cell in line.values())
     ]
     header = (*table.names, *(name for names, _ in columns for name in names))
-    return Grid(title="Results", header=header, rows=tuple(rows), legend=_legend(table))
+    return Grid(title="Results", header=header, rows=tuple(rows))
 
 
 def statistics_grid(table: Table) -> Grid:
@@ -97,7 +103,7 @@ def notes_of(table: Table) -> list[str]:
 def column_name(column: str, unit: str = "") -> str:
     """Return a column's name in words, with seconds or dollars as unit."""
     words = " ".join(_SPELLING.get(word, word) for word in column.split("_"))
-    return f"{words} ({unit})" if unit in ("seconds", "dollars") else words
+    return f"{words} ({unit})" if unit in ("seconds", "dollars") and unit not in words else words
 
 
 def number(value: float | None, unit: str = "") -> str:
@@ -140,7 +146,7 @@ def remarks(cell: Measured, paper: PaperShown) -> list[str]:
 def _result_column(table: Table, column: str) -> tuple[list[str], list[list[str | Number]]]:
     """Return the headers of a column, and its words by row."""
     cells = [line[column] for line in table.cells.values()]
-    found: list[list[str | Number]] = [[word] for word in _with_best(cells)]
+    found: list[list[str | Number]] = [[shown(cell)] for cell in cells]
     header, paper = [table.columns[column].title], table.paper
     if paper.numbers:
         header.append("paper")
@@ -150,23 +156,12 @@ def _result_column(table: Table, column: str) -> tuple[list[str], list[list[str 
         if table.empty or any(paper.difference(cell) is not None for cell in table.measured):
             header.append("ours - paper")
             for words, cell in zip(found, cells, strict=True):
-                words.append(_signed(paper.difference(cell), cell.place.unit))
+                words.append(signed(paper.difference(cell), cell.change_unit))
     return header, found
 
 
-def _with_best(cells: Sequence[Measured]) -> list[str | Number]:
-    """Show the cells of a column; the best value is marked where there are others."""
-    shown = [_shown(cell) for cell in cells]
-    known = {word.text: cell for word, cell in zip(shown, cells, strict=True) if isinstance(word, Number)}
-    known = {text: cell for text, cell in known.items() if cell.value is not None}
-    if len(known) < 2:
-        return shown
-    higher = {cell.place.unit for cell in known.values()} == {_HIGHER_IS_BETTER}
-    best = (max if higher else min)(known, key=lambda text: known[text].value or 0.0)
-    return [replace(word, best=True) if isinstance(word, Number) and word.text == best else word for word in shown]
-
-
-def _shown(cell: Measured) -> str | Number:
+def shown(cell: Measured) -> str | Number:
+    """Return a number with its interval and marks, or the state of its runs."""
     if cell.state:
         return cell.state
     bounds, unit = cell.interval, cell.place.unit
@@ -174,8 +169,8 @@ def _shown(cell: Measured) -> str | Number:
     return Number(
         text=number(cell.value, unit),
         bounds="" if bounds is None or same else f"[{number(bounds.low, unit)}, {number(bounds.high, unit)}]",
-        marks=(_FEW_SEEDS if cell.few_seeds else SIGNIFICANT) * cell.significant
-        + _OTHER_SETTING * bool(cell.deviations),
+        marks=(THESE_PLAYBOOKS if cell.few_seeds else SIGNIFICANT) * cell.significant
+        + OTHER_SETTING * bool(cell.deviations),
     )
 
 
@@ -195,22 +190,6 @@ def _statistics(cell: Measured, paper: PaperShown) -> Iterator[str]:
     yield "; ".join(remarks(cell, paper)) or "-"
 
 
-def _legend(table: Table) -> str:
-    """Explain the marks of the results."""
-    parts = ["In brackets: 95% interval of a score; for other numbers, smallest and largest over seeds."]
-    parts += ["Bold: best of a column."] if len(table.rows) > 1 else []
-    tested = sum(cell.comparison is not None for cell in table.measured)
-    if tested:
-        parts.append(
-            f"{SIGNIFICANT}: differs from {table.base_title} (p < 0.05, paired, Holm over {tested} comparisons)."
-        )
-    if any(cell.few_seeds and cell.significant for cell in table.measured):
-        parts.append(f"{_FEW_SEEDS}: so do these playbooks; a method takes {FEW_SEEDS} seeds on each side that adapts.")
-    if any(cell.runs and cell.deviations for cell in table.measured):
-        parts.append(f"{_OTHER_SETTING}: not the paper's setting.")
-    return " ".join(parts)
-
-
 def _other_settings(table: Table) -> list[str]:
     """Say which settings differ from the paper's."""
     depart = [cell.deviations for cell in table.measured if cell.runs and cell.deviations]
@@ -219,7 +198,7 @@ def _other_settings(table: Table) -> list[str]:
     common = [deviation for deviation in depart[0] if all(deviation in other for other in depart)]
     shown = "are shown, as requested" if table.paper.differences else "are left out (--differences shows them)"
     return [
-        f"{_OTHER_SETTING} not the paper's setting{': ' if common else ''}{', '.join(common)}. The notes of each "
+        f"{OTHER_SETTING} not the paper's setting{': ' if common else ''}{', '.join(common)}. The notes of each "
         "row name all settings that differ." + f" Differences of these to the paper {shown}." * table.paper.numbers
     ]
 
@@ -228,5 +207,6 @@ def _seeds(runs: Sequence[RunSummary]) -> str:
     return seeds_text([run.seed for run in runs])
 
 
-def _signed(value: float | None, unit: str) -> str:
-    return "-" if value is None else ("+" if value > 0 else "") + number(value, unit)
+def signed(value: float | None, unit: str) -> str:
+    """Format a difference in points or in percent; "-" where it is unknown."""
+    return "-" if value is None else f"{value:+.1f}" + "%" * (unit == "percent")

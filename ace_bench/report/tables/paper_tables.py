@@ -9,14 +9,17 @@ from statistics import fmean
 
 from ace_bench.report.experiments import Experiments, Refusal, refuses_nothing
 from ace_bench.report.paper.claims import known_contradictions
-from ace_bench.report.paper.rows import Column
+from ace_bench.report.paper.rows import Column, Row
 from ace_bench.report.paper.tables import Experiment
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import Measured, Place, derive, setting_warning
 from ace_bench.report.tables.grids import column_name
+from ace_bench.report.tables.printed import NO, YES
 from ace_bench.report.tables.results_index import Selection
-from ace_bench.report.tables.table import NO_PAPER, Heading, PaperShown, Table, compared_with
+from ace_bench.report.tables.table import MISSING, NO_PAPER, Heading, PaperShown, Printed, Table, compared_with
 
+_GT = "GT labels"
+"""The paper's column of check marks."""
 MOST_CUT = 0.1
 """The share of a role's replies in a stage that may be cut at the limit of their length; with more, the row is void."""
 
@@ -75,7 +78,11 @@ class _Builder:
         cells = compared_with(measured, base, own=own)
         rows = {row: self._heading(row, line) for row, line in cells.items()}
         columns = {
-            column: Heading(texts=(spec.label or column_name(column, spec.unit),), fields={"column": column})
+            column: Heading(
+                texts=(spec.label or column_name(column, spec.unit),),
+                fields={"column": column},
+                printed=self._printed_column(column, spec),
+            )
             for column, spec in self.experiment.columns.items()
             if column in next(iter(cells.values()))
         }
@@ -87,6 +94,9 @@ class _Builder:
             rows=rows,
             columns=columns,
             cells=cells,
+            printed_names=()
+            if self.experiment.combined
+            else ("Method", *(name.replace("_", " ").capitalize() for name in self._varied), *[_GT] * self._marked),
             base=base if base in cells else "",
             base_title="base of the same scaffold" if own else rows[base].texts[0] if base in cells else "",
             paper=self.shown,
@@ -157,19 +167,51 @@ class _Builder:
         """Describe a row; the settings distinguish rows with the same name in the paper."""
         plan = self.experiment.rows[row]
         settings = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in plan.settings.items())
-        counted = f", in {plan.counts}" if plan.counts else ""
-        label = (f"{plan.label} ({settings})" if settings else plan.label) + counted
         runs = [run for cell in cells.values() for run in cell.runs]
         void = void_note(runs)
-        label += self._answered_by(plan.overrides, runs) + (f" ({void})" if void else "")
-        overrides = dict(override.split("=", 1) for override in (*self.experiment.common, *plan.overrides))
+        more = f", in {plan.counts}" if plan.counts else ""
+        more += self._answered_by(plan.overrides, runs) + (f" ({void})" if void else "")
+        label = (f"{plan.label} ({settings})" if settings else plan.label) + more
         # Labels only matter for adaptation.
-        stage, labels = plan.adapts or "", overrides.get("labels", "gold") if plan.adapts else ""
+        stage, labels = plan.adapts or "", self._labels(plan) if plan.adapts else ""
         fields = {"row": row, "method": label, "adaptation": stage, "labels": labels}
         if not self.experiment.combined:
-            return Heading(texts=(label, stage or "-", labels or "-"), fields=fields)
+            printed = self._printed_row(plan, f"{plan.label}{more}")
+            return Heading(texts=(label, stage or "-", labels or "-"), fields=fields, printed=printed)
         fields |= {"scaffold": plan.scaffold, "passes": plan.passes, "retries": "retries" * plan.retries}
         return Heading(texts=(label, plan.passes or "-", plan.scaffold, labels or "-"), fields=fields)
+
+    def _labels(self, plan: Row) -> str:
+        overrides = dict(override.split("=", 1) for override in (*self.experiment.common, *plan.overrides))
+        return overrides.get("labels", "gold")
+
+    @cached_property
+    def _varied(self) -> tuple[str, ...]:
+        """The settings that the table varies."""
+        return tuple(dict.fromkeys(key for row in self.experiment.rows.values() for key in row.settings))
+
+    @cached_property
+    def _marked(self) -> bool:
+        """Whether a column says which rows see reference answers."""
+        rows = self.experiment.rows.values()
+        return any(row.gt is not None for row in rows) or len({self._labels(row) for row in rows if row.adapts}) > 1
+
+    def _printed_row(self, plan: Row, label: str) -> Printed:
+        settings = [plan.settings.get(name, MISSING) for name in self._varied]
+        texts = [label, *(f"{value:,}" if isinstance(value, int) else str(value) for value in settings)]
+        if self._marked:
+            texts.append((YES if self._labels(plan) == "gold" else NO) if plan.adapts else "")
+        scores = any(column.unit == "percent" for column in self.experiment.columns.values())
+        kind = f"{plan.adapts.title()} adaptation" if plan.adapts else f"{self.selection.model} as base model"
+        return Printed(texts=tuple(texts), above=kind if scores else "", part=bool(plan.who))
+
+    def _printed_column(self, column: str, spec: Column) -> Printed:
+        name = spec.label or column_name(column, spec.unit)
+        if spec.split.startswith("test_"):  # the split is a test set of AppWorld
+            return Printed(texts=(f"{column_name(spec.metric)} ↑",), above=spec.split.replace("_", "-").title())
+        name = name[:1].upper() + name[1:]
+        measured = f"{name} (Acc ↑)" if spec.metric == "accuracy" and column != "accuracy" else f"{name} ↑"
+        return Printed(texts=(measured if spec.unit == "percent" and spec.metric else name,))
 
     def _answered_by(self, overrides: Iterable[str], runs: list[RunSummary]) -> str:
         """Name the stand-in of a role that the row gives a model of its own; "" for runs of real models."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
+from typing import Literal
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import identity_settings
@@ -31,18 +32,34 @@ from ace_bench.report.planned import (
 from ace_bench.report.records import Found, RunSummary, find_runs
 from ace_bench.report.tables.cells import Measures
 
+Width = Literal["", "column", "page"]
+"""One of two columns of a paper, or the whole page."""
+Style = Literal["screen", "paper", "paper_times"]
+"""Figures with titles for a screen, or without for a paper in Computer Modern or Times."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
     """Which tables or figures to write; all if ``names`` is empty.
 
-    The paper's numbers are shown beside comparable ones, and with ``with_paper`` beside all. Differences to them are
-    shown for cells in the paper's setting, and with ``differences`` for all cells.
+    The paper's numbers are shown beside comparable ones, or as ``paper`` says. Differences to them are shown for cells
+    in the paper's setting, and with ``differences`` for all cells.
+
+    ``formats`` are suffixes of tables' files. ``width`` is that of LaTeX tables and of figures for a paper ("" is what
+    fits), and ``standalone`` makes whole documents of tables. ``style`` is that of figures.
     """
 
     names: tuple[str, ...] = ()
-    with_paper: bool = False
+    paper: bool | None = None
     differences: bool = False
+    formats: tuple[str, ...] = ("md", "tex", "csv")
+    width: Width = ""
+    standalone: bool = False
+    style: Style = "screen"
+
+    def shows_paper(self, *, comparable: bool) -> bool:
+        """Whether the paper's numbers stand beside ours, which are ``comparable`` with published ones or not."""
+        return self.differences or (comparable if self.paper is None else self.paper)
 
 
 ALL = Wanted()
@@ -61,6 +78,13 @@ class Selection:
         self._runs = runs
         self._compose = compose
         self.deviations = cache(self._deviations)
+
+    @cached_property
+    def model(self) -> str:
+        """The name of the model, where the option of the backbone has one."""
+        option = self.variant.overrides[0]
+        named = self.variant.name != self.variant.backbone
+        return self.variant.name if named else self._compose([option])["backbone"].get("model") or self.variant.name
 
     def find(self, planned: PlannedRun) -> list[RunSummary]:
         """Return the planned run for each seed of the variant, finished or not."""

@@ -44,11 +44,24 @@ NO_PAPER = PaperShown(numbers=False)
 
 
 @dataclass(frozen=True, kw_only=True)
+class Printed:
+    """How a paper prints a row or column: ``above`` stands once over it and its neighbours (a group, a test set).
+
+    A ``part`` of a cost has no bold numbers, and only the changes that the paper prints.
+    """
+
+    texts: tuple[str, ...]
+    above: str = ""
+    part: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Heading:
     """A row or a column: the ``texts`` that name it, and the ``fields`` that a line of CSV has for it."""
 
     texts: tuple[str, ...]
     fields: Mapping[str, Any]
+    printed: Printed | None = None
 
     @property
     def title(self) -> str:
@@ -60,9 +73,10 @@ class Heading:
 class Table:
     """One table of runs of one kind.
 
-    ``names`` are the headers of the texts that name a row. ``base`` is the row that the others are compared with, ""
-    without one, and ``base_title`` its name in notes. ``about`` is what each line of CSV says of the table. ``intro``
-    stands before the notes on statistics, ``notes`` after them; ``commands`` make the runs that are missing.
+    ``names`` are the headers of the texts that name a row, ``printed_names`` those in LaTeX. ``base`` is the row that
+    the others are compared with, "" without one, and ``base_title`` its name in notes. ``about`` is what each line of
+    CSV says of the table. ``intro`` stands before the notes on statistics, ``notes`` after them; ``commands`` make the
+    runs that are missing.
     """
 
     title: str
@@ -72,6 +86,7 @@ class Table:
     rows: Mapping[str, Heading]
     columns: Mapping[str, Heading]
     cells: Cells
+    printed_names: tuple[str, ...] = ()
     base: str = ""
     base_title: str = ""
     paper: PaperShown = NO_PAPER

@@ -18,12 +18,14 @@ from ace_bench.report.experiments import Experiments
 from ace_bench.report.paper.tables import Experiment
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import mean_of
-from ace_bench.report.tables.claim_result import claims_grid, claims_notes, claims_records
+from ace_bench.report.tables.claim_result import claims_grid, claims_notes, claims_records, printed_claims
 from ace_bench.report.tables.claims import claim_results
 from ace_bench.report.tables.field import efficiency_grid, pairs_grid
-from ace_bench.report.tables.formats import Page, csv, latex, markdown, page_of
+from ace_bench.report.tables.formats import Page, csv, markdown, page_of
 from ace_bench.report.tables.grids import NOT_KNOWN, Grid, number
+from ace_bench.report.tables.latex import Layout, latex
 from ace_bench.report.tables.paper_tables import paper_table
+from ace_bench.report.tables.printed import printed_grid
 from ace_bench.report.tables.results_index import ALL, ResultsIndex, Selection, Wanted
 from ace_bench.report.tables.table import PaperShown, Table
 from ace_bench.store.files import write_files
@@ -53,11 +55,19 @@ _Costs = tuple[str, str, str, Mapping[str, float | None]]
 
 
 class TableFiles(NamedTuple):
-    """A table: the name of its files without the ending, its text, and its CSV."""
+    """A table: the name of its files without the ending, its text, its CSV, and what a paper prints of it."""
 
     stem: str
     page: Page
     csv: str
+    printed: Grid | None = None
+
+    def latex(self, layout: Layout) -> str:
+        """Format it for LaTeX."""
+        if self.printed is None:
+            return latex([self.page], layout)
+        rest = f"Statistics of each cell, and costs, if any: {self.stem}.md and {self.stem}.csv."
+        return latex([replace(self.page, grids=(self.printed,), notes=(*self.page.notes, rest))], layout)
 
 
 def write_tables(
@@ -79,14 +89,17 @@ def write_tables(
     names = [name for name in wanted.names if name != CLAIMS and name not in measured]
     names = table_names(index.experiments, names) if names or not wanted.names else []
     files: dict[Path, str] = {}
-    for stem, page, records in chain(_pages(names, index, wanted), measured.values()):
-        for suffix, text in (("md", markdown(page)), ("tex", latex(page)), ("csv", records)):
-            files[out / f"{stem}.{suffix}"] = text
+    layout = Layout(width=wanted.width, standalone=wanted.standalone)
+    for made in chain(_pages(names, index, wanted), measured.values()):
+        texts = {"md": markdown(made.page), "tex": made.latex(layout), "csv": made.csv}
+        files |= {out / f"{made.stem}.{suffix}": texts[suffix] for suffix in wanted.formats}
+    if "md" not in wanted.formats:
+        return write_files(files)
     shown = [file for file in files if file.suffix == ".md"]
     if wanted.names:
         shown = sorted({*shown, *out.glob("table_*.md")})
-    texts = [files[file] if file in files else file.read_text(encoding="utf-8") for file in shown]
-    return write_files({**files, out / TABLES: "\n".join(["# Tables\n", *texts, *_damages(index)])})
+    parts = [files[file] if file in files else file.read_text(encoding="utf-8") for file in shown]
+    return write_files({**files, out / TABLES: "\n".join(["# Tables\n", *parts, *_damages(index)])})
 
 
 def measured_table(name: str, experiment: Experiment, found: Measurement, backbone: tuple[str, ...]) -> TableFiles:
@@ -130,7 +143,8 @@ def _pages(names: Sequence[str], index: ResultsIndex, wanted: Wanted) -> Iterato
             stem = f"table_{name.rjust(3 if name[-1].isalpha() else 2, '0')}_{slug}"
             commands = tuple(_commands(name, table, selection, index))
             costs = [efficiency_grid(table), pairs_grid(table)] if plan.combined else [_cost_grid(table)]
-            yield TableFiles(stem, page_of(replace(table, commands=commands), costs), csv([table]))
+            page = page_of(replace(table, commands=commands), costs)
+            yield TableFiles(stem, page, csv([table]), printed_grid(table))
             if plan.combined and not table.empty:
                 yield TableFiles(f"table_{name}_costs_{slug}", _costs_page(table), _costs_csv(table))
     if CLAIMS in wanted.names or not wanted.names:
@@ -144,7 +158,8 @@ def _tables(name: str, index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[Se
 
     def build(selection: Selection) -> Table:
         shown = PaperShown(
-            numbers=_shows_paper(selection, wanted) and bool(experiment.section), differences=wanted.differences
+            numbers=bool(experiment.section) and wanted.shows_paper(comparable=selection.variant.comparable),
+            differences=wanted.differences,
         )
         return paper_table(name, index.experiments, selection, index.refusal, paper=shown)
 
@@ -170,7 +185,7 @@ def _claims(index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:
         results = claim_results(index.experiments, selection, others)
         if all(result.value is None for result in results):
             continue
-        numbers = _shows_paper(selection, wanted)
+        numbers = wanted.shows_paper(comparable=variant.comparable)
         page = Page(
             title=f"The paper's claims: runs with {variant.label}",
             label=f"{CLAIMS}-{variant.slug}",
@@ -178,7 +193,8 @@ def _claims(index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:
             notes=tuple(claims_notes(results, simulated=variant.simulated)),
         )
         records = csv_of(claims_records(results, variant, numbers=numbers))
-        yield TableFiles(f"table_{CLAIMS}_{variant.slug}", page, records)
+        printed = printed_claims(results, simulated=variant.simulated, numbers=numbers)
+        yield TableFiles(f"table_{CLAIMS}_{variant.slug}", page, records, printed)
 
 
 def _by_conditions(index: ResultsIndex, model: str) -> Iterator[tuple[Selection, Mapping[str, Selection]]]:
@@ -196,10 +212,6 @@ def _by_conditions(index: ResultsIndex, model: str) -> Iterator[tuple[Selection,
     for some in alike.values():
         yield some.get(model) or index.empty_selection(model), some
     yield from ((selection, {}) for selection in index.selections if selection.variant.backbone not in models)
-
-
-def _shows_paper(selection: Selection, wanted: Wanted) -> bool:
-    return wanted.with_paper or wanted.differences or selection.variant.comparable
 
 
 def _of_model(index: ResultsIndex, model: str) -> Iterator[Selection]:
