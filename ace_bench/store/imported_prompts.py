@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from ace_bench.core.errors import ConfigError
+from ace_bench.store.environment import git_state
 
 RECORD = "sources.json"
 """Its file in the folder of a set."""
 UNKNOWN = "unknown"
 """The commit of a checkout without ``.git``."""
+_LICENCES = {"Apache License": "Apache-2.0", "MIT License": "MIT"}
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """A checkout: ``repository`` is its owner and name, ``read`` holds the SHA-256 of each file that was read."""
+    """A checkout; ``repository`` is its owner and name."""
 
     repository: str
     commit: str
     licence: str
-    read: dict[str, str]
 
 
 class ImportedSet(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,9 +38,21 @@ class ImportedSet(msgspec.Struct, frozen=True, kw_only=True):
         return {source.repository: source.commit for source in self.sources}
 
 
-def checksum(text: str) -> str:
-    """Return the SHA-256 (hex) of a text."""
-    return hashlib.sha256(text.encode()).hexdigest()
+def describe_checkout(checkout: Path, repository: str) -> tuple[Source, str | None]:
+    """Return where the prompts of a checkout come from, and the text of its licence."""
+    state = git_state(checkout) if (checkout / ".git").exists() else None
+    commit = UNKNOWN if state is None else f"{state['commit']}{', with changes' * state['dirty']}"
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in sorted(checkout.glob("LICEN[CS]E*"))[:1]]
+    names = [name for words, name in _LICENCES.items() if words in "".join(texts)]
+    licence = (names or ["of its own" if texts else "none found"])[0]
+    return Source(repository=repository, commit=commit, licence=licence), next(iter(texts), None)
+
+
+def with_record(files: Mapping[str, str], sources: Sequence[Source]) -> dict[str, str]:
+    """Return the files of a set with the record of their sources."""
+    checksums = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
+    record = msgspec.json.encode(ImportedSet(sources=tuple(sources), files=checksums))
+    return {**files, RECORD: f"{msgspec.json.format(record).decode()}\n"}
 
 
 def read_imported(folder: Path) -> ImportedSet | None:

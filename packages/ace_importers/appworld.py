@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from ace_bench.core.errors import DataError
 from ace_importers.appworld_texts import Texts, read_texts
 from ace_importers.formats import (
+    convert_file,
     doubled,
     doubled_fields,
     either,
@@ -20,7 +21,6 @@ from ace_importers.formats import (
     format_fields,
     literal,
     named,
-    read_file,
 )
 
 REPOSITORY = "ace-agent/ace-appworld"
@@ -53,46 +53,25 @@ _STEPS = (
 _OUTPUT_CHARS = 20_000
 
 
-@dataclass(frozen=True, kw_only=True)
-class Role:
-    """A prompt to find: ``option`` names it, ``fits`` recognises its text."""
-
-    option: str
-    what: str
-    fits: Callable[[str], bool]
-
-
-def _is_agent(text: str) -> bool:
-    return bool(_TURN.match(text.lstrip())) and "input_str" in doubled_fields(text)
-
-
-def _is_reflector(text: str) -> bool:
-    return bool((doubled_fields(text) - {"playbook"}) & _PLACES) and not _is_agent(text)
-
-
-ROLES = (
-    Role(
-        option="generator",
-        what="Generator with a playbook",
-        fits=lambda text: _is_agent(text) and "playbook" in doubled_fields(text),
-    ),
-    Role(
-        option="react",
-        what="Agent without a playbook",
-        fits=lambda text: _is_agent(text) and "playbook" not in doubled_fields(text),
-    ),
-    Role(
-        option="reflector",
-        what="Reflector with ground truth",
-        fits=lambda text: _is_reflector(text) and bool(doubled_fields(text) & _TRUTH),
-    ),
-    Role(
-        option="reflector-blind",
-        what="Reflector without ground truth",
-        fits=lambda text: _is_reflector(text) and not doubled_fields(text) & _TRUTH,
-    ),
-    Role(option="curator", what="Curator", fits=lambda text: "current_playbook" in format_fields(text)),
+ROLES: Mapping[str, str] = MappingProxyType(
+    {
+        "generator": "Generator with a playbook",
+        "react": "Agent without a playbook",
+        "reflector": "Reflector with ground truth",
+        "reflector-blind": "Reflector without ground truth",
+        "curator": "Curator",
+    }
 )
+
+
+def role_of(text: str) -> str | None:
+    """Return the role whose placeholders a text has, ``None`` if it is no prompt of these."""
+    names = doubled_fields(text)
+    if "input_str" in names and _TURN.match(text.lstrip()):
+        return "generator" if "playbook" in names else "react"
+    if (names - {"playbook"}) & _PLACES:
+        return "reflector" if names & _TRUTH else "reflector-blind"
+    return "curator" if "current_playbook" in format_fields(text) else None
 
 
 def find(checkout: Path, given: Mapping[str, Path | None]) -> Mapping[str, Path]:
@@ -104,23 +83,21 @@ def find(checkout: Path, given: Mapping[str, Path | None]) -> Mapping[str, Path]
     texts = dict(_texts(checkout / FOLDER))
     configured = {name for _, text in _texts(checkout / _CONFIGS) for name in _CONFIGURED.findall(text)}
     found: dict[str, Path] = {}
-    for role in ROLES:
-        own = given.get(role.option)
-        if own is not None:
+    for role, what in ROLES.items():
+        if (own := given.get(role)) is not None:
             places = (own, checkout / own, checkout / FOLDER / own)
-            found[role.option] = next((path for path in places if path.is_file()), places[1])
+            found[role] = next((path for path in places if path.is_file()), places[1])
             continue
-        fitting = [path for path, text in texts.items() if role.fits(text)]
+        fitting = [path for path, text in texts.items() if role_of(text) == role]
         fitting = [path for path in fitting if path.name in configured] or fitting
-        fitting = [path for path in fitting if path.stem == role.option] or fitting
+        fitting = [path for path in fitting if path.stem == role] or fitting
         if len(fitting) != 1:
             names = ", ".join(str(path.relative_to(checkout)) for path in fitting)
             count = f"{len(fitting)} files could be" if fitting else "no file looks like"
             raise DataError(
-                f"{checkout / FOLDER}: {count} the {role.what}{f': {names}' if names else ''}; "
-                f"name it with --{role.option} FILE"
+                f"{checkout / FOLDER}: {count} the {what}{f': {names}' if names else ''}; name it with --{role} FILE"
             )
-        found[role.option] = fitting[0]
+        found[role] = fitting[0]
     return found
 
 
@@ -133,30 +110,23 @@ def _texts(folder: Path) -> Iterator[tuple[Path, str]]:
                 continue
 
 
-def templates(checkout: Path, files: Mapping[str, Path] | None = None) -> Mapping[str, str]:
-    """Return templates by file of the set, from the file of each role; raises ``DataError`` that names the file."""
-    files = files or find(checkout, {})
-    texts = read_texts(checkout)
-
-    def read(option: str, convert: Callable[[str], str]) -> str:
-        text = read_file(files[option])
-        try:
-            return convert(text)
-        except DataError as error:
-            raise DataError(f"{files[option]}: {error}") from error
-
+def templates(checkout: Path, given: Mapping[str, Path | None], say: Callable[[str], object]) -> Mapping[str, str]:
+    """Return templates by file of the set, and ``say`` the file of each role; raises ``DataError`` that names it."""
+    files, texts = find(checkout, given), read_texts(checkout)
+    for role, what in ROLES.items():
+        say(f"{what}: {files[role]}")
     steps = literal(texts.history) + _STEPS
     fixed = {name: literal(text) for name, text in texts.reflector.items()}
     reflector = fixed | {name: _fill_or(field, fixed.get(name, "")) for name, field in _REFLECTOR.items()}
     blind = reflector | dict.fromkeys(_TRUTH, "")  # one file may serve both
     curator = {name: literal(text) for name, text in texts.curator.items()} | _CURATOR
-    seen = read("reflector", lambda text: doubled(text, reflector))
-    unseen = read("reflector-blind", lambda text: doubled(text, blind))
+    seen = convert_file(files["reflector"], lambda text: doubled(text, reflector))
+    unseen = convert_file(files["reflector-blind"], lambda text: doubled(text, blind))
     return {
-        "agent/generator.j2": read("generator", dialogue),
-        "agent/base.j2": read("react", dialogue),
+        "agent/generator.j2": convert_file(files["generator"], dialogue),
+        "agent/base.j2": convert_file(files["react"], dialogue),
         "agent/reflector.j2": exact_block(either('labels == "gold"', seen, unseen) + steps),
-        "agent/curator.j2": exact_block(read("curator", lambda text: named(text, curator)) + steps),
+        "agent/curator.j2": exact_block(convert_file(files["curator"], lambda text: named(text, curator)) + steps),
         **_conversation(texts),
     }
 

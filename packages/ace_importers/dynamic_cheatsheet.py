@@ -13,13 +13,13 @@ from pathlib import Path
 from ace_bench.core.errors import DataError
 from ace_importers.formats import (
     bracketed,
+    convert_file,
     either,
     exact_block,
     filled,
     formatted,
     function,
     literal,
-    read_file,
     texts_for,
 )
 
@@ -77,12 +77,7 @@ def _curators(checkout: Path, folder: str, background: str, answer: str) -> Mapp
 
 
 def _read(checkout: Path, name: str, fields: Mapping[str, str]) -> str:
-    path = checkout / _PROMPTS / name
-    text = read_file(path)
-    try:
-        return bracketed(text, fields)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from error
+    return convert_file(checkout / _PROMPTS / name, lambda text: bracketed(text, fields))
 
 
 def _solutions(checkout: Path, background: str) -> str:

@@ -6,15 +6,12 @@ import ast
 import re
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 
 from ace_bench.core.errors import DataError
 
 _PLACE = re.compile(r"\{\{-?\s*([A-Za-z_][\w.]*)\s*-?\}\}")
 _BRACKETS = re.compile(r"\[\[([A-Z_]+)\]\]")
-_READ: ContextVar[dict[Path, str]] = ContextVar("read")
 _STATEMENT = re.compile(r"\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 
 
@@ -107,26 +104,23 @@ def _format_fields(text: str, field: Callable[[str], str | None]) -> str:
     return "".join(parts)
 
 
-@contextmanager
-def noting_files() -> Iterator[dict[Path, str]]:
-    """Note the files that are read by ``read_file`` in the block, each with its text."""
-    before = _READ.set({})
-    try:
-        yield _READ.get()
-    finally:
-        _READ.reset(before)
-
-
 def read_file(path: Path) -> str:
-    """Read a text of a checkout, its lines ended by ``\\n``; raises ``DataError`` that names the file."""
+    """Read a text of a checkout; raises ``DataError`` that names the file."""
     try:
-        text = path.read_bytes().decode()
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}; is it a checkout of the authors' code?") from error
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 (byte {error.start + 1})") from error
-    _READ.get({})[path] = text
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def convert_file(path: Path, convert: Callable[[str], str]) -> str:
+    """Convert a text of a checkout; raises ``DataError`` that names the file."""
+    text = read_file(path)
+    try:
+        return convert(text)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
 
 
 def parse_file(path: Path) -> ast.Module:

@@ -192,12 +192,12 @@ def test_several_checkouts_make_one_set_that_says_where_it_comes_from(script, ch
     out = tmp_path / "out"
     assert start("prompts", [str(checkout), str(apps), str(out)]) == 0
     printed = capsys.readouterr().out
-    assert "ace-agent/ace-appworld: commit unknown, licence none found, 6 files read, 7 templates" in printed
+    assert "ace-agent/ace-appworld: commit unknown, licence none found, 7 templates" in printed
     imported = read_imported(out)
     ace = imported.sources[0]
     assert (ace.repository, ace.licence, len(ace.commit)) == ("ace-agent/ace", "Apache-2.0", 40)
-    generator = (checkout / "ace" / "prompts" / "generator.py").read_bytes()
-    assert ace.read["ace/prompts/generator.py"] == hashlib.sha256(generator).hexdigest()
+    curator = (out / "agent" / "curator.j2").read_bytes()
+    assert imported.files["agent/curator.j2"] == hashlib.sha256(curator).hexdigest()
     assert {"qa/generator.j2", "agent/generator.j2", "licences/ace-agent_ace.txt"} <= {*imported.files}
     settings = ("task=formula", "method=base", "task.source=sample", "limit=1", f"prompts={out}")
     ran = launch(tmp_path / "runs", *settings)  # what was not imported comes from our set
@@ -303,6 +303,55 @@ def test_a_named_file_settles_it(script, apps, tmp_path, capsys):
     finance = stand_ins.finance(tmp_path / "finance")
     assert start("prompts", [str(finance), str(tmp_path / "other"), *named]) == 2
     assert "--reflector is for a checkout of ace-agent/ace-appworld" in capsys.readouterr().err
+
+
+PAPER = """As Figure 9 shows.
+Figure 5: others
+F PROMPTS
+You act for me in a *Python* session. Apps are reached by `apis.<app>.<api>(...)`; print what you want to see.
+PLAYBOOK BEGIN {{ play\\_book }} PLAYBOOK END
+My name is: {{ main\\_user.first\\_name }} {{ main_user.last_name }}, {{ main_user.email }}, .
+
+[some examples]
+
+Now for the real thing.
+My name is: {{ main_user.first_name }}.
+Task: {{ input_str }}
+Figure 9: The agent
+no gold {current\\_step}/{total}
+|| || {{"oper-
+ations": []}}
+Figure 14: The curator
+"""
+
+
+def test_words_of_the_set_are_compared_with_the_papers_figures(script, checkout, apps, tmp_path, capsys):
+    for code, out in ((checkout, "of_finance"), (apps, "of_apps")):
+        assert start("prompts", [str(code), str(tmp_path / out)]) == 0
+    (tmp_path / "paper.txt").write_text(PAPER)
+    capsys.readouterr()
+
+    def compared(out, *options):
+        status = start("prompts", ["check", str(tmp_path / out), "--paper", str(tmp_path / "paper.txt"), *options])
+        return status, capsys.readouterr()
+
+    status, said = compared("of_finance", "--at-least", "100")
+    assert status == 0
+    assert "figure 14: 100.0% of qa/curator.j2 is the paper's (2 of 2 words),  66.7% of the figure is in it" in said.out
+    assert "    prompt: -\n    paper:  no\n" in said.out
+    assert "figure 9: agent/generator.j2 was not imported\n" in said.out
+    assert "figure 12: not in the text\n" in said.out
+    status, said = compared("of_apps")
+    assert status == 0
+    assert "figure 9: 100.0% of agent/generator.j2 is the paper's (37 of 37 words and 55 that the figure" in said.out
+    assert "prompt: " not in said.out
+    (tmp_path / "paper.txt").write_text(PAPER.replace("reached by", "called through"))
+    status, said = compared("of_apps", "--at-least", "98")
+    assert status == 1
+    assert "    prompt: reached by\n    paper:  called through\n" in said.out
+    (tmp_path / "paper.txt").write_text("Figure 5: others")
+    assert "has no line that begins with" in compared("of_apps")[1].err
+    assert "was not made by `ace-bench prompts`" in compared("checkout")[1].err
 
 
 @pytest.mark.thorough
