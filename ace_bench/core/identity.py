@@ -80,6 +80,7 @@ def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
         **{name: config.get(name) for name in TOP},
         **({"sampling": by_role} if (by_role := given_by_role(config)) else {}),
         **({"unreadable_replies": "fault"} if config.get("unreadable_replies") == "fault" else {}),
+        **({"repeat_calls": True} if config.get("repeat_calls") else {}),
         "backbone": backbone_settings(config["backbone"]),
         "roles": {
             role: backbone_settings(backbone) for role, backbone in (config.get("roles") or {}).items() if backbone
@@ -125,6 +126,8 @@ def backbone_settings(backbone: Mapping[str, Any]) -> dict[str, Any]:
         found["structured"] = "json_schema"  # the first that is tried; what the server takes is in its calls
     if found.get("bound_replies") is True:
         del found["bound_replies"]
+    if (backbone.get("retry") or {}).get("empty") is False:
+        found["retry"] = {"empty": False}
     sampling = backbone.get("sampling")
     if isinstance(sampling, Mapping):
         sent = {key: value for key, value in sampling.items() if key not in _NOT_SENT}

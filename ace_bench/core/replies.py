@@ -39,6 +39,8 @@ _CONTROL = re.compile(r"[\x00-\x1f]")
 _THOUGHT, _THOUGHT_END = "<think>", "</think>"
 EMPTY_REPLY = ", ".join(["INCORRECT_DUE_TO_EMPTY_RESPONSE"] * 4)
 """What stands for the reply of a model that sent nothing in the authors' code (``llm.timed_llm_call``)."""
+RETRY_START = "That reply could not be read: "
+"""How the message begins that asks for a reply once more."""
 _MAX_ECHO = 2_000
 _SHOWN_FIRST, _SHOWN_LAST = 1_500, 500
 """Characters of an unreadable reply that prompts show."""
@@ -193,7 +195,7 @@ def ask(lm: Lm, messages: Sequence[Message], kind: Any, read: Callable[[str], An
         Message(role="assistant", content=first.text[:_MAX_ECHO]),
         Message(
             role="user",
-            content=f"That reply could not be read: {problem}. Send only the JSON object asked for above.",
+            content=f"{RETRY_START}{problem}. Send only the JSON object asked for above.",
         ),
     )
     second = lm(retry, schema)

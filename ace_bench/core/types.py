@@ -128,6 +128,7 @@ class Completion:
 
     ``seconds`` is the latency of the successful request, ``waited`` the time lost to failed requests and pauses before
     it, and ``retries`` the number of failed requests. ``cut``: the reply ended at the limit of its length.
+    ``asked_again`` counts empty replies before this one.
     """
 
     text: str
@@ -138,6 +139,7 @@ class Completion:
     model: str = ""
     replayed: bool = False
     cut: bool = False
+    asked_again: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -136,9 +136,9 @@ def predictions(folder: Path, split: str, kind: type[L]) -> dict[str, L]:
 
 
 def evaluations(folder: Path, split: str, context: str, kind: type[L]) -> dict[str, L]:
-    """Return by sample the rollouts of the evaluation of a context, given by digest."""
-    lines = _rollouts(read_lines_of(folder / "journal.jsonl", kind), split)
-    return _first(line for line in lines if line.stage == Stage.EVALUATE and line.context == context)
+    """Return by sample the rollouts of the last evaluation of a context, given by digest."""
+    lines = [*_rollouts(read_lines_of(folder / "journal.jsonl", kind), split)]
+    return _first(line for line in reversed(lines) if line.stage == Stage.EVALUATE and line.context == context)
 
 
 def points_of(grades: Mapping[str, GradeScores], metric: str, headline: str) -> Points:

@@ -32,6 +32,7 @@ from ace_bench.report.evidence import (
     tested_rollouts,
 )
 from ace_bench.report.statistics import Points, mean_score
+from ace_bench.store.fidelity import certify
 from ace_bench.store.processes import Process, read_processes
 from ace_bench.store.results import read_about, read_result, read_settings, read_status
 
@@ -140,6 +141,14 @@ class RunSummary:
         if not found or figure is None or abs(mean_score({self.seed: found}) - figure) > _ROUNDING:
             return None
         return found
+
+    @cached_property
+    def certificate(self) -> Record | None:
+        """How far a finished run is as the authors' code is; ``None`` where its records cannot tell."""
+        try:
+            return self.metrics.get("as_authors") or certify(self.folder, self.metrics)
+        except StoreError:
+            return None
 
     @cached_property
     def collapsed(self) -> bool:

@@ -214,6 +214,7 @@ def build_experiment(
         progress=progress,
         clock=StageClock(journal, reporting),
         seed=spec.seed,
+        repeats=spec.repeat_calls,
     )
 
 

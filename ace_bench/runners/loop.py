@@ -31,14 +31,14 @@ def run_loop(experiment: Experiment, mode: Mode) -> RunOutcome:
         experiment.folder.write_missing("contexts/initial.json", start.dump())
     with experiment.clock:
         phase = f"evaluate {mode.split}"
-        before = experiment.evaluate(tested, start, f"{phase}, before") if mode.tests_start(method) else None
+        before = experiment.evaluate(tested, start, f"{phase}, before", "before") if mode.tests_start(method) else None
         for batch in batches:
             context, rollouts = take_step(experiment, context, batch)
-            predicted += arena.records(rollouts if batch.predicts else ())
+            predicted += arena.records(rollouts)
             if batch.validates:
                 validations.append(experiment.validate(context, batch.step))
         name, chosen = mode.choose(experiment, context, validations)
-        after = predicted or experiment.evaluate(tested, chosen, f"{phase}, after" if batches else phase)
+        after = predicted or experiment.evaluate(tested, chosen, f"{phase}, after" if batches else phase, "after")
     if predicted and method.scores_last_trial:
         before, after = predicted, last_trials(experiment.folder.journal, predicted)
     return RunOutcome(
@@ -58,7 +58,7 @@ def take_step(experiment: Experiment, context: Context, batch: Batch) -> tuple[C
     count of unanswered calls grows until the run stops.
     """
     method, arena = experiment.method, experiment.begin_step(batch)
-    attempted = batch.window or batch.samples
+    learning, attempted = experiment.learning_arena(arena, batch), batch.window or batch.samples
     learnt = experiment.recorded_context(context, batch)
     if learnt is not None and not batch.predicts:
         return learnt, ()
@@ -67,15 +67,17 @@ def take_step(experiment: Experiment, context: Context, batch: Batch) -> tuple[C
             prepared = ContextUpdate(context=context)
             if batch.prepares:
                 prepared = method.prepare(context, attempted, batch.step, arena)
-            rollouts: Sequence[Rollout] = arena.rollouts(attempted, prepared.context)
+            predicted: Sequence[Rollout] = arena.rollouts(attempted, prepared.context) if batch.predicts else ()
             if learnt is None:
-                update = method.update(prepared.context, rollouts[: len(batch.samples)], batch.step, arena)
+                known = learning is arena and batch.predicts
+                first = predicted[: len(batch.samples)] if known else learning.rollouts(batch.samples, prepared.context)
+                update = method.update(prepared.context, first, batch.step, learning)
                 update = replace(update, events=(*prepared.events, *update.events))
                 learnt = experiment.record_step(context, batch, update)
         except CallLost:
             arena.gateway.replay_all()
         else:
-            return learnt, rollouts
+            return learnt, predicted
 
 
 def last_trials(journal: Journal, first: Sequence[RolloutRecord]) -> list[RolloutRecord]:
@@ -123,7 +125,10 @@ class StageClock:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """One assembled experiment: the method, its arena, its folder and its seed."""
+    """One assembled experiment: the method, its arena, its folder and its seed.
+
+    ``repeats``: what was attempted under a context is attempted anew where the mode asks for it again.
+    """
 
     method: Method[Any]
     arena: RunArena
@@ -131,6 +136,7 @@ class Experiment:
     progress: ProgressCounter
     clock: StageClock
     seed: int
+    repeats: bool = False
 
     @property
     def adapts(self) -> bool:
@@ -142,6 +148,15 @@ class Experiment:
         self.progress.enter("adapt", batch.step.total, done=batch.step.index)
         self.clock.enter(Stage.ADAPT)
         return self.arena.at(Stage.ADAPT, batch.scope)
+
+    def learning_arena(self, arena: RunArena, batch: Batch) -> RunArena:
+        """Return the arena of what a step learns from: that of predictions, unless it ``repeats`` calls.
+
+        A method that is scored by its last trial goes on from its predictions.
+        """
+        streams = batch.predicts or not batch.prepares
+        apart = self.repeats and streams and not self.method.scores_last_trial
+        return arena.at(Stage.ADAPT, "/".join(filter(None, (batch.scope, "learn")))) if apart else arena
 
     def recorded_context(self, context: Context, batch: Batch) -> Context | None:
         """Return the context after a step that an earlier process recorded; raises ``StoreError``."""
@@ -180,19 +195,21 @@ class Experiment:
     def validate(self, context: Context, step: Step) -> Validation:
         """Score a context on the validation split."""
         task, samples = self.arena.task, self.arena.samples(VALIDATION)
-        records = self.evaluate(samples, context, f"validate after step {step.index + 1}")
+        name = f"step{step.index + 1}"
+        records = self.evaluate(samples, context, f"validate after step {step.index + 1}", name)
         score = task.score([record.grade for record in records])[task.headline]
         return Validation(step=step.index + 1, score=score, context=context)
 
-    def evaluate(self, samples: Sequence[Sample], context: Context, phase: str) -> list[RolloutRecord]:
+    def evaluate(self, samples: Sequence[Sample], context: Context, phase: str, name: str) -> list[RolloutRecord]:
         """Roll out every sample once under a context, in parallel; records in the order of ``samples``.
 
-        Rollouts of the same context on the same sample are shared with earlier evaluations of the run. Unanswered
-        samples are repeated after all others, until they are answered or the run stops.
+        Rollouts of the same context on the same sample are shared with earlier evaluations of the run, unless it
+        ``repeats`` calls: then only with the one of this ``name``. Unanswered samples are repeated after all others,
+        until they are answered or the run stops.
         """
         self.progress.enter(phase, len(samples))
         self.clock.enter(Stage.EVALUATE)
-        arena = self.arena.at(Stage.EVALUATE)
+        arena = self.arena.at(Stage.EVALUATE, name if self.repeats else "")
 
         def attempt(sample: Sample) -> RolloutRecord | None:
             replayed = arena.is_recorded(sample, context)

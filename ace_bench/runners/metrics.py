@@ -19,6 +19,7 @@ from ace_bench.runners.arena import fault_of
 from ace_bench.runners.loop import Experiment
 from ace_bench.runners.mode import RunOutcome
 from ace_bench.store.call_log import Account, Ledger
+from ace_bench.store.fidelity import certify
 from ace_bench.store.journal import Journal, RolloutRecord
 
 SCHEMA = 1
@@ -47,7 +48,7 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
     def by_stage(value: Callable[[Stage], Any]) -> dict[str, Any]:
         return {stage.value: value(stage) for stage in Stage}
 
-    return {
+    metrics = {
         "schema": SCHEMA,
         **metadata,
         "headline": _headline(
@@ -83,6 +84,7 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
         "cache": _with_servers(_cache(ledger, experiment.arena.backbone), _servers(journal)),
         "timing": by_stage(lambda stage: _timing(journal, ledger, stage, experiment.arena.concurrency)),
     }
+    return {**metrics, "as_authors": certify(experiment.folder.path, metrics)}
 
 
 def objective(metrics: Record) -> float:

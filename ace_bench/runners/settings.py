@@ -37,6 +37,7 @@ class Settings:
     limits: Mapping[str, int | None]
     budget: Budget
     faults: FaultRule
+    repeat_calls: bool
     concurrency: int
     max_calls_in_flight: int | None
     folder_mode: int
@@ -80,6 +81,8 @@ class _Top:
     estimate: bool
     metrics_port: Port | None
     accept_faults: bool
+    repeat_calls: bool
+    """Whether what was attempted under a context is attempted anew where the mode asks for it again."""
     unreadable_replies: Literal["wrong", "fault"]
     accept_code: bool
     stop_after_faults: Count
@@ -100,6 +103,7 @@ def read_settings(top: Mapping[str, Any]) -> Settings:
             stop_after=given.stop_after_faults,
             learn_unreadable=given.unreadable_replies == "wrong",
         ),
+        repeat_calls=given.repeat_calls,
         concurrency=given.concurrency,
         max_calls_in_flight=given.max_calls_in_flight,
         folder_mode=_FOLDER_MODES[given.results_mode],

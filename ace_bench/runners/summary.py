@@ -14,6 +14,7 @@ from rich.text import Text
 
 from ace_bench.core.backbones import backbone_name
 from ace_bench.core.leakage import Leakage
+from ace_bench.store.fidelity import certificate_text
 from ace_bench.store.processes import CHECKS, KILLED, Process, accepted_code, without_checks
 
 _MANY = 0.1
@@ -71,7 +72,7 @@ def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> T
         table.add_row("code confined by", describe_layers(layers))
     usd = metrics["usd"]["total"]
     table.add_row("dollars", "n/a" if usd is None else f"{usd:,.2f}")
-    for name, value in _records(processes).items():
+    for name, value in {**_certificate(metrics), **_records(processes)}.items():
         table.add_row(name, value)
     return table
 
@@ -82,6 +83,12 @@ def summary_text(metrics: Mapping[str, Any], processes: Sequence[Process]) -> st
     # Rich would show the table in a notebook instead of writing it.
     Console(file=buffer, width=140, force_jupyter=False).print(summary_table(metrics, processes))
     return buffer.getvalue()
+
+
+def _certificate(metrics: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return how far the run is as the authors' code is; nothing for runs of older versions."""
+    found = metrics.get("as_authors")
+    return {} if found is None else {"as the authors'": certificate_text([found], simulated=metrics["simulated"])}
 
 
 def _records(processes: Sequence[Process]) -> Mapping[str, str]:

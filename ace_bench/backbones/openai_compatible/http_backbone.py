@@ -141,7 +141,7 @@ class Clock:
 class CallResult:
     """How a call ended: ``seconds`` of the last attempt, ``waited`` for all before it, ``retries`` made.
 
-    ``discarded`` is the usage of an empty answer that was retried; it was paid for, too.
+    ``discarded`` is the usage of an empty answer that was retried, one at most (``asked_again``); it was paid for, too.
     """
 
     result: Answer | Problem
@@ -149,6 +149,7 @@ class CallResult:
     seconds: float
     waited: float
     retries: int
+    asked_again: int = 0
 
 
 def attempt(
@@ -156,8 +157,8 @@ def attempt(
 ) -> CallResult:
     """Send until there is an answer or a problem that a retry cannot solve, or until the retries are used up.
 
-    An empty answer is retried once if the model ended normally. ``tokens`` is the estimate that the pacer books for
-    each attempt. Waiting for the pacer does not count towards ``retry.seconds``.
+    With ``retry.empty`` an empty answer is retried once if the model ended normally. ``tokens`` is the estimate that
+    the pacer books for each attempt. Waiting for the pacer does not count towards ``retry.seconds``.
     """
     began, lost = clock.now(), 0.0
     discarded: Usage | None = None
@@ -175,13 +176,15 @@ def attempt(
             seconds=seconds,
             waited=sent - began if retries or queue > 0 else 0.0,
             retries=retries,
+            asked_again=int(discarded is not None),
         )
         if isinstance(result, Problem) and (result.retry_after or 0.0) > retry.seconds:
             return replace(done, result=_wait_too_long(result, retry))
         pause = _pause(result, retries, retry, clock) if isinstance(result, Problem) else 0.0
         lost += seconds + pause
         answered_twice = discarded is not None and isinstance(result, Answer)
-        if is_final(result) or answered_twice or retries >= retry.times or lost > retry.seconds:
+        given_up = answered_twice or (isinstance(result, Answer) and not retry.empty)
+        if is_final(result) or given_up or retries >= retry.times or lost > retry.seconds:
             return done
         if isinstance(result, Answer):
             discarded = result.usage

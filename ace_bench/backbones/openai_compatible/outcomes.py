@@ -87,6 +87,7 @@ def accept(outcome: CallResult, *, schema: Record | None, prices: PriceCard, end
         retries=outcome.retries,
         model=secrets.hide(result.model) if isinstance(result, Answer) else "",
         cut=isinstance(result, Answer) and result.ended == "length",
+        asked_again=outcome.asked_again,
     )
     if isinstance(result, Problem):
         message = explain(result, endpoint)
@@ -126,7 +127,7 @@ def _fault(answer: Answer, schema: Record | None) -> Fault | None:
         return Fault(owner="model", kind="length_truncated", message=message)
     if not answer.text.strip() and not (is_offer(schema) and answer.tool_calls):
         kind = "no_content" if answer.null else "empty_reply"
-        return Fault(owner="model", kind=kind, message="the model returned an empty reply twice")
+        return Fault(owner="model", kind=kind, message="the model returned an empty reply")
     return None
 
 

@@ -111,13 +111,14 @@ class Retry:
 
     There are at most ``times`` retries, and none whose pause would bring the time lost in failed attempts and pauses
     over ``seconds``. The n-th pause is ``first_pause * 2**n``, at most ``longest_pause``, shortened at random by up to
-    a half; a server's Retry-After takes precedence.
+    a half; a server's Retry-After takes precedence. ``empty``: an empty reply is asked for once more.
     """
 
     times: Whole = 8
     seconds: Pause = 600.0
     first_pause: Pause = 0.5
     longest_pause: Pause = 30.0
+    empty: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

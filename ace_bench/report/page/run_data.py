@@ -23,6 +23,7 @@ from ace_bench.report.page.results import ABOUT
 from ace_bench.report.page.texts import Texts
 from ace_bench.report.records import RunSummary
 from ace_bench.store.calls import CallRecord, restore_calls, stored_calls
+from ace_bench.store.fidelity import certificate_text
 from ace_bench.store.folder import SAMPLES, format_json, pack_samples, unpack_samples
 from ace_bench.store.journal import RolloutRecord, StepRecord, parse_journal
 from ace_bench.store.lines import read_lines
@@ -70,6 +71,7 @@ def run_data(run: RunSummary) -> Record:
         "about": _about(run),
         "processes": _processes(run.folder),
         "metrics": run.metrics,
+        "certificate": _certificate(run),
         "notes": notes,
         "kind": contexts.kind,
         "initial": contexts.bullets,
@@ -101,6 +103,13 @@ def call_data(run: RunSummary, session: str | None = None) -> Record:
         "was made by an older version of ace-bench, which stored no prompts."
     )
     return {"calls": calls, "texts": texts.record(), "note": note if unknown else ""}
+
+
+def _certificate(run: RunSummary) -> list[str]:
+    """Say how far a finished run is as the authors' code is."""
+    if not run.finished or run.certificate is None:
+        return []
+    return [f"As the authors': {certificate_text([run.certificate], simulated=run.simulated)}."]
 
 
 def _samples(folder: Path) -> Mapping[str, Sample]:

@@ -15,6 +15,7 @@ from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import RunSummary
 from ace_bench.report.statistics import Comparison, Interval, Points, Seeds, compare, score_interval, seed_spread
 from ace_bench.store.code import changed_modules, modules_in_words
+from ace_bench.store.fidelity import certificate_text
 from ace_bench.store.processes import accepted_code, last_code
 
 Change = Literal["points", "percent"]
@@ -228,6 +229,14 @@ def code_warnings(cells: Iterable[Measured]) -> list[str]:
     """Return the note below a table on cells whose runs were made by different code."""
     found = [f"{cell.place.row}, {cell.place.column}: {', '.join(cell.code)}" for cell in cells if cell.code]
     return [f"Runs that were made by different code: {'; '.join(found)}."] if found else []
+
+
+def certificate_note(cells: Iterable[Measured]) -> list[str]:
+    """Return the note below a table on how far its runs are as the authors' code is."""
+    runs = {run.folder: run for cell in cells for run in cell.runs}.values()
+    known = [run.certificate for run in runs if run.certificate is not None]
+    simulated = any(run.simulated for run in runs)
+    return [f"As the authors': {certificate_text(known, simulated=simulated)}."] if known else []
 
 
 def error_bars(cell: Measured) -> tuple[float, float]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ace_bench.report.records import RunSummary
-from ace_bench.report.tables.cells import FEW_SEEDS, Measured, code_warnings
+from ace_bench.report.tables.cells import FEW_SEEDS, Measured, certificate_note, code_warnings
 from ace_bench.report.tables.table import MISSING, PaperShown, Table
 
 NOT_KNOWN = "n/a"
@@ -97,7 +97,8 @@ def notes_of(table: Table) -> list[str]:
                 + " Averages are not tested."
                 * any(cell.derived for cell in table.measured)
             )
-    return [*notes, *_other_settings(table), *code_warnings(table.measured), *table.notes]
+    of_runs = (*code_warnings(table.measured), *certificate_note(table.measured))
+    return [*notes, *_other_settings(table), *of_runs, *table.notes]
 
 
 def column_name(column: str, unit: str = "") -> str:

@@ -1,0 +1,331 @@
+"""The certificate of a run: which of its settings and requests are those of the authors' code, by its own records.
+
+What their code does not say is unknown and never counts as equal. docs/fidelity.md tells each point.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ace_bench.core.encoding import decoder_of
+from ace_bench.core.errors import StoreError
+from ace_bench.core.replies import RETRY_START, is_offer
+from ace_bench.core.types import Record, Stage
+from ace_bench.store.call_log import FILE
+from ace_bench.store.calls import StoredRequest
+from ace_bench.store.lines import read_lines
+from ace_bench.store.requests import Spans
+from ace_bench.store.results import read_settings
+
+_ACE = "ace"
+_PROMPTS, _PROTOCOL = "prompts", "protocol"
+_SHOWN = 5
+"""Switches that a line names; all are in ``metrics.json``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _AuthorsCode:
+    """What a repository of the authors does for some tasks.
+
+    ``settings`` are the accepted values of switches by path, ``by_mode`` those of one mode. ``built_in`` are switches
+    of our own loop: the authors' loop (``loop``, the class that follows it) has them without a setting. ``sent`` are
+    fields of requests, ``None`` for those that are not sent. ``repeats``: a prompt that occurs again is sent again.
+    """
+
+    name: str
+    tasks: tuple[str, ...]
+    loop: str
+    settings: Mapping[str, Sequence[Any]]
+    by_mode: Mapping[str, Mapping[str, Sequence[Any]]]
+    built_in: Mapping[str, Sequence[Any]]
+    sent: Mapping[str, Any]
+    repeats: bool
+
+
+_NOT_SENT: Mapping[str, Any] = {"seed": None, "stop": None, "top_p": None, "response_format": None}
+_BOTH: Mapping[str, Sequence[Any]] = {
+    "method.curator_every": (1,),
+    "method.token_budget": (80_000,),
+    "agent.parse_replies": ("official",),
+    "unreadable_replies": ("wrong",),
+}
+_IN_LOOP: Mapping[str, Sequence[Any]] = {
+    "method.operations": (["ADD"],),
+    "method.update": ("delta",),
+    "method.reflector": ("on",),
+    "method.refiner.when": ("never",),
+    "method.refiner.max_tokens": (None,),
+    "method.refiner.harmful_min": (None,),
+    "method.retrieval.mode": ("off",),
+}
+_LEARNS: Mapping[str, Sequence[Any]] = {"mode.epochs": (1,), "mode.shuffle": (False,)}
+_CODES = (
+    _AuthorsCode(
+        name="ace-agent/ace@ba78d34",
+        tasks=("finer", "formula"),
+        loop="OfficialFinance",
+        settings={
+            **_BOTH,
+            "method.max_reflection_rounds": (3,),
+            "method.measure_post_update": (True,),
+            "method.initial": (None,),
+            "labels": ("gold", "correctness"),
+        },
+        by_mode={
+            "offline": {
+                **_LEARNS,
+                "mode.select": ("best",),
+                "mode.validate": ("multiples",),
+                "mode.eval_every": (100,),
+            },
+            "online": {**_LEARNS, "mode.window": (15,)},
+        },
+        built_in={**_IN_LOOP, "method.unknown_section": ("others",)},
+        sent={**_NOT_SENT, "temperature": 0, "max_tokens": 4096},
+        repeats=True,
+    ),
+    _AuthorsCode(
+        name="ace-agent/ace-appworld@748a9dc",
+        tasks=("appworld",),
+        loop="OfficialAppWorld",
+        settings={
+            **_BOTH,
+            "method.max_reflection_rounds": (5,),
+            "agent.max_steps": (40,),
+            "agent.history_chars": (400_000,),
+            "labels": ("gold", "none"),
+        },
+        by_mode={
+            "offline": {**_LEARNS, "mode.select": ("final",)},
+            "online": {**_LEARNS, "mode.window": (1,)},
+        },
+        built_in=_IN_LOOP,
+        sent={
+            **_NOT_SENT,
+            "temperature": 0,
+            "max_tokens": None,
+            "stop": ["<|endoftext|>", "<|eot_id|>", "<|start_header_id|>"],
+        },
+        repeats=False,  # it keeps replies in a cache
+    ),
+)
+
+
+def certify(folder: Path, metrics: Record) -> Record:
+    """Return the certificate of a run with these metrics, by its settings, calls and journal; raises ``StoreError``.
+
+    ``code`` is the repository compared with, ``None`` where the authors published none for the task and method: then no
+    switch is compared. Of the ``switches`` ``equal`` are as theirs, ``differs`` holds ours and theirs by path, and
+    ``unknown`` names those that cannot be compared. Of ``requests``, ``compared`` were sent to a server, ``differs``
+    counts the calls by the field that is not as theirs (without a code: by the field that is sent), ``asked_again``
+    replies by why they were asked for once more, and ``repeats_sent_once`` prompts that the authors' code sends again.
+    """
+    code = next((one for one in _CODES if metrics["task"] in one.tasks and metrics["method"] == _ACE), None)
+    calls = _read_calls(folder)
+    if not calls and any(map(sum, (roles.values() for roles in metrics["calls"].values()))):
+        raise StoreError(f"{folder / FILE} is missing; restore it")
+    requests = {
+        "calls": len(calls),
+        "compared": sum(call.fields is not None for call in calls),
+        "differs": dict(sorted(Counter(chain.from_iterable(_differing(call, code) for call in calls)).items())),
+        "asked_again": {
+            "empty": sum(call.asked_again for call in calls),
+            "unreadable": sum(call.retry for call in calls),
+        },
+        "repeats_sent_once": _repeats(folder, metrics) if code is not None and code.repeats else 0,
+    }
+    if code is None:
+        return {"code": None, "requests": requests}
+    return {"code": code.name, **_switches(read_settings(folder), metrics, code), "requests": requests}
+
+
+def _switches(settings: Record, metrics: Record, code: _AuthorsCode) -> Record:
+    follows = str(settings["method"].get("_target_", "")).endswith(f".{code.loop}")
+    wanted = {**code.settings, **code.by_mode.get(metrics["mode"], {}), **code.built_in}
+    differs: dict[str, Any] = {} if follows else {_PROTOCOL: {"ours": "our loop", "theirs": "official"}}
+    for path, theirs in wanted.items():
+        if follows and path in code.built_in:
+            continue
+        ours = _lookup(settings, path)
+        if ours not in theirs:
+            differs[path] = {"ours": ours, "theirs": theirs[0]}
+    own = settings[_PROMPTS] == "default"
+    differs |= {_PROMPTS: {"ours": "default", "theirs": "imported"}} if own else {}
+    unknown = [] if own else [_PROMPTS]  # which words a folder holds is not compared
+    total = len(wanted) + 2  # with the loop and the prompts
+    return {"switches": total, "equal": total - len(differs) - len(unknown), "differs": differs, "unknown": unknown}
+
+
+def _lookup(settings: Any, path: str) -> Any:
+    for key in path.split("."):
+        settings = settings.get(key) if isinstance(settings, Mapping) else None
+    return settings
+
+
+class _Line(msgspec.Struct):
+    id: str
+    role: str
+    request: StoredRequest | None = None
+    asked_again: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Call:
+    """A call: the fields that its request held besides model and messages, ``None`` where nothing was sent.
+
+    ``retry``: it asks once more because a reply could not be read.
+    """
+
+    fields: Mapping[str, Any] | None
+    asked_again: int = 0
+    retry: bool = False
+
+
+@dataclass
+class _Reading:
+    """What later calls refer to, by digest of the request: settings and schema, and which message asks once more."""
+
+    heads: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    retries: dict[str, int] = field(default_factory=dict)
+
+    def read(self, line: _Line) -> _Call:
+        """Read a call; calls are read in order."""
+        digest, request = line.id.rpartition("/")[0].rpartition("/")[2], line.request
+        if request is None:
+            return _Call(fields=None, asked_again=line.asked_again)
+        head = request.head or self.heads.get(request.base or "")
+        last = len(request.messages) - 1
+        retry = last > 0 and self._is_retry(last, request.messages[last][1], request.base or "")
+        self.heads[digest] = head
+        if retry:
+            self.retries[digest] = last
+        return _Call(fields=_fields_of(head, line.role), asked_again=line.asked_again, retry=retry)
+
+    def _is_retry(self, place: int, spans: Spans, base: str) -> bool:
+        first = spans[0] if spans else ""
+        if isinstance(first, str):
+            return first.startswith(RETRY_START)
+        start, length = first
+        return start == 0 and length >= len(RETRY_START) and self.retries.get(base) == place
+
+
+def _read_calls(folder: Path) -> list[_Call]:
+    """Read the calls, each once: of a call that was asked again because of an outage, the last line counts."""
+    reading = _Reading()
+
+    def parse(line: bytes) -> tuple[str, _Call]:
+        found: _Line = decoder_of(_Line).decode(line)
+        return found.id, reading.read(found)
+
+    return [*dict(read_lines(folder / FILE, parse).check().entries).values()]
+
+
+def _fields_of(head: Mapping[str, Any] | None, role: str) -> Mapping[str, Any] | None:
+    """Return the fields of a request; ``None`` for a backbone that sends none, such as the embedded reader."""
+    settings = (head or {}).get("settings", {})
+    sampling = settings.get("sampling")
+    if head is None or sampling is None:
+        return None
+    own = {name: value for name, value in (sampling.get("roles", {}).get(role) or {}).items() if value is not None}
+    found = {name: own.get(name, sampling.get(name)) for name in ("temperature", "max_tokens", "top_p")}
+    schema = head.get("schema")
+    asks = schema is not None and not is_offer(schema) and settings.get("structured") != "none"
+    return {
+        **{name: value for name, value in found.items() if value is not None},
+        **({"seed": True} if sampling.get("seeded") else {}),
+        **({"response_format": True} if asks else {}),
+        **(settings.get("extra_body") or {}),
+    }
+
+
+def _differing(call: _Call, code: _AuthorsCode | None) -> Iterator[str]:
+    """Yield the fields of a request that are not the authors'; without a code, the fields that it holds."""
+    if call.fields is None:
+        return
+    if code is None:
+        yield from call.fields
+        return
+    for name in {*call.fields, *code.sent}:
+        if call.fields.get(name) != code.sent.get(name):
+            yield name
+
+
+class _Rollout(msgspec.Struct):
+    kind: str
+    stage: str = ""
+    split: str = ""
+    sample: str = ""
+    trial: int = 0
+
+
+def _repeats(folder: Path, metrics: Record) -> int:
+    """Return how many attempts at the same sample under the same context were made once and used again."""
+    lines = read_lines(folder / "journal.jsonl", decoder_of(_Rollout).decode).check().entries
+    found = [line for line in lines if line.kind == "rollout" and line.trial == 0]
+    tested: int = metrics["headline"]["n"]
+    online = metrics["mode"] == "online"
+    stage = Stage.ADAPT if online else Stage.EVALUATE
+    made = [line for line in found if line.stage == stage]
+    if online:
+        asked: int = 2 * metrics["steps"]  # each sample is predicted, then learnt from
+    else:
+        validation = {line.sample for line in made if line.split == "val"} if metrics["validation"] else set()
+        asked = tested * (2 if metrics["headline"]["before"] is not None else 1)
+        asked += len(validation) * len(metrics["validation"])
+    return max(0, asked - len(made))
+
+
+def certificate_text(certificates: Sequence[Record], *, simulated: bool) -> str:
+    """Say in one or two lines which switches and requests of some runs are as the authors'."""
+    by_code: dict[str, list[Record]] = {}
+    for one in certificates:
+        by_code.setdefault(one["code"] or "", []).append(one)
+    unknown = len(by_code.pop("", ()))
+    parts = [_switches_in_words(code, some) for code, some in by_code.items()]
+    if unknown:
+        runs = f" for {unknown} of {len(certificates)} runs" if by_code else ""
+        parts.append(f"unknown{runs}, as the authors published no code for the task and method")
+    about = " (stand-ins answered: this says nothing of their replies)" * simulated
+    return f"{'; '.join(parts)}. Requests: {_requests_in_words(certificates)}{about}"
+
+
+def _switches_in_words(code: str, certificates: Sequence[Record]) -> str:
+    equal = sorted({one["equal"] for one in certificates})
+    changes = dict.fromkeys(
+        f"{path}={_word(each['ours'])} ({_word(each['theirs'])})"
+        for one in certificates
+        for path, each in one["differs"].items()
+    )
+    shown, left = [*changes][:_SHOWN], len(changes) - _SHOWN
+    unknown = dict.fromkeys(chain.from_iterable(one["unknown"] for one in certificates))
+    span = " to ".join(map(str, dict.fromkeys((equal[0], equal[-1]))))
+    more = f", {left} more in metrics.json" * (left > 0)
+    parts = [f"{span} of {certificates[0]['switches']} switches ({code})"]
+    parts += [f"differs (theirs): {', '.join(shown)}{more}"] if shown else []
+    parts += [f"unknown: {', '.join(unknown)}"] if unknown else []
+    return "; ".join(parts)
+
+
+def _requests_in_words(certificates: Sequence[Record]) -> str:
+    """Say how many requests hold other fields than the authors', were asked again, or were not sent again."""
+    counts = Counter[str]()
+    for one in certificates:
+        requests, verb = one["requests"], "is sent" if one["code"] is None else "differs"
+        counts["sent"] += requests["compared"]
+        counts.update({f"where {name} {verb}": count for name, count in requests["differs"].items()})
+        counts.update({f"{kind} replies asked for again": count for kind, count in requests["asked_again"].items()})
+        counts["repeats sent once"] += requests["repeats_sent_once"]
+    if not counts["sent"]:
+        return "none was sent to a server"
+    return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+
+
+def _word(value: Any) -> str:
+    return {"None": "null", "True": "true", "False": "false"}.get(str(value), str(value))

@@ -1,0 +1,82 @@
+"""What a run's certificate says of its switches and requests, counted from its own records."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from ace_bench.report.records import read_run
+from tests.backbones.serving import over_http
+from tests.launching import launch
+from tests.official.serving import Reply, serving
+
+FIELDS = ("reasoning", "final_answer", "error_identification", "root_cause_analysis", "correct_approach", "key_insight")
+REPLY = Reply(json.dumps({**dict.fromkeys(FIELDS, "-1"), "bullet_ids": [], "bullet_tags": [], "operations": []}))
+SIZES = ("task=formula", "task.source=sample", "limit={train: 2, val: 1, test: 2}", "estimate=false", "concurrency=1")
+THEIR_LOOP = ("protocol=official", "method.max_reflection_rounds=3")
+OFFLINE, ONLINE = ("mode.eval_every=1",), ("mode=online", "mode.window=2")
+THEIR_CALLS = ("backbone.sampling.seed=null", "backbone.structured=none", "backbone.retry.empty=false")
+
+
+@pytest.fixture
+def play(tmp_path):
+    """Runs ACE before a server; returns the run's certificate, and how often the server was asked."""
+
+    def run(*overrides, replies=()):
+        asked = []
+
+        def script(messages):
+            asked.append(messages)
+            return replies[len(asked) - 1] if len(asked) <= len(replies) else REPLY
+
+        with serving(script) as server:
+            ran = launch(tmp_path, *over_http(server.url), *SIZES, *overrides)
+        assert ran.status == 0
+        found = read_run(ran.folder)
+        stored = found.metrics["as_authors"]
+        older = {key: value for key, value in found.metrics.items() if key != "as_authors"}
+        assert replace(found, metrics=older).certificate == stored, "runs of older versions have the same one"
+        return stored, len(asked)
+
+    return run
+
+
+def test_our_own_protocol_differs_where_the_page_on_fidelity_says(play):
+    found, asked = play("mode.epochs=1", replies=[Reply(""), Reply("no JSON")])
+    assert found["code"] == "ace-agent/ace@ba78d34"
+    assert found["equal"] == found["switches"] - len(found["differs"])
+    assert {"protocol", "prompts", "mode.shuffle", "method.refiner.when"} <= found["differs"].keys()
+    assert found["differs"]["method.max_reflection_rounds"] == {"ours": 5, "theirs": 3}
+    assert "mode.epochs" not in found["differs"]
+    requests = found["requests"]
+    assert requests["asked_again"] == {"empty": 1, "unreadable": 1}
+    assert requests["differs"] == {"seed": requests["calls"], "response_format": requests["calls"]}
+    assert requests["calls"] == asked - 1, "an empty reply and the one after it are one call"
+
+
+@pytest.mark.parametrize("mode", [OFFLINE, ONLINE], ids=["offline", "online"])
+def test_three_settings_more_send_what_the_authors_send_as_often_as_they_do(play, mode):
+    usual, once = play(*THEIR_LOOP, *mode)
+    assert usual["requests"]["differs"] == {"seed": once}
+    assert usual["requests"]["repeats_sent_once"] > 0
+    found, each = play(*THEIR_LOOP, *THEIR_CALLS, "repeat_calls=true", *mode, replies=[Reply("")])
+    given = {"prompts", mode[-1].partition("=")[0]}
+    assert found["differs"].keys() == given, "all else is as theirs"
+    assert found["requests"] == {
+        "calls": each,
+        "compared": each,
+        "differs": {},
+        "asked_again": {"empty": 0, "unreadable": 0},
+        "repeats_sent_once": 0,
+    }
+    assert each == once + usual["requests"]["repeats_sent_once"]
+
+
+def test_what_no_code_was_published_for_counts_as_unknown(tmp_path):
+    ran = launch(tmp_path, "task=finer", "method=base", "limit=2")
+    found = read_run(ran.folder).certificate
+    assert (found["code"], found["requests"]["compared"]) == (None, 0)
+    assert "equal" not in found
+    said = " ".join((ran.folder / "summary.txt").read_text().split())
+    assert "unknown, as the authors published no code" in said.replace("│ │ ", "")
+    assert "stand-ins answered" in said
