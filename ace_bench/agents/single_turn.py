@@ -107,6 +107,7 @@ class SingleTurn:
         chosen = formats.get(scaffold)
         self._generator = replace(generator, answer_format=chosen, code_runs=0) if chosen else generator
         self._sandbox = sandbox
+        self.code_runs = self._generator.code_runs
         if self._generator.code_runs:
             prompts.require(["executed"])
 

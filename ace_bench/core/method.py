@@ -245,11 +245,14 @@ class Learning:
 class Workload:
     """What adaptation takes: rollouts of the generator, calls of the other ``roles``.
 
-    Calls to ask again for an unreadable reply come on top. ``context_tokens`` is the most that the context may grow to,
-    ``None`` without a limit. The replies of ``writers`` hold the whole context.
+    Calls to ask again for an unreadable reply come on top; roles that do so are known by their schemas, or named in
+    ``asked_again``. ``context_tokens`` is the most that the context may grow to, ``None`` without a limit. The replies
+    of ``writers`` hold the whole context. A prompt shows what ``shown_samples`` added at most, ``None``: all of them.
     """
 
     rollouts: Span
     roles: Mapping[str, Span]
     context_tokens: int | None = None
     writers: Collection[str] = ()
+    asked_again: Collection[str] = ()
+    shown_samples: int | None = None

@@ -62,6 +62,7 @@ class Mipro(BaseMethod[Instruction]):
         return Workload(
             rollouts=Span(samples, samples + tried + bootstrapped),
             roles={"proposer": Span(0, _PROPOSALS * candidates + _SUMMARIES)},
+            asked_again=("proposer",),
         )
 
     def fit(self, context: Instruction, arena: Arena) -> ContextUpdate[Instruction]:

@@ -28,8 +28,8 @@ _FRAME_BYTES = 256
 """What a server's chat template may add to a prompt, in bytes."""
 _MARGIN = 1.25
 """How much more tokens a byte of a prompt may have than in any earlier prompt of its role."""
-_UNKNOWN_REPLY = 4096
-"""Tokens of a reply that has no known limit, before the first reply of its role."""
+UNKNOWN_REPLY = 4096
+"""Tokens of a reply that has no known limit, in estimates and before the first reply of its role."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +97,7 @@ class CallBounds:
         longest = self._reply.get(role)
         limit = backbone.reply_limit(role) if isinstance(backbone, Limited) else None
         if limit is None:
-            limit = _UNKNOWN_REPLY if longest is None else math.ceil(longest * _MARGIN)
+            limit = UNKNOWN_REPLY if longest is None else math.ceil(longest * _MARGIN)
         reply = max(limit, longest or 0)
         usd = None
         if isinstance(backbone, Priced):
@@ -113,6 +113,17 @@ class CallBounds:
             self._reply[role] = max(self._reply.get(role, 0), usage.completion)
         if usage.usd is not None:
             self._usd[role] = max(self._usd.get(role, 0.0), usage.usd)
+
+
+def longest_reply(backbone: Backbone, role: str) -> int | None:
+    """Return the most tokens of a reply for estimates; without a limit of its own half the context, or 4,096.
+
+    ``None`` for a backbone whose replies are not those of a model, such as the embedded reader.
+    """
+    if not isinstance(backbone, Limited):
+        return None
+    limit, length = backbone.reply_limit(role) or UNKNOWN_REPLY, backbone.context_length
+    return limit if length is None or limit < length else length // 2
 
 
 def _size(request: PreparedRequest) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -162,7 +162,7 @@ def check_estimate(spec: RunSpec, spent: Account, console: Console, stop: Stop) 
     """Estimate the cost of a run on real backbones; raise ``BudgetExhausted`` if the budget is certainly too small.
 
     Raises ``ConfigError`` where a first prompt with its reply is longer than the context. A budget is too small if the
-    low end of the estimate exceeds it; if only the high end does, the console says so and the run
+    low end of the estimate exceeds it; if only another end does, the console says so and the run
     begins. ``spent`` is the cost of earlier processes of the run: a continued run is not estimated again.
     """
     if spec.simulated or spent.calls:
@@ -176,10 +176,12 @@ def check_estimate(spec: RunSpec, spent: Account, console: Console, stop: Stop) 
             f"even the low end of the estimate exceeds {limit}; raise it, lower limit=, or pass estimate=false to "
             "spend the budget anyway"
         )
-    limit = spec.budget.too_small_for(estimate.high)
-    if limit is not None:
-        line = f"The high end of the estimate exceeds {limit}: the run may stop there before it has finished."
-        console.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    for name, end in (("typical cost", estimate.typical), ("high end", estimate.high)):
+        limit = spec.budget.too_small_for(end)
+        if limit is not None:
+            line = f"The {name} of the estimate exceeds {limit}: the run may stop there before it has finished."
+            console.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
+            return
 
 
 def _check_room(spec: RunSpec, estimate: Estimate) -> None:
@@ -197,24 +199,30 @@ def _check_room(spec: RunSpec, estimate: Estimate) -> None:
 
 
 def describe(estimate: Estimate) -> str:
-    """Describe an estimate in one line."""
-    low, high = estimate.low, estimate.high
-    prompt = _range(low.usage.prompt, high.usage.prompt, compact)
-    completion = _range(low.usage.completion, high.usage.completion, compact)
-    usd = _range(low.usage.usd, high.usage.usd, lambda dollars: f"${dollars:,.2f}")
-    dollars = "dollars n/a (a backbone has no prices)" if usd == NOT_KNOWN else f"{usd} without cache discounts"
-    return (
-        f"Estimate, with replies like those of {estimate.answered_by}: "
-        f"{_range(low.calls, high.calls, lambda calls: f'{calls:,}')} calls, {prompt} prompt tokens, {completion} "
-        f"completion tokens, {dollars}. The low end is without retries, the high end with all of them, the "
-        "longest attempts that the agent may make and a context that keeps growing."
+    """Describe an estimate: low, typical and high, and what each assumes."""
+    ends = (estimate.low, estimate.typical, estimate.high)
+    calls = _range([end.calls for end in ends], lambda calls: f"{calls:,}")
+    prompt, completion = (
+        _range([getattr(end.usage, name) for end in ends], compact) for name in ("prompt", "completion")
     )
+    usd = _range([end.usage.usd for end in ends], lambda dollars: f"${dollars:,.2f}")
+    dollars = "dollars n/a (a backbone has no prices)" if usd == NOT_KNOWN else f"{usd} without cache discounts"
+    lines = [
+        f"Estimate: {calls} calls, {prompt} prompt tokens, {completion} completion tokens, {dollars}.",
+        f"Low: no retries. Typical, at most: replies like those of {estimate.answered_by}, all retries, the longest "
+        "attempts that the agent may make and a context that keeps growing.",
+    ]
+    if estimate.high != estimate.typical:
+        lines.append(
+            "High: replies as long as their limit (sampling.max_tokens), contexts that grow by them, and JSON that is "
+            "unreadable and asked for once more."
+        )
+    return "\n".join(lines)
 
 
-def _range(low: _Number | None, high: _Number | None, text: Callable[[_Number], str]) -> str:
-    """Format a range, one number where both ends read the same; unknown is never 0."""
-    ends = [NOT_KNOWN if end is None else text(end) for end in (low, high)]
-    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+def _range(ends: Sequence[_Number | None], text: Callable[[_Number], str]) -> str:
+    """Format the ends of a range, those that read the same once; unknown is never 0."""
+    return " to ".join(dict.fromkeys(NOT_KNOWN if end is None else text(end) for end in ends))
 
 
 def show(spec: RunSpec, console: Console) -> None:

@@ -6,9 +6,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
-from ace_bench.core.backbones import GENERATOR, JUDGE, Priced
+from ace_bench.agents.single_turn import SingleTurn
+from ace_bench.core.backbones import GENERATOR, JUDGE, Backbone, Limited, Priced
 from ace_bench.core.context import Context
 from ace_bench.core.method import Learning, Span, Workload, exactly
 from ace_bench.core.prompts import estimate_tokens
@@ -17,7 +19,7 @@ from ace_bench.core.task import Conversational, Stepwise
 from ace_bench.core.types import Message, Rollout, Sample, Stage, Usage
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.build import RunSpec, build_experiment
-from ace_bench.runners.limits import Budget, Stop
+from ace_bench.runners.limits import Budget, Stop, longest_reply
 from ace_bench.runners.loop import Experiment, run_loop
 from ace_bench.runners.mode import ModeWorkload
 from ace_bench.runners.standin import StandIn
@@ -31,7 +33,12 @@ REHEARSED_EPISODES = 3
 """The same where attempts are conversations with an environment, which take seconds."""
 
 _MARGIN = 1.25
-"""How much longer replies may be on average than the longest of their role, and how much faster a context may grow."""
+"""How much longer replies may be on average than the longest of their role, how much faster a context may grow, and how
+far a real model's tokenizer may be from the count of a prompt."""
+_TEMPLATE = 64
+"""Tokens that a server's chat template may add to a prompt: some have a system prompt of their own."""
+_REASON, _ECHOED = 50, 500
+"""Tokens that a prompt grows by where it asks again: why the reply is unreadable, and the most that is shown of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,15 +46,22 @@ class Estimate:
     """Bounds of the cost of a run, and the first prompt of each role.
 
     ``low`` is without retries: each sample is right at once, optimisers repeat what is recorded, and a context that did
-    not change is not evaluated again. ``high`` is with all retries that the settings allow, and a context that grows by
-    as much a sample as in the rehearsal. A call takes at least the fewest tokens that one of its role took in the
-    rehearsal, where ``answered_by`` stood in for the backbones, and on average at most what the longest took, with room
-    for longer samples and replies. Calls that ask again for an unreadable reply are in neither. An attempt at an
-    environment takes one call to as many as its agent may make, and its conversation grows with each as much as those
-    of the rehearsal, with their worked examples, did on average at most.
+    not change is not evaluated again. A call takes at least the fewest tokens that one of its role took in the
+    rehearsal, where ``answered_by`` stood in for the backbones.
+
+    ``typical`` is the most that replies like the stand-in's take: with all retries that the settings allow, a context
+    that grows by as much a sample as in the rehearsal, and calls that take on average at most what the longest took,
+    with room for longer samples and replies. An attempt at an environment takes one call to as many as its agent may
+    make, and its conversation grows with each as much as those of the rehearsal, with their worked examples, did on
+    average at most.
+
+    ``high`` is the most that any replies take: each is as long as its limit, contexts and prompts grow by such replies,
+    each that is asked for as JSON is unreadable and asked for once more, and attempts have half of the code run that
+    they may. Where no backbone limits its replies it is ``typical``.
     """
 
     low: Account
+    typical: Account
     high: Account
     answered_by: str
     prompts: Mapping[str, Sequence[Message]] = field(default_factory=dict)
@@ -57,14 +71,21 @@ def rehearse(spec: RunSpec, stop: Stop | None = None) -> Estimate:
     """Run the spec on a few samples in throwaway folders, at no cost, and scale up to all of them.
 
     A method that learns in steps is rehearsed twice, the second time with the opposite of each verdict: so roles that
-    follow only a success, or only a failure, are measured, too.
+    follow only a success, or only a failure, are measured, too. Where replies have a limit, all is rehearsed again with
+    replies of that length, but for attempts at an environment, whose conversations would take too long.
     """
     with ExitStack() as stack:
-        takes = [_Rehearsal.make(spec, stop or Stop(), stack)]
-        if spec.method.adaptation == "steps" and takes[0].work.learnt:
-            takes.append(_Rehearsal.make(spec, stop or Stop(), stack, opposite=True))
-        low, high = _Projection(spec=spec, rehearsals=takes).bounds()
-    return Estimate(low=low, high=high, answered_by=spec.rehearsal.name, prompts=takes[0].prompts)
+        make = partial(_Rehearsal.make, spec, stop or Stop(), stack)
+        takes = [make()]
+        verdicts = [False, True] if spec.method.adaptation == "steps" and takes[0].work.learnt else [False]
+        takes += [make(opposite=True) for _ in verdicts[1:]]
+        low, typical = _Projection(spec, takes).bounds()
+        high = typical
+        if any(isinstance(backbone, Limited) for backbone in spec.backbones.values()):
+            acts = isinstance(spec.agent, Conversational)
+            longer = [] if acts else [make(opposite=opposite, lengthened=True) for opposite in verdicts]
+            _, high = _Projection(spec, takes, longer).bounds()
+    return Estimate(low=low, typical=typical, high=high, answered_by=spec.rehearsal.name, prompts=takes[0].prompts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,10 +98,15 @@ class _Rehearsal:
     standins: Sequence[StandIn]
 
     @classmethod
-    def make(cls, spec: RunSpec, stop: Stop, stack: ExitStack, *, opposite: bool = False) -> _Rehearsal:
-        """Rehearse in a folder that the stack removes; ``opposite`` shows the opposite of each verdict."""
+    def make(
+        cls, spec: RunSpec, stop: Stop, stack: ExitStack, *, opposite: bool = False, lengthened: bool = False
+    ) -> _Rehearsal:
+        """Rehearse in a folder that the stack removes.
+
+        ``opposite`` shows the opposite of each verdict; ``lengthened`` replies are as long as they may be.
+        """
         standins = {
-            role: StandIn(role, backbone, spec.rehearsal, opposite=opposite)
+            role: StandIn(role, backbone, spec.rehearsal, opposite=opposite, lengthened=lengthened)
             for role, backbone in spec.backbones.items()
         }
         most = REHEARSED_EPISODES if isinstance(spec.agent, Conversational) else REHEARSED
@@ -128,6 +154,11 @@ class _Rehearsal:
         """Return the calls of each role in a stage."""
         accounts = self.experiment.folder.calls.ledger.roles(stage)
         return {role: account.calls for role, account in accounts.items()}
+
+    def mean_prompt(self, stage: Stage, role: str) -> float | None:
+        """Return the mean tokens of a role's prompts in a stage, ``None`` without any."""
+        found = self.experiment.folder.calls.ledger.roles(stage).get(role)
+        return found.usage.prompt / found.calls if found and found.usage.prompt is not None else None
 
     def growth(self) -> tuple[float, int]:
         """Return by how many tokens the context grew for each sample learnt from, and its last size."""
@@ -181,30 +212,46 @@ def _span(spans: Sequence[Span]) -> Span:
 
 
 class _Projection:
-    """Scales what was rehearsed up to the whole run."""
+    """Scales what was rehearsed up to the whole run: its low and typical ends.
 
-    def __init__(self, spec: RunSpec, rehearsals: Sequence[_Rehearsal]):
+    With ``lengthened`` rehearsals, which may be none, the upper end is of replies that are as long as their limit and
+    may be unreadable.
+    """
+
+    def __init__(
+        self, spec: RunSpec, rehearsals: Sequence[_Rehearsal], lengthened: Sequence[_Rehearsal] | None = None
+    ) -> None:
         self._spec = spec
         self._rehearsals = rehearsals
+        self._unlike = lengthened is not None
+        self._measured = [*rehearsals, *(lengthened or ())]
         self._work = rehearsals[0].work
         self._needed = rehearsals[0].needed()
-        self._tokens = _by_role(standin for one in rehearsals for standin in one.standins)
+        standins = [standin for one in rehearsals for standin in one.standins]
+        self._tokens = _by_role(standins)
+        self._asked_again = {role for standin in standins for role in standin.asked_again}
         self._longer = max(one.longer() for one in rehearsals)
         agent = spec.agent
         self._steps = agent.max_steps if isinstance(agent, Stepwise) else None
-        exchange = max((standin.exchange for one in rehearsals for standin in one.standins), default=0.0)
-        self._conversation = exchange * (self._steps - 1) if self._steps else 0.0
+        self._code_runs = -(-agent.code_runs // 2) if self._unlike and isinstance(agent, SingleTurn) else 0
+        more = (self._steps or 1) - 1 + self._code_runs
+        exchange = max((standin.exchange for standin in standins), default=0.0) if self._steps else 0.0
+        self._conversation = (exchange + self._unlike * (self._longest(GENERATOR) or 0)) * more
 
     def bounds(self) -> tuple[Account, Account]:
         """Return the two ends."""
         low, high = Account(), Account()
         for stage in Stage:
             for role, calls in self._calls(stage).items():
-                tokens = self._of_role(role)
-                cheapest = (tokens.prompt.low, tokens.completion.low) if tokens else None
-                low += self._account(role, math.floor(calls.low), cheapest)
-                high += self._account(role, math.ceil(calls.high), self._dearest(role, self._grown(stage)))
+                low += self._account(role, math.floor(calls.low), self._cheapest(role))
+                high += self._account(role, math.ceil(calls.high), self._dearest(stage, role))
         return low, high
+
+    def _longest(self, role: str) -> int | None:
+        return longest_reply(self._backbone(role), role)
+
+    def _backbone(self, role: str) -> Backbone:
+        return self._spec.backbones.get(role) or self._spec.backbones[GENERATOR]
 
     def _calls(self, stage: Stage) -> Mapping[str, Span]:
         """Return the calls of each role in a stage."""
@@ -218,14 +265,22 @@ class _Projection:
             rollouts = rollouts if self._work.learnt else exactly(0)
         if any(JUDGE in one.roles(stage) for one in self._rehearsals):
             others[JUDGE] = Span(0, rollouts.high)  # equal answers to a sample are judged once
-        return {GENERATOR: rollouts.times(self._calls_of_rollout(stage)), **others}
+        calls = {GENERATOR: rollouts.times(self._calls_of_rollout(stage)), **others}
+        return {role: span.times(Span(1, 1 + self._is_asked_again(role))) for role, span in calls.items()}
+
+    def _is_asked_again(self, role: str) -> bool:
+        """Whether an unreadable reply is asked for once more, and not within the steps of an agent."""
+        if not self._unlike or (role == GENERATOR and self._steps):
+            return False
+        return role in self._asked_again or (self._needed is not None and role in self._needed.asked_again)
 
     def _in_proportion(self) -> Mapping[str, Span]:
         """Return the calls of adaptation, in proportion to the samples."""
         first = self._rehearsals[0]
         rehearsed = self._spec.mode.workload(first.experiment).learnt
         factor = exactly(self._work.learnt / rehearsed if rehearsed else 0)
-        return {role: exactly(calls).times(factor) for role, calls in first.roles(Stage.ADAPT).items()}
+        most = {role: Span(1, 1 + self._is_asked_again(role)) for role in first.roles(Stage.ADAPT)}
+        return {role: factor.times(most[role]).times(exactly(n)) for role, n in first.roles(Stage.ADAPT).items()}
 
     def _calls_of_rollout(self, stage: Stage) -> Span:
         """Return the fewest and the most calls of a rollout: of the rehearsed ones where the agent sets no limit."""
@@ -233,7 +288,7 @@ class _Projection:
             return Span(1, self._steps)
         records = [record for one in self._rehearsals for record in one.journal.rollouts.values()]
         counts = [record.calls for record in records if record.stage is stage] or [record.calls for record in records]
-        return Span(min(counts), max(counts)) if counts else exactly(1)
+        return Span(min(counts), max(*counts, 1 + self._code_runs)) if counts else Span(1, 1 + self._code_runs)
 
     def _of_role(self, role: str) -> _Tokens | None:
         """Return the tokens of a role, or of all roles where none of its calls was rehearsed."""
@@ -245,14 +300,32 @@ class _Projection:
             completion=Span(min(one.completion.low for one in known), max(one.completion.high for one in known)),
         )
 
-    def _dearest(self, role: str, grown: float) -> tuple[float, float] | None:
+    def _cheapest(self, role: str) -> tuple[float, float] | None:
+        """Return the fewest prompt and completion tokens of a call."""
+        tokens = self._of_role(role)
+        if tokens is None:
+            return None
+        prompt, limit = tokens.prompt.low, self._longest(role)
+        prompt = prompt if self._backbone(role).simulated else prompt / _MARGIN
+        return prompt, tokens.completion.low if limit is None else min(limit, tokens.completion.low)
+
+    def _dearest(self, stage: Stage, role: str) -> tuple[float, float] | None:
         """Return the most prompt and completion tokens of a call, on average."""
         tokens = self._of_role(role)
         if tokens is None:
             return None
+        grown, limit = self._grown(stage), self._longest(role)
         written = grown if self._needed and role in self._needed.writers else 0
         shown = self._conversation / 2 if role == GENERATOR else self._conversation
-        return (tokens.prompt.high + self._longer + grown + shown, _MARGIN * tokens.completion.high + written)
+        more, completion = self._longer + grown + shown, _MARGIN * tokens.completion.high + written
+        longest = tokens.prompt.high + more
+        if limit is None or not self._unlike:
+            return longest, completion if limit is None else min(limit, completion)
+        means = [one.mean_prompt(stage, role) for one in self._measured]
+        prompt = max((mean for mean in means if mean is not None), default=tokens.prompt.high)
+        again = self._is_asked_again(role) * (_REASON + min(limit, _ECHOED)) / 2  # of every second call
+        prompt = max(longest, _MARGIN * (prompt + more + again) + _TEMPLATE)
+        return min(prompt, self._backbone(role).context_length or prompt), limit
 
     def _account(self, role: str, calls: int, tokens: tuple[float, float] | None) -> Account:
         """Return the cost of calls of a role with so many prompt and completion tokens each, ``None``: unknown."""
@@ -261,7 +334,7 @@ class _Projection:
         if tokens is None:
             return Account(calls=calls, usage=Usage(cached=0))
         usage = Usage(prompt=round(calls * tokens[0]), completion=round(calls * tokens[1]), cached=0)
-        backbone = self._spec.backbones.get(role) or self._spec.backbones[GENERATOR]
+        backbone = self._backbone(role)
         dollars = backbone.dollars(usage) if isinstance(backbone, Priced) else None
         return Account(calls=calls, usage=replace(usage, usd=dollars))
 
@@ -269,10 +342,12 @@ class _Projection:
         """Return by how many tokens a context outgrows the rehearsed one: at the end, or on average while adapting."""
         if self._spec.method.adaptation != "steps":
             return 0.0
-        learnt = self._spec.mode.workload(self._rehearsals[0].experiment).learnt
-        a_sample, ended = max(one.growth() for one in self._rehearsals)
-        growth = _MARGIN * a_sample * max(0, self._work.learnt - learnt)
-        lengths = [backbone.context_length for backbone in self._spec.backbones.values()]
-        limits = [self._needed.context_tokens if self._needed else None, *lengths]
+        needed, rehearsed = self._needed, self._spec.mode.workload(self._rehearsals[0].experiment).learnt
+        shown = needed.shown_samples if needed and needed.shown_samples is not None else self._work.learnt
+        a_sample, ended = max(one.growth() for one in self._measured)
+        growth = _MARGIN * a_sample * max(0, min(shown, self._work.learnt) - rehearsed)
+        limits = [backbone.context_length for backbone in self._spec.backbones.values()]
+        if needed:
+            limits += [needed.context_tokens, *(self._longest(role) for role in needed.writers if self._unlike)]
         room = [max(0, limit - ended) for limit in limits if limit is not None]
         return min([growth, *room]) / (2 if stage is Stage.ADAPT else 1)

@@ -169,7 +169,8 @@ class ReasoningBank(BaseMethod[ReasoningItems]):
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return one rollout and one extraction a sample."""
         samples = exactly(learning.samples)
-        return Workload(rollouts=samples, roles={ROLE: samples, **judge_calls(arena, learning.samples)})
+        roles = {ROLE: samples, **judge_calls(arena, learning.samples)}
+        return Workload(rollouts=samples, roles=roles, shown_samples=self._top_k)
 
     def _learn(self, one: Judged, arena: Arena) -> tuple[Experience | None, tuple[Record, ...]]:
         if one.success is None:

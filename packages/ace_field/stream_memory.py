@@ -162,8 +162,7 @@ class StreamMemory(BaseMethod[Memory]):
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return one rollout a sample and no other calls."""
-        del arena
-        return Workload(rollouts=exactly(learning.samples), roles={})
+        return Workload(rollouts=exactly(learning.samples), roles={}, shown_samples=self.start(arena).top_k)
 
 
 class SimilarMemory(StreamMemory):

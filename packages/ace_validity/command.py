@@ -94,17 +94,22 @@ def _counts(text: str) -> list[int]:
 
 def _show_plan(planned: Sequence[PlannedRun], laboratory: Laboratory | None) -> None:
     """Print the runs and, with a laboratory, their cost."""
-    low, high = Account(), Account()
+    totals = [Account()] * 3
     for one in planned:
         line = one.command
         if laboratory is not None:
-            least, most, finished = laboratory.cost(one)
-            low, high = low + least, high + most
-            line = f"{'finished' if finished else f'{least.calls:,} to {most.calls:,} calls'}  {line}"
+            costs = laboratory.cost(one)
+            totals = [total + cost for total, cost in zip(totals, costs, strict=True)]
+            line = f"{f'{_range(_calls, costs)} calls' if costs[-1].calls else 'finished'}  {line}"
         sys.stdout.write(f"{line}\n")
     if laboratory is not None:
-        calls, tokens, dollars = (f"{show(low)} to {show(high)}" for show in (_calls, _tokens, _dollars))
+        calls, tokens, dollars = (_range(show, totals) for show in (_calls, _tokens, _dollars))
         sys.stdout.write(f"{len(planned)} runs: {calls} calls, {tokens} tokens, {dollars}. {_EMPTY}\n")
+
+
+def _range(show: Callable[[Account], str], costs: Sequence[Account]) -> str:
+    """Return low, typical and high cost, those that read the same once."""
+    return " to ".join(dict.fromkeys(map(show, costs)))
 
 
 def _calls(account: Account) -> str:

@@ -165,17 +165,17 @@ class Laboratory:
         task, method = words.pop("task"), words.pop("method")
         return run(task=task, method=method, overrides=_listed(words), progress=False)
 
-    def cost(self, planned: PlannedRun) -> tuple[Account, Account, bool]:
-        """Return the bounds of its cost, nothing for a finished run, and whether it is finished.
+    def cost(self, planned: PlannedRun) -> tuple[Account, Account, Account]:
+        """Return its low, typical and high cost; a finished run costs nothing.
 
         Where files of other runs are not there yet, an evaluation with an empty playbook stands for it.
         """
         ready = all(map(self._is_finished, planned.sources))
         if ready and self._is_finished(planned):
-            return Account(), Account(), True
+            return Account(), Account(), Account()
         found = find_run(self._whole(planned) if ready else {**planned.words, "method": "ace_empty"})
         estimate = rehearse(assemble(found))
-        return estimate.low, estimate.high, False
+        return estimate.low, estimate.typical, estimate.high
 
     def _is_finished(self, planned: PlannedRun) -> bool:
         sources = all(map(self._is_finished, planned.sources))

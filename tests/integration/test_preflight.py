@@ -124,7 +124,7 @@ def test_a_budget_that_only_the_high_end_passes_is_no_reason_to_stop(tmp_path, c
     ran = real(tmp_path, [], "mode.epochs=1", "budget.calls=50")
     output = " ".join(capsys.readouterr().out.split())
     assert ran.status == 0
-    assert "The high end of the estimate exceeds budget.calls=50" in output
+    assert "The typical cost of the estimate exceeds budget.calls=50" in output
     assert " to " in output.partition("Estimate")[2].partition(" calls")[0]
 
 

@@ -152,7 +152,7 @@ def test_the_cost_is_estimated_from_a_few_samples_before_it_is_paid(reproduce): 
     status, said = reproduce("experiment=field", "tasks=finer", "methods=icl", "task.source=sample", "--estimate")
     assert status == 0, said
     assert "4 together" in said
-    assert "From three samples of each split" in said
+    assert "From 8 samples of each split" in said
     assert "paper" not in said
     assert not any(line.startswith(" ") and "n/a" in line.rpartition("n/a")[0] for line in said.splitlines()), said
 

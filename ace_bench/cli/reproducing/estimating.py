@@ -62,10 +62,11 @@ UNKNOWN = Cost(calls=None, prompt=None, completion=None, usd=None, seconds=None)
 
 @dataclass(frozen=True, kw_only=True)
 class CostRange:
-    """The cost without any retry, and with all rounds of reflection."""
+    """The cost without any retry, and with all rounds of reflection; ``typical`` where replies may be longer still."""
 
     low: Cost = Cost()
     high: Cost = Cost()
+    typical: Cost | None = None
 
     def __add__(self, other: CostRange) -> CostRange:
         return CostRange(low=self.low + other.low, high=self.high + other.high)
@@ -73,6 +74,11 @@ class CostRange:
     def times(self, factor: float) -> CostRange:
         """Return this cost for ``factor`` samples."""
         return CostRange(low=self.low.times(factor), high=self.high.times(factor))
+
+    @property
+    def ends(self) -> tuple[Cost, Cost, Cost]:
+        """Low, typical and high."""
+        return self.low, self.typical or self.high, self.high
 
 
 def known(cost: Cost) -> CostRange:
@@ -265,7 +271,8 @@ class Rehearsals:
         except AceBenchError as error:
             self.problems[str(error)] = None
             return known(UNKNOWN)
-        return CostRange(low=_cost(estimate.low), high=_cost(estimate.high))
+        low, typical, high = map(_cost, (estimate.low, estimate.typical, estimate.high))
+        return CostRange(low=low, typical=typical, high=high)
 
 
 def _cost(account: Account) -> Cost:

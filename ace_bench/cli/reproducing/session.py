@@ -36,6 +36,7 @@ from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.runners.call_slots import call_limit, slots_for_runs
 from ace_bench.runners.checking import RunChecks
 from ace_bench.runners.planning import Composer
+from ace_bench.runners.rehearsal import REHEARSED
 from ace_bench.runners.schedule import cores
 from ace_bench.runners.workers import Workers
 
@@ -173,12 +174,12 @@ class _Column:
 
     def text(self, costs: Sequence[CostRange]) -> str:
         """Sum up what is known, and say of how many runs if it is not all of them."""
-        ends = [(getattr(cost.low, self.name), getattr(cost.high, self.name)) for cost in costs]
-        known = [pair for pair in ends if None not in pair]
+        ends = [[getattr(end, self.name) for end in cost.ends] for cost in costs]
+        known = [numbers for numbers in ends if None not in numbers]
         if not known:
             return "n/a"
-        low, high = (format(sum(column) / self.unit, self.form) for column in zip(*known, strict=True))
-        text = (low if low == high else f"{low} to {high}") + self.suffix
+        sums = (format(sum(column) / self.unit, self.form) for column in zip(*known, strict=True))
+        text = " to ".join(dict.fromkeys(sums)) + self.suffix
         return text if len(known) == len(ends) else f"{text} ({len(known)} of {len(ends)} runs)"
 
 
@@ -191,8 +192,8 @@ _COLUMNS = (
 )
 
 _REHEARSED = (
-    "From three samples of each split, answered by the embedded reader: from no retry to all of them, and a context "
-    "that keeps growing. Hours are unknown."
+    f"From {REHEARSED} samples of each split, answered by the embedded reader: from no retry to all of them, and a "
+    "context that keeps growing, to replies as long as their limit. Hours are unknown."
 )
 _BY_PAPER = (
     " the counts of the paper's tables 4, 12 and 14: from no retry, where every first attempt is right, to all "
