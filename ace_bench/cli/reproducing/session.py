@@ -36,8 +36,8 @@ from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.runners.call_slots import call_limit, slots_for_runs
 from ace_bench.runners.checking import RunChecks
 from ace_bench.runners.planning import Composer
-from ace_bench.runners.rehearsal import REHEARSED
 from ace_bench.runners.schedule import cores
+from ace_bench.runners.small_run import REHEARSED
 from ace_bench.runners.workers import Workers
 
 
