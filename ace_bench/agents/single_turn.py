@@ -40,6 +40,8 @@ _SENTENCE = re.compile(r"the final answer is:?[ \t]*\n?([^\n]+)", re.IGNORECASE)
 _FINISH = re.compile(r"\bFinish\[([^\[\]\n]*)\]")
 _BOXED = r"\boxed{"
 _WRAPPING = " \t$*`"
+_OWN, _REASONED = ("reasoning", "final_answer"), ("rationale", "answer")
+"""Keys of a reply: those that our prompts ask for, and StreamBench's."""
 
 RUN = "EXECUTE CODE!"
 """Asks for the block of code right before it to be run, as in Dynamic Cheatsheet (paper, figure 7)."""
@@ -218,10 +220,11 @@ def read_reply(text: str) -> GeneratorReply:
 def _from_objects(text: str) -> Iterator[GeneratorReply]:
     for found in find_objects(text):
         value = found.value
-        answer = _plain_answer(value.get("final_answer"))
+        reasoning, final = _REASONED if "rationale" in value and "final_answer" not in value else _OWN
+        answer = _plain_answer(value.get(final))
         if answer is not None:
             yield GeneratorReply(
-                reasoning=_plain_text(value.get("reasoning")),
+                reasoning=_plain_text(value.get(reasoning)),
                 bullet_ids=_plain_ids(value.get("bullet_ids")),
                 final_answer=answer,
             )

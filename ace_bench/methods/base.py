@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Generic, Literal, Protocol, TypeVar
 
 from ace_bench.contexts.loading import load_context
-from ace_bench.core.backbones import Lm
+from ace_bench.core.backbones import GENERATOR, Lm
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.method import Adaptation, Arena, C, ContextUpdate, Learning, Workload
@@ -52,6 +52,7 @@ class BaseMethod(ABC, Generic[C]):
 
     generator: GeneratorSpec
     scores_last_trial: bool = False
+    answering_roles: Sequence[str] = (GENERATOR,)
 
     @abstractmethod
     def start(self, arena: Arena) -> C:

@@ -14,6 +14,7 @@ from ace_bench.core.embedders import HASHING, with_embedder
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import RunIdentity
 from ace_bench.core.method import Method
+from ace_bench.core.role_sampling import given_by_role
 from ace_bench.core.settings import build
 from ace_bench.core.task import Agent, Task
 from ace_bench.core.types import Record, Stage
@@ -36,6 +37,10 @@ _PROTOCOL, _PAPER = "protocol", "paper"
 _HASHED = (
     "embedder=auto: sentence-transformers is not installed, so hashed words find bullets that say the same in much the "
     "same words; embedder=static:MODEL, a sentence model (its name or folder) or an endpoint also finds synonyms."
+)
+_ALIKE = (
+    "{} have the generator's model and sampling, so one model answers every sample: choose others with "
+    "backbone@roles.ROLE=NAME."
 )
 
 
@@ -81,7 +86,7 @@ def assemble(run: IdentifiedRun) -> RunSpec:
     run.prompts.require(chain.from_iterable(templates.values()))
     rehearsed = build_part(with_embedder(resolved, HASHING), "method") if EMBEDDER in backbones else method
     agent: Agent = build_part(resolved, "agent", prompts=run.prompts, generator=method.generator)
-    check_agent_prices(agent, backbones[GENERATOR])
+    check_agent_prices(agent, backbones)
     metadata = {
         **run.names,
         "roles": {role: backbone.name for role, backbone in backbones.items()},
@@ -116,8 +121,15 @@ def assemble(run: IdentifiedRun) -> RunSpec:
         identity=run.identity,
         code=run.code,
         config=run.config.text,
-        notes=(_HASHED,) if run.config.automatic and metadata.get("embedder") == HASHING else (),
+        notes=_notes(run, method, hashed=run.config.automatic and metadata.get("embedder") == HASHING),
     )
+
+
+def _notes(run: IdentifiedRun, method: Method[Any], *, hashed: bool) -> tuple[str, ...]:
+    """Return what the console says about the parts of a run."""
+    others = {role for role in method.answering_roles if role != GENERATOR}
+    alike = others and not others & {*run.backbones, *given_by_role(run.config.settings)}
+    return (*((_HASHED,) if hashed else ()), *((_ALIKE.format(", ".join(sorted(others))),) if alike else ()))
 
 
 def _protocol(choices: Mapping[str, str]) -> dict[str, str]:
@@ -136,7 +148,8 @@ def _trackers(resolved: Record) -> tuple[Tracker, ...]:
 
 def _templates(method: Method[Any], task: Task) -> Mapping[str, tuple[str, ...]]:
     """Return the roles that this run calls, each with its templates."""
-    templates = {GENERATOR: (method.generator.template,), **method.roles}
+    answering = dict.fromkeys((GENERATOR, *method.answering_roles), (method.generator.template,))
+    templates = {**answering, **method.roles}
     if (template := judge_template(task)) is not None:
         templates[JUDGE] = tuple(filter(None, (template,)))
     return templates
@@ -204,6 +217,7 @@ def build_experiment(
         seed=spec.seed,
         stage=Stage.EVALUATE,
         select=spec.method.select,
+        answering_roles=spec.method.answering_roles,
     )
     _connect_embedders(spec.method, arena, folder)
     reporting = {one.name: one for one in spec.backbones.values() if isinstance(one, CacheReporting)}

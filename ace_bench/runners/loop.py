@@ -147,7 +147,7 @@ class Experiment:
         """Return the arena of a step."""
         self.progress.enter("adapt", batch.step.total, done=batch.step.index)
         self.clock.enter(Stage.ADAPT)
-        return self.arena.at(Stage.ADAPT, batch.scope)
+        return self.arena.at(Stage.ADAPT, batch.scope, samples=batch.window or batch.samples, turn=batch.turn)
 
     def learning_arena(self, arena: RunArena, batch: Batch) -> RunArena:
         """Return the arena of what a step learns from: that of predictions, unless it ``repeats`` calls.
@@ -209,7 +209,7 @@ class Experiment:
         """
         self.progress.enter(phase, len(samples))
         self.clock.enter(Stage.EVALUATE)
-        arena = self.arena.at(Stage.EVALUATE, name if self.repeats else "")
+        arena = self.arena.at(Stage.EVALUATE, name if self.repeats else "", samples=samples)
 
         def attempt(sample: Sample) -> RolloutRecord | None:
             replayed = arena.is_recorded(sample, context)

@@ -182,10 +182,10 @@ def _summed(journal: Journal, *, learn_unreadable: bool) -> tuple[Mapping[Stage,
         stage.restarts += record.restarts
         stage.dropped += record.attempt.dropped
         stage.counters.update(record.attempt.counters)
-        for role, fault in (("generator", record.fault), ("judge", record.judge_fault)):
+        for role, fault in ((record.role, record.fault), ("judge", record.judge_fault)):
             if fault is not None:
                 stage.faults[f"{role}/{fault.owner}/{fault.kind}"] += 1
-        stage.unreadable["generator"] += bool(record.attempt.unreadable)
+        stage.unreadable[record.role] += bool(record.attempt.unreadable)
     for event in (event for step in journal.steps for event in step.events):
         if event["event"] == "fault" and learn_unreadable and event["kind"] in UNREADABLE:
             sums[Stage.ADAPT].unreadable[event["role"]] += 1

@@ -25,6 +25,7 @@ class Batch:
     ``window`` holds the samples to attempt where these are more than the ones to learn from; with ``predicts`` the
     attempts are predictions, which are scored. ``prepares``: the method prepares the context for the attempts; samples
     of a window are prepared for together, in its first step. ``validates``: the context is validated after the step.
+    ``turn`` counts the samples of the run before the first one.
     """
 
     step: Step
@@ -34,6 +35,7 @@ class Batch:
     predicts: bool = False
     prepares: bool = True
     validates: bool = False
+    turn: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

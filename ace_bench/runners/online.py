@@ -65,11 +65,11 @@ class Online(Mode):
         """Return the steps of all windows; the first of a window attempts the whole window."""
         if not experiment.adapts:
             return ()
-        order, found = self.tested(experiment), list[tuple[Sequence[Sample], Sequence[Sample]]]()
+        order, found = self.tested(experiment), list[tuple[int, Sequence[Sample], Sequence[Sample]]]()
         for start in range(0, len(order), self.window):
             window = order[start : start + self.window]
             steps = range(0, len(window), self.batch_size)
-            found += [(window[at : at + self.batch_size], () if at else window) for at in steps]
+            found += [(start + at, window[at : at + self.batch_size], () if at else window) for at in steps]
         return [
             Batch(
                 step=Step(index=index, total=len(found), epoch=0),
@@ -77,6 +77,7 @@ class Online(Mode):
                 window=window,
                 predicts=bool(window),
                 prepares=bool(window),
+                turn=turn,
             )
-            for index, (samples, window) in enumerate(found)
+            for index, (turn, samples, window) in enumerate(found)
         ]

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from ace_bench.core.backbones import EMBEDDER, GENERATOR, Backbone, Limited, Priced
+from ace_bench.core.backbones import EMBEDDER, GENERATOR, Backbone, Limited, Priced, answers_samples
 from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.settings import Count, Parallel, Port, Seed, Text, make_part
@@ -162,10 +162,12 @@ def check_budget_prices(budget: Budget, backbones: Mapping[str, Backbone]) -> No
             _check(role, backbone, f"budget.usd={budget.usd:g}", "use budget.calls or budget.tokens")
 
 
-def check_agent_prices(agent: Agent, generator: Backbone) -> None:
-    """Raise ``ConfigError`` for an agent with a limit in dollars if its backbone has no prices."""
+def check_agent_prices(agent: Agent, backbones: Mapping[str, Backbone]) -> None:
+    """Raise ``ConfigError`` for an agent with a limit in dollars if a backbone that answers samples has no prices."""
     if isinstance(agent, CostLimited) and agent.max_usd is not None:
-        _check(GENERATOR, generator, f"agent.max_usd={agent.max_usd:g}", "use agent.max_steps alone")
+        for role, backbone in backbones.items():
+            if answers_samples(role):
+                _check(role, backbone, f"agent.max_usd={agent.max_usd:g}", "use agent.max_steps alone")
 
 
 def _check(role: str, backbone: Backbone, limit: str, other: str) -> None:

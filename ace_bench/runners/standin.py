@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import msgspec
 
-from ace_bench.core.backbones import GENERATOR, Backbone, TokenCounter
+from ace_bench.core.backbones import GENERATOR, Backbone, TokenCounter, answers_samples
 from ace_bench.core.method import Span, exactly
 from ace_bench.core.replies import is_offer
 from ace_bench.core.types import Completion, Message, Record, Usage
@@ -70,7 +70,7 @@ class StandIn:
         prompt, reply = sum(self.count(message.content) for message in messages), self.count(completion.text)
         framed = Span(prompt, prompt + _FRAME * len(messages))
         self.tokens.setdefault(role, []).append((framed, exactly(reply)))
-        if role == GENERATOR:
+        if answers_samples(role):
             self.exchange = max(self.exchange, self._exchange(messages))
         return replace(completion, usage=Usage(prompt=prompt, completion=reply, cached=0))
 

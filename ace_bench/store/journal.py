@@ -26,6 +26,7 @@ class RolloutRecord:
     """A rollout with its grade, from which metrics are computed.
 
     ``restarts`` counts attempts lost to broken environments; ``judge_fault`` says why a judge gave no verdict.
+    ``role`` answered the sample.
     """
 
     key: str
@@ -41,6 +42,7 @@ class RolloutRecord:
     seconds: float
     restarts: int = 0
     judge_fault: Fault | None = None
+    role: str = "generator"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ import msgspec
 from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.selection import NearestTexts
-from ace_bench.core.backbones import TokenCounter
+from ace_bench.core.backbones import GENERATOR, TokenCounter
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly
 from ace_bench.core.settings import Count, Protocol
@@ -169,7 +169,8 @@ class SimilarMemory(StreamMemory):
     """Shows each sample the ``top_k`` stored questions most like its own.
 
     ``remember=correct`` stores right answers only and shows no verdicts (Self-StreamICL); ``all`` stores and shows
-    both (MemPrompt). ``order`` is that of the entries in the prompt; ``shown`` keeps those with one verdict.
+    both (MemPrompt). ``order`` is that of the entries in the prompt; ``shown`` keeps those with one verdict. Several
+    ``generators`` share the memory and answer in turn, from the second on as in StreamBench's code (MAM-StreamICL).
     """
 
     def __init__(  # noqa: PLR0913 - settings, all keyword-only
@@ -181,8 +182,11 @@ class SimilarMemory(StreamMemory):
         shown: Verdicts,
         embedder: Embedder,
         protocol: Protocol,
+        generators: Count = 1,
     ):
         super().__init__(protocol=protocol)
+        first, *others = (GENERATOR, *(f"{GENERATOR}_{number}" for number in range(2, generators + 1)))
+        self.answering_roles = (*others, first)
         self._only_correct = remember == "correct"
         self._start = Memory(top_k=top_k, order=order, shown=shown, verdicts=not self._only_correct)
         self._embedder = embedder

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ace_bench.core.errors import DataError
-from ace_importers.formats import exact_block, filled, formatted, function, literal, parse_file
+from ace_importers.formats import either, exact_block, filled, formatted, function, literal, parse_file
 
 FILE = Path("stream_bench") / "benchmarks" / "ddxplus.py"
 _LABELS = "LABEL2TEXT"
@@ -29,18 +29,18 @@ def templates(checkout: Path) -> Mapping[str, str]:
     shot = _prompt(path, "get_shot_template", _SHOT)
     stored = f"{{% if verdicts %}}{_prompt(path, 'get_memprompt_template', _SHOT)}{{% else %}}{shot}{{% endif %}}"
     fields = {"profile": _PROFILE, "option_text": literal(_options(path))}
-    alone = _prompt(path, "get_zeroshot_prompt", fields)
+    reasoned = 'scaffold == "json"'
+    alone = either(reasoned, *(_prompt(path, f"get_{name}_prompt", fields) for name in ("cot", "zeroshot")))
 
-    def shown(items: str, one: str) -> str:
+    def shown(items: str, one: str, form: str = "fewshot") -> str:
         text = f"{{% for one in {items} %}}{one}{{% if not loop.last %}}\n\n\n{{% endif %}}{{% endfor %}}"
-        return _prompt(path, "get_fewshot_template", {**fields, "fewshot_text": text})
+        return _prompt(path, f"get_{form}_template", {**fields, "fewshot_text": text})
 
+    remembered = either(reasoned, shown("entries", stored, "fewshotcot"), shown("entries", stored))
     return {
         "ddxplus/base.j2": exact_block(alone),
         "ddxplus/demonstrated.j2": exact_block(shown("examples", shot)),
-        "ddxplus/remembered.j2": exact_block(
-            f"{{% if entries %}}{shown('entries', stored)}{{% else %}}{alone}{{% endif %}}"
-        ),
+        "ddxplus/remembered.j2": exact_block(either("entries", remembered, alone)),
     }
 
 

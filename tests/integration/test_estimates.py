@@ -24,6 +24,7 @@ RUNS = {
     "dc_rs": ("task=formula", "method=dc_rs", ONLINE, "labels=none"),
     "reflexion": ("task=formula", "method=reflexion", ONLINE),
     "mem_prompt": ("task=formula", "method=mem_prompt", ONLINE),
+    "mam_stream_icl": ("task=formula", "method=mam_stream_icl", ONLINE),
     "awm": ("task=formula", "method=awm", ONLINE, "labels=none"),
     "reasoning_bank": ("task=formula", "method=reasoning_bank", ONLINE),
     "awm offline": ("task=formula", "method=awm_offline", OFFLINE, "method.examples=5", "mode.before=false"),
@@ -38,6 +39,7 @@ EXACT = (
     "dc",
     "dc_rs",
     "mem_prompt",
+    "mam_stream_icl",
     "reasoning_bank",
     "awm offline",
     "icl",
@@ -54,7 +56,7 @@ def server():
 
 
 _NEEDS = {"icl": ("gold",), "awm_offline": ("gold",)}
-_VERDICTS = ("grow_prompt", "mem_prompt", "self_stream_icl", "gepa", "mipro")
+_VERDICTS = ("grow_prompt", "mem_prompt", "self_stream_icl", "mam_stream_icl", "gepa", "mipro")
 _FORMS = {
     "ace": (
         "mode=offline mode.epochs=2",
@@ -79,7 +81,8 @@ _FORMS = {
     "reasoning_bank": ("mode=online method.top_k=3", "mode=offline mode.epochs=1"),
     **dict.fromkeys(("best_of_k", "reflexion"), ("mode=online", "mode=online method.trials=5")),
     **dict.fromkeys(
-        ("dc_rs", "grow_prompt", "mem_prompt", "self_stream_icl", "heuristic", "long_context"), ("mode=online",)
+        ("dc_rs", "grow_prompt", "mem_prompt", "self_stream_icl", "mam_stream_icl", "heuristic", "long_context"),
+        ("mode=online",),
     ),
 }
 

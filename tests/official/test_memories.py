@@ -7,6 +7,8 @@ import random
 import re
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from tests.official import ours
 from tests.official.authors import checkout, run_attempts, run_memory
 from tests.official.comparing import compare
 from tests.official.conftest import EQUAL
-from tests.official.serving import Reply, draw_by, serving
+from tests.official.serving import MODEL, Reply, draw_by, serving
 from tests.runners.scripted import Scripted, answer, gold, play
 
 pytestmark = pytest.mark.official
@@ -41,16 +43,34 @@ def _rows(number: int) -> list[dict[str, str]]:
     return [row(place) for place in range(number)]
 
 
-def _diagnose(messages: Sequence[dict[str, str]]) -> Reply:
-    """Right in two of three cases."""
+def _diagnose(model: str, messages: Sequence[dict[str, str]]) -> Reply:
+    """Right in two of three cases; with a rationale where the prompt asks for one."""
     case = int(re.findall(r"case (\d+)", messages[-1]["content"])[-1])
-    draw = draw_by(messages)
-    return Reply(answer_of(case if draw.random() < 2 / 3 else draw.randrange(len(CONDITIONS))))
+    draw = draw_by(messages, model)
+    diagnosis = answer_of(case if draw.random() < 2 / 3 else draw.randrange(len(CONDITIONS)))
+    if "<your_rationale>" not in messages[-1]["content"]:
+        return Reply(diagnosis)
+    said = json.dumps({"rationale": f"{model}: {draw.choice(_WORDS)}\n {{x}}", "answer": diagnosis})
+    return Reply(f"Step by step:\n{said}")
 
 
-@pytest.mark.parametrize("method", ["self_stream_icl", "mem_prompt", "grow_prompt"])
+@pytest.mark.parametrize(
+    ("agent", "method", "settings"),
+    [
+        ("self_stream_icl", "self_stream_icl", ()),
+        ("mem_prompt", "mem_prompt", ()),
+        ("grow_prompt", "grow_prompt", ()),
+        ("self_stream_icl_cot", "self_stream_icl", ("agent.scaffold=json",)),
+        ("ma_rr", "mam_stream_icl", ()),
+        ("ma_rr_cot", "mam_stream_icl", ("agent.scaffold=json",)),
+    ],
+)
 def test_each_call_equals_the_authors(
-    method: str, tmp_path: Path, record_property: Callable[[str, object], None]
+    agent: str,
+    method: str,
+    settings: Sequence[str],
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
 ) -> None:
     code = checkout("stream-bench")
     rows = _rows(40)
@@ -59,15 +79,24 @@ def test_each_call_equals_the_authors(
     data.mkdir()
     for split, of in {"train": _rows(1), "val": _rows(1), "test": rows}.items():
         (data / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in of))
-    with serving(_diagnose) as server:
-        expected = run_memory(code, tmp_path, server.url, agent=method, top_k=_TOP_K)
+    with ExitStack() as stack:
+        models = "first", "second", "third"
+        urls = [stack.enter_context(serving(partial(_diagnose, model))).url for model in models]
+        expected = run_memory(code, tmp_path, urls, agent=agent, top_k=_TOP_K)
+        others = {f"generator_{place}": url for place, url in enumerate(urls[1:], 2) if method == "mam_stream_icl"}
         done = ours.run(
-            code, tmp_path, server.url, "task=ddxplus", f"task.data_dir={data}", "task.train_size=null",
+            code, tmp_path, urls[0], "task=ddxplus", f"task.data_dir={data}", "task.train_size=null",
             "task.test_seed=null", "labels=correctness", "mode=online", "mode.shuffle=false", "mode.before=false",
-            "embedder=hashing", f"method.top_k={_TOP_K}", "method.protocol=authors", method=method, protocol="paper",
+            "embedder=hashing", f"method.top_k={_TOP_K}", "method.protocol=authors", *settings,
+            *(f"backbone@roles.{role}=openai_compatible" for role in others),
+            *(f"roles.{role}.{setting}" for role, url in others.items() for setting in (
+                f"base_url={url}", f"model={MODEL}", "api_key_env=null", "structured=none",
+            )),
+            method=method, protocol="paper",
         )  # fmt: skip
     result = compare(expected, ours.spoken_calls(done))
     assert result.calls == len(rows)
+    assert len({call.role for call in expected.calls}) == 1 + len(others)
     record_property(EQUAL, (result.steps, result.calls, result.saved))
 
 

@@ -244,5 +244,6 @@ def test_ddxplus_is_asked_as_stream_bench_asks(tmp_path):
             id="s", split="test", inputs={"background": "not shown", "question": case["row"]["PATIENT_PROFILE"].strip()}
         )
         for role in ("base", "demonstrated"):
-            (message,) = prompts.render(role, {**sample.inputs, **Demonstrations(items=items).render(sample)})
+            fields = {**sample.inputs, "scaffold": "own", **Demonstrations(items=items).render(sample)}
+            (message,) = prompts.render(role, fields)
             assert (message.role, message.content) == ("user", expected[role])

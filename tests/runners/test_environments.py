@@ -83,7 +83,7 @@ class JudgedToy(Toy):
 
 
 def test_a_task_with_half_a_judge_is_refused():
-    method = SimpleNamespace(generator=SimpleNamespace(template="generator"), roles={})
+    method = SimpleNamespace(generator=SimpleNamespace(template="generator"), roles={}, answering_roles=("generator",))
     with pytest.raises(TypeError, match=r"names a judge's template and needs the methods `judge` and `prompt_fields`"):
         _templates(method, SimpleNamespace(judge_template="judge"))
 

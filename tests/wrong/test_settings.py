@@ -39,7 +39,7 @@ AT_LEAST_ONE = {
     ),
     "method=dc": "agent.sandbox.seconds agent.sandbox.memory_mib agent.sandbox.output_chars",
     "method=dc_rs": "method.retrieved",
-    "method=self_stream_icl": "method.top_k",
+    "method=mam_stream_icl": "method.top_k method.generators",
     "method=reflexion mode=online": "method.trials method.memory",
     "method=best_of_k mode=online": "method.trials",
     "method=grow_prompt": "method.top_k",

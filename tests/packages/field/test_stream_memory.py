@@ -6,7 +6,7 @@ from ace_bench.core.prompts import CONTEXT_LENGTH
 from ace_bench.core.types import Fault
 from tests.launching import launch
 from tests.methods.playing import context_of
-from tests.runners.scripted import Scripted, Toy, answer, gold, play, steps
+from tests.runners.scripted import Scripted, Toy, answer, gold, play, rollouts, steps
 
 BROKEN = Fault(owner="model", kind="content_filter", message="no")
 WRONG = "a guess"
@@ -101,6 +101,52 @@ def test_the_most_similar_questions_are_shown_in_the_order_that_is_set(tmp_path)
     assert all("tin" in question for question in last)
     assert first == last[::-1]
     assert sorted(shuffled) == sorted(last)
+
+
+def by_roles(answers=gold):
+    """Scripts of three models, whose answers name the model where they are wrong."""
+    names = ("generator", "generator_2", "generator_3")
+    return {name: lambda call, name=name: answers(call.sample) or f"{name} guesses" for name in names}
+
+
+def test_models_take_turns_from_the_second_on_and_share_one_memory(tmp_path):
+    script = Scripted(**by_roles(lambda sample: gold(sample) if int(sample[-1]) < 2 else None))
+    settings = ("mode=online", "mode.before=true", "mode.shuffle=false", "labels=correctness")
+    ran = play(tmp_path, *settings, script=script, method="mam_stream_icl", test=5)
+    turns = ["generator_2", "generator_3", "generator", "generator_2", "generator_3"]
+    for stage in ("evaluate", "adapt"):
+        lines = rollouts(ran, stage)
+        assert {line["sample"]: line["role"] for line in lines} == {
+            f"toy-test-{place}": role for place, role in enumerate(turns)
+        }
+        assert ran.metrics["calls"][stage] == {"generator_2": 2, "generator_3": 2, "generator": 1}
+    last = script.of("generator_3")[-1]
+    assert {entry[0] for entry in entries(last.prompt)} == set(asked(0, 1))
+
+
+def test_turns_go_on_over_batches_and_epochs_and_begin_anew_in_a_test(tmp_path):
+    settings = ("mode.batch_size=2", "mode.epochs=2", "mode.shuffle=false", "labels=correctness")
+    ran = play(tmp_path, *settings, script=Scripted(**by_roles()), method="mam_stream_icl", train=4, test=3)
+    learnt = {line["key"].split("/")[1] + line["sample"][-1]: line["role"] for line in rollouts(ran, "adapt")}
+    turns = ["generator_2", "generator_3", "generator"]
+    assert learnt == {f"epoch{place // 4}{place % 4}": turns[place % 3] for place in range(8)}
+    assert [line["role"] for line in sorted(rollouts(ran, "evaluate"), key=lambda one: one["sample"])] == turns
+
+
+def test_a_fault_counts_for_the_model_whose_turn_it_was(tmp_path):
+    script = Scripted(**{**by_roles(), "generator_3": lambda _: BROKEN})
+    settings = ("mode=online", "mode.before=false", "labels=correctness")
+    ran = play(tmp_path, *settings, script=script, method="mam_stream_icl", test=6)
+    assert ran.metrics["faults"]["adapt"] == {"generator_3/model/content_filter": 2}
+
+
+@pytest.mark.parametrize(
+    "other", [(), ("backbone@roles.generator_3=embedded",), ("sampling.generator_2.temperature=1",)]
+)
+def test_a_run_says_if_one_model_answers_in_every_turn(other, tmp_path, capsys):
+    settings = ("task=ddxplus", "task.source=sample", "mode=online", "limit=1", "labels=correctness", *other)
+    assert launch(tmp_path, "method=mam_stream_icl", *settings).status == 0
+    assert ("one model answers every sample" in capsys.readouterr().out.replace("\n", " ")) == (not other)
 
 
 def test_a_failed_rollout_is_not_stored(tmp_path):

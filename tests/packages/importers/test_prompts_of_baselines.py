@@ -51,6 +51,12 @@ class Bench:
         {option_text}""")
         return strip_all_lines(prompt)
 
+    def get_cot_prompt(profile, option_text):
+        return strip_all_lines(f"""Think. {profile} {option_text} {{"rationale": "", "answer": ""}}""")
+
+    def get_fewshotcot_template(profile, option_text):
+        return strip_all_lines(f"""Think. {profile} {{fewshot_text}} {option_text}""")
+
     def get_shot_template(self):
         return strip_all_lines(textwrap.dedent(f"""\
         {{question}}
@@ -139,7 +145,7 @@ def test_ddxplus_is_asked_with_their_words_and_diagnoses(stream_bench, tmp_path)
     options = "0. Cold\n1. Guillain-Barré {syndrome}"
     items = (Demonstration(question="p1\n  x", answer="0. Cold"), Demonstration(question="p2", answer="1. G"))
     sample = Sample(id="s", split="test", inputs={"background": "ours", "question": "Age: 5  \n - cough"})
-    fields = {**sample.inputs, **Demonstrations(items=items).render(sample)}
+    fields = {**sample.inputs, "scaffold": "own", **Demonstrations(items=items).render(sample)}
     (base,), (shots,) = prompts.render("base", fields), prompts.render("demonstrated", fields)
     assert base.content == f"Who is ill?\nAge: 5\n- cough\nOf these or none:\n{options}"
     examples = "p1\n  x\nIt was 0. Cold\n\n\np2\nIt was 1. G"
@@ -147,6 +153,10 @@ def test_ddxplus_is_asked_with_their_words_and_diagnoses(stream_bench, tmp_path)
     (told,) = prompts.render("remembered", {**fields, **Memory(entries=entries).render(sample)})
     assert "\n\np3\nRationale: hot\nYou said 0. Cold\nYour answer is not correct\n\nAnd" in told.content
     assert prompts.render("remembered", {**fields, **Memory().render(sample)}) == (base,)
+    memories = (Memory().render(sample), Memory(entries=entries, verdicts=False).render(sample))
+    first, later = (prompts.render("remembered", {**fields, **one, "scaffold": "json"})[0] for one in memories)
+    assert first.content == f'Think. Age: 5\n- cough {options} {{"rationale": "", "answer": ""}}'
+    assert later.content == f"Think. Age: 5\n- cough p3\nRationale: hot\nIt was 0. Cold {options}"
     assert shots.content == f"{options}\nSuch as:\n\n{examples}\n\nAnd Age: 5\n- cough?"
 
 
@@ -177,7 +187,7 @@ def test_a_checkout_of_another_form_is_one_sentence(*, file, change, message, ch
     [
         (("LABEL2TEXT = {", "LABELS = {"), "has no list of diagnoses LABEL2TEXT"),
         (("'Cold'", "name()"), "LABEL2TEXT holds more than numbers and names"),
-        (("{profile}", "{patient}"), "get_zeroshot_prompt: an unknown placeholder: patient"),
+        (("{profile}", "{patient}"), "get_cot_prompt: an unknown placeholder: patient"),
         (('f"""\\\n        Who', '"""\\\n        Who'), "get_zeroshot_prompt has no f-string"),
     ],
 )
