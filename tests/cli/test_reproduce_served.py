@@ -76,6 +76,8 @@ def test_methods_of_the_field_are_compared_through_a_server(reader, one_composer
     shown = {row: cell["value"] for row, cell in cells.items() if cell["value"]}
     assert len(shown) == len(runs) == 7
     assert sorted(map(float, shown.values())) == sorted(run.metrics["headline"]["after"] for run in runs)
-    assert len([*tmp_path.glob("figures/field_score_by_cost_*.png")]) == 1
+    assert len([*tmp_path.glob("figures/field_score_by_cost_finer_*.png")]) == 2, (
+        "one for each scaffold with two methods"
+    )
     assert start("reproduce", [*asked, f"results={tmp_path}"]) == 0
     assert "Nothing to do: all 7 runs are finished" in capsys.readouterr().out

@@ -11,9 +11,10 @@ from matplotlib.transforms import Bbox
 from ace_bench.cli.reproducing.checking import refused
 from ace_bench.cli.reproducing.request import jobs, read_request
 from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.report.figures.draw import Panel, Series, draw
 from ace_bench.report.figures.field import Point, panels_of, pareto_front, score_by_cost
 from ace_bench.report.figures.point_labels import PointLabel, place_labels
-from ace_bench.report.figures.style import canvas
+from ace_bench.report.figures.style import canvas, log_axis, looks
 from ace_bench.report.statistics import Point as SamplePoint
 from ace_bench.report.tables.cells import Measured, Place
 from ace_bench.report.tables.field import Member, pairs_grid, with_certainty
@@ -210,13 +211,22 @@ def test_names_cover_neither_each_other_nor_points():
 def test_the_figure_has_a_panel_for_each_group_with_costs_in_tokens_where_dollars_are_unknown(table):
     found = panels_of(table)
     assert not found.in_dollars
-    titles = [(panel.column, panel.mode) for panel in found.panels]
-    assert ("finer", "json, online, labels gold") in titles
-    (panel,) = [one for one in found.panels if (one.column, one.mode) == ("finer", "json, online, labels gold")]
+    (panel,) = [one for one in found.panels if one.title == "FiNER accuracy\njson, online, labels gold"]
     assert [point.name.split()[0] for point in panel.points] == ["base", "dc"]
-    figure = score_by_cost(table, "Field")
+    figures = dict(score_by_cost(table, "Field"))
+    panels = {"finer_answer_alone": 4, "finer_json": 4, "formula_answer_alone": 2, "formula_json": 2}
+    assert {part: len(figure.axes) for part, figure in figures.items()} == panels
+    figure = figures["finer_json"]
     assert "costs are in tokens, because the dollars of some runs are unknown or zero" in figure.get_suptitle()
     assert any(text.get_text().startswith("dc ") for text in figure.axes[0].texts)
+
+
+def test_an_odd_number_of_panels_leaves_its_last_place_empty_and_few_labels_along_a_narrow_range():
+    line = Series(name="a", look=looks(["a"])["a"], kind="line", x=[4160, 4300], y=[1, 2])
+    figure = draw([Panel(series=[line], scales=(log_axis,))] * 3, "t", height=3, across=2)
+    assert len(figure.axes) == 3
+    figure.draw_without_rendering()
+    assert 2 <= len([one for one in figure.axes[0].get_xticklabels() if one.get_text()]) <= 6
 
 
 def test_membership_of_the_front_is_certain_only_where_the_draws_agree():

@@ -84,6 +84,9 @@ def draw(panels: Sequence[Panel], title: str, *, height: float, across: int = 0,
     """Draw panels, ``across`` of them in a line (by default all), ``height`` inches high."""
     across = across or len(panels)
     figure, axes = canvas(-(-len(panels) // across), across, height, **shared)
+    for unused in axes[len(panels) :]:
+        unused.remove()
+    axes = axes[: len(panels)]
     for axis, panel in zip(axes, panels, strict=True):
         _draw_panel(axis, panel)
     figure.suptitle(title, wrap=True)

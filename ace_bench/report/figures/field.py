@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import compress, groupby
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _ACROSS = 2
 _LINE, _FRAME = 1.9, 1.2
 """Inches of height of a line of panels, and of title and legend together."""
+_LETTERS = 100
+"""In a line of the title."""
 _FRONTS_LOOK = Look(colour=GREY, line="--", marker="", hatch="", width=0.8)
 
 
@@ -46,7 +49,8 @@ class Panel:
     """One task and one group of methods; the base row is in each group without retries."""
 
     column: str
-    mode: str
+    scaffold: str
+    title: str
     points: Sequence[Point]
 
 
@@ -77,7 +81,8 @@ def panels_of(table: Table) -> Panels:
             share = "" if one.on_front is None else f" {one.on_front:.0%}"
             points.append(Point(name=one.name + share, kind=kind, cost=one.cost, cell=one.cell))
         if points:
-            panels.append(Panel(column=group.column, mode=group.title, points=points))
+            title = f"{table.columns[group.column].title}\n{group.title}"
+            panels.append(Panel(column=group.column, scaffold=group.scaffold, title=title, points=points))
     return Panels(in_dollars=in_dollars, panels=panels, unknown=list(unknown))
 
 
@@ -90,18 +95,24 @@ def pareto_front(points: Sequence[Point]) -> list[Point]:
     return sorted(compress(points, stays), key=lambda point: point.cost)
 
 
-def score_by_cost(table: Table, title: str) -> Figure | None:
-    """Draw a panel for each group of methods; ``None`` without two finished methods in one."""
+def score_by_cost(table: Table, title: str) -> Iterator[tuple[str, Figure]]:
+    """Draw a figure for each task and scaffold, with a panel for each group of at least two finished methods."""
     found = panels_of(table)
-    if not found.panels:
-        return None
-    lines = -(-len(found.panels) // _ACROSS)
     kinds = looks(list(dict.fromkeys(point.kind for panel in found.panels for point in panel.points)))
+    parts: dict[str, list[Panel]] = {}
+    for panel in found.panels:
+        parts.setdefault(f"{panel.column}_{panel.scaffold}", []).append(panel)
+    for part, panels in parts.items():
+        yield part, _figure(replace(found, panels=panels), kinds, title)
+
+
+def _figure(found: Panels, kinds: Mapping[str, Look], title: str) -> Figure:
+    lines = -(-len(found.panels) // _ACROSS)
     cost = "dollars" if found.in_dollars else "tokens, prompts and replies"
     panels = [
         draw.Panel(
             series=_series(panel, kinds),
-            title=f"{table.columns[panel.column].title}\n{panel.mode}",
+            title=panel.title,
             x_label=f"cost of a query ({cost})" if place >= len(found.panels) - _ACROSS else "",
             y_label="score (%)" if place % _ACROSS == 0 else "",
             margins=(0.12, 0.1),
@@ -109,7 +120,7 @@ def score_by_cost(table: Table, title: str) -> Figure | None:
         )
         for place, panel in enumerate(found.panels)
     ]
-    whole = "\n".join(filter(None, (title, _note(found))))
+    whole = "\n".join(fill(line, _LETTERS) for line in (*title.split("\n"), _note(found)))
     figure = draw.draw(panels, whole, height=_FRAME + _LINE * lines, across=_ACROSS, sharey="row")
     figure.draw_without_rendering()  # fixes the layout, on which the places of the names depend
     for axis, panel in zip(figure.axes, found.panels, strict=True):

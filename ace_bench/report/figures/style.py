@@ -34,7 +34,7 @@ MAX_SERIES = len(_COLOURS)
 _MIN_Y_RANGE = 10.0
 """Smallest y-range of scores, in percentage points."""
 
-_LOG_SPAN, _MAX_TICKS, _LARGE = 30, 8, 10_000
+_LOG_SPAN, _NARROW, _MAX_TICKS, _LARGE = 30, 5, 8, 10_000
 _LEGEND_HANDLE, _LEGEND_LETTER = 0.6, 0.056
 """Inches that an entry of the legend takes beside its text, and for a letter."""
 _LEGEND_LINE = 0.15
@@ -170,11 +170,12 @@ def amount_axis(axis: Axes, values: Sequence[float]) -> None:
 
 
 def _tick_decades(axis: Axis, values: Sequence[float]) -> None:
-    """Label 1, 2, 5, 10 of few decades, and 1, 10 of many."""
-    from matplotlib.ticker import LogLocator, NullFormatter
+    """Label 1, 2, 5, 10 of few decades, 1, 10 of many, and even steps where the span holds too few of these."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
-    few = max(values) / min(values) < _LOG_SPAN**2
-    axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if few else (1.0,)))
+    span = max(values) / min(values)
+    decades = LogLocator(base=10, subs=(1.0, 2.0, 5.0) if span < _LOG_SPAN**2 else (1.0,))
+    axis.set_major_locator(MaxNLocator(nbins=4) if span < _NARROW else decades)
     axis.set_minor_formatter(NullFormatter())
     axis.set_major_formatter(_amounts(max(values)))
 

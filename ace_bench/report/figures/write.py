@@ -78,10 +78,8 @@ def _drawn(kind: str, index: ResultsIndex, selection: Selection, *, with_paper: 
     elif kind == "field":
         for name in experiments.combined:
             table = paper_table(name, experiments, selection)
-            yield (
-                f"{name}_score_by_cost",
-                score_by_cost(table, title(f"{experiments.by_name[name].title}: score against cost")),
-            )
+            what = title(f"{experiments.by_name[name].title}: score against cost")
+            yield from ((f"{name}_score_by_cost_{part}", figure) for part, figure in score_by_cost(table, what))
     elif kind == "sensitivity":
         for name in _VARYING:
             what = title(experiments.by_name[name].title)
