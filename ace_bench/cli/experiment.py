@@ -21,6 +21,7 @@ from ace_bench.cli.sweep_summary import note_failure, note_run, runs_listed
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.program import INTERRUPTED
 from ace_bench.core.resources import config_folders, configs_folder
+from ace_bench.runners.official import with_commit_apart
 from ace_bench.runners.override_help import explain, raised_by_hydra
 
 _LEFT_OUT = ("--shell-completion", "-sc")
@@ -107,7 +108,7 @@ def experiment(config: DictConfig) -> float | None:
 
 def call_hydra(words: Sequence[str], *, sweeps: bool) -> None:
     """Let Hydra compose a run, or the runs of a sweep, and call ``experiment`` with each; its options may stop it."""
-    sys.argv[1:] = settings_first(words)  # where Hydra looks for them
+    sys.argv[1:] = settings_first(with_commit_apart(words))  # where Hydra looks for them
     with explain(config_folders(), sys.argv[1:]), raised_by_hydra():
         if sweeps:
             sweep()

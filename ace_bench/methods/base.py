@@ -53,6 +53,8 @@ class BaseMethod(ABC, Generic[C]):
     generator: GeneratorSpec
     scores_last_trial: bool = False
     answering_roles: Sequence[str] = (GENERATOR,)
+    follows: str = ""
+    """State of the authors' code that ``method.protocol=authors`` follows, as OWNER/NAME@COMMIT."""
 
     @abstractmethod
     def start(self, arena: Arena) -> C:

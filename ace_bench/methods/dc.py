@@ -89,6 +89,8 @@ class DynamicCheatsheet(BaseMethod[Cheatsheet]):
     ignore ``code_runs``. With ``protocol=authors`` a reply that is cut off is a cheatsheet, too.
     """
 
+    follows = "suzgunmirac/dynamic-cheatsheet@1cf258c"
+
     def __init__(self, *, code_runs: Whole, initial: Text | None, protocol: Protocol):
         if initial is not None and not Path(initial).is_file():
             raise SettingError(f"initial={initial} is not a file: give a saved cheatsheet, or null")

@@ -143,7 +143,7 @@ class Selector:
 
     def _has(self, run: RunSummary, settings: Settings, setting: Setting) -> bool:
         if setting.path == ("protocol",):
-            return bool(run.protocol == setting.value)
+            return bool(run.protocol == str(setting.value).partition("@")[0])
         if setting.path == ("backbone",):
             return run.backbone == setting.value or self._same_backbone(settings)
         own = _lookup(settings, setting.path)

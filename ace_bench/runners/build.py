@@ -25,6 +25,7 @@ from ace_bench.runners.identifying import IdentifiedRun, build_part, embeddings_
 from ace_bench.runners.limits import Stop
 from ace_bench.runners.loop import Experiment, StageClock
 from ace_bench.runners.mode import Mode
+from ace_bench.runners.official import notes_on_state, state_followed
 from ace_bench.runners.progress import Observer, ProgressCounter, Tracker
 from ace_bench.runners.settings import Settings, check_agent_prices, check_budget_prices
 from ace_bench.store.code import Code
@@ -33,7 +34,7 @@ from ace_bench.store.prompts import PromptSet
 from ace_bench.store.responses import Responses
 from ace_bench.store.spending import SharedSpending
 
-_PROTOCOL, _PAPER = "protocol", "paper"
+_PROTOCOL, _PAPER, _OFFICIAL = "protocol", "paper", "official"
 _HASHED = (
     "embedder=auto: sentence-transformers is not installed, so hashed words find bullets that say the same in much the "
     "same words; embedder=static:MODEL, a sentence model (its name or folder) or an endpoint also finds synonyms."
@@ -87,12 +88,13 @@ def assemble(run: IdentifiedRun) -> RunSpec:
     rehearsed = build_part(with_embedder(resolved, HASHING), "method") if EMBEDDER in backbones else method
     agent: Agent = build_part(resolved, "agent", prompts=run.prompts, generator=method.generator)
     check_agent_prices(agent, backbones)
+    followed, notes = _protocol(run, method)
     metadata = {
         **run.names,
         "roles": {role: backbone.name for role, backbone in backbones.items()},
         "labels": settings.labels.value,
         "seed": settings.seed,
-        **_protocol(run.config.choices),
+        **followed,
         "source": task.source,
         "simulated": run.simulated,
         "digest": run.identity.digest,
@@ -121,7 +123,7 @@ def assemble(run: IdentifiedRun) -> RunSpec:
         identity=run.identity,
         code=run.code,
         config=run.config.text,
-        notes=_notes(run, method, hashed=run.config.automatic and metadata.get("embedder") == HASHING),
+        notes=(*_notes(run, method, hashed=run.config.automatic and metadata.get("embedder") == HASHING), *notes),
     )
 
 
@@ -132,10 +134,16 @@ def _notes(run: IdentifiedRun, method: Method[Any], *, hashed: bool) -> tuple[st
     return (*((_HASHED,) if hashed else ()), *((_ALIKE.format(", ".join(sorted(others))),) if alike else ()))
 
 
-def _protocol(choices: Mapping[str, str]) -> dict[str, str]:
-    """Return the protocol's name, unless it is the usual one; what it changes is among the settings."""
-    chosen = choices.get(_PROTOCOL, _PAPER)
-    return {} if chosen == _PAPER else {_PROTOCOL: chosen}
+def _protocol(run: IdentifiedRun, method: Method[Any]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the protocol's name, unless it is the usual one, and the state that ``official`` follows; and notes."""
+    chosen, commit = run.config.choices.get(_PROTOCOL, _PAPER), run.settings.official_commit
+    if chosen == _OFFICIAL:
+        state = state_followed(method, run.task)
+        notes = notes_on_state(state, commit, run.imported.commits if run.imported else {})
+        return {_PROTOCOL: chosen, "follows": state}, tuple(notes)
+    if commit is not None:
+        raise ConfigError(f"official_commit={commit} is for protocol=official; leave it out")
+    return ({} if chosen == _PAPER else {_PROTOCOL: chosen}), ()
 
 
 def _trackers(resolved: Record) -> tuple[Tracker, ...]:

@@ -16,6 +16,7 @@ from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, FileUnwritable
 from ace_bench.core.resources import config_folders
 from ace_bench.core.secrets import refuse_secret_arguments, refuse_secrets
+from ace_bench.runners.official import with_commit_apart
 from ace_bench.store.files import cache_folder, read_sealed, write_sealed
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def compose_run(words: Sequence[str], compose: Composer | None = None) -> RunCon
 
     ``compose`` has read the configuration files already.
     """
+    words = with_commit_apart(words)
     refuse_secret_arguments(words)
     folders = config_folders()
     cached = cache_folder("runs") / f"{digest_of([_FORM, digest_of_configs(folders), list(words)])}.msgpack"

@@ -32,6 +32,7 @@ from ace_bench.core.embedders import default_embedder
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, FileUnwritable
 from ace_bench.runners.composing import AUTOMATIC, RunConfig, digest_of_configs, settled
+from ace_bench.runners.official import with_commit_apart
 from ace_bench.store.files import cache_folder, read_sealed, write_sealed
 
 _HYDRA = "hydra"
@@ -89,7 +90,7 @@ class Composer:
 
     def compose(self, overrides: Sequence[str]) -> tuple[DictConfig, Mapping[str, str]]:
         """Return the configuration, not resolved, and the option of each group; raises what Hydra raises."""
-        parsed = [self._parse(override) for override in overrides]
+        parsed = [self._parse(override) for override in with_commit_apart(overrides)]
         self._loader.validate_sweep_overrides_legal(parsed, RunMode.RUN, from_shell=False)
         settings = [override for override in parsed if not self._is_choice(override)]
         chosen = self._choose(tuple(str(one.input_line) for one in parsed if self._is_choice(one)))

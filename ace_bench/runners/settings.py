@@ -48,6 +48,7 @@ class Settings:
     print_config: bool
     estimate: bool
     embedder: str | EmbedderSettings
+    official_commit: str | None
     response_cache: Path | None
     metrics_port: int | None
 
@@ -74,6 +75,7 @@ class _Top:
     max_calls_in_flight: Parallel | None
     resume: bool
     prompts: Text
+    official_commit: Text | None = None
     embedder: Text | EmbedderSettings
     response_cache: Text | None
     dry_run: bool
@@ -114,6 +116,7 @@ def read_settings(top: Mapping[str, Any]) -> Settings:
         print_config=given.print_config,
         estimate=given.estimate,
         embedder=given.embedder,
+        official_commit=given.official_commit,
         response_cache=None if given.response_cache is None else Path(given.response_cache),
         metrics_port=given.metrics_port,
     )

@@ -162,6 +162,8 @@ class FromAttempts(WorkflowMemory):
 
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({**WorkflowMemory.roles, SELF_JUDGE: (SELF_JUDGE,)})
 
+    follows = "zorazrw/agent-workflow-memory@5a91577"
+
     def __init__(self, *, initial: Text | None, protocol: Protocol) -> None:
         if initial is not None and protocol == "authors":
             raise SettingError("protocol=authors induces the whole memory anew after each success: use initial=null")

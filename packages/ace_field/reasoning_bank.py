@@ -105,6 +105,8 @@ class ReasoningBank(BaseMethod[ReasoningItems]):
     generator = GeneratorSpec(template="reasoning_bank", answer_format="json")
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({ROLE: (ROLE,), SELF_JUDGE: (SELF_JUDGE,)})
 
+    follows = "google-research/reasoning-bank@ed80611"
+
     def __init__(  # noqa: PLR0913 - settings, all keyword-only
         self,
         *,

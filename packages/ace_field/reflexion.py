@@ -82,6 +82,8 @@ class Reflexion(BaseMethod[NoContext]):
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({ROLE: (TEMPLATE,), SELF_JUDGE: (SELF_JUDGE,)})
     scores_last_trial = True
 
+    follows = "noahshinn/reflexion@218cf0e"
+
     def __init__(self, *, trials: Count, memory: Count, protocol: Protocol) -> None:
         self._rules = _RULES[protocol]
         self._trials = trials

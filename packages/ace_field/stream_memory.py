@@ -130,6 +130,8 @@ class StreamMemory(BaseMethod[Memory]):
 
     generator = GeneratorSpec(template="remembered", answer_format="text")
 
+    follows = "stream-bench/stream-bench@cf72f26"
+
     def __init__(self, *, protocol: Protocol) -> None:
         self._authors = protocol == "authors"
 

@@ -65,6 +65,28 @@ def test_other_methods_run_under_it(method, tmp_path):
     assert "protocol=official" in (ran.folder / "summary.txt").read_text()
 
 
+def test_the_state_of_the_authors_code_is_recorded_and_an_unknown_one_refused(compose, tmp_path, capsys):
+    assert compose([f"{OFFICIAL}@748a9dc"]) == compose([OFFICIAL, "official_commit=748a9dc"])
+    run = ("task=formula", "task.source=sample", "method=dc", "limit=1")
+    named = launch(tmp_path, OFFICIAL, "official_commit=1cf258c0", *run)
+    assert named.metrics["follows"] == "suzgunmirac/dynamic-cheatsheet@1cf258c"
+    assert "names a state" not in capsys.readouterr().out
+    assert launch(tmp_path, OFFICIAL, *run).folder == named.folder
+    capsys.readouterr()
+    assert launch(tmp_path, OFFICIAL, "official_commit=ba78d34", *run, "dry_run=true").status == 0
+    said = "official@ba78d34 names a state of ace-agent/ace; this run follows suzgunmirac/dynamic-cheatsheet@1cf258c."
+    assert said in capsys.readouterr().out
+    for words, said in (
+        (
+            [OFFICIAL, "official_commit=ba78d3"],
+            "official@ba78d3: there is no such state; known are ace-agent/ace@ba78d34,",
+        ),
+        (["official_commit=ba78d34"], "official_commit=ba78d34 is for protocol=official"),
+    ):
+        assert launch(tmp_path, *words, *run, "seed=1").status == 2
+        assert said in capsys.readouterr().err
+
+
 def test_the_usual_protocol_is_not_named(tmp_path):
     ran = launch(tmp_path, "task=formula", "task.source=sample", "method=base", "limit=2")
     assert "protocol" not in ran.metrics

@@ -16,6 +16,7 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders, options, require
 from ace_bench.report.planned import Compose, PlannedRun, Setting, left_out, read_setting, run_overrides
 from ace_bench.report.tables.results_index import ResultsIndex
+from ace_bench.runners.official import with_commit_apart
 from ace_bench.runners.override_help import suggestions
 
 
@@ -83,7 +84,7 @@ class _Check:
     def _reason(self, setting: Setting) -> str:
         """Return the reason why a setting fits no run."""
         taken = run_overrides(self._runs_for(setting)[0], self.extra, self.compose)
-        hints = suggestions(config_folders(), [*taken, setting.override])
+        hints = suggestions(config_folders(), with_commit_apart([*taken, setting.override]))
         if hints:
             return hints[-1].partition(": ")[2]
         try:

@@ -200,7 +200,10 @@ def test_several_checkouts_make_one_set_that_says_where_it_comes_from(script, ch
     assert imported.files["agent/curator.j2"] == hashlib.sha256(curator).hexdigest()
     assert {"qa/generator.j2", "agent/generator.j2", "licences/ace-agent_ace.txt"} <= {*imported.files}
     settings = ("task=formula", "method=base", "task.source=sample", "limit=1", f"prompts={out}")
-    ran = launch(tmp_path / "runs", *settings)  # what was not imported comes from our set
+    ran = launch(tmp_path / "runs", *settings, "protocol=official")  # not imported: it is of our set
+    assert (
+        f"prompts are of ace-agent/ace at {ace.commit}; protocol=official follows ba78d34." in capsys.readouterr().out
+    )
     assert ran.metrics["prompts"]["sources"] == {"ace-agent/ace": ace.commit, "ace-agent/ace-appworld": "unknown"}
     for damage, said in (
         (lambda path: path.write_text("{% block user %}mine{% endblock %}"), "qa/curator.j2 has changed"),
