@@ -161,6 +161,7 @@ LONG = {
     "python scripts/benchmark.py methods --data DIR --results DIR2 --out FILE.md": "--help",
     "python scripts/benchmark.py sql": "--help",
     "python scripts/benchmark.py growth": "--help",
+    "python scripts/benchmark.py results --runs 10000": "--help",
     "make bench": "ARGS=--help",
     "make figures": "ARGS=--help",
     "python scripts/make_figures.py": "--help",
