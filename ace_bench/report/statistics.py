@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -41,6 +42,13 @@ class Interval:
 
     low: float
     high: float
+
+
+def judge_equivalence(interval: Interval, margin: float) -> Literal["equivalent", "contradicted", "inconclusive"]:
+    """Say whether a difference lies within a margin (two one-sided tests), outside, or neither is shown."""
+    if -margin < interval.low and interval.high < margin:
+        return "equivalent"
+    return "contradicted" if interval.low > margin or interval.high < -margin else "inconclusive"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,8 @@ class Column(YamlModel, frozen=True, kw_only=True):
     ``metric`` is as ``RunSummary.value`` takes it, with ``{who}`` and ``{counts}`` for the row's. ``evaluates`` names
     the column whose run adapts: a context that was adapted there is only evaluated here. ``ours`` is not in the paper.
     ``label`` is its header where the name alone would mislead. The columns of ``per`` are in the row named by
-    ``same_as``: table 13 divides the sums of table 12. With ``agents`` its runs take no scaffold.
+    ``same_as``: table 13 divides the sums of table 12. With ``agents`` its runs take no scaffold. ``within`` is the
+    margin in points for a verdict that a cell is equivalent to the base row.
     """
 
     unit: str
@@ -37,6 +38,7 @@ class Column(YamlModel, frozen=True, kw_only=True):
     per: tuple[str, str] | None = None
     ours: bool = False
     agents: bool = False
+    within: float | None = None
 
     @property
     def derived(self) -> bool:

@@ -26,12 +26,13 @@ FEW_SEEDS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Row and column of a cell, its unit, and the paper's number there."""
+    """Row and column of a cell, its unit, the paper's number there, and the margin of ``Column.within``."""
 
     row: str
     column: str
     unit: str
     paper: Cell | None = None
+    within: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Literal
 from ace_bench.core.statistics import LEVEL, exact_bounds
 from ace_bench.report.conditions import Variant
 from ace_bench.report.paper.claims import PaperClaim
-from ace_bench.report.statistics import Comparison, Interval
+from ace_bench.report.statistics import Comparison, Interval, judge_equivalence
 from ace_bench.report.tables.cells import FEW_SEEDS
 from ace_bench.report.tables.grids import NOT_KNOWN, Grid, p_value, seeds_text
 
@@ -67,12 +67,10 @@ class ClaimResult:
 
 def judge(claim: PaperClaim, interval: Interval) -> Verdict:
     """Return the verdict of an interval about the method."""
-    low, high, margin = interval.low, interval.high, claim.within
-    if margin is None:
+    if claim.within is None:
+        low, high = interval.low, interval.high
         return "contradicted" if high < SHARE * claim.value else "supported" if low > 0 else "inconclusive"
-    if -margin < low and high < margin:
-        return "equivalent"
-    return "contradicted" if low > margin or high < -margin else "inconclusive"
+    return judge_equivalence(interval, claim.within)
 
 
 def claims_grid(results: Sequence[ClaimResult], *, numbers: bool) -> Grid:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ace_bench.report.records import RunSummary
+from ace_bench.report.statistics import judge_equivalence
 from ace_bench.report.tables.cells import FEW_SEEDS, Measured, certificate_note, code_warnings
 from ace_bench.report.tables.table import MISSING, PaperShown, Table
 
@@ -133,7 +134,10 @@ def remarks(cell: Measured, paper: PaperShown) -> list[str]:
         found.append(f"one seed: about {cell.scope} only")
     elif cell.few_seeds:
         found.append(f"fewer than {FEW_SEEDS} seeds on a side: about these playbooks only")
-    if cell.within_noise:
+    tested, margin = cell.comparison, cell.place.within
+    if margin is not None and tested and tested.interval:
+        found.append(f"within {margin:g} points of the base: {judge_equivalence(tested.interval, margin)}")
+    elif cell.within_noise:
         found.append("within noise of the base")
     if cell.deviations:
         found.append(f"not the paper's setting: {', '.join(cell.deviations)}")

@@ -139,7 +139,7 @@ class _Builder:
         spec = self.experiment.columns[column]
         printed = self.experiment.section and not self.experiment.rows[row].ours and not spec.ours
         paper = self.experiment.cell(row, column) if printed else None
-        return Place(row=row, column=column, unit=spec.unit, paper=paper)
+        return Place(row=row, column=column, unit=spec.unit, paper=paper, within=spec.within)
 
     def _measured(self, place: Place, name: str, row: str = "", column: str = "") -> Measured:
         """Measure a cell of this experiment, or ``row`` and ``column`` of another one that a ratio is computed from."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ace_rehearsal.generators import bird_sql, ddxplus, finer, formula
+from ace_rehearsal.generators import bird_sql, ddxplus, finer, formula, no_gain
 from ace_rehearsal.generators.draw import SIZES
 
 SAMPLES = Path(str(files("ace_rehearsal"))) / "samples"
@@ -34,7 +34,7 @@ def contents() -> dict[str, str]:
         for task, write in WRITERS.items()
         for split in SIZES
     }
-    return questions | {f"bird_sql/{name}": text for name, text in bird_sql.files().items()}
+    return questions | {f"bird_sql/{name}": text for name, text in bird_sql.files().items()} | no_gain.contents()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 
 import pytest
 
+from ace_bench.report.statistics import Comparison, Interval
+from ace_bench.report.tables.cells import Measured, Place
+from ace_bench.report.tables.grids import remarks
+from ace_bench.report.tables.table import PaperShown
 from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.ddxplus import INSTRUCTION, Ddxplus
 from ace_bench.tasks.finer import Finer
 from ace_bench.tasks.formula import Formula
+from ace_rehearsal.generators.__main__ import SAMPLES
+from tests.launching import launch
 
 GENERATORS = (sys.executable, "-m", "ace_rehearsal.generators")
 
@@ -46,7 +53,7 @@ def words(text):
 def test_files_are_what_the_generators_make():
     done = subprocess.run([*GENERATORS, "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("as written") == 14
+    assert done.stdout.count("as written") == 16
 
 
 def test_check_fails_where_a_file_differs(tmp_path):
@@ -124,3 +131,28 @@ def test_ddxplus_findings_seldom_name_the_condition(ddxplus):
     named = sum(bool(words(gold) & words(sample.inputs["question"])) for sample, gold in pairs)
     assert 0.1 <= named / len(pairs) <= 0.5
     assert all(sample.inputs["background"] is INSTRUCTION for sample, _ in pairs)
+
+
+@pytest.mark.parametrize(("name", "column"), [("two_hop", "question"), ("make_24", "puzzle")])
+def test_no_playbook_helps_where_each_question_brings_all_it_needs(tmp_path, name, column):
+    rows = [json.loads(line) for line in (SAMPLES / name / "questions.jsonl").read_text().splitlines()]
+    options = [row[column].partition("options: ")[2].split(" | ") for row in rows]
+    assert [len(set(some)) for some in options] == [4] * len(rows)
+    right = [sum(eval(one) == 24 for one in some) for some in options] if name == "make_24" else []
+    assert set(right) <= {1}
+    assert all(row["answer"] in some for row, some in zip(rows, options, strict=True))
+    assert len({row["answer"] for row in rows}) == len(rows)
+    settings = [f"task.sample_data=pkg://ace_rehearsal/samples/{name}", "task=qa", "task.source=sample", "limit=20"]
+    columns = [f"task.question={column}", "task.answer=answer", "task.id=id", "task.split=split", "mode.before=false"]
+    ran = [launch(tmp_path, *settings, *columns, "mode.epochs=1", f"method={one}").metrics for one in ("ace", "base")]
+    assert ran[0]["headline"]["after"] == ran[1]["headline"]["after"] > 0
+    assert ran[0]["context"]["items"] > 10
+
+
+def test_a_cell_near_the_base_is_equivalent_only_where_its_interval_lies_within_the_margin():
+    place = Place(row="ace", column="two_hop", unit="percent", within=5)
+    for low, verdict in ((-4.0, "equivalent"), (-6.0, "inconclusive"), (5.5, "contradicted")):
+        interval = Interval(low=low, high=max(low + 1, 4))
+        tested = Comparison(n=9, difference=0.0, interval=interval, better=0, worse=0, p=1.0, test="t")
+        cell = Measured(place=place, comparison=tested)
+        assert f"within 5 points of the base: {verdict}" in remarks(cell, PaperShown(numbers=False))
