@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -24,11 +25,12 @@ _HERE = Path(__file__).parent
 
 
 def checkout(name: str) -> Path:
-    """Return the folder of the authors' ``ace`` or ``ace-appworld``; without it, the test is skipped."""
+    """Return the folder of a checkout, named as its repository; without it, the test is skipped."""
     given = os.environ.get(VARIABLE)
     if not given:
         pytest.skip(
-            f"the authors' code is needed: make test-official {VARIABLE}=DIR with checkouts of ace and ace-appworld"
+            f"the authors' code is needed: make test-official {VARIABLE}=DIR, where DIR holds a checkout of {name} and "
+            "others, named as their repositories; what they require need not be installed"
         )
     folder = Path(given).expanduser().resolve() / name
     if not folder.is_dir():
@@ -112,11 +114,19 @@ def run_attempts(script: str, code: Path, folder: Path, attempts: Sequence[Mappi
     return _record(folder, [sys.executable, str(_HERE / script), str(code), str(folder)], {**os.environ})
 
 
+def run_theirs(command: Sequence[str], **options: Any) -> str:
+    """Run a script over the authors' code, which must not fail; return what it printed."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    if missing := re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", done.stderr):
+        raise AssertionError(f"the authors' code imports {missing[1]}, which has no stand-in here: install it in .venv")
+    if done.returncode:
+        raise AssertionError(f"the authors' code failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+    return done.stdout
+
+
 def _record(
     folder: Path, command: Sequence[str], environment: Mapping[str, str], timeout: float = _TIMEOUT
 ) -> dict[str, Any]:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, env=environment)
-    if done.returncode:
-        raise AssertionError(f"the authors' code failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+    run_theirs(command, timeout=timeout, env=environment)
     record: dict[str, Any] = json.loads((folder / "record.json").read_text(encoding="utf-8"))
     return record

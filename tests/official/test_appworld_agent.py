@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from ace_bench.agents.official import OfficialTrimming, read_official_reply
 from ace_bench.cli.main import start
 from ace_bench.core.types import Message
 from ace_bench.store.prompts import PromptSet
-from tests.official.authors import checkout
+from tests.official.authors import checkout, run_theirs
 
 pytestmark = pytest.mark.official
 
@@ -45,10 +44,7 @@ def test_prompt_trimming_and_replies_equal_the_authors(tmp_path: Path) -> None:
     limits = [*range(600, 9_000, 50)]
     request = {"fields": FIELDS, "exchanges": exchanges, "limits": limits, "replies": REPLIES}
     script = Path(__file__).with_name("authors_react.py")
-    done = subprocess.run(
-        [sys.executable, str(script), str(code)], input=json.dumps(request), capture_output=True, text=True, check=True
-    )
-    theirs = json.loads(done.stdout)
+    theirs = json.loads(run_theirs([sys.executable, str(script), str(code)], input=json.dumps(request)))
     ours = prompts.render("base", {**FIELDS, "reflection": "(none)"})
     assert [vars(message) for message in ours] == theirs["messages"]
     output, history = (message.content for message in prompts.render("left_out", {}))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from ace_bench.store.prompts import PromptSet
 from ace_bench.tasks.ddxplus import CONDITIONS, answer_of
 from ace_bench.tasks.finer import split_context
 from ace_bench.tasks.formula import question_of
-from tests.official.authors import checkout
+from tests.official.authors import checkout, run_theirs
 
 pytestmark = pytest.mark.official
 CASES = 150
@@ -48,11 +47,7 @@ WORDS = (
 def theirs(name: str, cases: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
     """Render with the authors' code, which writes its logs into ``folder``."""
     command = [sys.executable, str(SCRIPT), name, str(checkout(name))]
-    done = subprocess.run(
-        command, input=json.dumps(cases), cwd=folder, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    made: list[dict[str, Any]] = json.loads(done.stdout)
+    made: list[dict[str, Any]] = json.loads(run_theirs(command, input=json.dumps(cases), cwd=folder, timeout=120))
     return made
 
 
