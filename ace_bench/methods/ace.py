@@ -41,6 +41,10 @@ class Reflector(Role):
         lesson, events = call.send(partial(ask_for_lesson, arena=arena))
         return insight.with_lesson(rollout, lesson, events)
 
+    def conclude(self, last: Rollout, insight: Insight, arena: Arena) -> Insight:
+        """Return the insight with what the last attempt adds: nothing, as a lesson would cost a call."""
+        return insight
+
     def template(self, step: Step) -> str:
         """Return the prompt template of a step."""
         return self.templates[0]
@@ -123,7 +127,7 @@ class Ace(PlaybookLearner):
             previous, latest = latest, arena.rollout(first.sample, playbook, trial=trial, reflection=insight.advice)
             if is_settled(previous, latest):
                 break
-        return insight
+        return self.reflector.conclude(latest, insight, arena)
 
     def refine(
         self, editor: PlaybookEditor, insights: Sequence[Insight], step: Step, arena: Arena

@@ -179,11 +179,18 @@ class RulesReflector(Reflector):
 
     def reflect(self, playbook: Playbook, rollout: Rollout, insight: Insight, step: Step, arena: Arena) -> Insight:
         """Return the insight with the lesson, if the attempt is worth one."""
+        return self._learn(rollout, insight, arena)
+
+    def _learn(self, rollout: Rollout, insight: Insight, arena: Arena) -> Insight:
         found = _lesson(rollout, arena)
         if found is None:
             return insight
         tags = [BulletTag(id=bullet, tag=found.tag) for bullet in rollout.attempt.cited]
         return insight.with_lesson(rollout, Lesson(found.text, tags))
+
+    def conclude(self, last: Rollout, insight: Insight, arena: Arena) -> Insight:
+        """Learn from a retry that was right, too: it shows what worked, and no lesson costs a call."""
+        return self._learn(last, insight, arena) if last.fault is None and last not in insight.rollouts else insight
 
     def check(self, arena: Arena) -> None:
         """Reject agents without tools."""
