@@ -58,7 +58,9 @@ def test_what_a_small_real_model_learns_is_in_no_prompt_and_asked_in_other_words
     assert not (things | places) & set(re.findall(r"[a-z]+", prompts.lower()))
 
 
-@pytest.mark.parametrize("method", ["base", "icl", "ace", "dc", "mem_prompt", "grow_prompt", "self_stream_icl"])
+@pytest.mark.parametrize(
+    "method", ["base", "icl", "ace", "combee", "dc", "mem_prompt", "grow_prompt", "self_stream_icl"]
+)
 def test_the_methods_run_with_the_prompts_for_small_models(method, tmp_path):
     with running(ReaderServer(host="127.0.0.1", port=0)) as server:
         served = over_http(server.address)
