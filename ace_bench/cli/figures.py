@@ -7,9 +7,9 @@
     ace-bench figures results/ task=finer --x epochs --y usd.total --out figures
 
 Kinds: overall (bars of figure 1), collapse (figure 2), learning, cost, breakdown, cache, sensitivity, and, only where
-it is named, field (score against cost of all methods, with the Pareto front). Settings choose runs that were made with
-them; METHOD:SETTING and TASK:SETTING apply to the runs of one method or task. A figure never mixes models, limits,
-prompt sets, or real and sample data.
+they are named, field (score against cost of all methods, with the Pareto front) and speed (score against time for
+Combee and batches). Settings choose runs that were made with them; METHOD:SETTING and TASK:SETTING apply to the runs of
+one method or task. A figure never mixes models, limits, prompt sets, or real and sample data.
 
 With --x, points are means over seeds, with 95% intervals of scores. Each line is one combination of the other settings
 in which the runs differ; --lines names those that come first in its name. Runs without the setting are dotted levels.

@@ -37,7 +37,7 @@ def test_a_document_is_asked_for_by_name_and_is_no_part_of_table_all():
     assert all("backbone=deepseek_v3_1" in job.extra for job in jobs(request, EXPERIMENTS))
     assert read_request(["experiment=all"], EXPERIMENTS).names == EXPERIMENTS.documents
     assert not set(EXPERIMENTS.documents) & set(read_request(["table=all"], EXPERIMENTS).names)
-    with pytest.raises(DataError, match="there is no experiment seed_001; there are field, no_gain, seed_000"):
+    with pytest.raises(DataError, match="there is no experiment seed_001; there are combee, field, no_gain, seed_000"):
         read_request(["experiment=seed_001"], EXPERIMENTS)
 
 
@@ -73,7 +73,7 @@ def test_documents_are_listed_and_planned(tmp_path, capsys):
         (["experiment=seed_003", "ace:backbone.name=x"], "ace:backbone.name=x is for runs"),
         (["experiment=seed_004", "retrieval.top_k=2"], "seed_004 needs none; it takes settings of embedder"),
         (["table=seed_000"], "seed_000 is not a table of the paper; write experiment=seed_000"),
-        (["experiment=finer_paper"], "there is no experiment finer_paper; there are field, no_gain, seed_000"),
+        (["experiment=finer_paper"], "there is no experiment finer_paper; there are combee, field, no_gain, seed_000"),
     ],
 )
 def test_a_mistake_is_named_before_anything_is_measured(settings, message, reproduce, tmp_path):

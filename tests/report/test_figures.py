@@ -1,5 +1,6 @@
 """Figures from run folders: what is drawn is what runs recorded, and says what they were."""
 
+import json
 import sys
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from ace_bench.cli.main import start
 from ace_bench.core.types import Stage, Usage
 from ace_bench.report.evidence import CallCosts
 from ace_bench.report.figures import write
-from ace_bench.report.figures.paper_figures import context_collapse, overall_bars, sensitivity
+from ace_bench.report.figures.paper_figures import context_collapse, overall_bars, sensitivity, speed_against_quality
 from ace_bench.report.figures.run_figures import cache_curve, score_curve, size_curve, task_series
 from ace_bench.report.figures.style import MAX_SERIES, looks, save
 from ace_bench.report.figures.write import write_figures
@@ -107,6 +108,19 @@ def test_sensitivity_goes_by_the_setting_that_a_table_varies(planner):
     drawn = axis.containers[0].lines[0]
     assert {labels[int(x)]: y for x, y in zip(*drawn.get_data(), strict=True)} == {"5": 70.0, "never": 100.0}
     assert 25.0 in axis.lines[-1].get_ydata(), "the base is a line"
+
+
+def test_speed_is_drawn_against_quality_and_calls_by_the_size_of_the_batch(planner):
+    for row, scores, seconds in (("code_1", ACE, 50.0), ("code_16", BASE, 5.0), ("combee_16", [1.0] * 40, 6.0)):
+        folder = planner.make(SHARED.experiments.run("combee", row, "accuracy"), scores, extra=REAL)
+        metrics = json.loads((folder / "metrics.json").read_text())
+        (folder / "metrics.json").write_text(json.dumps({**metrics, "timing": {"adapt": {"wall_s": seconds}}}))
+    figure = speed_against_quality(SHARED.experiments, selection(planner.results), "Speed")
+    quality, calls = figure.axes
+    drawn = [dict(zip(*line.lines[0].get_data(), strict=True)) for line in quality.containers]
+    assert drawn == [{50.0: 70.0, 5.0: 25.0}, {6.0: 100.0}]
+    assert [text.get_text() for text in quality.texts] == ["1", "16", "16"]
+    assert list(calls.containers[0].lines[0].get_ydata()) == [40, 40]
 
 
 @pytest.mark.parametrize(("after", "collapsed"), [(122, True), (15_000, False)])

@@ -15,7 +15,7 @@ from ace_bench.report.planned import Compose, PlannedRun, read_setting
 from ace_bench.report.tables.write import TableFiles, measured_table
 from ace_bench.runners.identifying import check_backbones
 
-FIGURES = {"figure_1": "overall", "figure_2": "collapse", "field": "field"}
+FIGURES = {"figure_1": "overall", "figure_2": "collapse", "field": "field", "combee": "speed"}
 """The kind of figure that each result is drawn as; the others are tables."""
 
 AXES = ("methods", "tasks", "scaffolds", "feedback", "passes")

@@ -1,4 +1,4 @@
-"""The paper's figures 1 and 2, and how sensitive a method is to a setting (tables 16 to 21)."""
+"""The paper's figures 1 and 2, how sensitive a method is to a setting (tables 16 to 21), and Combee's speed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ace_bench.report.evidence import sharpest_fall
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.figures.draw import Note, Panel, Series, draw, series_of_cells
 from ace_bench.report.figures.run_figures import curve_series, score_curve, size_curve
-from ace_bench.report.figures.style import GREY, Look, count_axis, looks, percent_axis, size_axis
+from ace_bench.report.figures.style import GREY, Look, count_axis, log_axis, looks, percent_axis, size_axis
 from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import Measured, mean_of, setting_warning
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_BARS, _COLLAPSE = "figure_1", "figure_2"
+_BARS, _COLLAPSE, _SPEED = "figure_1", "figure_2", "combee"
 _COLLAPSED = 0.5
 """A step that leaves this share of the tokens, or less, is a collapse."""
 _PAPER = "paper"
@@ -111,6 +111,30 @@ def sensitivity(
             )
         )
     return draw(panels, title + _warning(table.measured, selection), height=2.6, sharey=True)
+
+
+def speed_against_quality(experiments: Experiments, selection: Selection, title: str) -> Figure | None:
+    """Score and calls over the seconds of adaptation, by size of the batch; ``None`` without finished runs."""
+    table = paper_table(_SPEED, experiments, selection)
+    ways: dict[str, list[tuple[float, str, Mapping[str, Measured]]]] = {}
+    for row, one in experiments.by_name[_SPEED].rows.items():
+        seconds = table.cells[row]["seconds"].value
+        if seconds:
+            batch = str(one.settings["batch"])
+            ways.setdefault(one.label, []).append((seconds, batch, table.cells[row]))
+    if not ways:
+        return None
+    panels = []
+    for column, label in (("accuracy", "accuracy (%)"), ("calls", "calls of adaptation")):
+        series, notes = [], list[Note]()
+        for (name, points), look in zip(ways.items(), looks(list(ways)).values(), strict=True):
+            series.append(series_of_cells(name, look, [(seconds, line[column]) for seconds, _, line in points]))
+            found = [(batch, (seconds, line[column].value or nan)) for seconds, batch, line in points]
+            notes += [Note(text=batch, at=at, shift=(3, 3), style={"color": look.colour}) for batch, at in found]
+        scales = (log_axis, percent_axis) if column == "accuracy" else (log_axis,)
+        x_label = "seconds of adaptation (numbers: samples a batch)"
+        panels.append(Panel(series=series, notes=notes, x_label=x_label, y_label=label, scales=scales))
+    return draw(panels, title + _warning(table.measured, selection), height=3.0)
 
 
 def context_collapse(experiments: Experiments, selection: Selection, title: str) -> Figure | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ace_bench.core.errors import DataError
 from ace_bench.report.figures.field import score_by_cost
-from ace_bench.report.figures.paper_figures import context_collapse, overall_bars, sensitivity
+from ace_bench.report.figures.paper_figures import context_collapse, overall_bars, sensitivity, speed_against_quality
 from ace_bench.report.figures.run_figures import (
     RunSeries,
     cache_reuse,
@@ -25,7 +25,9 @@ from ace_bench.report.tables.results_index import ALL, ResultsIndex, Selection, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-KINDS = ("overall", "collapse", "learning", "cost", "breakdown", "cache", "sensitivity", "field")
+KINDS = ("overall", "collapse", "learning", "cost", "breakdown", "cache", "sensitivity", "field", "speed")
+_NAMED = ("field", "speed")
+"""Kinds that are drawn only where they are named, as their tables are."""
 _OF_TASK: Mapping[str, tuple[Callable[[Sequence[RunSeries], str], Figure | None], str]] = MappingProxyType(
     {
         "learning": (learning_curves, "{mode} adaptation"),
@@ -44,7 +46,7 @@ _Drawn = Iterator[tuple[str, "Figure | None"]]
 def write_figures(index: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[Path]:
     """Write all figures that have finished runs to ``out``, as PDF and PNG; ``wanted.names`` are some of ``KINDS``.
 
-    Without names, ``field`` is left out, as its table is.
+    Without names, those of experiments that are asked for by name are left out.
 
     Each figure shows runs of one set of conditions, which its title names. The paper's numbers are drawn beside
     numbers measured in its setting, or as ``wanted.paper`` and ``differences`` say.
@@ -56,7 +58,7 @@ def write_figures(index: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[
     files = []
     with styled():
         for selection in index.selections:
-            for kind in wanted.names or [kind for kind in KINDS if kind != "field"]:
+            for kind in wanted.names or [kind for kind in KINDS if kind not in _NAMED]:
                 for name, figure in _drawn(kind, index, selection, with_paper=wanted.shows_paper(comparable=False)):
                     if figure is not None:
                         files += save(figure, out / f"{name}_{selection.variant.slug}")
@@ -80,6 +82,8 @@ def _drawn(kind: str, index: ResultsIndex, selection: Selection, *, with_paper: 
             table = paper_table(name, experiments, selection)
             what = title(f"{experiments.by_name[name].title}: score against cost")
             yield from ((f"{name}_score_by_cost_{part}", figure) for part, figure in score_by_cost(table, what))
+    elif kind == "speed":
+        yield "combee_speed", speed_against_quality(experiments, selection, title("Combee: speed against quality"))
     elif kind == "sensitivity":
         for name in _VARYING:
             what = title(experiments.by_name[name].title)
