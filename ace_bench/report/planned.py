@@ -40,6 +40,8 @@ _WORDS = ("null", "true", "false", "nan", "inf")
 _EMBEDDED = "backbone=embedded"
 _CHOSEN = ("method", "mode", "task", "backbone")
 _TOP = ("labels", "limit", "prompts")
+_OPTIONAL = ("sampling", "unreadable_replies", "repeat_calls")
+"""Settings that are in an identity only where they are not at their default."""
 _NOT_COMPARED = {f"{group}.{name}" for group, name in CONTEXT_FILES} | {"mode.before"}
 """Files with contexts of other runs, and the evaluation before adaptation, which does not affect other results."""
 
@@ -255,7 +257,9 @@ def deviations(settings: Settings, paper: Settings, source: str) -> Iterator[str
         found = changed_settings(settings[group], paper[group], group)
         yield from (_override(*change) for change in found if _is_compared(change[0]))
     names = (*_TOP, EMBEDDER) if _uses_embedder(settings["method"]) else _TOP
-    yield from (_override(name, settings[name]) for name in names if settings[name] != paper[name])
+    for name in (*names, *_OPTIONAL):
+        if settings.get(name) != paper.get(name):
+            yield _override(name, settings.get(name))
     if source == "sample":
         yield "sample data"
 

@@ -114,7 +114,12 @@ def test_a_run_that_fails_stops_no_other_and_is_continued_by_the_next_call(repro
     status, said = reproduce(*REHEARSED, "limit=3", "--only-missing")
     assert (status, finished(tmp_path)) == (0, ["dc"])
     assert "0 of 2 runs to do" in said
-    assert "begun " in reproduce(*REHEARSED, "limit=3", "--dry-run")[1]
+    said = " ".join(reproduce(*REHEARSED, "limit=3", "--dry-run")[1].split())
+    assert "begun " in said
+    assert "exist" not in said
+    assert "1 of these exist as finished runs that differ in limit=3: tables show them" in " ".join(
+        reproduce(*REHEARSED, "--dry-run")[1].split()
+    )
     assert reproduce(*REHEARSED, "limit=3")[0] == 0
     assert finished(tmp_path) == ["ace", "dc"]
 

@@ -315,7 +315,7 @@ def test_a_setting_that_only_some_runs_have_is_asked_of_those(real):
     assert table.loc["gepa", "finer"].value == 70.0
     assert table.loc["base", "finer"].value == 25.0
     (usual,) = made(real, "2")[0].values()
-    assert usual.loc["gepa", "finer"].state == "missing"
+    assert "not the planned run: method.auto=light" in usual.loc["gepa", "finer"].notes
 
 
 def test_a_setting_of_one_method_finds_the_runs_made_with_it(real):
@@ -496,3 +496,38 @@ def test_the_file_of_all_tables_keeps_those_of_earlier_commands(real):
 def test_what_chooses_no_runs_is_an_error_that_names_the_right_spelling(command, setting, right, capsys):
     assert start(command, [setting]) == 2
     assert right in capsys.readouterr().err
+
+
+def test_a_finished_run_that_is_not_the_planned_one_fills_its_cell_with_a_mark_and_is_not_paid_for_again(real):
+    planner = Planner(real, SHARED.compose)
+    other = ("method.max_reflection_rounds=3", *REAL)
+    for seed in (0, 1):
+        planner.make(planned("2/ace_offline_gt/formula"), ACE, extra=other, seed=seed, sizes=[5])
+    planner.make(planned("2/icl/finer"), ACE, extra=("limit=20", *REAL), sizes=[5])
+    planner.make(planned("2/base/formula"), BASE, extra=("backbone=gpt_oss_120b",))
+    tables = made(real, "2")[0]
+    ((name, table),) = ((name, table) for name, table in tables.items() if "limit" not in name and "gpt" not in name)
+    cell = table.loc["ace_offline_gt", "formula"]
+    assert (cell.value, cell.seeds) == (70.0, "0 1")
+    assert pd.isna(cell.change), "it is compared with nothing"
+    assert "not the planned run: method.max_reflection_rounds=3" in cell.notes
+    assert table.loc["icl", "finer"].value == 70.0
+    assert pd.isna(table.loc["base", "formula"].value), "another model"
+    page = (real / "tables" / f"{name}.md").read_text()
+    assert "method.max_reflection_rounds=3 (ACE offline gold (Formula))" in page
+    assert "limit=20 (ICL offline gold (FiNER))" in page
+    assert "backbone.model=gpt-oss-120b (Base LLM - - (Formula))" in page
+    commands = [{*line.split()} for line in page.splitlines() if " task=" in line and "seed=" in line]
+    assert any({"method=icl", "task=formula"} <= words for words in commands)
+    assert not any({"method=icl", "task=finer"} <= words for words in commands)
+    assert not any({"method=ace", "task=formula", "labels=gold", "mode=offline"} <= words for words in commands)
+
+
+def test_a_run_of_another_row_never_fills_a_cell(real):
+    planner = Planner(real, SHARED.compose)
+    planner.make(planned("2/ace_offline/formula"), ACE, extra=REAL, sizes=[5])
+    planner.make(planned("17/every_5/finer"), ACE, extra=REAL, sizes=[5])
+    shutil.rmtree(planner.folder(planned("2/ace_offline_gt/finer"), REAL, 0).parent)
+    table = made(real, "2")[0].popitem()[1]
+    assert pd.isna(table.loc["ace_offline_gt", "formula"].value)
+    assert pd.isna(table.loc["ace_offline_gt", "finer"].value)

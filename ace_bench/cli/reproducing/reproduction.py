@@ -15,6 +15,7 @@ from rich.console import Console
 
 from ace_bench.cli.reproducing.manifest import Manifest
 from ace_bench.cli.reproducing.request import (
+    EMBEDDED,
     FIGURES,
     Job,
     ReproduceRequest,
@@ -26,11 +27,13 @@ from ace_bench.cli.reproducing.request import (
 from ace_bench.cli.reproducing.workloads import chain_of, free_memory, memory_of
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.program import command_line
+from ace_bench.report.conditions import Variant
 from ace_bench.report.figures.write import write_figures
 from ace_bench.report.histories import write_around_fall
-from ace_bench.report.planned import TESTED, Compose, Need, Runs, quoted, run_overrides
+from ace_bench.report.planned import TESTED, Compose, Need, PlannedRun, Runs, quoted, run_overrides
 from ace_bench.report.records import RunSummary, find_runs
 from ace_bench.report.tables.results_index import ResultsIndex, Wanted
+from ace_bench.report.tables.similar import SimilarRuns
 from ace_bench.report.tables.write import CLAIMS, TableFiles, write_tables
 from ace_bench.runners.checking import Candidate
 from ace_bench.runners.schedule import Batch, Schedule, Words
@@ -59,12 +62,14 @@ class State(StrEnum):
 class RunStates:
     """The runs in a results folder at one moment."""
 
-    def __init__(self, results: Path, compose: Compose) -> None:
-        """Read all runs under ``results``."""
+    def __init__(self, results: Path, compose: Compose, plans: Sequence[PlannedRun] = ()) -> None:
+        """Read all runs under ``results``; ``plans`` are those that a run may belong to."""
         self._results = results
         self._compose = compose
         self._code = CodeReader()
-        self._runs = Runs(find_runs(results).runs, compose)
+        found = find_runs(results).runs
+        self._runs = Runs(found, compose)
+        self._similar = SimilarRuns(found, plans, compose)
 
     def run(self, job: Job) -> RunSummary | None:
         """Return the run on disk."""
@@ -81,6 +86,18 @@ class RunStates:
         if self._overrides(job) is None:
             return State.WAITING
         return State.MISSING if all(self._made(job, need) for need in job.planned.needs) else State.NEEDLESS
+
+    def similar(self, job: Job) -> str:
+        """Return the settings in which a finished run differs from a job that was never begun, "" without one."""
+        if self.run(job) is not None:
+            return ""
+        option = [override for override in job.extra if override.startswith("backbone")]
+        simulated = f"backbone={EMBEDDED}" in job.extra or bool(self._compose(option)["backbone"].get("simulated"))
+        variant = Variant(backbone="", name="", overrides=tuple(job.extra), simulated=simulated)
+        found = self._similar.find(
+            job.planned, variant, lambda planned, seed: self._runs.find(planned, seed=seed, extra=job.extra)
+        )
+        return ", ".join(found.differs) if job.seed in {run.seed for run in found.runs} else ""
 
     def command(self, job: Job) -> list[str] | None:
         """Return the arguments of ``ace-bench run``; ``None`` while a run that it needs is not finished."""
@@ -136,6 +153,18 @@ class Reproduction:
             self._console.print(f"measured  experiment={name}", markup=False)
         finished = sum(self._states.of(job) is State.FINISHED for job in self._jobs)
         self._console.print(f"{len(self._jobs)} runs, {finished} of them finished")
+        self._show_similar(self._jobs)
+
+    def _show_similar(self, jobs: Iterable[Job]) -> None:
+        """Say which of the jobs exist as runs with other settings."""
+        counts = Counter(filter(None, map(self._states.similar, jobs)))
+        for settings, number in counts.items():
+            self._console.print(
+                f"{number} of these exist as finished runs that differ in {settings}: tables show them, marked; given "
+                "these settings, this command takes them in place of new runs.",
+                markup=False,
+                style="yellow",
+            )
 
     def unfinished(self, *, continue_begun: bool) -> list[Job]:
         """Return the jobs to do, without those that need nothing or, if asked, have a folder."""
@@ -159,6 +188,7 @@ class Reproduction:
         left_begun = len(unfinished) < len(self.unfinished(continue_begun=True))
         if self._jobs or not self._measured:
             self._console.print(f"{len(unfinished)} of {len(self._jobs)} runs to do, {self._workers.count} at a time")
+        self._show_similar(unfinished)
         self._make(unfinished)
         if self._workers.stopped.is_set():
             self._console.print("Stopped; the same command continues.")
@@ -210,7 +240,8 @@ class Reproduction:
         return found
 
     def _read_states(self) -> RunStates:
-        return RunStates(self._request.results, self._index.compose)
+        plans = [job.planned for job in self._jobs]
+        return RunStates(self._request.results, self._index.compose, plans)
 
     def _note_outcome(self, job: Job, outcome: Outcome) -> None:
         if outcome.end is not None and outcome.end.status == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from statistics import fmean
 from typing import Literal
 
@@ -20,6 +20,8 @@ from ace_bench.store.processes import accepted_code, last_code
 
 Change = Literal["points", "percent"]
 
+MISSING_RUN = "missing"
+"""The state of a cell whose run was never begun."""
 FEW_SEEDS = 3
 """With fewer seeds a method that adapts is known by these playbooks only."""
 
@@ -47,7 +49,8 @@ class Measured:
 
     ``state`` is that of the runs if none has finished; ``refused`` is the reason why the program makes no such run.
     ``unfinished`` are runs that began. ``code`` says where its runs were made by different code. ``deviations`` are
-    settings of its runs that are not the paper's.
+    settings of its runs that are not the paper's. ``differs`` are those in which they are not the planned runs, so that
+    nothing is compared with them; ``elsewhere`` says in what runs differ that are not shown.
     """
 
     place: Place
@@ -68,6 +71,8 @@ class Measured:
     notes: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
+    differs: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
     points: Seeds = field(default_factory=dict, repr=False)
 
     @property
@@ -122,7 +127,7 @@ def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequenc
     done = tuple(run for run in runs if run.finished)
     unfinished = tuple(run for run in runs if not run.finished)
     if not done:
-        state = ", ".join(sorted({run.state for run in runs})) or "missing"
+        state = ", ".join(sorted({run.state for run in runs})) or MISSING_RUN
         return Measured(place=place, planned=planned, metric=metric, state=state, unfinished=unfinished)
     value = interval = spread = None
     scores = dict[int, Points]()
@@ -191,6 +196,8 @@ class Measures:
 
 def compared_to(ours: Measured, base: Measured) -> Measured:
     """Compare a cell with the base row's, by a paired test if both are means of scores."""
+    if ours.differs or base.differs:
+        return ours
     tested, errors = None, list[str]()
     if ours.points and base.points:
         try:
@@ -215,7 +222,8 @@ def derive(place: Place, parts: Sequence[Measured], formula: Callable[[list[floa
     state = next((part.state for part in parts if part.state), "")
     value = formula(known) if known and len(known) == len(parts) else None
     deviations = tuple(dict.fromkeys(deviation for part in parts for deviation in part.deviations))
-    return Measured(place=place, state=state, value=value, deviations=deviations, derived=True)
+    differs = tuple(dict.fromkeys(chain.from_iterable(part.differs for part in parts)))
+    return Measured(place=place, state=state, value=value, deviations=deviations, differs=differs, derived=True)
 
 
 def setting_warning(cells: Iterable[Measured]) -> str:

@@ -11,7 +11,7 @@ from ace_bench.report.tables.cells import FEW_SEEDS, Measured, certificate_note,
 from ace_bench.report.tables.table import MISSING, PaperShown, Table
 
 NOT_KNOWN = "n/a"
-SIGNIFICANT, THESE_PLAYBOOKS, OTHER_SETTING = "*", "‡", "†"
+SIGNIFICANT, THESE_PLAYBOOKS, OTHER_SETTING, SIMILAR = "*", "‡", "†", "§"
 _SPELLING = {"tgc": "TGC", "sgc": "SGC", "finer": "FiNER", "formula": "Formula"}
 _STATISTICS = (
     *("n", "seeds", "faults", "sd over seeds"),
@@ -139,6 +139,8 @@ def remarks(cell: Measured, paper: PaperShown) -> list[str]:
         found.append(f"within {margin:g} points of the base: {judge_equivalence(tested.interval, margin)}")
     elif cell.within_noise:
         found.append("within noise of the base")
+    if cell.differs:
+        found.append(f"not the planned run: {', '.join(cell.differs)}")
     if cell.deviations:
         found.append(f"not the paper's setting: {', '.join(cell.deviations)}")
     printed = cell.place.paper if paper.compares(cell) and cell.place.unit == "percent" else None
@@ -175,7 +177,8 @@ def shown(cell: Measured) -> str | Number:
         text=number(cell.value, unit),
         bounds="" if bounds is None or same else f"[{number(bounds.low, unit)}, {number(bounds.high, unit)}]",
         marks=(THESE_PLAYBOOKS if cell.few_seeds else SIGNIFICANT) * cell.significant
-        + OTHER_SETTING * bool(cell.deviations),
+        + OTHER_SETTING * bool(cell.deviations)
+        + SIMILAR * bool(cell.differs),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
@@ -12,8 +12,8 @@ from ace_bench.report.paper.claims import known_contradictions
 from ace_bench.report.paper.rows import Column, Row
 from ace_bench.report.paper.tables import Experiment
 from ace_bench.report.records import RunSummary
-from ace_bench.report.tables.cells import Measured, Place, derive, setting_warning
-from ace_bench.report.tables.grids import column_name
+from ace_bench.report.tables.cells import MISSING_RUN, Measured, Place, derive, measure, setting_warning
+from ace_bench.report.tables.grids import SIMILAR, column_name
 from ace_bench.report.tables.printed import NO, YES
 from ace_bench.report.tables.results_index import Selection
 from ace_bench.report.tables.table import MISSING, NO_PAPER, Heading, PaperShown, Printed, Table, compared_with
@@ -151,6 +151,11 @@ class _Builder:
         cell = self.selection.measures.cell(place, planned, self.experiments.metric(*at))
         if not cell.runs and (reason := self.refusal(self.selection.overrides(planned))):
             return replace(cell, state="left out", refused=reason)
+        if cell.state == MISSING_RUN and not self.experiment.combined:
+            similar = self.selection.similar(planned)
+            metric = self.experiments.metric(*at)
+            cell = measure(place, planned, metric, similar.runs) if similar.runs else cell
+            cell = replace(cell, differs=similar.differs, elsewhere=similar.refused)
         if not self.experiment.section:
             return cell
         return replace(cell, deviations=self.selection.deviations(planned, self.experiment.model))
@@ -231,6 +236,7 @@ class _Builder:
             yield from _unfinished(table)
         for row, reason in self.experiment.not_reproducible.items():
             yield f"{row} is not reproduced: {reason}."
+        yield from _similar(table)
 
     def _paper_notes(self, table: Table) -> Iterator[str]:
         variant = self.selection.variant
@@ -257,6 +263,33 @@ def _left_out(table: Table) -> Iterator[str]:
             for row, columns in rows.items()
         ]
         yield f"Left out: {'; '.join(names)}: {reason}."
+
+
+_NAMED = 4
+"""Cells that a note names."""
+
+
+def _similar(table: Table) -> Iterator[str]:
+    """Name the runs that stand in for planned ones, and those that exist but differ in what a cell is about."""
+    shown: dict[str, dict[str, None]] = {}
+    others: dict[str, dict[str, None]] = {}
+    for cell in table.measured:
+        name = f"{table.rows[cell.place.row].title} ({table.columns[cell.place.column].title})"
+        if cell.runs and cell.differs:
+            shown.setdefault(", ".join(cell.differs), {}).setdefault(name)
+        for reason in cell.elsewhere:
+            others.setdefault(reason, {}).setdefault(name)
+    for found, text in (
+        (shown, f"{SIMILAR} finished runs that are not the planned ones, compared with nothing; they differ in"),
+        (others, "Finished runs of the same task, method and mode that are not shown, as they differ in"),
+    ):
+        if found:
+            yield f"{text} {'; '.join(f'{what} ({_few(names)})' for what, names in found.items())}."
+
+
+def _few(names: Collection[str]) -> str:
+    first, more = [*names][:_NAMED], len(names) - _NAMED
+    return ", ".join(first) + f" and {more} more" * (more > 0)
 
 
 def _unfinished(table: Table) -> Iterator[str]:

@@ -9,6 +9,7 @@ from ace_bench.report.tables.cells import FEW_SEEDS, Measured
 from ace_bench.report.tables.grids import (
     OTHER_SETTING,
     SIGNIFICANT,
+    SIMILAR,
     THESE_PLAYBOOKS,
     Grid,
     Number,
@@ -113,5 +114,7 @@ def _legend(table: Table, words: Iterable[Sequence[str | Number]]) -> Iterator[s
         yield f"{THESE_PLAYBOOKS}: so do these playbooks; a method takes {FEW_SEEDS} seeds on each side that adapts."
     if any(OTHER_SETTING in word.marks for word in numbers):
         yield f"{OTHER_SETTING}: not the paper's setting."
+    if any(SIMILAR in word.marks for word in numbers):
+        yield f"{SIMILAR}: not the planned run."
     if any(cell.state in _LEFT_OUT for cell in table.measured):
         yield f"{_DASH}: no finished run."

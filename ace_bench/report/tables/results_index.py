@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import chain
@@ -31,6 +31,7 @@ from ace_bench.report.planned import (
 )
 from ace_bench.report.records import Found, RunSummary, find_runs
 from ace_bench.report.tables.cells import Measures
+from ace_bench.report.tables.similar import Similar, SimilarRuns
 
 Width = Literal["", "column", "page"]
 """One of two columns of a paper, or the whole page."""
@@ -68,8 +69,15 @@ ALL = Wanted()
 class Selection:
     """The runs of one variant, by plan."""
 
-    def __init__(self, variant: Variant, runs: Runs, compose: Compose, members: Sequence[RunSummary]) -> None:
-        """``runs`` may include other variants' runs; ``members`` are those of this one."""
+    def __init__(
+        self,
+        variant: Variant,
+        runs: Runs,
+        compose: Compose,
+        members: Sequence[RunSummary],
+        similar: Callable[[], SimilarRuns],
+    ) -> None:
+        """``runs`` and ``similar`` may include other variants' runs; ``members`` are those of this one."""
         self.variant = variant
         self.members = members
         self.seeds = sorted({run.seed for run in members}) or [0]
@@ -78,6 +86,8 @@ class Selection:
         self._runs = runs
         self._compose = compose
         self.deviations = cache(self._deviations)
+        self._similar_runs = similar
+        self.similar = cache(self._similar)
 
     @cached_property
     def model(self) -> str:
@@ -98,6 +108,14 @@ class Selection:
         """Return the planned run for each seed that has finished."""
         return [run for run in self.find(planned) if run.finished]
 
+    def _similar(self, planned: PlannedRun) -> Similar:
+        """Return the runs that are shown in place of a planned run that does not exist."""
+        return self._similar_runs().find(planned, self.variant, self._shown)
+
+    def _shown(self, planned: PlannedRun, seed: int) -> RunSummary | None:
+        runs = self.finished(planned) or self.similar(planned).runs
+        return next((run for run in runs if run.seed == seed), None)
+
     def overrides(self, planned: PlannedRun) -> list[str]:
         """Return the overrides of a plan's runs, without seed and contexts of other runs."""
         return run_overrides(planned, self.variant.overrides, self._compose)
@@ -105,7 +123,8 @@ class Selection:
     def _deviations(self, planned: PlannedRun, model: str) -> tuple[str, ...]:
         """Return the settings of a plan's runs that differ from the paper's, whose backbone is ``model``."""
         paper = self._planned(planned, [f"backbone={model}"])
-        made = [settings_with_defaults(run, self._compose) for run in self.finished(planned)]
+        runs = self.finished(planned) or self.similar(planned).runs
+        made = [settings_with_defaults(run, self._compose) for run in runs]
         made = made or [self._planned(planned, self.variant.overrides)]
         found = (deviations(settings, paper, self.variant.source) for settings in made)
         return tuple(dict.fromkeys(chain.from_iterable(found)))
@@ -162,13 +181,20 @@ class ResultsIndex:
             kinds.setdefault((variant.simulated, variant.source), []).extend(members)
         known = {kind: Runs(some, self.compose) for kind, some in kinds.items()}
         return [
-            Selection(variant, known[variant.simulated, variant.source], self.compose, members)
+            Selection(variant, known[variant.simulated, variant.source], self.compose, members, lambda: self._similar)
             for variant, members in variants.items()
         ]
 
     def empty_selection(self, backbone: str) -> Selection:
         """The conditions of a backbone without runs."""
-        return Selection(self._selector.planned(backbone), Runs((), self.compose), self.compose, ())
+        variant = self._selector.planned(backbone)
+        return Selection(variant, Runs((), self.compose), self.compose, (), lambda: self._similar)
+
+    @cached_property
+    def _similar(self) -> SimilarRuns:
+        """The chosen runs, for cells whose planned run does not exist."""
+        runs = [run for selection in self.selections for run in selection.members]
+        return SimilarRuns(runs, self._selector.plans, self.compose)
 
     @cached_property
     def _selector(self) -> Selector:

@@ -165,8 +165,8 @@ def _tables(name: str, index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[Se
 
     any_runs = False
     for selection in _of_model(index, model):
-        table = build(selection)
-        if not table.empty:
+        table, own = build(selection), {run.folder for run in selection.members}
+        if any(run.folder in own or not cell.differs for cell in table.measured for run in cell.runs):
             any_runs = True
             yield selection, table
     if wanted.names and not any_runs:
@@ -224,7 +224,7 @@ def _of_model(index: ResultsIndex, model: str) -> Iterator[Selection]:
 
 def _commands(name: str, table: Table, selection: Selection, index: ResultsIndex) -> Iterator[str]:
     """Yield the commands of the runs that are missing and that the program does not refuse."""
-    refused = {cell.planned for cell in table.measured if cell.refused}
+    refused = {cell.planned for cell in table.measured if cell.refused or (cell.runs and cell.differs)}
     for run in index.experiments.runs(name):
         if run not in refused:
             yield from selection.missing(run, index.results)
