@@ -90,11 +90,7 @@ def _acts(draws: Sequence[Rollout]) -> bool:
 
 def _most_common(draws: Sequence[Rollout]) -> tuple[Rollout, int]:
     """Return the earliest draw with the most common outcome, and its votes; of agents only completed attempts vote."""
-    voters = [
-        draw
-        for draw in draws
-        if draw.fault is None and draw.attempt.answer is not None and draw.attempt.ended in (None, "completed")
-    ]
+    voters = [draw for draw in draws if draw.attempt.answer is not None and draw.attempt.ended in (None, "completed")]
     counts = Counter(map(_outcome, voters))
     chosen = max(voters, key=lambda draw: counts[_outcome(draw)], default=draws[0])
     return chosen, counts[_outcome(chosen)]
