@@ -8,10 +8,8 @@ from typing import Any
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import Method
 from ace_bench.core.task import Task
-from ace_bench.store.imported_prompts import UNKNOWN
+from ace_bench.store.imported_prompts import APPWORLD, FINANCE, UNKNOWN, is_at
 
-FINANCE, APPWORLD = "ace-agent/ace@ba78d34", "ace-agent/ace-appworld@748a9dc"
-"""What the loops in ``methods/official`` follow."""
 _OFFICIAL = "protocol=official"
 _AGENT = "agent"
 
@@ -45,6 +43,6 @@ def notes_on_state(state: str, commit: str | None, imported: Mapping[str, str]) 
         if named != state:
             yield f"protocol=official@{commit} names a state of {named.partition('@')[0]}; this run follows {state}."
     theirs = imported.get(repository, followed)
-    if not (theirs.startswith(followed) and theirs.isalnum()):
+    if not is_at(theirs, followed):
         theirs = "an unknown commit" if theirs == UNKNOWN else theirs
         yield f"The imported prompts are of {repository} at {theirs}; protocol=official follows {followed}."

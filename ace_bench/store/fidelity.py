@@ -20,6 +20,7 @@ from ace_bench.core.replies import RETRY_START, is_offer
 from ace_bench.core.types import Record, Stage
 from ace_bench.store.call_log import FILE
 from ace_bench.store.calls import StoredRequest
+from ace_bench.store.imported_prompts import APPWORLD, FINANCE, UNKNOWN, is_at
 from ace_bench.store.lines import read_lines
 from ace_bench.store.requests import Spans
 from ace_bench.store.results import read_settings
@@ -68,7 +69,7 @@ _IN_LOOP: Mapping[str, Sequence[Any]] = {
 _LEARNS: Mapping[str, Sequence[Any]] = {"mode.epochs": (1,), "mode.shuffle": (False,)}
 _CODES = (
     _AuthorsCode(
-        name="ace-agent/ace@ba78d34",
+        name=FINANCE,
         tasks=("finer", "formula"),
         loop="OfficialFinance",
         settings={
@@ -92,7 +93,7 @@ _CODES = (
         repeats=True,
     ),
     _AuthorsCode(
-        name="ace-agent/ace-appworld@748a9dc",
+        name=APPWORLD,
         tasks=("appworld",),
         loop="OfficialAppWorld",
         settings={
@@ -156,9 +157,12 @@ def _switches(settings: Record, metrics: Record, code: _AuthorsCode) -> Record:
         ours = _lookup(settings, path)
         if ours not in theirs:
             differs[path] = {"ours": ours, "theirs": theirs[0]}
-    own = settings[_PROMPTS] == "default"
-    differs |= {_PROMPTS: {"ours": "default", "theirs": "imported"}} if own else {}
-    unknown = [] if own else [_PROMPTS]  # which words a folder holds is not compared
+    repository, _, followed = code.name.partition("@")
+    imported = metrics.get(_PROMPTS, {}).get("sources", {}).get(repository, UNKNOWN)
+    words = "default" if settings[_PROMPTS] == "default" else imported
+    unknown = [_PROMPTS] if words == UNKNOWN else []
+    if not unknown and not is_at(words, followed):
+        differs[_PROMPTS] = {"ours": words, "theirs": "imported" if words == "default" else followed}
     total = len(wanted) + 2  # with the loop and the prompts
     return {"switches": total, "equal": total - len(differs) - len(unknown), "differs": differs, "unknown": unknown}
 

@@ -15,6 +15,8 @@ RECORD = "sources.json"
 """Its file in the folder of a set."""
 UNKNOWN = "unknown"
 """The commit of a checkout without ``.git``."""
+FINANCE, APPWORLD = "ace-agent/ace@ba78d34", "ace-agent/ace-appworld@748a9dc"
+"""The states of the authors' code that are followed, as OWNER/NAME@COMMIT."""
 _LICENCES = {"Apache License": "Apache-2.0", "MIT License": "MIT"}
 
 
@@ -46,6 +48,11 @@ def describe_checkout(checkout: Path, repository: str) -> tuple[Source, str | No
     names = [name for words, name in _LICENCES.items() if words in "".join(texts)]
     licence = (names or ["of its own" if texts else "none found"])[0]
     return Source(repository=repository, commit=commit, licence=licence), next(iter(texts), None)
+
+
+def is_at(commit: str, followed: str) -> bool:
+    """Whether the commit of a checkout without changes is the one that begins with ``followed``."""
+    return commit.startswith(followed) and commit.isalnum()
 
 
 def with_record(files: Mapping[str, str], sources: Sequence[Source]) -> dict[str, str]:

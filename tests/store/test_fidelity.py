@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 
 from ace_bench.report.records import read_run
+from ace_bench.store.files import write_files
+from ace_bench.store.imported_prompts import UNKNOWN, Source, with_record
 from tests.backbones.serving import over_http
 from tests.launching import launch
 from tests.official.serving import Reply, serving
@@ -70,6 +72,19 @@ def test_three_settings_more_send_what_the_authors_send_as_often_as_they_do(play
         "repeats_sent_once": 0,
     }
     assert each == once + usual["requests"]["repeats_sent_once"]
+
+
+@pytest.mark.parametrize(
+    ("commit", "differs", "unknown"),
+    [("ba78d34c0ffee", None, False), ("ba78d34, with changes", {"theirs": "ba78d34"}, False), (UNKNOWN, None, True)],
+)
+def test_imported_prompts_are_theirs_if_their_commit_is(commit, differs, unknown, tmp_path):
+    source = Source(repository="ace-agent/ace", commit=commit, licence="MIT")
+    write_files({tmp_path / "set" / name: text for name, text in with_record({}, [source]).items()})
+    ran = launch(tmp_path, *SIZES, "protocol=official", f"prompts={tmp_path / 'set'}")
+    found = ran.metrics["as_authors"]
+    assert found["unknown"] == ["prompts"] * unknown
+    assert found["differs"].get("prompts") == (differs and {"ours": commit, **differs})
 
 
 def test_what_no_code_was_published_for_counts_as_unknown(tmp_path):
