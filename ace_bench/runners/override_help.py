@@ -154,7 +154,7 @@ def suggestions(folders: Sequence[Path], arguments: Sequence[str]) -> list[str]:
     given = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
     chosen = _preset_choices(groups, given) | {key: value for key, value in given.items() if "@" not in key}
     deleted = [argument[1:].partition("=")[0] for argument in arguments if argument.startswith("~")]
-    known = _keys(top, groups, chosen)
+    known = [*_keys(top, groups, chosen), *_keys_of_places(groups, given)]
     lines = [
         f"~{name}: there is nothing of this name to leave out; {_closest(name, known)}"
         for name in deleted
@@ -168,7 +168,7 @@ def suggestions(folders: Sequence[Path], arguments: Sequence[str]) -> list[str]:
     for key, value in given.items():
         group, _, place = key.partition("@")
         if group in groups:
-            if place and place not in (places := _places(top)):
+            if place and place not in (places := _places(group, top, groups, chosen)):
                 lines.insert(0, f"{key}: no {group} goes there; there are {', '.join(places)}")
             elif unknown := [option for option in _chosen(value) if option not in groups[group]]:
                 lines.insert(0, f"{key}={value}: {_closest(unknown[0], list(groups[group]))}")
@@ -214,14 +214,19 @@ def _closest(word: str, known: Sequence[str]) -> str:
     )
 
 
-def _places(top: DictConfig) -> list[str]:
-    """Return the places for a second option of a group: the roles."""
-    return [key.partition("@")[2] for key in _defaults(top) if "@" in key]
+def _places(
+    group: str, top: DictConfig, groups: Mapping[str, Mapping[str, Path]], chosen: Mapping[str, str]
+) -> list[str]:
+    """Return the places for a second option of a group: the roles, also those that a chosen option adds."""
+    files = [groups[name][option] for name, option in chosen.items() if option in groups.get(name, {})]
+    nodes = [top, *(node for node in map(OmegaConf.load, files) if isinstance(node, DictConfig))]
+    pairs = (key.lstrip("/").partition("@") for node in nodes for key in _defaults(node))
+    return [place for name, _, place in pairs if place and name == group]
 
 
-def _defaults(top: DictConfig) -> dict[str, object]:
+def _defaults(node: DictConfig) -> dict[str, object]:
     """Return the defaults by group, without those that follow from other groups (``optional``)."""
-    entries = (entry for entry in top.defaults if isinstance(entry, DictConfig))
+    entries = (entry for entry in node.get("defaults", []) if isinstance(entry, DictConfig))
     pairs = ((str(key), value) for entry in entries for key, value in entry.items_ex(resolve=False))
     return {key: value for key, value in pairs if not key.startswith("optional ")}
 
@@ -235,13 +240,25 @@ def _keys(top: DictConfig, groups: Mapping[str, Mapping[str, Path]], chosen: Map
     return keys
 
 
+def _keys_of_places(groups: Mapping[str, Mapping[str, Path]], given: Mapping[str, str]) -> list[str]:
+    """Return the keys of options at places of their own, such as ``roles.reflector.model``."""
+    placed = ((*key.partition("@")[::2], value) for key, value in given.items() if "@" in key)
+    return [
+        f"{place}.{name.removeprefix(f'{group}.')}"
+        for group, place, value in placed
+        for option in _chosen(value)
+        for name in _option_keys(group, groups.get(group, {}), option)
+    ]
+
+
 def _option_keys(group: str, files: Mapping[str, Path], option: str) -> list[str]:
     """Return the keys that an option sets, with those of the options of its group that it inherits from."""
     if option not in files:
         return []
     node = OmegaConf.load(files[option])
     assert isinstance(node, DictConfig)
-    parents = [entry for entry in node.pop("defaults", []) if isinstance(entry, str) and entry != "_self_"]
+    defaults = [entry for entry in node.pop("defaults", []) if isinstance(entry, str) and entry != "_self_"]
+    parents = [entry.partition("@")[0] for entry in defaults]
     place = "" if _GLOBAL in files[option].read_text(encoding="utf-8") else f"{group}."
     return [*_flat(node, place), *(key for parent in parents for key in _option_keys(group, files, parent))]
 

@@ -131,6 +131,10 @@ SAID = {
         "method.refiner.headroom=1": "method.refiner.headroom=1 must be a number from 0 to below 1",
         "method.retrieval.percentile=100": "method.retrieval.percentile=100 must be a percentile from 0 to below 100",
     },
+    "method=mam_stream_icl backbone@roles.generator_2=vllm": {
+        "roles.generator_2.nothing=1": "roles.generator_2.nothing: there is no such key",
+        "backbone@roles.generator_4=vllm": "no backbone goes there; there are roles.reflector",
+    },
     "method=self_stream_icl": {"labels=none": "needs verdicts, which labels=none hides: use labels=correctness"},
     "method=reflexion": {"mode=offline": "Reflexion carries nothing from sample to sample: use mode=online"},
     "method=awm": {"method.initial=nowhere": "is not a file: give saved workflows, or null"},
