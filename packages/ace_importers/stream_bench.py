@@ -1,4 +1,7 @@
-"""StreamBench (stream-bench/stream-bench): DDXPlus alone, with examples and with a memory; its code is never run."""
+"""StreamBench (stream-bench/stream-bench): its code is never run.
+
+DDXPlus alone, with examples and with a memory; BIRD-SQL alone and with a memory.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,10 @@ from ace_bench.core.errors import DataError
 from ace_importers.formats import either, exact_block, filled, formatted, function, literal, parse_file
 
 FILE = Path("stream_bench") / "benchmarks" / "ddxplus.py"
+_SQL = Path("stream_bench") / "benchmarks" / "text_to_sql.py"
 _LABELS = "LABEL2TEXT"
-_PROFILE = r"{{ question.splitlines() | map('trim') | join('\n') }}"
+_LINES = r".splitlines() | map('trim') | join('\n') }}"
+_REASONED = 'scaffold == "json"'
 _SHOT = {
     "question": "{{ one.question }}"
     "{% if one.rationale is defined and one.rationale %}\nRationale: {{ one.rationale }}{% endif %}",
@@ -25,23 +30,35 @@ _HELD_OUT = re.compile(r"\{(\w+)\}")
 
 def templates(checkout: Path) -> Mapping[str, str]:
     """Return templates by file of the set; raises ``DataError`` that names the file."""
-    path = checkout / FILE
-    shot = _prompt(path, "get_shot_template", _SHOT)
-    stored = f"{{% if verdicts %}}{_prompt(path, 'get_memprompt_template', _SHOT)}{{% else %}}{shot}{{% endif %}}"
-    fields = {"profile": _PROFILE, "option_text": literal(_options(path))}
-    reasoned = 'scaffold == "json"'
-    alone = either(reasoned, *(_prompt(path, f"get_{name}_prompt", fields) for name in ("cot", "zeroshot")))
-
-    def shown(items: str, one: str, form: str = "fewshot") -> str:
-        text = f"{{% for one in {items} %}}{one}{{% if not loop.last %}}\n\n\n{{% endif %}}{{% endfor %}}"
-        return _prompt(path, f"get_{form}_template", {**fields, "fewshot_text": text})
-
-    remembered = either(reasoned, shown("entries", stored, "fewshotcot"), shown("entries", stored))
-    return {
-        "ddxplus/base.j2": exact_block(alone),
-        "ddxplus/demonstrated.j2": exact_block(shown("examples", shot)),
-        "ddxplus/remembered.j2": exact_block(either("entries", remembered, alone)),
+    ddxplus, sql = checkout / FILE, checkout / _SQL
+    cases = {"profile": "{{ question" + _LINES, "option_text": literal(_options(ddxplus))}
+    questions = {"schema": "{{ schema" + _LINES, "question": "{{ asked" + _LINES}
+    forms = [_zero_shot(ddxplus, cases, form) for form in ("cot", "zeroshot")]
+    remembered = [_shown(ddxplus, cases, _stored(ddxplus), form) for form in ("fewshotcot", "fewshot")]
+    shot = _prompt(ddxplus, "get_shot_template", _SHOT)
+    alone, query = either(_REASONED, *forms), _zero_shot(sql, questions, "zeroshot")
+    made = {
+        "ddxplus/base.j2": alone,
+        "ddxplus/demonstrated.j2": _shown(ddxplus, cases, shot, "fewshot", items="examples"),
+        "ddxplus/remembered.j2": either("entries", either(_REASONED, *remembered), alone),
+        "bird_sql/base.j2": query,
+        "bird_sql/remembered.j2": either("entries", _shown(sql, questions, _stored(sql), "fewshot"), query),
     }
+    return {name: exact_block(text) for name, text in made.items()}
+
+
+def _zero_shot(path: Path, fields: Mapping[str, str], form: str) -> str:
+    return _prompt(path, f"get_{form}_prompt", fields)
+
+
+def _stored(path: Path) -> str:
+    """Return the template of one entry of a memory."""
+    return either("verdicts", *(_prompt(path, f"get_{form}_template", _SHOT) for form in ("memprompt", "shot")))
+
+
+def _shown(path: Path, fields: Mapping[str, str], one: str, form: str, items: str = "entries") -> str:
+    text = f"{{% for one in {items} %}}{one}{{% if not loop.last %}}\n\n\n{{% endif %}}{{% endfor %}}"
+    return _prompt(path, f"get_{form}_template", {**fields, "fewshot_text": text})
 
 
 def _prompt(path: Path, name: str, fields: Mapping[str, str]) -> str:

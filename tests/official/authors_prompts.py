@@ -22,6 +22,10 @@ from typing import Any
 from unittest.mock import MagicMock
 
 Case = dict[str, Any]
+PAST_QUERIES = [
+    {"question": f"Which {answer}?", "answer": f"SELECT {answer}", "correctness": f"Your answer is {verdict}"}
+    for answer, verdict in (("{a}", "correct"), ("\\b", "not correct"))
+]
 _REPLACED = {
     "ace": ("openai", "tiktoken", "dotenv", "numpy"),
     "dynamic-cheatsheet": ("litellm", "tiktoken", "sklearn", "sklearn.metrics", "sklearn.metrics.pairwise"),
@@ -133,6 +137,8 @@ def ddxplus(cases: list[Case]) -> list[Case]:
         def shuffle(self, seed: int) -> Rows:
             return self
 
+    sql = import_module("stream_bench.benchmarks.text_to_sql").GeneralText2SQL
+    past = "\n\n\n".join(sql.get_memprompt_template().format(**one) for one in PAST_QUERIES)
     made = []
     for case in cases:
         bench = object.__new__(bench_class)
@@ -141,7 +147,14 @@ def ddxplus(cases: list[Case]) -> list[Case]:
         bench.option_text = "\n".join(f"{number}. {name}" for number, name in bench.LABEL2TEXT.items())
         bench.fewshot_text = bench.get_fewshot_text()
         shown = bench.get_input(case["row"])
-        made.append({"base": shown["prompt_zeroshot"], "demonstrated": shown["prompt_fewshot"]})
+        made.append(
+            {
+                "base": shown["prompt_zeroshot"],
+                "demonstrated": shown["prompt_fewshot"],
+                "query": sql.get_zeroshot_prompt(case["schema"], case["asked"]),
+                "queries": sql.get_fewshot_template(case["schema"], case["asked"]).replace("{fewshot_text}", past),
+            }
+        )
     return made
 
 

@@ -4,7 +4,8 @@
 
 CHECKOUT is a checkout of noahshinn/reflexion, ``FOLDER/attempts.json`` a list of questions: query, key, and for each
 trial its thought, action and the reflection on it. ``FOLDER/record.json`` then holds ``reflections`` (the prompt of
-each) and ``shown`` (the notes of each later trial).
+each) and ``shown`` (the notes of each later trial), and ``acting``: the prompts of their agent (ALFWorld) after each
+trial whose log is the question and ``steps``.
 """
 
 from __future__ import annotations
@@ -43,10 +44,17 @@ def main() -> None:
     sys.modules.update({name: MagicMock() for name in _REPLACED})
     sys.modules["langchain.prompts"].PromptTemplate = _Template  # type: ignore[attr-defined]
     module: Any = import_module("agents")
-    record: dict[str, list[str]] = {"reflections": [], "shown": []}
+    record: dict[str, list[str]] = {"reflections": [], "shown": [], "acting": []}
+    os.chdir(f"{checkout}/alfworld_runs")
+    sys.path[0] = "."
+    sys.modules.pop("utils", None)
+    acting: Any = import_module("generate_reflections")
     for one in json.loads(Path(folder, "attempts.json").read_text(encoding="utf-8")):
         said = [text for trial in one["trials"] for text in (trial["thought"], f"Finish[{trial['action']}]")]
         notes = [trial["note"] for trial in one["trials"]]
+        log = f"Here is the task:\n{one['query']}\n{one['steps']}"
+        for number in range(len(notes)):
+            record["acting"].append(acting._generate_reflection_query(log, notes[:number][-3:]))
 
         def reflect(prompt: str, _notes: list[str] = notes) -> str:
             record["reflections"].append(prompt)
@@ -54,7 +62,7 @@ def main() -> None:
 
         act = iter(said)
         agent = module.CoTAgent(
-            one["query"], "", one["key"], module.cot_reflect_agent_prompt, module.cot_reflect_prompt,
+            one["query"], "Toy.", one["key"], module.cot_reflect_agent_prompt, module.cot_reflect_prompt,
             self_reflect_llm=reflect, action_llm=lambda _, _act=act: next(_act),
         )  # fmt: skip
         with contextlib.redirect_stdout(io.StringIO()):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -14,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from ace_bench.cli.main import start
+from ace_bench.store.prompts import PromptSet
 from ace_bench.tasks.ddxplus import CONDITIONS, answer_of
-from ace_importers.formats import either, exact_block, literal, named
-from tests.launching import ROOT
+from ace_field.reflexion import _RULES
 from tests.official import ours
 from tests.official.authors import checkout, run_attempts, run_memory
 from tests.official.comparing import compare
@@ -100,40 +100,32 @@ def test_each_call_equals_the_authors(
     record_property(EQUAL, (result.steps, result.calls, result.saved))
 
 
-def _set_with(folder: Path, **templates: str) -> Path:
-    """Write a prompt set in which templates of one message are replaced."""
-    for name in ("prompts", "packages/ace_field/prompts"):
-        shutil.copytree(ROOT / name / "default", folder, dirs_exist_ok=True)
-    for role, text in templates.items():
-        (folder / "qa" / f"{role}.j2").write_text(text if "{% block" in text else exact_block(text))
+def _imported(code: Path, folder: Path) -> Path:
+    """Make a prompt set from a checkout."""
+    assert start("prompts", [str(code), str(folder)]) == 0
     return folder
 
 
 def test_awm_induces_from_the_attempts_that_the_authors_show(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    code = checkout("agent-workflow-memory") / "webarena"
+    code = checkout("agent-workflow-memory")
     right = [False, True, False, True, True, False, True]
 
     def attempt(call: Any) -> Any:
         place = int(call.sample[-1])
         return answer(gold(call.sample) if right[place] else f"guess {place}")
 
-    instruction, example = ((code / "prompt" / f"{name}.txt").read_text() for name in ("instruction", "one_shot"))
-    prompts = _set_with(
-        tmp_path / "set",
-        inducer=f"{literal(instruction)}\n\n{literal(example)}\n\n## Concrete Examples\n\n"
-        "{{ experiences | join('\n\n') }}\n\n## Summary Workflows",
-        experience="Query: {{ question }}\nActions:\n"
-        "<think>\n{{ reasoning }}\n</think>\n<action>\n{{ answer }}\n</action>",
-    )
+    prompts = _imported(code, tmp_path / "set")
     script = Scripted(generator=attempt, inducer=lambda _: {"workflows": []})
     settings = (*_ONLINE, "labels=correctness", f"prompts={prompts}")
     play(tmp_path, *settings, script=script, method="awm", test=len(right))
     attempts = [_webarena(n, won) for n, won in enumerate(right)]
-    theirs = run_attempts("authors_awm.py", code.parent, tmp_path, attempts)["prompts"]
+    theirs = run_attempts("authors_awm.py", code, tmp_path, attempts)["prompts"]
+    expected = [prompt for prompt, won in zip(theirs, right, strict=True) if won]
     ours_ = [call.prompt for call in script.of("inducer")]
-    assert ours_ == [prompt for prompt, won in zip(theirs, right, strict=True) if won]
+    (form,) = {prompt.removesuffix(one) for prompt, one in zip(ours_, expected, strict=True)}
+    assert form.endswith('"<second step>"]}]}\n')
     record_property(EQUAL, (len(ours_), len(ours_), sum(map(bool, theirs)) - len(ours_)))
 
 
@@ -145,18 +137,7 @@ def test_reasoning_bank_extracts_and_keeps_what_the_authors_do(
     right = [False, True, True, False, True]
     replies = [f"# Memory Item 1\n## Title t{n}\n\n## Content\n\n\n{{{{ {n} }}}} \\d\n\n" for n in range(len(right))]
     judged = ["" if labels == "correctness" else f"It is {won} that {n}." for n, won in enumerate(right)]
-    spaces: dict[str, str] = {}
-    exec((code / "WebArena" / "prompts" / "memory_instruction.py").read_text(), spaces)
-    system = either("success", *(literal(spaces[name]) for name in ("SUCCESSFUL_SI", "FAILED_SI")))
-    said = "\n\nThe task {{ 'succeeded' if success else 'failed' }} because: {{ reasons }}"
-    prompts = _set_with(
-        tmp_path / "set",
-        extractor=exact_block(system, "system_exact")
-        + exact_block(
-            "**Query:** {{ question }}\n\n**Trajectory:**\n<think>\n{{ reasoning }}\n</think>\n<action>\n{{ answer }}\n"
-            f"</action>{{% if reasons %}}{said}{{% endif %}}"
-        ),
-    )
+    prompts = _imported(code, tmp_path / "set")
 
     def attempt(call: Any) -> Any:
         place = int(call.sample[-1])
@@ -189,22 +170,7 @@ def test_reflexion_reflects_and_shows_notes_as_the_authors_do(
 ) -> None:
     code = checkout("reflexion")
     right_at = [0, 2, 3, 9]
-    spaces: dict[str, str] = {}
-    source = (code / "hotpotqa_runs" / "prompts.py").read_text()
-    exec(
-        "\n".join(line for line in source.splitlines() if not line.startswith("from langchain")), _templates_in(spaces)
-    )
-    exec((code / "hotpotqa_runs" / "fewshots.py").read_text(), spaces)
-    asked = named(
-        spaces["COT_REFLECT_INSTRUCTION"],
-        {
-            "examples": literal(spaces["COT_REFLECT"]),
-            "context": "",
-            "question": "{{ question }}",
-            "scratchpad": "\nThought: {{ reasoning }}\nAction: Finish[{{ answer }}]\nObservation: Answer is INCORRECT",
-        },
-    )
-    prompts = _set_with(tmp_path / "set", self_reflection=asked)
+    prompts = _imported(code, tmp_path / "set")
 
     def attempt(sample: str, trial: int) -> str:
         return gold(sample) if trial >= right_at[int(sample[-1])] else f"guess {trial}"
@@ -221,7 +187,7 @@ def test_reflexion_reflects_and_shows_notes_as_the_authors_do(
     names = [f"toy-test-{n}" for n in range(len(right_at))]
     attempts = [
         {
-            "query": f"ask {name}?", "key": gold(name),
+            "query": f"ask {name}?", "key": gold(name), "steps": "> look {x}\nNothing.",
             "trials": [
                 {"thought": f"thought of {text}", "action": text, "note": note(name, trial)}
                 for trial in range(4) for text in [attempt(name, trial)]
@@ -236,13 +202,15 @@ def test_reflexion_reflects_and_shows_notes_as_the_authors_do(
         call.prompt.partition("<reflection>\n")[2].partition("\n</reflection>")[0] for call in script.of("generator")
     ]
     assert [text for text in shown if text] == [text.partition("Reflections:\n")[2] for text in theirs["shown"]]
-    record_property(EQUAL, (len(names), len(reflected), 0))
-
-
-def _templates_in(spaces: dict[str, Any]) -> dict[str, Any]:
-    """Let a module of prompts run without the package whose templates it makes."""
-    spaces["PromptTemplate"] = lambda **_: None
-    return spaces
+    agents, rules, acting = PromptSet(prompts, task="appworld", prompt_group="agent"), _RULES["authors"], list[str]()
+    for one in attempts:
+        notes = [rules.note(trial["note"], acts=True) for trial in one["trials"]]
+        for number in range(len(notes)):
+            earlier = rules.earlier(notes[:number][-3:], acts=True)
+            fields = {"question": one["query"], "trajectory": one["steps"], "reflections": earlier}
+            acting += [message.content for message in agents.render("self_reflection", fields)]
+    assert acting == theirs["acting"]
+    record_property(EQUAL, (len(names), len(reflected) + len(acting), 0))
 
 
 def _webarena(place: int, won: bool) -> dict[str, Any]:

@@ -23,7 +23,9 @@ from ace_bench.store.prompts import PromptSet
 from ace_bench.tasks.ddxplus import CONDITIONS, answer_of
 from ace_bench.tasks.finer import split_context
 from ace_bench.tasks.formula import question_of
+from ace_field.stream_memory import MemoryEntry
 from tests.official.authors import checkout, run_theirs
+from tests.official.authors_prompts import PAST_QUERIES
 
 pytestmark = pytest.mark.official
 CASES = 150
@@ -227,8 +229,24 @@ def test_ddxplus_is_asked_as_stream_bench_asks(tmp_path):
         profile = f"Age: {draw.randint(1, 99)}\n  - {text(draw)}  \n\n- {text(draw)}"
         return {"PATIENT_PROFILE": profile, "PATHOLOGY": draw.choice(CONDITIONS)}
 
-    cases = [{"row": row(), "shots": [row() for _ in range(draw.randint(1, 4))]} for _ in range(60)]
+    cases = [
+        {
+            "row": row(),
+            "shots": [row() for _ in range(draw.randint(1, 4))],
+            "schema": f"CREATE TABLE {text(draw)};",
+            "asked": "How?",
+        }
+        for _ in range(60)
+    ]
+    past = [
+        MemoryEntry(question=one["question"], answer=one["answer"], correct=not n) for n, one in enumerate(PAST_QUERIES)
+    ]
     for case, expected in zip(cases, theirs("stream-bench", cases, tmp_path), strict=True):
+        fields = {"schema": case["schema"], "asked": case["asked"], "scaffold": "own", "verdicts": True}
+        queries = PromptSet(tmp_path / "set", task="bird_sql", prompt_group="qa")
+        assert queries.render("remembered", {**fields, "entries": []}) == queries.render("base", fields)
+        assert queries.render("base", fields)[0].content == expected["query"]
+        assert queries.render("remembered", {**fields, "entries": past})[0].content == expected["queries"]
         items = tuple(
             Demonstration(
                 question=shot["PATIENT_PROFILE"].strip(), answer=answer_of(CONDITIONS.index(shot["PATHOLOGY"]))

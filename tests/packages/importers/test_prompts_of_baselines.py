@@ -5,6 +5,7 @@ import pytest
 from ace_bench.cli.main import start
 from ace_bench.contexts.cheatsheet import PastRollout
 from ace_bench.contexts.instruction import Demonstration, Demonstrations
+from ace_bench.core.resources import prompt_folders
 from ace_bench.core.types import Sample
 from ace_bench.store.calls import read_calls
 from ace_bench.store.prompts import PromptSet
@@ -83,6 +84,19 @@ class Other(Bench):
         1: 'Guillain-Barré {syndrome}',
     }
 '''.replace("{{or none}}", "or none").replace("BLANKS", "   ")
+QUERIES = r'''
+def get_zeroshot_prompt(schema, question):
+    return f"""{schema} {question}"""
+
+def get_shot_template():
+    return f"""{{question}}: {{answer}}"""
+
+def get_memprompt_template():
+    return f"""{{question}}: {{answer}}, {{correctness}}"""
+
+def get_fewshot_template(schema, question):
+    return f"""{schema} {{fewshot_text}} {question}"""
+'''
 
 
 @pytest.fixture
@@ -99,7 +113,8 @@ def cheatsheet(tmp_path):
 
 @pytest.fixture
 def stream_bench(tmp_path):
-    return written(tmp_path / "checkout", {"stream_bench/benchmarks/ddxplus.py": DDXPLUS})
+    files = {"stream_bench/benchmarks/ddxplus.py": DDXPLUS, "stream_bench/benchmarks/text_to_sql.py": QUERIES}
+    return written(tmp_path / "checkout", files)
 
 
 def written(folder, files):
@@ -158,6 +173,62 @@ def test_ddxplus_is_asked_with_their_words_and_diagnoses(stream_bench, tmp_path)
     assert first.content == f'Think. Age: 5\n- cough {options} {{"rationale": "", "answer": ""}}'
     assert later.content == f"Think. Age: 5\n- cough p3\nRationale: hot\nIt was 0. Cold {options}"
     assert shots.content == f"{options}\nSuch as:\n\n{examples}\n\nAnd Age: 5\n- cough?"
+
+
+MEMORIES = {
+    "webarena/prompt/instruction.txt": "Induce {it}.",
+    "webarena/prompt/one_shot.txt": "Like so.",
+    "webarena/induce_prompt.py": r"""
+def format_trajectory(thoughts, actions):
+    return f"<{t}|{acts}>"
+def format_examples(examples):
+    text = f"Q {ex['query']}\n{trajectory}"
+    return "".join(["# From"] + [text] + ["# To"])
+""",
+    "WebArena/prompts/memory_instruction.py": "SUCCESSFUL_SI = 'Well {done}'\nFAILED_SI = 'Badly'",
+    "WebArena/induce_memory.py": r"""
+def format_trajectory(thoughts, actions):
+    return f"<{t}|{acts}>"
+def main():
+    text = f"Q {ex['query']}: {trajectory}" + f" It {status_label}: {autoeval_thoughts}"
+""",
+    "hotpotqa_runs/prompts.py": "COT_REFLECT_INSTRUCTION = '{examples} {context} {question}{scratchpad} Why?'",
+    "hotpotqa_runs/fewshots.py": "COT_REFLECT = 'Eg.'",
+    "alfworld_runs/reflexion_few_shot_examples.txt": "Two.",
+    "alfworld_runs/generate_reflections.py": r"""
+def _generate_reflection_query(log, memory):
+    query = f"{FEW_SHOT_EXAMPLES} {scenario}"
+    if memory:
+        query += " Before:\n"
+    query += " Now?"
+""",
+}
+ASKED = {
+    "qa/inducer": "Induce {it}.\n\nLike so.\n\n# From\n\ne1\n\ne2\n\n# To",
+    "qa/experience": "Q q?\n<r|a>",
+    "agent/experience": "Q q?\nsteps",
+    "qa/extractor": "Q q?: <r|a> It succeeded: why",
+    "qa/self_reflection": "Eg. b q?\nThought: r\nAction: Finish[a]\nObservation: Answer is INCORRECT Why?",
+    "agent/self_reflection": "Two. q?\nsteps Before:\nTrial #0: n\n Now?",
+}
+
+
+def test_memories_ask_with_their_words_and_our_fields(tmp_path):
+    for repository in ("webarena", "WebArena", "hotpotqa_runs"):
+        beside = "alfworld_runs" if repository == "hotpotqa_runs" else repository
+        files = {name: text for name, text in MEMORIES.items() if name.split("/")[0] in (repository, beside)}
+        written(tmp_path / repository, files)
+    assert start("prompts", [*(str(folder) for folder in sorted(tmp_path.iterdir())), str(tmp_path / "out")]) == 0
+    defaults = [folder / "default" for folder in prompt_folders()]
+    given = {"background": "b", "question": "q?", "reasoning": "r", "answer": "a", "success": True, "reasons": "why"}
+    for name, text in ASKED.items():
+        group, role = name.split("/")
+        steps = "steps" if group == "agent" else ""
+        more = {"trajectory": steps, "experiences": ["e1", "e2"], "reflections": "Trial #0: n"}
+        prompts = PromptSet(tmp_path / "out", *defaults, task="finer", prompt_group=group)
+        messages = prompts.render(role, given | more)
+        assert messages[-1].content == text
+        assert [one.content for one in messages[:-1] if role == "extractor"] == ["Well {done}"] * (role == "extractor")
 
 
 @pytest.mark.parametrize(
