@@ -100,6 +100,12 @@ TABLE_16 = (
     "gpt_5_1:roles.reflector.url=http://localhost:8000 gpt_5_1:roles.reflector.model=NAME"
 )
 
+COMBEE = (
+    "python scripts/reproduce.py experiment=combee seed=0,1,2 --jobs 1 concurrency=64 backbone=openai_compatible "
+    "backbone.base_url=http://localhost:8000/v1 backbone.model=embedded backbone.api_key_env=null "
+    "backbone.simulated=true backbone.bound_replies=false task.source=sample embedder=hashing"
+)
+
 PREPARED = {
     "python run.py task=finer method=ace backbone=gpt_5_1 limit=20 dry_run=true",
     "python run.py task=finer method=ace backbone=gpt_5_1 limit=20 budget.usd=5",
@@ -157,6 +163,7 @@ LONG = {
     "embedder=hashing limit=1 gepa:method.max_metric_calls=3 mipro:method.auto=light "
     "ace:method.max_reflection_rounds=1 ace:mode.epochs=1": "--dry-run",
     TABLE_16: "--dry-run",
+    COMBEE: "--dry-run",
     "make rehearsal": "ARGS=--dry-run",
     "python scripts/benchmark.py methods --data DIR --results DIR2 --out FILE.md": "--help",
     "python scripts/benchmark.py sql": "--help",

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _BARS, _COLLAPSE, _SPEED = "figure_1", "figure_2", "combee"
+_SHIFTS = ((3, 4), (4, -10), (-11, 4))
+"""Where the names of points stand beside them, for the series in turn: points of several series may coincide."""
 _COLLAPSED = 0.5
 """A step that leaves this share of the tokens, or less, is a collapse."""
 _PAPER = "paper"
@@ -127,10 +129,11 @@ def speed_against_quality(experiments: Experiments, selection: Selection, title:
     panels = []
     for column, label in (("accuracy", "accuracy (%)"), ("calls", "calls of adaptation")):
         series, notes = [], list[Note]()
-        for (name, points), look in zip(ways.items(), looks(list(ways)).values(), strict=True):
+        for place, ((name, points), look) in enumerate(zip(ways.items(), looks(list(ways)).values(), strict=True)):
             series.append(series_of_cells(name, look, [(seconds, line[column]) for seconds, _, line in points]))
             found = [(batch, (seconds, line[column].value or nan)) for seconds, batch, line in points]
-            notes += [Note(text=batch, at=at, shift=(3, 3), style={"color": look.colour}) for batch, at in found]
+            style, shift = {"color": look.colour}, _SHIFTS[place % len(_SHIFTS)]
+            notes += [Note(text=batch, at=at, shift=shift, style=style) for batch, at in found]
         scales = (log_axis, percent_axis) if column == "accuracy" else (log_axis,)
         x_label = "seconds of adaptation (numbers: samples a batch)"
         panels.append(Panel(series=series, notes=notes, x_label=x_label, y_label=label, scales=scales))
