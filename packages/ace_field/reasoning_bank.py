@@ -14,7 +14,7 @@ from ace_bench.contexts.loading import load_kind
 from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.errors import ConfigError, RolloutFault, SettingError
-from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly
+from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload, exactly
 from ace_bench.core.prompts import Transcript, send_within_limit
 from ace_bench.core.replies import ask
 from ace_bench.core.settings import Count, Protocol, Text
@@ -169,9 +169,10 @@ class ReasoningBank(BaseMethod[ReasoningItems]):
         return ContextUpdate(context=memory, events=tuple(events))
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
-        """Return one rollout and one extraction a sample."""
+        """Return one rollout and one extraction a sample, none where the judge gives no verdict."""
         samples = exactly(learning.samples)
-        roles = {ROLE: samples, **judge_calls(arena, learning.samples)}
+        judged = judge_calls(arena, learning.samples)
+        roles = {ROLE: Span(0, samples.high) if judged else samples, **judged}
         return Workload(rollouts=samples, roles=roles, shown_samples=self._top_k)
 
     def _learn(self, one: Judged, arena: Arena) -> tuple[Experience | None, tuple[Record, ...]]:
