@@ -17,7 +17,9 @@ from ace_bench.core.errors import DataError
 from ace_bench.core.statistics import LEVEL, Array, Estimate, blocks, clusters, paired_difference, score_bounds
 
 _EQUAL = 1e-9
-_SAMPLES = "samples"
+_SAMPLES, _BLOCKS = "samples", "blocks of the stream"
+_ENOUGH_SEEDS, _ENOUGH_SAMPLES = 5, 50
+"""With fewer, simulated intervals of differences are wider than they need to be."""
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -58,7 +60,7 @@ class Comparison:
     ``better`` and ``worse`` count samples whose mean over seeds differs. ``p`` is two-sided and below 0.05 if and only
     if the interval excludes 0; ``test`` names the units. ``seeds_p`` is the t test over seeds for these samples.
     ``spread`` is the standard deviation of the difference over seeds. ``detectable`` is about the smallest difference
-    that the test finds with a power of 80%.
+    that the test finds with a power of 80%. ``wide`` is why the interval is wider than 95% needs (``reasons_wide``).
     """
 
     n: int
@@ -71,6 +73,7 @@ class Comparison:
     seeds_p: float | None = None
     spread: float | None = None
     detectable: float | None = None
+    wide: tuple[str, ...] = ()
     estimate: Estimate | None = field(default=None, repr=False)
 
     def interval_at(self, level: float) -> Interval | None:
@@ -95,6 +98,12 @@ def score_interval(runs: Seeds) -> Interval | None:
     """
     bounds = score_bounds(_scores([runs])[0], _units([runs]).groups)
     return _interval(*bounds) if bounds else None
+
+
+def reasons_score_wide(runs: Seeds) -> tuple[str, ...]:
+    """Return why the ``score_interval`` is wider than 95% needs."""
+    units = _units([runs])
+    return reasons_wide(len(runs), None, units.independent, streams=units.name == _BLOCKS)
 
 
 def seed_spread(runs: Seeds) -> float | None:
@@ -129,16 +138,40 @@ def compare(ours: Seeds, base: Seeds, *, base_adapts: bool = True) -> Comparison
         seeds_p=found.seeds_p if found else None,
         spread=_spread(scores - other) if repeated and (paired or min(len(scores), len(other)) == 1) else None,
         detectable=None if detectable is None else 100.0 * detectable,
+        wide=reasons_wide(len(scores), len(other), units.independent, streams=units.name == _BLOCKS),
         estimate=found,
     )
 
 
+def reasons_wide(seeds: int, base: int | None, units: int, *, streams: bool) -> tuple[str, ...]:
+    """Return what makes an interval hold the truth in up to 100% of cases, as simulated; nothing for 93 to 97.5%.
+
+    It is of a difference between sides with ``seeds`` and ``base`` seeds (one where a base does not adapt), or of a
+    score where ``base`` is ``None``. ``units`` are samples, or groups of them. ``make statistics`` measures the designs
+    with a reason apart from the others.
+    """
+    fewest, most = sorted((seeds, seeds if base is None else base))
+    scores = base is None
+    reasons = {
+        f"fewer than {_ENOUGH_SEEDS} streams": streams and most < _ENOUGH_SEEDS,
+        f"2 to {_ENOUGH_SEEDS - 1} seeds": scores and not streams and 1 < seeds < _ENOUGH_SEEDS,
+        "two seeds on a side": not scores and not streams and 2 in (fewest, most),
+        "3 or 4 seeds against one": not scores and not streams and fewest == 1 and most in (3, 4),
+        f"under {_ENOUGH_SAMPLES} samples or groups": units < _ENOUGH_SAMPLES and (streams or most > 1 or not scores),
+    }
+    return tuple(reason for reason, holds in reasons.items() if holds)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Units:
-    """Groups of samples that are independent of each other, as places in the order of sample ids."""
+    """Groups of samples that are independent of each other, as places in the order of sample ids.
+
+    ``independent`` is their number; in a stream, that of the samples in its blocks.
+    """
 
     name: str
     groups: list[list[int]]
+    independent: int
 
 
 def _scores(methods: Sequence[Seeds]) -> list[Array]:
@@ -167,8 +200,9 @@ def _units(methods: Sequence[Seeds]) -> _Units:
         order = next(iter(orders))
         if len(orders) == 1 and order[0] >= 0:
             groups.sort(key=lambda group: min(order[place] for place in group))
-            return _Units(name="blocks of the stream", groups=blocks(groups))
-    return _Units(name=_SAMPLES if len(groups) == len(names) else "groups", groups=groups)
+            return _Units(name=_BLOCKS, groups=blocks(groups), independent=len(groups))
+    name = _SAMPLES if len(groups) == len(names) else "groups"
+    return _Units(name=name, groups=groups, independent=len(groups))
 
 
 def _spread(scores: Array) -> float:

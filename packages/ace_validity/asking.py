@@ -15,6 +15,7 @@ from ace_bench.api import Run
 from ace_bench.core.statistics import bootstrap_interval, paired_difference
 from ace_bench.core.types import Sample
 from ace_bench.report.evidence import read_lines_of
+from ace_bench.report.tables.grids import p_value
 from ace_validity.planning import Make, PlannedRun, Request, Row, Study, Words, find_run, keep, parse_words, without
 
 _CONTROLS = 10
@@ -108,7 +109,7 @@ class Contamination(Study):
             found = paired_difference(own[None], chance[None], [[place] for place in range(len(own))], paired=False)
             width = "{:.1f} to {:.1f}".format(*(100 * bound for bound in found.bounds())) if found else None
             shown = (round(100 * float(value), 1) for value in (own.mean(), chance.mean(), (own - chance).mean()))
-            yield task, name, len(own), *shown, width, round(found.p, 4) if found else None
+            yield task, name, len(own), *shown, width, p_value(found.p) if found else None
 
 
 def _probes(

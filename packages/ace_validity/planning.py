@@ -16,6 +16,7 @@ from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.measurement import Value
 from ace_bench.report.statistics import Interval, Seeds, compare, mean_score, score_interval
+from ace_bench.report.tables.grids import p_value
 from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import compose_run
 from ace_bench.runners.identifying import IdentifiedRun, identify
@@ -205,7 +206,7 @@ def scores_of(runs: Sequence[PlannedRun], make: Make) -> Seeds:
 def score_row(name: Value, ours: Seeds, base: Seeds | None = None, *, base_adapts: bool = False) -> Row:
     """Return a name, the score with its interval and, with a base, the gain over it with interval and p."""
     gain = compare(ours, base, base_adapts=base_adapts) if base else None
-    compared = (round(gain.difference, 1), _bounds(gain.interval), round(gain.p, 4)) if gain else (None, None, None)
+    compared = (round(gain.difference, 1), _bounds(gain.interval), p_value(gain.p)) if gain else (None, None, None)
     return name, len(ours), round(mean_score(ours), 1), _bounds(score_interval(ours)), *compared
 
 

@@ -166,7 +166,13 @@ def test_a_seed_that_collapses_leaves_its_claims_without_an_interval(tmp_path):
     assert pd.isna(gepa.low)
     assert "rate of collapse 0 to 64%" in text
     write_tables(ResultsIndex(results=tmp_path, compose=SHARED.compose), tmp_path / "tables", Wanted(names=("10",)))
-    assert "1 of 3 seeds collapsed: no interval or test over seeds holds" in (tmp_path / "tables/tables.md").read_text()
+    text = (tmp_path / "tables/tables.md").read_text()
+    assert "1 of 3 seeds collapsed: no interval or test over seeds holds" in text
+    shown = next(line for line in text.splitlines() if "GEPA" in line)
+    assert "¶" in shown
+    assert not set("[*‡") & set(shown.replace("**", "")), "neither interval nor test"
+    assert "¶: seeds collapsed" in text
+    assert "intervals of differences may be wider than 95% needs" in text, "three seeds against one"
     assert (base.verdict, base.collapsed, base.family) == ("supported", 0, "primary")
     assert base.seeds == "0 1 2", "those of the side that adapts"
     assert base.level == pytest.approx(1 - 0.05 / 4), "one of four claims named beforehand"

@@ -16,6 +16,7 @@ from tests.simulation.error_rates import (
     cases,
     coverage,
     family_errors,
+    is_wide,
     measured_tables,
     score_coverage,
     streams,
@@ -55,6 +56,20 @@ def test_the_page_holds_the_tables_of_one_run_of_the_command():
     assert _layout(measured_tables(20, 5, 0)) == _layout(page)
 
 
+def test_no_interval_is_wider_than_its_table_says():
+    """The page's measured coverage is 93 to 97.5% in the designs without a reason, up to 100% in the others."""
+    rows = [
+        line.strip("|").split("|")
+        for line in PAGE.read_text().partition(START)[2].splitlines()
+        if "against" in line or "stream" in line
+    ]
+    assert len(rows) == len(DESIGNS) + 3
+    for name, fitting, wider, *_ in rows:
+        for rate in re.findall(r"[\d.]+(?=-|%)", fitting.partition(";")[0]):
+            assert 93 <= float(rate) <= 97.5, name
+        assert wider == "-" or float(re.findall(r"[\d.]+(?=%)", wider)[-1]) >= 97, name
+
+
 def _layout(text):
     return re.sub(r"\d+/\d+/\d+", "N/N/N", re.sub(r"\d+(\.\d+)?(-\d+\.\d+)?(?=%)|(?<=\|)\d\.\d\d(?=\|)", "N", text))
 
@@ -84,7 +99,8 @@ def test_no_verdict_on_a_world_is_wrong_beyond_chance(world):
 def test_intervals_keep_their_promise(design):
     for case in cases(design):
         rates = coverage(case)[CHOSEN]
-        assert (rates.own if case.ours == 1 else rates.method) > 0.95 - NOISE, case
+        covered = rates.own if case.ours == 1 else rates.method
+        assert 0.95 - NOISE < covered <= (1 if is_wide(case) else 0.97 + NOISE), case
         assert max(family_errors(case)[CHOSEN]) < 0.06 + NOISE, case
 
 

@@ -13,7 +13,16 @@ from ace_bench.core.leakage import Leakage
 from ace_bench.report.paper.tables import Cell
 from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import RunSummary
-from ace_bench.report.statistics import Comparison, Interval, Points, Seeds, compare, score_interval, seed_spread
+from ace_bench.report.statistics import (
+    Comparison,
+    Interval,
+    Points,
+    Seeds,
+    compare,
+    reasons_score_wide,
+    score_interval,
+    seed_spread,
+)
 from ace_bench.store.code import changed_modules, modules_in_words
 from ace_bench.store.fidelity import certificate_text
 from ace_bench.store.processes import accepted_code, last_code
@@ -47,6 +56,9 @@ class Measured:
     ``comparison``, corrected for all comparisons of the table. ``few_seeds`` says that the comparison is about these
     playbooks only: a side that adapts has fewer than three seeds. ``derived`` cells are computed from others.
 
+    ``collapsed``: some of its seeds did, so that no interval or test over seeds holds, and none is given. ``wide`` is
+    why the interval of a score is wider than 95% needs.
+
     ``state`` is that of the runs if none has finished; ``refused`` is the reason why the program makes no such run.
     ``unfinished`` are runs that began. ``code`` says where its runs were made by different code. ``deviations`` are
     settings of its runs that are not the paper's. ``differs`` are those in which they are not the planned runs, so that
@@ -68,6 +80,8 @@ class Measured:
     comparison: Comparison | None = None
     p_holm: float | None = None
     few_seeds: bool = False
+    collapsed: bool = False
+    wide: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
@@ -136,11 +150,12 @@ def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequenc
         value = mean_of([run.value(metric) for run in done])
         scores = _points(done, metric) if place.unit == "percent" else {}
         if scores:
-            interval, spread = score_interval(scores), seed_spread(scores)
+            collapses, spread = _collapse_notes(done), seed_spread(scores)
+            interval = None if collapses else score_interval(scores)
         elif value is not None and len(done) > 1:
             values = [run.value(metric) or 0.0 for run in done]
             interval = Interval(low=min(values), high=max(values))
-        code, collapses = _code_notes(done), _collapse_notes(done) if scores else []
+        code = _code_notes(done)
     except (StoreError, DataError) as error:
         errors.append(str(error))
     return Measured(
@@ -152,6 +167,8 @@ def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequenc
         value=value,
         interval=interval,
         spread=spread,
+        collapsed=bool(collapses),
+        wide=reasons_score_wide(scores) if scores and interval else (),
         code=tuple(code),
         notes=tuple(dict.fromkeys((*errors, *collapses, *filter(None, map(_leakage, done))))),
         points=scores,
@@ -199,15 +216,24 @@ def compared_to(ours: Measured, base: Measured) -> Measured:
     if ours.differs or base.differs:
         return ours
     tested, errors = None, list[str]()
-    if ours.points and base.points:
-        try:
-            tested = compare(ours.points, base.points, base_adapts=varies(base))
-        except DataError as error:
-            errors.append(str(error))
+    try:
+        tested = tested_difference(ours, base)
+    except DataError as error:
+        errors.append(str(error))
     notes_of_both = tuple(dict.fromkeys((*ours.notes, *base.notes, *errors)))
     change = _change(ours.value, base.value, ours.change_unit)
     few = any(varies(cell) and len(cell.points) < FEW_SEEDS for cell in (ours, base))
     return replace(ours, change=change, comparison=tested, few_seeds=few, notes=notes_of_both)
+
+
+def tested_difference(ours: Measured, base: Measured) -> Comparison | None:
+    """Test a cell against another, whose seeds are averaged where it does not adapt.
+
+    ``None`` where one is no mean of scores, or seeds collapsed. Raises ``DataError`` if the samples differ.
+    """
+    if not (ours.points and base.points) or ours.collapsed or base.collapsed:
+        return None
+    return compare(ours.points, base.points, base_adapts=varies(base))
 
 
 def varies(cell: Measured) -> bool:

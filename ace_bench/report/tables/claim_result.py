@@ -11,7 +11,7 @@ from ace_bench.report.conditions import Variant
 from ace_bench.report.paper.claims import PaperClaim
 from ace_bench.report.statistics import Comparison, Interval, judge_equivalence
 from ace_bench.report.tables.cells import FEW_SEEDS
-from ace_bench.report.tables.grids import NOT_KNOWN, Grid, p_value, seeds_text
+from ace_bench.report.tables.grids import NOT_KNOWN, Grid, p_value, seeds_text, wide_notes
 
 Verdict = Literal[
     "supported", "contradicted", "equivalent", "inconclusive", "these playbooks only", "refused", "not measured"
@@ -121,6 +121,7 @@ def claims_notes(results: Sequence[ClaimResult], *, simulated: bool) -> list[str
         f"{FEW_SEEDS} seeds, so the interval says nothing of the method. Refused: seeds collapsed (a step left half or "
         "less of a context), so that no interval over seeds holds; the rate has an exact 95% interval, and an "
         "interval without a collapse is about runs that do not collapse.",
+        *wide_notes([one.comparison.wide for one in results if one.comparison is not None and one.bounds]),
         *(["Rehearsed: a stand-in answered, so the verdicts say nothing about the paper."] if simulated else []),
     ]
 

@@ -15,9 +15,8 @@ import numpy as np
 from ace_bench.core.errors import DataError
 from ace_bench.core.statistics import Array, clusters, holm
 from ace_bench.report.records import RunSummary
-from ace_bench.report.statistics import compare
-from ace_bench.report.tables.cells import Measured, mean_of, varies
-from ace_bench.report.tables.grids import Grid, number, p_value
+from ace_bench.report.tables.cells import Measured, mean_of, tested_difference, varies
+from ace_bench.report.tables.grids import Grid, number, p_value, wide_notes
 from ace_bench.report.tables.table import Heading, Table
 
 _DRAWS = 1000
@@ -152,21 +151,28 @@ def efficiency_grid(table: Table) -> Grid:
 
 def pairs_grid(table: Table) -> Grid:
     """Test all pairs of each group, paired by sample, with p-values corrected over all of them."""
-    found = []
+    found, refused = [], 0
     for group in groups_of(table):
         for one, other in combinations([one for one in group.members if one.cell.points], 2):
+            # The one that adapts less is the base, as in the table: its seeds are averaged where it does not adapt.
+            base, ours = sorted((other, one), key=lambda member: (varies(member.cell), member.adapts))
             try:
-                tested = compare(one.cell.points, other.cell.points, base_adapts=varies(other.cell))
+                tested = tested_difference(ours.cell, base.cell)
             except DataError:
                 continue  # the table's notes say that the samples differ
-            found.append((table.columns[group.column].title, group.title, one.name, other.name, tested))
+            if tested is None:
+                refused += 1
+            else:
+                found.append((table.columns[group.column].title, group.title, ours.name, base.name, tested))
     adjusted = holm([tested.p for *_, tested in found])
     rows = []
     for (*names, tested), p in zip(found, adjusted, strict=True):
         bounds = f" [{tested.interval.low:+.1f}, {tested.interval.high:+.1f}]" if tested.interval else ""
         rows.append((*names, f"{tested.difference:+.1f}{bounds}", p_value(p), p_value(tested.p)))
     header = ("column", "group", "method", "against", "difference (points)", f"p (Holm over {len(rows)})", "p")
-    return Grid(title="All pairs", header=header, rows=tuple(rows))
+    legend = wide_notes([tested.wide for *_, tested in found if tested.interval])
+    legend += [f"{refused} pairs with seeds that collapsed are not tested."] if refused else []
+    return Grid(title="All pairs", header=header, rows=tuple(rows), legend=tuple(legend))
 
 
 def _finished(table: Table) -> Iterator[tuple[str, str, Heading, Measured]]:

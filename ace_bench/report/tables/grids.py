@@ -11,7 +11,9 @@ from ace_bench.report.tables.cells import FEW_SEEDS, Measured, certificate_note,
 from ace_bench.report.tables.table import MISSING, PaperShown, Table
 
 NOT_KNOWN = "n/a"
-SIGNIFICANT, THESE_PLAYBOOKS, OTHER_SETTING, SIMILAR = "*", "‡", "†", "§"
+SIGNIFICANT, THESE_PLAYBOOKS, OTHER_SETTING, SIMILAR, COLLAPSED = "*", "‡", "†", "§", "¶"
+_SMALLEST_P = 0.004
+"""The smallest level at which tests were simulated: 5% of a family of 13."""
 _SPELLING = {"tgc": "TGC", "sgc": "SGC", "finer": "FiNER", "formula": "Formula"}
 _STATISTICS = (
     *("n", "seeds", "faults", "sd over seeds"),
@@ -98,6 +100,7 @@ def notes_of(table: Table) -> list[str]:
                 + " Averages are not tested."
                 * any(cell.derived for cell in table.measured)
             )
+    notes += reservations(table)
     of_runs = (*code_warnings(table.measured), *certificate_note(table.measured))
     return [*notes, *_other_settings(table), *of_runs, *table.notes]
 
@@ -118,8 +121,30 @@ def number(value: float | None, unit: str = "") -> str:
 
 
 def p_value(p: float) -> str:
-    """Format a p-value; it is never 0."""
-    return f"{p:.3f}" if p >= 0.001 else "<0.001"
+    """Format a p-value, not below the levels that were simulated."""
+    return f"{p:.3f}" if p >= _SMALLEST_P else f"<{_SMALLEST_P}"
+
+
+def wide_notes(differences: Sequence[Sequence[str]], scores: Sequence[Sequence[str]] = ()) -> list[str]:
+    """Say how many intervals are wider than 95% needs, by the reasons of each."""
+    notes = []
+    for what, found in (("differences", differences), ("scores", scores)):
+        reasons = ", ".join(dict.fromkeys(reason for some in found for reason in some))
+        if reasons:
+            notes.append(
+                f"{sum(map(bool, found))} of {len(found)} intervals of {what} may be wider than 95% needs (simulated "
+                f"coverage up to 100%): {reasons}."
+            )
+    return notes
+
+
+def reservations(table: Table) -> list[str]:
+    """Say which intervals are wider than they need to be, and which are not given."""
+    refused = f"{COLLAPSED}: seeds collapsed, so no interval or test holds."
+    tested = [cell.comparison for cell in table.measured if cell.comparison is not None]
+    scores = [cell.wide for cell in table.measured if cell.points and cell.interval is not None]
+    found = wide_notes([one.wide for one in tested if one.interval], scores)
+    return [*found, refused] if any(cell.collapsed for cell in table.measured) else found
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
@@ -176,7 +201,8 @@ def shown(cell: Measured) -> str | Number:
     return Number(
         text=number(cell.value, unit),
         bounds="" if bounds is None or same else f"[{number(bounds.low, unit)}, {number(bounds.high, unit)}]",
-        marks=(THESE_PLAYBOOKS if cell.few_seeds else SIGNIFICANT) * cell.significant
+        marks=COLLAPSED * cell.collapsed
+        + (THESE_PLAYBOOKS if cell.few_seeds else SIGNIFICANT) * cell.significant
         + OTHER_SETTING * bool(cell.deviations)
         + SIMILAR * bool(cell.differs),
     )

@@ -9,7 +9,15 @@ from itertools import groupby
 from ace_bench.report.escaping import latex as escaped
 from ace_bench.report.escaping import one_line
 from ace_bench.report.tables.formats import Page
-from ace_bench.report.tables.grids import OTHER_SETTING, SIGNIFICANT, SIMILAR, THESE_PLAYBOOKS, Grid, Number
+from ace_bench.report.tables.grids import (
+    COLLAPSED,
+    OTHER_SETTING,
+    SIGNIFICANT,
+    SIMILAR,
+    THESE_PLAYBOOKS,
+    Grid,
+    Number,
+)
 from ace_bench.report.tables.results_index import Width
 from ace_bench.report.tables.table import MISSING
 
@@ -22,7 +30,7 @@ _WRAPPED = 44
 _SMALL = 0.75
 """The size of intervals and changes beside that of the values."""
 _PACKAGES = ("booktabs", "graphicx", "pifont", "siunitx", "threeparttable", "xcolor")
-_MARKS = (SIGNIFICANT, THESE_PLAYBOOKS, OTHER_SETTING, SIMILAR)
+_MARKS = (SIGNIFICANT, THESE_PLAYBOOKS, OTHER_SETTING, SIMILAR, COLLAPSED)
 _MACROS = r"""\providecommand{\acebetter}[1]{\,{\scriptsize\textcolor{green!40!black}{(#1)}}}
 \providecommand{\aceworse}[1]{\,{\scriptsize\textcolor{red!65!black}{(#1)}}}
 \providecommand{\acesame}[1]{\,{\scriptsize\textcolor{black!60}{(#1)}}}

@@ -14,6 +14,7 @@ from ace_bench.report.tables.grids import (
     Grid,
     Number,
     number,
+    reservations,
     shown,
     signed,
 )
@@ -116,5 +117,6 @@ def _legend(table: Table, words: Iterable[Sequence[str | Number]]) -> Iterator[s
         yield f"{OTHER_SETTING}: not the paper's setting."
     if any(SIMILAR in word.marks for word in numbers):
         yield f"{SIMILAR}: not the planned run."
+    yield from reservations(table)
     if any(cell.state in _LEFT_OUT for cell in table.measured):
         yield f"{_DASH}: no finished run."

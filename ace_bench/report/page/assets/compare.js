@@ -122,7 +122,7 @@ function holm(pairs) {
 function sentence({ n, difference, interval, better, worse, p, p_holm: corrected, family, test, detectable, noise }) {
   const by = `a ${test.replace("t over", "t test over")}`;
   const within = interval ? ` (95% interval ${interval.low.toFixed(2)} to ${interval.high.toFixed(2)})` : "";
-  const value = (one) => (one < 0.0001 ? "below 0.0001" : `= ${one.toPrecision(2)}`);
+  const value = (one) => (one < 0.004 ? "below 0.004" : `= ${one.toPrecision(2)}`);
   const adjusted = family > 1 ? ` (p ${value(corrected)} corrected by Holm's method for the ${family} pairs on this page)` : "";
   const found = typeof detectable === "number" ? ` The test would find a difference of ${detectable.toFixed(2)} points with a power of 80%.` : "";
   return `${difference >= 0 ? "+" : ""}${difference.toFixed(2)} points${within} over ${plural(n, "sample")}: ${plural(better, "win")}, ${worse === 1 ? "1 loss" : `${worse} losses`}, p ${value(p)} by ${by}${adjusted}${noise ? "; within noise" : ""}.${found} Each run is one seed: this is about these two contexts only.`;
