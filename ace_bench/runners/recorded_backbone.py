@@ -28,7 +28,8 @@ _log = logging.getLogger(__name__)
 def open_backbone(name: str, *, folder: Path, settings: Sequence[str] = (), seed: int = 0) -> Iterator[Backbone]:
     """Build the backbone ``name``, start it where it has a server, and keep its calls in ``folder``.
 
-    ``settings`` are as on the command line (``"backbone.model=..."``). Raises ``ConfigError`` before the first call.
+    ``settings`` are as on the command line (``"backbone.model=..."``, ``"budget.usd=..."``). Raises ``ConfigError``
+    before the first call.
     """
     config = compose_run([f"backbone={name}", *settings, f"seed={seed}"])
     backbone: Any = build(config.settings["backbone"], "backbone")
@@ -38,7 +39,7 @@ def open_backbone(name: str, *, folder: Path, settings: Sequence[str] = (), seed
         if isinstance(backbone, Lifecycle):
             stack.callback(backbone.close)
             backbone.start(_log.info)
-        yield _record(backbone, _open_log(folder, stack), seed)
+        yield _record(backbone, _open_log(folder, stack), seed, Budget(**config.settings["budget"]))
 
 
 @contextmanager
@@ -57,8 +58,8 @@ def _open_log(folder: Path, stack: ExitStack) -> CallLog:
     return stack.enter_context(closing(CallLog(folder / "calls.jsonl")))
 
 
-def _record(backbone: Backbone, calls: CallLog, seed: int) -> RecordedBackbone:
-    gateway = CallGateway(calls=calls, budget=Budget(), stop=Stop(), wall=lambda: 0.0, seed=seed)
+def _record(backbone: Backbone, calls: CallLog, seed: int, budget: Budget | None = None) -> RecordedBackbone:
+    gateway = CallGateway(calls=calls, budget=budget or Budget(), stop=Stop(), wall=lambda: 0.0, seed=seed)
     return RecordedBackbone(backbone=backbone, gateway=gateway)
 
 

@@ -6,6 +6,7 @@
         --cross-encoder cross-encoder/ms-marco-MiniLM-L-6-v2
     ace-bench retrieval --embeddings-url http://localhost:8000/v1 --embedder Qwen/Qwen3-Embedding-8B
     ace-bench retrieval --playbook final.json --queries questions.txt --judge MODEL
+    ace-bench retrieval --model BACKBONE --set budget.usd=1 --calls DIR --limit 40
     ace-bench retrieval --bullets 100000                  latency in a playbook filled up to that size
 
 R@k is the share of queries with a relevant bullet among the first k, P@3 the relevant share of the first three places.
@@ -20,22 +21,24 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from ace_bench.api import open_embedder
-from ace_bench.cli.arguments import Parser, add_column
+from ace_bench.api import open_backbone, open_embedder
+from ace_bench.cli.arguments import Parser, add_column, count
 from ace_bench.contexts.playbook.embed import Embedder, make_embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import ConfigError
 from ace_bench.store.call_log import Account
 from ace_bench.store.files import cache_folder, write_files
+from ace_retrieval.by_model import Model
 from ace_retrieval.features import CrossEncoderReranker
 from ace_retrieval.labels import HALVES, SHIPPED, by_wording, judged, labelled, read_labels, read_playbook
-from ace_retrieval.measuring import Measured, Trial, filled, retriever_variants
+from ace_retrieval.measuring import Measured, Trial, filled, model_variants, retriever_variants
 
 _HEADINGS = ("", "configuration", "R@1", "R@5", "P@3", "p50 ms", "p95 ms")
 
@@ -43,17 +46,17 @@ _HEADINGS = ("", "configuration", "R@1", "R@5", "P@3", "p50 ms", "p95 ms")
 def main(arguments: Sequence[str]) -> int:
     """Measure all configurations, print the table and write the files asked for."""
     options = _options(arguments)
-    with _embedder(options) as embedder:
-        _measure(options, measurement_of(options, embedder))
+    with _embedder(options) as embedder, _model(options) as model:
+        _measure(options, replace(measurement_of(options, embedder), model=model))
     return 0
 
 
 def _measure(options: argparse.Namespace, measurement: Trial) -> None:
-    measured = [
-        one
-        for variant in retriever_variants(cross_encoder=bool(options.cross_encoder))
-        for one in measurement.measure(variant)
+    variants = [
+        *retriever_variants(cross_encoder=bool(options.cross_encoder)),
+        *(model_variants() if measurement.model else ()),
     ]
+    measured = [one for variant in variants for one in measurement.measure(variant)]
     tables = {wording: [one for one in measured if one.wording == wording] for wording in measurement.queries}
     files: dict[Path, str] = {}
     if options.out is not None:
@@ -74,7 +77,7 @@ def measurement_of(options: argparse.Namespace, embedder: Embedder) -> Trial:
     playbook = read_playbook(options.playbook)
     if options.judge is None:
         labels = read_labels(options.labels, playbook, half=options.half)
-        queries = by_wording(labels)
+        queries = {wording: some[: options.limit] for wording, some in by_wording(labels).items()}
         relevant = labelled(labels)
     else:
         if options.queries is None or options.labels != SHIPPED.labels:
@@ -112,6 +115,17 @@ def _embedder(options: argparse.Namespace) -> Iterator[Embedder]:
     with opened as embedder:
         yield embedder
         Console().print(_describe_cost(embedder.ledger.total))
+
+
+@contextmanager
+def _model(options: argparse.Namespace) -> Iterator[Model | None]:
+    """Yield the model that takes over stages, if one is named; its calls are kept and limited like a run's."""
+    if options.model is None:
+        yield None
+        return
+    folder = options.calls or cache_folder("retrieval") / digest_of_text(" ".join([options.model, *options.set]))[:16]
+    with open_backbone(options.model, folder=folder, settings=options.set) as backbone:
+        yield Model(backbone)
 
 
 def _describe_cost(total: Account) -> str:
@@ -161,6 +175,10 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--embeddings-price", type=float, help="its price in dollars per million tokens")
     parser.add_argument("--embeddings-cache", type=Path, help="folder of paid vectors (default: the cache folder)")
     parser.add_argument("--cross-encoder", help="model of the cross-encoder's rows, which are left out without it")
+    parser.add_argument("--model", help="backbone that expands queries, and validates typos and the first five bullets")
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="its settings, and budget.*")
+    parser.add_argument("--calls", type=Path, help="folder of its paid calls (default: in the cache folder)")
+    parser.add_argument("--limit", type=count, help="take the first queries of each wording only")
     parser.add_argument("--bullets", type=int, default=0, help="fill the playbook up to this size, to measure latency")
     parser.add_argument("--out", type=Path, help="write the table as Markdown")
     parser.add_argument("--json", type=Path, help="write the figures as JSON")

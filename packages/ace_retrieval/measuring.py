@@ -14,6 +14,7 @@ from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo, Matrix, make_embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.measurement import Measurement, MeasurementRequest, Value
+from ace_retrieval.by_model import Model
 from ace_retrieval.features import Reranker
 from ace_retrieval.labels import SHIPPED, Relevant, by_wording, labelled, read_labels, read_playbook
 from ace_retrieval.retriever import RetrievalMode, Retriever
@@ -40,6 +41,7 @@ class Variant:
     row: str = ""
     expansion: bool = False
     typos: bool = False
+    by_model: bool = False
     percentile: float = 0.0
 
 
@@ -54,6 +56,16 @@ class Measured(NamedTuple):
     precision_3: float
     p50_ms: float
     p95_ms: float
+
+
+def model_variants() -> Sequence[Variant]:
+    """Return the stages of the document that a model takes over."""
+    return [
+        Variant(row="B", name="validated by the model", mode="reranked", by_model=True),
+        Variant(row="C", name="expansion by the model", mode="fused", expansion=True, by_model=True),
+        Variant(row="D", name="both by the model", mode="reranked", expansion=True, by_model=True),
+        Variant(name="B with typo correction validated by the model", mode="features", typos=True, by_model=True),
+    ]
 
 
 def retriever_variants(*, cross_encoder: bool) -> Sequence[Variant]:
@@ -104,6 +116,7 @@ class Trial:
     relevant: Relevant
     embedder: Embedder
     cross_encoder: str | Reranker = field(default="")
+    model: Model | None = None
     _measured_embedder: MeasuredEmbedder = field(init=False)
 
     def __post_init__(self) -> None:
@@ -115,16 +128,19 @@ class Trial:
 
         Times leave out the embedding of queries, which happens once for all variants.
         """
+        typos = TypoCorrector(max_learned=_LEARNT_TYPOS if variant.typos else 0)
         retriever = Retriever(
             mode=variant.mode,
             top_k=SHOWN,
             duplicates=_DUPLICATES,
             embedder=self._measured_embedder,
-            cross_encoder=self.cross_encoder,
+            cross_encoder=self.model if variant.by_model and self.model else self.cross_encoder,
             percentile=variant.percentile,
             expansion=variant.expansion,
-            typos=TypoCorrector(max_learned=_LEARNT_TYPOS if variant.typos else 0),
+            typos=typos,
         )
+        if variant.by_model and self.model:
+            retriever.expander, typos.validate = self.model.expanded, self.model.is_typo
         retriever.prepare()
         retriever.ranked(self.playbook, next(iter(self.queries.values()))[0])
         return [self._measure_wording(variant, retriever, wording) for wording in self.queries]

@@ -9,7 +9,7 @@ hardly any of them cached.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
@@ -70,6 +70,8 @@ class Retriever:
     meaning to other queries, ``typos`` corrects words that the playbook does not have, and ``percentile`` drops the
     candidates below that percentile of the candidates' scores before they are reranked.
 
+    ``expander`` adds the words; another one, such as a model, may be set before the first question.
+
     Embeddings and the index of words follow the playbook from version to version. What was asked before changes
     nothing, so the same question always gets the same bullets. It is safe between threads.
     """
@@ -95,6 +97,7 @@ class Retriever:
         self._semantic = mode in ("embeddings", "fused", "features", "reranked")
         self._percentile = percentile
         self._expansion = expansion
+        self.expander: Callable[[str], str] = expanded
         self._typos = typos or TypoCorrector()
         self._indexed = self._lexical or expansion or self._typos.is_on
         self._reranker: Reranker | None = None
@@ -172,7 +175,7 @@ class Retriever:
     def _expand(self, query: str) -> str:
         if not self._expansion or is_conversational(query, self._words.vocabulary):
             return query
-        return expanded(query)
+        return self.expander(query)
 
     def _candidates(self, query: str, vector: Vector | None) -> _Candidates:
         """Return the best of the rankings; two rankings are fused, a single one is kept as it is."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from difflib import SequenceMatcher
 
 from ace_bench.core.settings import Similarity, Whole
@@ -24,11 +24,13 @@ class TypoCorrector:
     A correction begins with the same letter, is at least ``similarity`` like the word (share of common letters in
     order, 0 to 1), and differs by one edit, from eight letters on by two; another form of a known word is no typo. At
     most ``max_learned`` typos are remembered, the least recently used go first; 0 switches the correction off.
+    ``validate`` may be set to what else must agree to a correction, such as a model.
     """
 
     def __init__(self, *, similarity: Similarity = 0.8, max_learned: Whole = 0):
         self._similarity = similarity
         self._most = max_learned
+        self.validate: Callable[[str, str], bool] | None = None
         self._learnt: OrderedDict[str, str | None] = OrderedDict()
         self._known: set[str] = set()
         self._by_start: dict[tuple[str, int], list[str]] = defaultdict(list)
@@ -62,11 +64,15 @@ class TypoCorrector:
         word = written.casefold()
         if len(word) < _SHORTEST or not word.isalpha() or word in self._vocabulary or not words_of(word):
             return written
-        found = self._learnt.pop(word) if word in self._learnt else self._nearest(word)
+        found = self._learnt.pop(word) if word in self._learnt else self._validated(word)
         self._learnt[word] = found
         if len(self._learnt) > self._most:
             self._learnt.popitem(last=False)
         return found or written
+
+    def _validated(self, word: str) -> str | None:
+        found = self._nearest(word)
+        return None if found and self.validate and not self.validate(word, found) else found
 
     def _nearest(self, word: str) -> str | None:
         """Return the nearest valid word; of equally near ones the first in alphabetical order."""
