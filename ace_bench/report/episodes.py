@@ -1,7 +1,8 @@
 """Figures of an agent's episodes, and of the long ones alone, which show the use of an execution memory.
 
-An episode is the attempt of a tested rollout. Founding document 002 ("Consequences", "Why Limited Impact") claims a
-benefit of its memory from five steps on. All figures are means over episodes.
+An episode is the attempt of a tested rollout. Its quality is the share of the task's unit tests that it passes, out of
+10. Founding document 002 ("Consequences", "Why Limited Impact") claims a benefit of its memory from five steps on. All
+figures are means over episodes.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class _Attempt(msgspec.Struct, gc=False):
 
 class _AttemptLine(RolloutLine, gc=False):
     attempt: _Attempt | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,12 +52,15 @@ def episodes_of(folder: Path, *, settings: Record, metrics: Record, calls: Seque
     found = []
     for line in evaluations(folder, split, context, _AttemptLine).values():
         if line.attempt and line.grade:
+            detail = line.grade.detail
             turns, usage = line.attempt.trajectory, spent.get(line.key, Usage())
             figures = {
                 "steps": len(turns),
                 "redundant_calls": redundant_calls(turns, rules) if rules else 0,
                 "from_memory": line.attempt.counters.get("lookups_saved", 0),
                 "success": 100.0 * line.grade.correct,
+                "quality": 10.0 * detail["passes"] / detail["tests"] if detail.get("tests") else None,
+                "seconds": line.seconds,
                 "tokens": usage.tokens,
             }
             found.append(Episode(figures=figures, usage=usage))

@@ -36,6 +36,8 @@ def test_a_memory_saves_calls_steps_and_tokens(tmp_path):
     for what in ("steps", "tokens"):
         off, newest, system = figures(what)
         assert max(newest, system) < off
-    assert len({*figures("success")}) == 1
+    assert len({*figures("success")}) == len({*figures("quality")}) == 1
+    assert all(0 < quality <= 10 for quality in figures("quality"))
+    assert all(seconds > 0 for seconds in figures("seconds"))
     off, newest, system = figures("cached")
     assert off > newest > system
