@@ -5,6 +5,7 @@
     ace-bench figures figure=learning backbone=embedded limit=40
     ace-bench figures results/ --x threshold           the score of your own runs against a setting
     ace-bench figures results/ task=finer --x epochs --y usd.total --out figures
+    ace-bench figures figure=learning style=paper --width column   PDF and PGF for a paper, a caption for the title
 
 Kinds: overall (bars of figure 1), collapse (figure 2), learning, cost, breakdown, cache, sensitivity, and, only where
 they are named, field (score against cost of all methods, with the Pareto front) and speed (score against time for
@@ -21,12 +22,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from ace_bench.cli.results import chosen_runs, parser_of, write_paper_results
+from ace_bench.cli.results import chosen_runs, parser_of, read_style, write_paper_results
 from ace_bench.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ace_bench.report.tables.results_index import Style
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -36,10 +40,14 @@ def main(arguments: Sequence[str]) -> int:
     own.add_argument("--x", help="the setting along x, by path or last part")
     own.add_argument("--y", help="score, or a metric (default: score)")
     own.add_argument("--lines", help="settings, separated by commas (default: method)")
+    parser.add_argument("--width", choices=["column", "page"], help="with style=paper (default: what fits)")
     options = parser.parse_intermixed_args(arguments)
+    styles = [word.removeprefix("style=") for word in options.words if word.startswith("style=")]
+    options.words = [word for word in options.words if not word.startswith("style=")]
+    style = read_style(styles[-1] if styles else "screen")
     if all(value is None for value in (options.x, options.y, options.lines)):
-        return write_paper_results("figure", _write, options)
-    return _write_own(options)
+        return write_paper_results("figure", _write, options, style=style, width=options.width or "")
+    return _write_own(options, style)
 
 
 def _write(*arguments: Any) -> Sequence[Path]:
@@ -48,16 +56,18 @@ def _write(*arguments: Any) -> Sequence[Path]:
     return write_figures(*arguments)
 
 
-def _write_own(options: argparse.Namespace) -> int:
+def _write_own(options: argparse.Namespace, style: Style) -> int:
     """Write the figures and print their paths."""
     from ace_bench.report.choosing import words
     from ace_bench.report.figures.own_runs import write_sweep_figures
+    from ace_bench.report.figures.style import Sheet
 
     if options.x is None:
         raise ConfigError("a figure of your own runs needs the setting along x; add --x SETTING")
     runs = chosen_runs(options, Console(stderr=True))
     out, lines = options.out or Path("results/figures"), words(options.lines or "method", "--lines")
     console = Console(highlight=False, soft_wrap=True)
-    for file in write_sweep_figures(runs, out, x=options.x, y=options.y or "score", lines=lines):
+    sheet = Sheet(style=style, width=options.width or "")
+    for file in write_sweep_figures(runs, out, x=options.x, y=options.y or "score", lines=lines, sheet=sheet):
         console.print(str(file), markup=False)
     return 0

@@ -18,7 +18,7 @@ from ace_bench.report.planned import read_setting
 
 if TYPE_CHECKING:
     from ace_bench.report.records import RunSummary
-    from ace_bench.report.tables.results_index import ResultsIndex, Wanted
+    from ace_bench.report.tables.results_index import ResultsIndex, Style, Wanted
 
 _RESULTS = Path("results")
 _CHOOSING = (*GROUPS, *TOP, "backbone", "roles", "sampling", "protocol")
@@ -108,6 +108,15 @@ def chosen_runs(options: argparse.Namespace, console: Console) -> list[RunSummar
     if not found:
         raise ConfigError(f"there are no runs in {', '.join(map(str, folders))}; make some, or name their folder")
     return with_settings(found.values(), conditions)
+
+
+def read_style(text: str) -> Style:
+    """Return the style of figures; raises ``ConfigError`` for an unknown one."""
+    styles: tuple[Style, ...] = ("screen", "paper", "paper_times")
+    for style in styles:
+        if text == style:
+            return style
+    raise ConfigError(f"there is no style={text}; there are {', '.join(styles)}")
 
 
 def _folders(options: argparse.Namespace) -> list[Path]:

@@ -134,7 +134,7 @@ def test_numbers_of_a_table_stay_numbers(table):
 @pytest.mark.slow
 def test_a_name_that_looks_like_a_formula_of_matplotlib_is_drawn_as_it_is(tmp_path):
     with styled():
-        figure, (axis,) = canvas(1, 1, 2.0)
+        figure, (axis,) = canvas(1, 1, (6.0, 2.0))
         axis.set_title("costs $\\frac$ and $5")
         assert [file.stat().st_size > 0 for file in save(figure, tmp_path / "f")] == [True, True]
 

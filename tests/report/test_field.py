@@ -11,7 +11,7 @@ from matplotlib.transforms import Bbox
 from ace_bench.cli.reproducing.checking import refused
 from ace_bench.cli.reproducing.request import jobs, read_request
 from ace_bench.core.errors import ConfigError, DataError
-from ace_bench.report.figures.draw import Panel, Series, draw
+from ace_bench.report.figures.draw import Drawing, Panel, Series, render
 from ace_bench.report.figures.field import Point, panels_of, pareto_front, score_by_cost
 from ace_bench.report.figures.point_labels import PointLabel, place_labels
 from ace_bench.report.figures.style import canvas, log_axis, looks
@@ -192,7 +192,7 @@ def test_the_front_holds_what_no_other_beats():
 
 
 def test_names_cover_neither_each_other_nor_points():
-    figure, (axis,) = canvas(1, 1, 2.0)
+    figure, (axis,) = canvas(1, 1, (6.75, 2.0))
     labels = [
         PointLabel(text=f"some method {n}", x=1 + n % 4 / 50, y=20 + n // 4, low=15, high=30, colour="black")
         for n in range(16)
@@ -213,7 +213,7 @@ def test_the_figure_has_a_panel_for_each_group_with_costs_in_tokens_where_dollar
     assert not found.in_dollars
     (panel,) = [one for one in found.panels if one.title == "FiNER accuracy\njson, online, labels gold"]
     assert [point.name.split()[0] for point in panel.points] == ["base", "dc"]
-    figures = dict(score_by_cost(table, "Field"))
+    figures = {part: render(drawing) for part, drawing in score_by_cost(table, "Field")}
     panels = {"finer_answer_alone": 4, "finer_json": 4, "formula_answer_alone": 2, "formula_json": 2}
     assert {part: len(figure.axes) for part, figure in figures.items()} == panels
     figure = figures["finer_json"]
@@ -223,7 +223,7 @@ def test_the_figure_has_a_panel_for_each_group_with_costs_in_tokens_where_dollar
 
 def test_an_odd_number_of_panels_leaves_its_last_place_empty_and_few_labels_along_a_narrow_range():
     line = Series(name="a", look=looks(["a"])["a"], kind="line", x=[4160, 4300], y=[1, 2])
-    figure = draw([Panel(series=[line], scales=(log_axis,))] * 3, "t", height=3, across=2)
+    figure = render(Drawing(panels=[Panel(series=[line], scales=(log_axis,))] * 3, title="t", height=3, across=2))
     assert len(figure.axes) == 3
     figure.draw_without_rendering()
     assert 2 <= len([one for one in figure.axes[0].get_xticklabels() if one.get_text()]) <= 6

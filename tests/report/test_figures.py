@@ -1,6 +1,8 @@
 """Figures from run folders: what is drawn is what runs recorded, and says what they were."""
 
 import json
+import shutil
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -11,6 +13,7 @@ from ace_bench.cli.main import start
 from ace_bench.core.types import Stage, Usage
 from ace_bench.report.evidence import CallCosts
 from ace_bench.report.figures import write
+from ace_bench.report.figures.draw import render
 from ace_bench.report.figures.paper_figures import context_collapse, overall_bars, sensitivity, speed_against_quality
 from ace_bench.report.figures.run_figures import cache_curve, score_curve, size_curve, task_series
 from ace_bench.report.figures.style import MAX_SERIES, looks, save
@@ -24,7 +27,6 @@ EMBEDDED = ("backbone=embedded", "task.source=sample")
 
 def words(figure):
     """All words of a figure."""
-    figure.draw_without_rendering()
     texts = [figure.get_suptitle(), *(text.get_text() for legend in figure.legends for text in legend.get_texts())]
     return "\n".join(texts + [text.get_text() for axis in figure.axes for text in axis.texts])
 
@@ -43,7 +45,7 @@ def planner(tmp_path):
 def test_a_learning_curve_is_the_mean_score_so_far_over_seeds(planner):
     for seed, scores in enumerate([[1.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]):
         planner.make(planned("2/ace_online_gt/finer"), scores, extra=REAL, seed=seed, sizes=[10 + seed, 30 - seed])
-    (series,), _ = task_series(selection(planner.results).members, "title")
+    (series,), *_ = task_series(selection(planner.results).members, "title")
     mean, low, high = score_curve(series.runs)
     assert mean == pytest.approx([50, 25, 50])
     assert (low[0], high[0], low[1], high[1]) == (0, 100, 0, 50)
@@ -56,17 +58,17 @@ def test_settings_that_differ_are_different_series_and_the_most_usual_come_first
         planner.make(planned(f"17/{row}/finer"), ACE, extra=REAL, sizes=[1])
     planner.make(planned("17/base/finer"), BASE, extra=REAL)
     found = selection(planner.results).members
-    named, title = task_series(found, "title")
-    names = ["ace · harmful_every=null", "base", "ace · harmful_every=1", "ace · harmful_every=5"]
+    named, title, _ = task_series(found, "title")
+    names = ["ACE, harmful every none", "Base LLM", "ACE, harmful every 1", "ACE, harmful every 5"]
     assert [series.name for series in named] == sorted(names)
     assert title == "title, labels=gold"
     run = found[0]
     others = [
         replace(run, folder=run.folder / str(n), identity={**run.identity, "limit": n}) for n in range(1, MAX_SERIES)
     ]
-    many, title = task_series([*found, *others], "title")
+    many, _, more = task_series([*found, *others], "title")
     assert len(many) == MAX_SERIES
-    assert "not shown: 3 more, with less usual settings" in title
+    assert more == "+3 more, with less usual settings"
     assert {len(one.runs) for one in many} == {1}
 
 
@@ -91,7 +93,9 @@ def test_cache_reuse_looks_back_on_a_window_of_tokens_and_leaves_out_replays():
 def test_bars_of_another_setting_than_the_papers_say_so_and_stand_alone_unless_asked(planner):
     planner.make(planned("2/base/finer"), BASE, extra=(*REAL, "limit=40"))
     chosen = selection(planner.results)
-    alone, asked = (overall_bars(SHARED.experiments, chosen, "Bars", with_paper=asked) for asked in (False, True))
+    alone, asked = (
+        render(overall_bars(SHARED.experiments, chosen, "Bars", with_paper=asked)) for asked in (False, True)
+    )
     assert alone.get_suptitle() == asked.get_suptitle() == "Bars\n[not the paper's setting]"
     assert ["paper" in words(figure).splitlines() for figure in (alone, asked)] == [False, True]
 
@@ -102,7 +106,7 @@ def test_sensitivity_goes_by_the_setting_that_a_table_varies(planner):
     one = sensitivity("17", SHARED.experiments, selection(planner.results), "One", with_paper=False)
     assert one is None, "one point is no curve"
     planner.make(planned("17/never/finer"), [1.0] * 40, extra=REAL, sizes=[1])
-    figure = sensitivity("17", SHARED.experiments, selection(planner.results), "Two", with_paper=False)
+    figure = render(sensitivity("17", SHARED.experiments, selection(planner.results), "Two", with_paper=False))
     (axis,) = figure.axes
     labels = [label.get_text() for label in axis.get_xticklabels()]
     drawn = axis.containers[0].lines[0]
@@ -115,7 +119,7 @@ def test_speed_is_drawn_against_quality_and_calls_by_the_size_of_the_batch(plann
         folder = planner.make(SHARED.experiments.run("combee", row, "accuracy"), scores, extra=REAL)
         metrics = json.loads((folder / "metrics.json").read_text())
         (folder / "metrics.json").write_text(json.dumps({**metrics, "timing": {"adapt": {"wall_s": seconds}}}))
-    figure = speed_against_quality(SHARED.experiments, selection(planner.results), "Speed")
+    figure = render(speed_against_quality(SHARED.experiments, selection(planner.results), "Speed"))
     quality, calls = figure.axes
     drawn = [dict(zip(*line.lines[0].get_data(), strict=True)) for line in quality.containers]
     assert drawn == [{50.0: 70.0, 5.0: 25.0}, {6.0: 100.0}]
@@ -128,7 +132,7 @@ def test_a_collapse_is_marked_with_sizes_and_accuracies(after, collapsed, planne
     planner.make(planned("figure_2/step_60/tokens"), BASE, extra=REAL, sizes=[9_000, 18_282, after, after])
     planner.make(planned("figure_2/step_60/accuracy"), ACE, extra=REAL)
     planner.make(planned("figure_2/step_61/accuracy"), BASE, extra=REAL)
-    figure = context_collapse(SHARED.experiments, selection(planner.results), "Collapse")
+    figure = render(context_collapse(SHARED.experiments, selection(planner.results), "Collapse"))
     assert ("18,282 tokens\naccuracy 70.0" in words(figure)) is collapsed
     assert ("122 tokens\naccuracy 25.0" in words(figure)) is collapsed
     lesser = f"(sharpest fall: 18,282 to {after:,} tokens,\naccuracy 70.0 before, 25.0 after)"
@@ -140,11 +144,11 @@ def test_a_collapse_is_marked_with_sizes_and_accuracies(after, collapsed, planne
 def test_every_figure_is_drawn_and_written_with_its_warning(tmp_path, capsys, monkeypatch):
     drawn = {}
 
-    def save_some(figure, stem):
+    def save_some(figure, stem, *sheet):
         """Written to files, figures take a second each, whatever is in them."""
         drawn[stem.name.partition("_embedded")[0]] = figure
         assert "simulated-sample_data" in stem.name
-        return save(figure, stem) if "learning_finer" in stem.name else []
+        return save(figure, stem, *sheet) if "learning_finer" in stem.name else []
 
     monkeypatch.setattr(write, "save", save_some)
     simulated = Planner(tmp_path, SHARED.compose, simulated=True, source="sample")
@@ -173,6 +177,49 @@ def test_every_figure_is_drawn_and_written_with_its_warning(tmp_path, capsys, mo
         with Image.open(file) as image:
             assert image.width > 1000
             assert len(image.convert("RGB").getcolors(maxcolors=1 << 20)) > 3, "something is drawn"
+
+
+@pytest.mark.slow
+def test_learning_curves_show_the_runs_of_one_mode_with_steps_whatever_else_was_run(planner, monkeypatch):
+    drawn = {}
+    monkeypatch.setattr(write, "save", lambda figure, stem, *_: drawn.setdefault(stem.name, figure) and [])
+    planner.make(planned("2/ace_offline_gt/finer"), ACE, extra=REAL, sizes=[3, 5])
+    planner.make(planned("2/base/finer"), BASE, extra=REAL)
+    for every in (1, 5, 10, 25, 50, 100):
+        planner.make(planned(f"17/every_{every}/finer"), ACE, extra=REAL, sizes=[3])
+    for row in ("ace_online_gt", "ace_online", "dc_online_gt"):
+        planner.make(planned(f"2/{row}/finer"), ACE, extra=REAL, sizes=[3])
+    write_figures(results_index(planner.results), planner.results, Wanted(names=("learning",)))
+    offline, online = (drawn[f"learning_finer_{mode}_deepseek_v3_1"] for mode in ("offline", "online"))
+    assert "ACE, harmful every none" in words(offline)
+    assert len(offline.axes[1].lines) == 7
+    assert {line.get_label() for line in online.axes[1].lines} == {
+        "ACE, labels correctness", "ACE, labels gold", "DC, labels gold"
+    }  # fmt: skip
+    assert online.axes[0].get_ylabel().replace("\n", " ") == "FiNER accuracy so far (%)"
+    assert online.axes[0].get_xlabel() == "Test samples"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not all(map(shutil.which, ("pdflatex", "pdftotext"))), reason="LaTeX or poppler is not installed")
+def test_a_figure_for_a_paper_has_a_caption_instead_of_a_title_and_compiles(tmp_path, capsys):
+    simulated = Planner(tmp_path, SHARED.compose, simulated=True, source="sample")
+    for row in ("base", "ace_offline_gt"):
+        simulated.make(planned(f"2/{row}/finer"), BASE, extra=(*EMBEDDED, "limit={train: 5_0}"), sizes=[1])
+    words = ["--results", str(tmp_path), "figure=overall", "style=paper_times", "--width", "column"]
+    assert start("figures", words) == 0
+    (pdf,) = (tmp_path / "figures").glob("*.pdf")
+    shown = subprocess.run(["pdftotext", str(pdf), "-"], capture_output=True, text=True, check=True).stdout
+    assert "simulated, sample data" in shown
+    assert "Overall results" not in shown
+    assert "Overall results, embedded" in pdf.with_suffix(".tex").read_text()
+    head = "\\documentclass{article}\\usepackage{pgf}\\begin{document}"
+    (pdf.parent / "paper.tex").write_text(f"{head}\\input{{{pdf.stem}}}\\end{{document}}")
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "paper.tex"]
+    done = subprocess.run(command, cwd=pdf.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert start("figures", ["--results", str(tmp_path), "style=poster"]) == 2
+    assert "there are screen, paper, paper_times" in capsys.readouterr().err
 
 
 @pytest.mark.slow

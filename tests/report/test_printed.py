@@ -115,7 +115,7 @@ def printed(name, root, out):
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as said:
         patch.setattr(planning, "Composer", lambda _: SHARED.compose)  # composing again takes most of the time
         for module in (write, own_runs):
-            patch.setattr(module, "save", lambda figure, stem: drawn.append((stem.name, figure)) or [])
+            patch.setattr(module, "save", lambda figure, stem, *_: drawn.append((stem.name, figure)) or [])
         assert start(words[0], words[1:]) == 0
     if words[0] == "figures":
         text = "\n".join(f"# {stem}\n" + "\n".join(in_words(figure)) + "\n" for stem, figure in drawn)

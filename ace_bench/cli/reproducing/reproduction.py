@@ -277,10 +277,10 @@ class Reproduction:
             files += write_tables(index, request.results / "tables", wanted, measured=self._measured)
         kinds = [FIGURES[name] for name in request.names if name in FIGURES]
         if kinds:
-            wanted = Wanted(names=() if whole else tuple(kinds), differences=request.differences)
+            wanted = Wanted(names=() if whole else tuple(kinds), differences=request.differences, style=request.style)
             files += write_figures(index, request.results / "figures", wanted)
         for file in files:
-            if file.suffix in (".md", ".png"):
+            if file.suffix in (".md", ".png") or (request.style != "screen" and file.suffix == ".pdf"):
                 self._console.print(str(file), markup=False)
         return files
 

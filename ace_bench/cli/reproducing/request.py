@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
 
+from ace_bench.cli.results import read_style
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.measurement import Measure, MeasurementRequest
 from ace_bench.core.resources import config_folders, options
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.planned import Compose, PlannedRun, read_setting
+from ace_bench.report.tables.results_index import Style
 from ace_bench.report.tables.write import TableFiles, measured_table
 from ace_bench.runners.identifying import check_backbones
 
@@ -30,7 +32,7 @@ class ReproduceRequest:
     """``names`` are experiments, ``backbone`` is "" for that of each table, ``overrides`` are settings for the runs.
 
     ``chosen`` is the part of an experiment that lists methods, by axis; see ``AXES``.
-    With ``differences`` all numbers are compared with the paper's.
+    With ``differences`` all numbers are compared with the paper's. ``style`` is that of figures.
     """
 
     names: tuple[str, ...]
@@ -40,6 +42,7 @@ class ReproduceRequest:
     overrides: tuple[str, ...]
     chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     differences: bool = False
+    style: Style = "screen"
 
     def extra(self, model: str) -> tuple[str, ...]:
         """Return the overrides that all runs get besides their own; ``model`` is the paper's for the table."""
@@ -60,7 +63,7 @@ class Job:
 def read_request(settings: Sequence[str], experiments: Experiments, *, differences: bool = False) -> ReproduceRequest:
     """Parse ``table=2 backbone=... seed=0,1 limit=20``; raises ``ConfigError`` and ``DataError``."""
     names: dict[str, None] = {}
-    backbone, seeds, results = "", "0", "results"
+    given = {"backbone": "", "seed": "0", "results": "results", "style": "screen"}
     chosen: dict[str, tuple[str, ...]] = {}
     overrides: dict[str, str] = {}
     for setting in settings:
@@ -70,12 +73,8 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
         match key:
             case "table" | "figure" | "experiment":
                 names.update(dict.fromkeys(_names(key, value, experiments)))
-            case "backbone":
-                backbone = value
-            case "seed":
-                seeds = value
-            case "results":
-                results = value
+            case str(name) if name in given:
+                given[name] = value
             case str(axis) if axis in AXES:
                 chosen[axis] = tuple(dict.fromkeys(word.strip() for word in value.split(",") if word.strip()))
             case "task" | "method" | "mode" | "labels":
@@ -93,16 +92,18 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
             f"{next(iter(chosen))}= chooses from an experiment that lists methods "
             f"({', '.join(experiments.combined)}), and none is asked for; leave it out"
         )
+    seeds = given["seed"]
     if not all(seed.isdecimal() for seed in seeds.split(",")):
         raise ConfigError(f"seed={seeds} must be whole numbers from 0 up, such as seed=0,1,2")
     return ReproduceRequest(
         names=tuple(names),
-        backbone=backbone,
+        backbone=given["backbone"],
         seeds=tuple(dict.fromkeys(map(int, seeds.split(",")))),
-        results=Path(results),
+        results=Path(given["results"]),
         overrides=tuple(overrides.values()),
         chosen=chosen,
         differences=differences,
+        style=read_style(given["style"]),
     )
 
 

@@ -1,18 +1,21 @@
-"""The one engine of all figures: series in panels, drawn with one legend below."""
+"""The one engine of all figures: a drawing says what is shown, and is rendered in a style with one legend below."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import isnan, nan
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
-from ace_bench.report.figures.style import GREY, Look, canvas, legend_below
+from ace_bench.report.figures.style import GREY, SCREEN, Look, Sheet, canvas, legend_below
 from ace_bench.report.tables.cells import Measured, error_bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from ace_bench.report.tables.results_index import Width
 
 Kind = Literal["line", "curve", "points", "level", "steps", "bars", "marks", "stack"]
 """``line``: joined points with error bars; ``points``: the same, not joined; ``curve``: a line in a band, without a
@@ -20,6 +23,8 @@ point for each value; ``level``: one value over the whole width; ``bars`` and ``
 across them; ``stack``: bars to the right from ``low`` on, one in each row ``x``."""
 _MARKERS = 6
 """Number of markers on a curve."""
+_ROOM = 20
+"""Number of letters that fit along y."""
 _BAR_SHARE = 0.92
 """The part of its room that a bar fills."""
 
@@ -80,17 +85,47 @@ def series_of_cells(name: str, look: Look, points: Sequence[tuple[float, Measure
     )
 
 
-def draw(panels: Sequence[Panel], title: str, *, height: float, across: int = 0, **shared: Any) -> Figure:
-    """Draw panels, ``across`` of them in a line (by default all), ``height`` inches high."""
-    across = across or len(panels)
-    figure, axes = canvas(-(-len(panels) // across), across, height, **shared)
-    for unused in axes[len(panels) :]:
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """What a figure shows: panels, ``across`` of them in a line (by default all), ``height`` inches high.
+
+    The first line of ``title`` says what it is, the others are warnings and notes. ``more`` says in the legend what is
+    not drawn. A ``wide`` figure needs a page of a paper, as all with several panels in a line do. ``finish`` is called
+    once the layout is known.
+    """
+
+    panels: Sequence[Panel]
+    title: str
+    height: float
+    across: int = 0
+    sharey: bool | Literal["row"] = False
+    more: str = ""
+    wide: bool = False
+    finish: Callable[[Figure], None] | None = None
+
+    def width(self, sheet: Sheet) -> Width:
+        """Whether it takes a column or a page of a paper."""
+        return sheet.width or ("page" if self.wide or len(self.panels) > 1 else "column")
+
+
+def render(drawing: Drawing, sheet: Sheet = SCREEN) -> Figure:
+    """Draw a figure; panels of a figure in a column stand below each other."""
+    column = sheet.for_paper and drawing.width(sheet) == "column"
+    across = 1 if column else drawing.across or len(drawing.panels)
+    lines = -(-len(drawing.panels) // across)
+    height = drawing.height * (lines if column else 1) * (0.85 if sheet.for_paper else 1)
+    figure, axes = canvas(lines, across, (sheet.inches(drawing.width(sheet)), height), sharey=drawing.sharey)
+    for unused in axes[len(drawing.panels) :]:
         unused.remove()
-    axes = axes[: len(panels)]
-    for axis, panel in zip(axes, panels, strict=True):
+    axes = axes[: len(drawing.panels)]
+    for axis, panel in zip(axes, drawing.panels, strict=True):
         _draw_panel(axis, panel)
-    figure.suptitle(title, wrap=True)
-    legend_below(figure, axes)
+        axis.set_ylabel(fill(panel.y_label, _ROOM))
+    figure.suptitle(sheet.title(drawing.title), wrap=True, **sheet.title_style)
+    legend_below(figure, axes, drawing.more)
+    if drawing.finish:
+        figure.draw_without_rendering()  # fixes the layout
+        drawing.finish(figure)
     return figure
 
 
@@ -106,7 +141,7 @@ def _draw_panel(axis: Axes, panel: Panel) -> None:
     elif panel.names:
         axis.set_xticks(range(len(panel.names)), panel.names)
     axis.set_title(panel.title)
-    axis.set(xlabel=panel.x_label, ylabel=panel.y_label)
+    axis.set_xlabel(panel.x_label)
     if panel.margins:
         axis.margins(*panel.margins)
     for scale in panel.scales:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ace_bench.report.figures import draw
-from ace_bench.report.figures.draw import Series, series_of_cells
+from ace_bench.report.figures.draw import Drawing, Series, series_of_cells
 from ace_bench.report.figures.point_labels import PointLabel, place_labels
 from ace_bench.report.figures.style import GREY, Look, log_axis, looks, percent_axis
 from ace_bench.report.tables.cells import Measured, error_bars
@@ -95,7 +95,7 @@ def pareto_front(points: Sequence[Point]) -> list[Point]:
     return sorted(compress(points, stays), key=lambda point: point.cost)
 
 
-def score_by_cost(table: Table, title: str) -> Iterator[tuple[str, Figure]]:
+def score_by_cost(table: Table, title: str) -> Iterator[tuple[str, Drawing]]:
     """Draw a figure for each task and scaffold, with a panel for each group of at least two finished methods."""
     found = panels_of(table)
     kinds = looks(list(dict.fromkeys(point.kind for panel in found.panels for point in panel.points)))
@@ -103,30 +103,32 @@ def score_by_cost(table: Table, title: str) -> Iterator[tuple[str, Figure]]:
     for panel in found.panels:
         parts.setdefault(f"{panel.column}_{panel.scaffold}", []).append(panel)
     for part, panels in parts.items():
-        yield part, _figure(replace(found, panels=panels), kinds, title)
+        yield part, _drawing(replace(found, panels=panels), kinds, title)
 
 
-def _figure(found: Panels, kinds: Mapping[str, Look], title: str) -> Figure:
+def _drawing(found: Panels, kinds: Mapping[str, Look], title: str) -> Drawing:
     lines = -(-len(found.panels) // _ACROSS)
-    cost = "dollars" if found.in_dollars else "tokens, prompts and replies"
+    cost = "dollars" if found.in_dollars else "tokens"
     panels = [
         draw.Panel(
             series=_series(panel, kinds),
             title=panel.title,
-            x_label=f"cost of a query ({cost})" if place >= len(found.panels) - _ACROSS else "",
-            y_label="score (%)" if place % _ACROSS == 0 else "",
+            x_label=f"Cost of a query ({cost})" if place >= len(found.panels) - _ACROSS else "",
+            y_label="Score (%)" if place % _ACROSS == 0 else "",
             margins=(0.12, 0.1),
             scales=(log_axis, percent_axis),
         )
         for place, panel in enumerate(found.panels)
     ]
     whole = "\n".join(fill(line, _LETTERS) for line in (*title.split("\n"), _note(found)))
-    figure = draw.draw(panels, whole, height=_FRAME + _LINE * lines, across=_ACROSS, sharey="row")
-    figure.draw_without_rendering()  # fixes the layout, on which the places of the names depend
-    for axis, panel in zip(figure.axes, found.panels, strict=True):
-        labels = _labels(panel, kinds)
-        place_labels(axis, labels, [label for label in labels if label.bold])
-    return figure
+
+    def name_points(figure: Figure) -> None:
+        for axis, panel in zip(figure.axes, found.panels, strict=True):
+            labels = _labels(panel, kinds)
+            place_labels(axis, labels, [label for label in labels if label.bold])
+
+    height = _FRAME + _LINE * lines
+    return Drawing(panels=panels, title=whole, height=height, across=_ACROSS, sharey="row", finish=name_points)
 
 
 def _series(panel: Panel, kinds: Mapping[str, Look]) -> list[Series]:

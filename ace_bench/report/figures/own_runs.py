@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.report.choosing import SCORE, sample_keys, setting_path
@@ -24,7 +24,9 @@ from ace_bench.report.differences import (
 from ace_bench.report.figures import draw
 from ace_bench.report.figures.style import (
     MAX_SERIES,
+    SCREEN,
     Look,
+    Sheet,
     amount_axis,
     looks,
     number_axis,
@@ -36,9 +38,6 @@ from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import Measured
 from ace_bench.report.tables.own_tables import SAMPLES, SEED, Layout, metric_title, own_tables, title_of
 from ace_bench.report.tables.table import MISSING, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _TASK = "task"
 _LIMIT = "limit"
@@ -58,10 +57,16 @@ class Panel:
     levels: Mapping[str, Measured]
 
 
-def write_sweep_figures(
-    runs: Iterable[RunSummary], out: Path, *, x: str, y: str = SCORE, lines: Sequence[str] = ("method",)
+def write_sweep_figures(  # noqa: PLR0913 - what stands where, and how it is drawn
+    runs: Iterable[RunSummary],
+    out: Path,
+    *,
+    x: str,
+    y: str = SCORE,
+    lines: Sequence[str] = ("method",),
+    sheet: Sheet = SCREEN,
 ) -> list[Path]:
-    """Write ``<y>_by_<x>`` to the folder ``out`` as PDF and PNG, for simulated and real runs apart.
+    """Write ``<y>_by_<x>`` to the folder ``out`` for simulated and real runs apart, as ``save`` writes figures.
 
     Raises ``ConfigError`` if a setting or metric does not exist, or if there is nothing to draw a line through.
     """
@@ -76,11 +81,12 @@ def write_sweep_figures(
     if not drawn:
         raise ConfigError(_nothing(path, settings))
     files = []
-    with styled():
+    with styled(sheet):
         for table, panels in drawn:
             kind = "_simulated" * bool(table.about["simulated"]) + "_sample_data" * (table.about["source"] == "sample")
             stem = f"{y.replace('.', '_')}_by_{path.rpartition('.')[2]}{kind}"
-            files += save(_figure(table, panels, path), out / stem)
+            drawing = _figure(table, panels, path)
+            files += save(draw.render(drawing, sheet), out / stem, sheet, drawing.title)
     return files
 
 
@@ -139,7 +145,7 @@ def _nothing(path: str, settings: Sequence[Settings]) -> str:
     return f"no two finished runs differ in {path} alone and tested the same samples, so there is no line to draw"
 
 
-def _figure(table: Table, panels: Sequence[Panel], path: str) -> Figure:
+def _figure(table: Table, panels: Sequence[Panel], path: str) -> draw.Drawing:
     rows = list(dict.fromkeys(row for panel in panels for row in (*panel.lines, *panel.levels)))
     cells = [cell for panel in panels for points in panel.lines.values() for _, cell in points]
     names, shared = _line_names(table, rows)
@@ -153,12 +159,13 @@ def _figure(table: Table, panels: Sequence[Panel], path: str) -> Figure:
     title = f"{metric} by {words}: {' · '.join(filter(None, (common, shared)))}"
     mark = marks_of(simulated=bool(table.about["simulated"]), source=str(table.about["source"]))
     left = len(rows) - MAX_SERIES
-    note = f"{left} more lines are not shown: choose fewer runs" if left > 0 else ""
+    note = f"+{left} more, not shown: choose fewer runs" if left > 0 else ""
     bars = "bars: 95% intervals" if cells[0].points else "bars: smallest and largest value over seeds"
     drawn = [replace(_drawn(panel, shown), x_label=words) for panel in panels]
     drawn = [replace(panel, scales=(*panel.scales, y_axis)) for panel in drawn]
     drawn[0] = replace(drawn[0], y_label=f"{metric} (%)" if scored else metric)
-    return draw.draw(drawn, "\n".join(filter(None, (title, mark, note, bars))), height=3.0, sharey=True)
+    whole = "\n".join(filter(None, (title, mark, bars)))
+    return draw.Drawing(panels=drawn, title=whole, height=3.0, sharey=True, more=note)
 
 
 def _drawn(panel: Panel, shown: Mapping[str, tuple[str, Look]]) -> draw.Panel:

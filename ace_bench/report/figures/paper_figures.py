@@ -10,31 +10,31 @@ from typing import TYPE_CHECKING
 
 from ace_bench.report.evidence import sharpest_fall
 from ace_bench.report.experiments import Experiments
-from ace_bench.report.figures.draw import Note, Panel, Series, draw, series_of_cells
+from ace_bench.report.figures.draw import Drawing, Note, Panel, Series, series_of_cells
 from ace_bench.report.figures.run_figures import curve_series, score_curve, size_curve
 from ace_bench.report.figures.style import GREY, Look, count_axis, log_axis, looks, percent_axis, size_axis
 from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import Measured, mean_of, setting_warning
-from ace_bench.report.tables.grids import column_name
 from ace_bench.report.tables.paper_tables import paper_table
 from ace_bench.report.tables.results_index import Selection
+from ace_bench.report.tables.table import Heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _BARS, _COLLAPSE, _SPEED = "figure_1", "figure_2", "combee"
 _SHIFTS = ((3, 4), (4, -10), (-11, 4))
 """Where the names of points stand beside them, for the series in turn: points of several series may coincide."""
 _COLLAPSED = 0.5
 """A step that leaves this share of the tokens, or less, is a collapse."""
+_SO_FAR = "TGC of the samples so far"
 _PAPER = "paper"
 _PAPERS_LOOK = Look(colour="black", line=":", marker="s", hatch="", width=1.4)
 _BASES_LOOK = Look(colour=GREY, line="--", marker="", hatch="", width=1.0)
 
 
-def overall_bars(experiments: Experiments, selection: Selection, title: str, *, with_paper: bool) -> Figure | None:
+def overall_bars(experiments: Experiments, selection: Selection, title: str, *, with_paper: bool) -> Drawing | None:
     """Bars of methods by task (paper, figure 1); ``None`` without finished runs.
 
     The paper's numbers are drawn beside those measured in its setting, and with ``with_paper`` beside all.
@@ -60,9 +60,9 @@ def overall_bars(experiments: Experiments, selection: Selection, title: str, *, 
         axis.set_xlim(-0.5, len(cells) - 0.5)
         axis.grid(visible=False, axis="x")
 
-    panel = Panel(series=series, names=list(cells), y_label="score (%)", margins=(0.05, 0.12), scales=(frame,))
+    panel = Panel(series=series, names=list(cells), y_label="Score (%)", margins=(0.05, 0.12), scales=(frame,))
     warning = _warning([cell for line in cells.values() for cell in line.values()], selection)
-    return draw([panel], title + warning, height=2.6)
+    return Drawing(panels=[panel], title=title + warning, height=2.6, wide=True)
 
 
 def bar_cells(experiments: Experiments, selection: Selection) -> dict[str, dict[str, Measured]]:
@@ -78,7 +78,7 @@ def bar_cells(experiments: Experiments, selection: Selection) -> dict[str, dict[
 
 def sensitivity(
     name: str, experiments: Experiments, selection: Selection, title: str, *, with_paper: bool
-) -> Figure | None:
+) -> Drawing | None:
     """Scores by the setting that a table varies, the base as a line; ``None`` if fewer than two rows have runs."""
     table = paper_table(name, experiments, selection)
     settings = {row: one.settings for row, one in experiments.by_name[name].rows.items()}
@@ -89,7 +89,7 @@ def sensitivity(
     ours = looks(["ours"])["ours"]
     names = [", ".join(map(str, settings.get(row, {}).values())) or row.replace("_", " ") for row in rows]
     varied = {key.replace("_", " ") for row in settings.values() for key in row}
-    x_label = varied.pop() if len(varied) == 1 else experiments.by_name[name].title
+    x_label = varied.pop().capitalize() if len(varied) == 1 else experiments.by_name[name].title
     panels = []
     for column in columns:
         cells = [line[column] for line in rows.values()]
@@ -107,15 +107,15 @@ def sensitivity(
                 series=series,
                 names=names,
                 x_label=x_label,
-                y_label=f"{column_name(column)} (%)",
+                y_label=f"{_in_words(table.columns[column])} (%)",
                 margins=(0.05, 0.15),
                 scales=(lambda axis: axis.set_xlim(-0.4, len(rows) - 0.6), percent_axis),
             )
         )
-    return draw(panels, title + _warning(table.measured, selection), height=2.6, sharey=True)
+    return Drawing(panels=panels, title=title + _warning(table.measured, selection), height=2.6, sharey=True)
 
 
-def speed_against_quality(experiments: Experiments, selection: Selection, title: str) -> Figure | None:
+def speed_against_quality(experiments: Experiments, selection: Selection, title: str) -> Drawing | None:
     """Score and calls over the seconds of adaptation, by size of the batch; ``None`` without finished runs."""
     table = paper_table(_SPEED, experiments, selection)
     ways: dict[str, list[tuple[float, str, Mapping[str, Measured]]]] = {}
@@ -127,7 +127,7 @@ def speed_against_quality(experiments: Experiments, selection: Selection, title:
     if not ways:
         return None
     panels = []
-    for column, label in (("accuracy", "accuracy (%)"), ("calls", "calls of adaptation")):
+    for column, label in (("accuracy", "Accuracy (%)"), ("calls", "Calls of adaptation")):
         series, notes = [], list[Note]()
         for place, ((name, points), look) in enumerate(zip(ways.items(), looks(list(ways)).values(), strict=True)):
             series.append(series_of_cells(name, look, [(seconds, line[column]) for seconds, _, line in points]))
@@ -135,12 +135,18 @@ def speed_against_quality(experiments: Experiments, selection: Selection, title:
             style, shift = {"color": look.colour}, _SHIFTS[place % len(_SHIFTS)]
             notes += [Note(text=batch, at=at, shift=shift, style=style) for batch, at in found]
         scales = (log_axis, percent_axis) if column == "accuracy" else (log_axis,)
-        x_label = "seconds of adaptation (numbers: samples a batch)"
+        x_label = "Seconds of adaptation (numbers: samples a batch)"
         panels.append(Panel(series=series, notes=notes, x_label=x_label, y_label=label, scales=scales))
-    return draw(panels, title + _warning(table.measured, selection), height=3.0)
+    return Drawing(panels=panels, title=title + _warning(table.measured, selection), height=3.0)
 
 
-def context_collapse(experiments: Experiments, selection: Selection, title: str) -> Figure | None:
+def _in_words(column: Heading) -> str:
+    """Return what a column measures: ``Test-Normal TGC``, ``FiNER accuracy``."""
+    above, texts = (column.printed.above, column.printed.texts) if column.printed else ("", column.texts)
+    return f"{above} {texts[0]}".replace(" (Acc ↑)", " accuracy").replace(" ↑", "").strip()
+
+
+def context_collapse(experiments: Experiments, selection: Selection, title: str) -> Drawing | None:
     """Size of the context by step under rewriting and under incremental updates (paper, figure 2)."""
     falls = _falls(experiments, selection)
     if not falls:
@@ -163,19 +169,20 @@ def context_collapse(experiments: Experiments, selection: Selection, title: str)
         Panel(
             series=sizes,
             notes=notes,
-            x_label="adaptation steps",
-            y_label="context (tokens)",
+            x_label="Adaptation steps",
+            y_label="Context (tokens)",
             margins=(0.05, 0.2),
             scales=(size_axis, count_axis),
         ),
         Panel(
             series=scores,
-            x_label="test samples predicted",
-            y_label="running mean of predictions (%)",
+            x_label="Test samples",
+            y_label=f"{_SO_FAR} (%)",
             scales=(percent_axis, count_axis),
         ),
     ]
-    return draw(panels, title + "\n[not the paper's setting]" * (depart and selection.variant.comparable), height=3.0)
+    warning = "\n[not the paper's setting]" * (depart and selection.variant.comparable)
+    return Drawing(panels=panels, title=title + warning, height=3.0)
 
 
 @dataclass(frozen=True, kw_only=True)

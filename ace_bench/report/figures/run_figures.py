@@ -12,19 +12,15 @@ from functools import partial
 from itertools import accumulate
 from statistics import fmean
 from textwrap import fill
-from typing import TYPE_CHECKING
 
 from ace_bench.core.types import Stage
 from ace_bench.report.differences import all_settings, differences, value_text
 from ace_bench.report.evidence import CallCosts, RolloutLine, predictions, read_calls, read_steps
-from ace_bench.report.figures.draw import Note, Panel, Series, draw, series_of_cells
+from ace_bench.report.figures.draw import Drawing, Note, Panel, Series, series_of_cells
 from ace_bench.report.figures.style import MAX_SERIES, Look, cost_axis, count_axis, looks, percent_axis, size_axis
 from ace_bench.report.records import RunSummary, latest_repetitions
 from ace_bench.report.tables.cells import Place, mean_of, measure
 from ace_bench.report.tables.grids import column_name
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _WINDOW = 50
 """Number of calls that each point of the cache curve averages over."""
@@ -34,7 +30,20 @@ _USUAL_PARTS = (
     *("evaluate.generator", "evaluate.judge", "adapt.judge"),
 )
 """``stage.role`` of the calls in most runs: each has one colour in the figures of all tasks."""
-_DIRECTIONS: Mapping[str, str] = {"in": "prompt", "out": "reply"}
+_METHODS: Mapping[str, str] = {
+    "ace": "ACE",
+    "ace_empty": "ACE, empty playbook",
+    "base": "Base LLM",
+    "combee": "Combee",
+    "dc": "DC",
+    "dc_rs": "DC-RS",
+    "gepa": "GEPA",
+    "icl": "ICL",
+    "mipro": "MIPROv2",
+}
+"""Methods by the names that readers know."""
+_STAGES = {"adapt": "Adaptation", "evaluate": "Evaluation"}
+_DIRECTIONS: Mapping[str, str] = {"in": "Prompt", "out": "Reply"}
 _LABEL = 40
 """Characters of a line of a bar's name: longer ones leave the bars too little room."""
 _UNNAMED = ("mode.before", "mode.context", "seed", "attempt", "digest")
@@ -56,46 +65,56 @@ class RunSeries:
     runs: tuple[RunSummary, ...]
 
 
-def task_series(runs: Sequence[RunSummary], title: str) -> tuple[list[RunSeries], str]:
+def task_series(runs: Sequence[RunSummary], title: str) -> tuple[list[RunSeries], str, str]:
     """Group the finished offline and online runs of one task by everything but the seed, and name the groups.
 
     Of more than ``MAX_SERIES`` groups those with the most usual settings are kept, some of each method and mode. The
-    title says what all share, and how many are left out.
+    title says what all share, and the last text returned how many are left out.
     """
     groups = _by_settings([run for run in runs if run.finished and run.mode in ("offline", "online")])
     kept, left = groups[:MAX_SERIES], len(groups) - MAX_SERIES
     differ = differences([replace(some[0], seed=0, attempt=1) for some in kept])
-    names = differ.labels if differ.names else [some[0].method for some in kept]
+    labels = differ.labels if differ.names else [""] * len(kept)
+    methods = ["" if "method" in differ.names else some[0].method for some in kept]
+    names = [name_in_words(" · ".join(filter(None, both))) for both in zip(methods, labels, strict=True)]
     shown = looks(sorted(names))
     series = [RunSeries(name=name, look=shown[name], runs=some) for name, some in zip(names, kept, strict=True)]
     shared = f", labels={kept[0][0].labels}" if kept and "labels" not in differ.names else ""
-    note = f"\nnot shown: {left} more, with less usual settings" if left > 0 else ""
+    more = f"+{left} more, with less usual settings" if left > 0 else ""
     first, newline, rest = title.partition("\n")
-    return sorted(series, key=lambda one: one.name), f"{first}{shared}{newline}{rest}{note}"
+    return sorted(series, key=lambda one: one.name), f"{first}{shared}{newline}{rest}", more
 
 
-def learning_curves(series: Sequence[RunSeries], title: str) -> Figure | None:
-    """Running mean score and size of the context by step, for the runs of one task and mode; ``None`` without steps."""
-    adapted = [one for one in series if one.runs[0].metrics["steps"]]
-    if not adapted:
-        return None
-    online = adapted[0].runs[0].mode == "online"
+def name_in_words(label: str) -> str:
+    """Return the name of a run as readers know it: ``ACE, harmful every 5`` for ``ace · harmful_every=5``."""
+    parts = (part.partition("=") for part in label.split(" · "))
+    return ", ".join(
+        f"{name.replace('_', ' ')} {'none' if value == 'null' else value}"
+        if equals
+        else _METHODS.get(name, column_name(name))
+        for name, equals, value in parts
+    )
+
+
+def learning_curves(series: Sequence[RunSeries], title: str) -> Drawing | None:
+    """Running mean score and size of the context by step, for the runs with steps of one task and mode."""
+    run = series[0].runs[0]
     scores, sizes = (
-        [curve_series(curve(one.runs), one.name, one.look) for one in adapted] for curve in (score_curve, size_curve)
+        [curve_series(curve(one.runs), one.name, one.look) for one in series] for curve in (score_curve, size_curve)
     )
     panels = [
         Panel(
             series=scores,
-            x_label="test samples predicted" if online else "training samples, first rollouts",
-            y_label="running mean of first rollouts (%)",
+            x_label="Test samples" if run.mode == "online" else "Training samples",
+            y_label=f"{column_name(run.task)} {column_name(run.metrics['headline']['metric'])} so far (%)",
             scales=(percent_axis, count_axis),
         ),
-        Panel(series=sizes, x_label="adaptation steps", y_label="context (tokens)", scales=(size_axis, count_axis)),
+        Panel(series=sizes, x_label="Adaptation steps", y_label="Context (tokens)", scales=(size_axis, count_axis)),
     ]
-    return draw(panels, title, height=3.0)
+    return Drawing(panels=panels, title=title, height=3.0)
 
 
-def cache_reuse(series: Sequence[RunSeries], title: str) -> Figure | None:
+def cache_reuse(series: Sequence[RunSeries], title: str) -> Drawing | None:
     """Share of prompt tokens served from a cache, by call, for the runs of one task; ``None`` where unknown."""
     found = [(one, cache_curve(read_calls(one.runs[0].folder), _WINDOW)) for one in series]
     drawn = [
@@ -113,14 +132,14 @@ def cache_reuse(series: Sequence[RunSeries], title: str) -> Figure | None:
         return None
     panel = Panel(
         series=drawn,
-        x_label=f"share of the run's calls made (%); each point over the last {_WINDOW} calls",
-        y_label="cached prompt tokens (%)",
+        x_label=f"Calls made (%); each point: the last {_WINDOW}",
+        y_label="Cached prompt tokens (%)",
         scales=(lambda axis: axis.set_ylim(0, 100),),
     )
-    return draw([panel], title, height=2.9)
+    return Drawing(panels=[panel], title=title, height=2.9)
 
 
-def score_against_cost(series: Sequence[RunSeries], title: str) -> Figure | None:
+def score_against_cost(series: Sequence[RunSeries], title: str) -> Drawing | None:
     """Headline score over the cost of adaptation, for the runs of one task; ``None`` where no cost is known."""
     found = costs_of([one.runs for one in series], "adapt")
     known = [cost for cost in found.amounts if cost]
@@ -134,15 +153,15 @@ def score_against_cost(series: Sequence[RunSeries], title: str) -> Figure | None
             drawn.append(series_of_cells(one.name, one.look, [(cost, score)], "points"))
     panel = Panel(
         series=drawn,
-        x_label="cost of adaptation (dollars)" if found.in_dollars else "tokens of adaptation, prompts and replies",
-        y_label=f"{column_name(headline)} on the test split (%)",
+        x_label=f"Cost of adaptation ({'dollars' if found.in_dollars else 'tokens'})",
+        y_label=f"{column_name(series[0].runs[0].task)} {column_name(headline)} (%)",
         margins=(0.08, 0.15),
         scales=(partial(cost_axis, smallest=min(known)), percent_axis),
     )
-    return draw([panel], title, height=3.0)
+    return Drawing(panels=[panel], title=title, height=3.0)
 
 
-def cost_breakdown(series: Sequence[RunSeries], title: str) -> Figure | None:
+def cost_breakdown(series: Sequence[RunSeries], title: str) -> Drawing | None:
     """Tokens by role and stage, for the runs of one task; ``None`` where nothing is known."""
     parts = _parts(series)
     tokens = {
@@ -157,9 +176,8 @@ def cost_breakdown(series: Sequence[RunSeries], title: str) -> Figure | None:
     names = [fill(one.name, _LABEL) for one in series]
     lines = sum(name.count("\n") + 1 for name in names)
     panels = [_stacked(by_part, names, _DIRECTIONS[direction]) for direction, by_part in tokens.items()]
-    figure = draw(panels, title, height=1.5 + 0.14 * lines + 0.1 * len(names), sharey=True)
-    figure.axes[0].invert_yaxis()
-    return figure
+    panels[0] = replace(panels[0], scales=(lambda axis: axis.invert_yaxis(),))  # the first bar stands on top
+    return Drawing(panels=panels, title=title, height=1.5 + 0.14 * lines + 0.1 * len(names), sharey=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,7 +272,8 @@ def _stacked(by_part: Mapping[str, Sequence[float | None]], names: Sequence[str]
     series, left = [], [0.0] * len(totals)
     for part, values in by_part.items():
         widths = [(value or 0.0) / scale for value in values]
-        name, rows = part.replace(".", ": "), range(len(widths))
+        stage, _, role = part.partition(".")
+        name, rows = f"{_STAGES[stage]}: {role.replace('_', ' ').capitalize()}", range(len(widths))
         series.append(Series(name=name, look=drawn[part], kind="stack", x=rows, y=widths, low=left))
         left = [start + width for start, width in zip(left, widths, strict=True)]
     unknown = [place for place in range(len(totals)) if any(values[place] is None for values in by_part.values())]

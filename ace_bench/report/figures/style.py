@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from io import BytesIO
+from io import BytesIO, StringIO
 from math import ceil
 from pathlib import Path
+from shutil import which
+from textwrap import fill
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import require
+from ace_bench.report.escaping import latex
+from ace_bench.report.tables.results_index import Style, Width
 from ace_bench.store.files import write_files
 
 if TYPE_CHECKING:
@@ -42,8 +47,8 @@ _LEGEND_LINE = 0.15
 
 GREY = "#666666"
 _PAD = 0.06
-WIDTH = 6.75
-"""Inches: the text width of a page."""
+_INCHES = {"": 6.75, "page": 6.8, "column": 3.3}
+"""The width of a figure on a screen, and of text in a paper."""
 
 _SETTINGS: Mapping[Any, Any] = MappingProxyType(
     {
@@ -66,6 +71,51 @@ _SETTINGS: Mapping[Any, Any] = MappingProxyType(
         "text.parse_math": False,  # names of models and settings are not formulas
     }
 )
+
+
+_PAPER: Mapping[Any, Any] = MappingProxyType(
+    {"font.family": "serif", "pgf.texsystem": "pdflatex", "pgf.rcfonts": False, "lines.linewidth": 1.0}
+)
+"""LaTeX sets the text: that of a .pgf in the font of the document that takes it."""
+_INPUT = """% needs \\usepackage{{pgf}}
+\\begin{{{kind}}}[tp]
+\\centering
+\\input{{{name}.pgf}}
+\\caption{{{caption}}}
+\\label{{fig:{name}}}
+\\end{{{kind}}}
+"""
+_TIMES = "\\usepackage{mathptmx}"
+_LATEX = "texlive-latex-base, texlive-latex-recommended, texlive-pictures and, for Times, texlive-fonts-recommended"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sheet:
+    """What figures are drawn for: a screen, or a ``width`` of a paper ("" is what fits) in one of two fonts."""
+
+    style: Style = "screen"
+    width: Width = ""
+
+    @property
+    def for_paper(self) -> bool:
+        """Whether LaTeX sets the text, and a caption takes the place of the title."""
+        return self.style != "screen"
+
+    def inches(self, width: Width) -> float:
+        """Return the width of a figure."""
+        return _INCHES[width if self.for_paper else ""]
+
+    def title(self, title: str) -> str:
+        """Return what stands above a figure: in a paper only a warning in brackets."""
+        return "\n".join(line for line in title.split("\n") if not self.for_paper or line.startswith("["))
+
+    @property
+    def title_style(self) -> dict[str, Any]:
+        """How that is printed."""
+        return {"fontsize": 6, "color": GREY} if self.for_paper else {}
+
+
+SCREEN = Sheet()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,21 +144,24 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 
 
 @contextmanager
-def styled() -> Iterator[None]:
-    """Apply the project's style inside the block; raises ``ConfigError`` without matplotlib."""
+def styled(sheet: Sheet = SCREEN) -> Iterator[None]:
+    """Apply the project's style inside the block; raises ``ConfigError`` without matplotlib, or LaTeX for a paper."""
     require("drawing figures", "matplotlib")
+    if sheet.for_paper and which("pdflatex") is None:
+        raise ConfigError(f"style={sheet.style} draws with LaTeX, and there is no pdflatex; install {_LATEX}")
     import matplotlib as mpl
 
-    with mpl.rc_context(dict(_SETTINGS)):
+    preamble = "\\usepackage[T1]{fontenc}" + _TIMES * (sheet.style == "paper_times")
+    with mpl.rc_context({**_SETTINGS, **(_PAPER if sheet.for_paper else {}), "pgf.preamble": preamble}):
         yield
 
 
-def canvas(rows: int, columns: int, height: float, **kwargs: Any) -> tuple[Figure, list[Axes]]:
-    """Make a figure of the text's width, ``height`` inches high, and its axes, line by line."""
+def canvas(rows: int, columns: int, size: tuple[float, float], **kwargs: Any) -> tuple[Figure, list[Axes]]:
+    """Make a figure of a width and height in inches, and its axes, line by line."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(WIDTH, height), layout=ConstrainedLayoutEngine(w_pad=_PAD, h_pad=_PAD))
+    figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=_PAD, h_pad=_PAD))
     return figure, list(figure.subplots(rows, columns, squeeze=False, **kwargs).flat)
 
 
@@ -192,28 +245,60 @@ def size_axis(axis: Axes) -> None:
     axis.set_ylim(-0.03 * top, top)
 
 
-def legend_below(figure: Figure, axes: Sequence[Axes]) -> None:
-    """Put one legend of all axes' series under the figure."""
+def legend_below(figure: Figure, axes: Sequence[Axes], more: str = "") -> None:
+    """Put one legend of all axes' series under the figure; it ends with ``more``, what is not drawn."""
+    from matplotlib.lines import Line2D
+
     found: dict[str, Artist] = {}
+    room = int((figure.get_figwidth() - _LEGEND_HANDLE) / _LEGEND_LETTER)
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
+            found.setdefault("\n".join(fill(line, room) for line in label.split("\n")), handle)
+    if more:
+        found[more] = Line2D([], [], linestyle="")
     if found:
         widest = max(len(line) for label in found for line in label.splitlines())
-        fitting = max(1, int(WIDTH / (_LEGEND_HANDLE + _LEGEND_LETTER * widest)))
+        fitting = max(1, int(figure.get_figwidth() / (_LEGEND_HANDLE + _LEGEND_LETTER * widest)))
         lines = ceil(len(found) / min(4, fitting))
         columns = ceil(len(found) / lines)  # lines of similar length
+        lines += sum(label.count("\n") for label in found) // columns
         figure.set_figheight(figure.get_figheight() + _LEGEND_LINE * max(0, lines - 2))
         figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns)
 
 
-def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write a figure as PDF and PNG; raises ``FileUnwritable``."""
+def save(figure: Figure, stem: Path, sheet: Sheet = SCREEN, caption: str = "") -> list[Path]:
+    """Write a figure as PDF and PNG, for a paper as PDF and PGF with its ``caption``; raises ``FileUnwritable``."""
+    if sheet.for_paper:
+        _prepare_for_latex(figure)
     files: dict[Path, str | bytes] = {}
-    # Without a date the same runs give the same bytes.
-    for suffix, metadata in (("pdf", {"CreationDate": None}), ("png", None)):
-        drawn = BytesIO()
-        figure.savefig(drawn, format=suffix, metadata=metadata)
+    for suffix in ("pdf", "pgf" if sheet.for_paper else "png"):
+        # Without a date the same runs give the same bytes.
+        how: dict[str, Any] = {"metadata": {"CreationDate": None}} if suffix == "pdf" else {}
+        drawn = StringIO() if suffix == "pgf" else BytesIO()
+        figure.savefig(drawn, format=suffix, backend="pgf" if sheet.for_paper else None, **how)
         figure.set_layout_engine("none")  # the layout was computed for the first file
         files[stem.with_name(f"{stem.name}.{suffix}")] = drawn.getvalue()
+    if sheet.for_paper:
+        kind = "figure" if figure.get_figwidth() == _INCHES["column"] else "figure*"
+        files[stem.with_name(f"{stem.name}.tex")] = _INPUT.format(kind=kind, name=stem.name, caption=latex(caption))
     return write_files(files)
+
+
+def _prepare_for_latex(figure: Figure) -> None:
+    """Make all words of a figure inert in LaTeX, and leave out hatches, which take it minutes."""
+    from matplotlib.patches import Patch
+    from matplotlib.text import Text
+    from matplotlib.ticker import FixedFormatter
+
+    def inert(words: str) -> str:
+        return "\n".join(map(latex, words.split("\n")))
+
+    for part in figure.findobj(lambda one: isinstance(one, Text | Patch)):
+        if isinstance(part, Text):
+            part.set_text(inert(part.get_text()))
+        elif isinstance(part, Patch):
+            part.set_hatch("")
+    for axis in (one for axes in figure.axes for one in (axes.xaxis, axes.yaxis)):
+        named = axis.get_major_formatter()
+        if isinstance(named, FixedFormatter):
+            axis.set_major_formatter(FixedFormatter([*map(inert, named.seq)]))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from ace_bench.core.errors import DataError
+from ace_bench.report.figures.draw import Drawing, render
 from ace_bench.report.figures.field import score_by_cost
 from ace_bench.report.figures.paper_figures import context_collapse, overall_bars, sensitivity, speed_against_quality
 from ace_bench.report.figures.run_figures import (
@@ -18,17 +19,15 @@ from ace_bench.report.figures.run_figures import (
     score_against_cost,
     task_series,
 )
-from ace_bench.report.figures.style import save, styled
+from ace_bench.report.figures.style import Sheet, save, styled
+from ace_bench.report.tables.grids import column_name
 from ace_bench.report.tables.paper_tables import paper_table
 from ace_bench.report.tables.results_index import ALL, ResultsIndex, Selection, Wanted
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 KINDS = ("overall", "collapse", "learning", "cost", "breakdown", "cache", "sensitivity", "field", "speed")
 _NAMED = ("field", "speed")
 """Kinds that are drawn only where they are named, as their tables are."""
-_OF_TASK: Mapping[str, tuple[Callable[[Sequence[RunSeries], str], Figure | None], str]] = MappingProxyType(
+_OF_TASK: Mapping[str, tuple[Callable[[Sequence[RunSeries], str], Drawing | None], str]] = MappingProxyType(
     {
         "learning": (learning_curves, "{mode} adaptation"),
         "cost": (score_against_cost, "score against the cost of adaptation"),
@@ -40,11 +39,11 @@ _OF_TASK: Mapping[str, tuple[Callable[[Sequence[RunSeries], str], Figure | None]
 _VARYING = ("16", "17", "19", "20", "21")
 """Tables that vary one setting."""
 
-_Drawn = Iterator[tuple[str, "Figure | None"]]
+_Drawn = Iterator[tuple[str, Drawing | None]]
 
 
 def write_figures(index: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[Path]:
-    """Write all figures that have finished runs to ``out``, as PDF and PNG; ``wanted.names`` are some of ``KINDS``.
+    """Write all figures that have finished runs to ``out``, as ``save`` does; ``wanted.names`` are of ``KINDS``.
 
     Without names, those of experiments that are asked for by name are left out.
 
@@ -56,12 +55,14 @@ def write_figures(index: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[
         if kind not in KINDS:
             raise DataError(f"there is no figure {kind}; there are {', '.join(KINDS)}")
     files = []
-    with styled():
+    sheet = Sheet(style=wanted.style, width=wanted.width)
+    with styled(sheet):
         for selection in index.selections:
             for kind in wanted.names or [kind for kind in KINDS if kind not in _NAMED]:
-                for name, figure in _drawn(kind, index, selection, with_paper=wanted.shows_paper(comparable=False)):
-                    if figure is not None:
-                        files += save(figure, out / f"{name}_{selection.variant.slug}")
+                for name, drawing in _drawn(kind, index, selection, with_paper=wanted.shows_paper(comparable=False)):
+                    if drawing is not None:
+                        stem = out / f"{name}_{selection.variant.slug}"
+                        files += save(render(drawing, sheet), stem, sheet, drawing.title)
     return files
 
 
@@ -98,7 +99,8 @@ def _by_task(kind: str, selection: Selection, title: Callable[[str], str]) -> _D
         some = [run for run in selection.members if run.task == task]
         draw, what = _OF_TASK[kind]
         for mode in ("offline", "online") if kind == "learning" else ("",):
-            picked = [run for run in some if mode in ("", run.mode)]
-            series, whole = task_series(picked, title(f"{task}: {what.format(mode=mode)}"))
-            if series:
-                yield "_".join(filter(None, (kind, task, mode))), draw(series, whole)
+            picked = [run for run in some if not mode or (run.mode == mode and run.finished and run.metrics["steps"])]
+            series, whole, more = task_series(picked, title(f"{column_name(task)}: {what.format(mode=mode)}"))
+            drawing = draw(series, whole) if series else None
+            if drawing:
+                yield "_".join(filter(None, (kind, task, mode))), replace(drawing, more=more)

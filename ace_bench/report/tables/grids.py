@@ -15,6 +15,7 @@ SIGNIFICANT, THESE_PLAYBOOKS, OTHER_SETTING, SIMILAR, COLLAPSED = "*", "â€¡", "â
 _SMALLEST_P = 0.004
 """The smallest level at which tests were simulated: 5% of a family of 13."""
 _SPELLING = {"tgc": "TGC", "sgc": "SGC", "finer": "FiNER", "formula": "Formula"}
+_TASKS = {"appworld": "AppWorld", "ddxplus": "DDXPlus", "bird_sql": "BIRD-SQL", "bird sql": "BIRD-SQL"}
 _STATISTICS = (
     *("n", "seeds", "faults", "sd over seeds"),
     *("detectable", "p (Holm)", "p", "p over seeds", "discordant", "notes"),
@@ -107,7 +108,7 @@ def notes_of(table: Table) -> list[str]:
 
 def column_name(column: str, unit: str = "") -> str:
     """Return a column's name in words, with seconds or dollars as unit."""
-    words = " ".join(_SPELLING.get(word, word) for word in column.split("_"))
+    words = _TASKS.get(column) or " ".join(_SPELLING.get(word, word) for word in column.split("_"))
     return f"{words} ({unit})" if unit in ("seconds", "dollars") and unit not in words else words
 
 
