@@ -54,8 +54,8 @@ def recognise(checkouts: Sequence[Path], known: Sequence[Importer]) -> Mapping[P
     for checkout in checkouts:
         importer = next((one for one in known if (checkout / one.place).exists()), None)
         if importer is None:
-            places = ", ".join(f"{one.place} ({one.repository})" for one in known)
-            raise DataError(f"{checkout} has none of {places}; is it a checkout of the authors' code?")
+            names = ", ".join(one.repository for one in known)
+            raise DataError(f"{checkout} looks like none of {names}; is it a checkout of the authors' code?")
         if (other := next((path for path, one in found.items() if one is importer), None)) is not None:
             raise DataError(f"{other} and {checkout} are both checkouts of {importer.repository}: name one of them")
         found[checkout] = importer
