@@ -31,6 +31,9 @@ COMMANDS: Mapping[str, Command] = {
     "reproduce": Command("ace_bench.cli.reproduce", "make the runs behind a table or figure of the paper"),
     "view": Command("ace_bench.cli.view", "look at runs in the browser: list, compare, follow"),
     "report": Command("ace_bench.cli.report", "write runs as one HTML page"),
+    "results-page": Command(
+        "ace_bench.cli.results_page", "write a folder of runs as a site beside the paper's numbers"
+    ),
     "tables": Command("ace_bench.cli.tables", "make tables: the paper's, or of your own runs"),
     "figures": Command("ace_bench.cli.figures", "draw figures: the paper's, or of your own runs"),
     "data": Command("ace_bench.cli.data", "download a task's official data"),

@@ -38,6 +38,7 @@ WRITING: dict[str, Sequence[str]] = {
     "reproduce": ("reproduce", "experiment=field", "methods=base", "tasks=formula", "backbone=embedded", "limit=2",
                   "results={to}"),
     "reproduce, a measurement": ("reproduce", "experiment=seed_004", "results={to}"),
+    "results-page": ("results-page", "{runs}", "--out", "{to}/site"),
     "view": ("view", "{runs}", "--bundle", "{to}/site"),
     "report": ("report", "{runs}", "--out", "{to}/page.html"),
     "tables, own": ("tables", "{runs}", "--rows", "method", "--out", "{to}/table.csv"),

@@ -118,6 +118,6 @@ def _metrics(metric: str, scores: Sequence[float], *, steps: int, faults: int) -
         "dropped_items": dict.fromkeys(stages, 0),
         "usd": {"adapt": 0.01 * n, "evaluate": 0.01 * n, "total": 0.02 * n},
         "cache": {stage: {"share": 0.5, "cached_tokens": 1000 * n} for stage in (*stages, "total")},
-        "timing": {stage: {"wall_without_waiting_s": 12.5, "model_s": 35.0} for stage in stages},
+        "timing": {stage: {"wall_s": 12.5, "wall_without_waiting_s": 12.5, "model_s": 35.0} for stage in stages},
         "roles": {"generator": "embedded"},
     }

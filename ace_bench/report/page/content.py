@@ -117,7 +117,7 @@ def write_bundle(results: Results, folder: Path) -> list[str]:
     Raises ``ConfigError`` where the folder holds something, and ``FileUnwritable``.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f"--bundle={folder} is not empty; name a new folder")
+        raise ConfigError(f"{folder} is not empty; name a new folder")
     unreadable = results.damaged
     with new_folder(folder):
         write_files({folder / "index.html": viewer_page()})
@@ -127,6 +127,19 @@ def write_bundle(results: Results, folder: Path) -> list[str]:
     if len(results.runs()) > MOST_COMPARED:
         problems.append(f"paired tests, as there are more than {MOST_COMPARED} runs; ace-bench view makes them")
     return problems
+
+
+def style_page(title: str, body: str) -> str:
+    """Return a page of markup alone, in the style of the others; its policy allows no script and no request."""
+    style = _asset("page.css")
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src {_source(style)}; '
+        "base-uri 'none'; form-action 'none'\">\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{html.escape(title)} · ace-bench</title>\n<style>{style}</style></head>\n"
+        f"<body>\n{body}\n</body></html>\n"
+    )
 
 
 @cache

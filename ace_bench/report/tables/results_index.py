@@ -194,7 +194,9 @@ class ResultsIndex:
     def _similar(self) -> SimilarRuns:
         """The chosen runs, for cells whose planned run does not exist."""
         runs = [run for selection in self.selections for run in selection.members]
-        return SimilarRuns(runs, self._selector.plans, self.compose)
+        names = (name for name in self.experiments.by_name if name not in self.experiments.others)
+        plans = dict.fromkeys(chain.from_iterable(map(self.experiments.runs, names)))
+        return SimilarRuns(runs, tuple(plans), self.compose)
 
     @cached_property
     def _selector(self) -> Selector:

@@ -43,7 +43,7 @@ class SimilarRuns:
     """The finished runs of a results folder, by how they differ from plans."""
 
     def __init__(self, runs: Sequence[RunSummary], plans: Sequence[PlannedRun], compose: Compose) -> None:
-        """``plans`` are all that a run may belong to."""
+        """``plans`` are those of the paper, each for a row of its own: no other row takes its run."""
         self._plans = plans
         self._compose = compose
         self._settings = {run.folder: with_defaults(run, compose) for run in runs if run.finished}

@@ -138,7 +138,7 @@ def table_names(experiments: Experiments, which: Sequence[str]) -> list[str]:
 def _pages(names: Sequence[str], index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:
     for name in names:
         plan = index.experiments.by_name[name]
-        for selection, table in _tables(name, index, wanted):
+        for selection, table in tables_of(name, index, wanted):
             slug = selection.variant.slug
             stem = f"table_{name.rjust(3 if name[-1].isalpha() else 2, '0')}_{slug}"
             commands = tuple(_commands(name, table, selection, index))
@@ -151,7 +151,7 @@ def _pages(names: Sequence[str], index: ResultsIndex, wanted: Wanted) -> Iterato
         yield from _claims(index, wanted)
 
 
-def _tables(name: str, index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[Selection, Table]]:
+def tables_of(name: str, index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[Selection, Table]]:
     """Yield a table for each set of conditions that has runs, an empty one if none has and it is asked for."""
     experiment = index.experiments.by_name[name]
     model = experiment.model if experiment.section else ""  # "": all models
