@@ -5,8 +5,8 @@ times, the copies are shuffled and dealt to groups (the square root of the numbe
 operations for each group. A merger makes one delta of the proposals. So no call reads many more lessons than the
 square root of the batch.
 
-The paper's controller of the batch size is no part of a run: delays differ between machines, and a run that chose its
-batches by them could not be repeated.
+This follows the paper's abstract and its authors' page and post on Combee for GEPA. Their controller fits a power law
+to measured delays and chooses the size of batches by it; here the size is a setting, so that runs can be repeated.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from functools import partial
+from typing import Annotated, Any
 
 import msgspec
 
-from ace_bench.contexts.playbook.apply import Limits
 from ace_bench.contexts.playbook.deltas import Operation
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import SettingError
 from ace_bench.core.method import Arena, Learning, Span
 from ace_bench.core.settings import Count
-from ace_bench.core.types import Record, Step
+from ace_bench.core.types import Step
 from ace_bench.methods.ace import Ace, Curator
 from ace_bench.methods.ace_parts import CuratorReply, Delta, Insight, PlaybookEditor, ask_curator
 from ace_bench.methods.ace_variants.settings import AceSettings
@@ -36,13 +36,6 @@ MERGER = "merger"
 _GROUP, _MERGE = "group_curator", "delta_merger"
 _NOT_SHOWN = frozenset(("trajectory", "conversation", "reflection"))
 """Fields of ACE's Curator that are about one sample."""
-
-
-class Group(NamedTuple):
-    """Insights that one call of the Curator is shown."""
-
-    insights: Sequence[Insight]
-    step: Step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,53 +72,51 @@ class CombeeCurator(Curator):
         taught = [insight for insight in insights if insight.lessons]
         if not taught:
             return
-        groups = self.deal(taught, arena.seed, step)
-        deltas = arena.map(lambda group: self.propose_for(editor.playbook, group, arena), groups)
+        ask = partial(self._ask, playbook=editor.playbook, step=step, arena=arena)
+        groups = self.deal(taught, f"{arena.seed}/combee/{step.index}")
+        deltas = arena.map(lambda group: ask(CURATOR, group, lessons=join_lessons(group)), groups)
         proposals = [delta for delta in deltas if delta.operations]
         events = tuple(event for delta in deltas for event in delta.events)
         if len(proposals) > 1:
-            merged = self.merge(editor.playbook, proposals, groups[0], arena)
+            merged = ask(MERGER, taught, proposals=join_proposals(proposals))
             proposals, events = [merged], (*events, *merged.events)
         operations = proposals[0].operations if proposals else ()
         editor.apply_delta(taught, Delta(operations, events), self.limits)
 
-    def deal(self, insights: Sequence[Insight], seed: int, step: Step) -> list[Group]:
+    def deal(self, insights: Sequence[Insight], seed: str) -> list[Sequence[Insight]]:
         """Copy, shuffle and deal the insights to groups; a single group is shown each of them once."""
         count = min(self.groups or math.isqrt(len(insights)), len(insights))
         if count == 1:
-            return [Group(insights, step)]
+            return [insights]
         copies = [insight for insight in insights for _ in range(self.copies)]
-        random.Random(f"{seed}/combee/{step.index}").shuffle(copies)
-        return [Group(copies[start::count], step) for start in range(count)]
+        random.Random(seed).shuffle(copies)
+        return [copies[start::count] for start in range(count)]
 
-    def propose_for(self, playbook: Playbook, group: Group, arena: Arena) -> Delta:
-        """Return the operations for the lessons of a group."""
-        pairs = [(insight.sample.inputs["question"], insight.lessons[-1]) for insight in group.insights]
-        lessons = "\n\n".join(f"Question: {question}\n{lesson}" for question, lesson in pairs)
-        return self._ask(CURATOR, playbook, group, {"lessons": lessons}, arena)
-
-    def merge(self, playbook: Playbook, proposals: Sequence[Delta], group: Group, arena: Arena) -> Delta:
-        """Return one delta in place of several."""
-        lines = [
-            f"{number}. {describe_operation(operation)}"
-            for number, delta in enumerate(proposals, 1)
-            for operation in delta.operations
-        ]
-        return self._ask(MERGER, playbook, group, {"proposals": "\n".join(lines)}, arena)
-
-    def _ask(self, role: str, playbook: Playbook, group: Group, fields: Record, arena: Arena) -> Delta:
+    def _ask(
+        self, role: str, insights: Sequence[Insight], *, playbook: Playbook, step: Step, arena: Arena, **texts: str
+    ) -> Delta:
         """Ask for operations; a prompt that is too long shows less of the playbook."""
-        first, step = group.insights[0], group.step
-        lm = arena.lm(role, first.session)
-        fields = {**first.sample.inputs, "labels": arena.labels.value, "operations": list(self.limits.kinds), **fields}
+        sample, lm = insights[0].sample, arena.lm(role, insights[0].session)
+        fields = {**sample.inputs, "labels": arena.labels.value, "operations": list(self.limits.kinds), **texts}
 
         def send(shown: Playbook) -> CuratorReply:
             size = curator_fields(shown, shown.sections, (step.index + 1, step.total), self.token_budget, "")
-            messages = arena.prompts.render(self.roles[role][0], {**fields, **shown.render(first.sample), **size})
+            messages = arena.prompts.render(self.roles[role][0], {**fields, **shown.render(sample), **size})
             reply: CuratorReply = ask_curator(lm, messages)
             return reply
 
         return Delta.parse(*ask_role(role, playbook, send))
+
+
+def join_lessons(insights: Sequence[Insight]) -> str:
+    """Return the last lesson on each sample, behind its question."""
+    return "\n\n".join(f"Question: {one.sample.asked}\n{one.lessons[-1]}" for one in insights)
+
+
+def join_proposals(proposals: Sequence[Delta]) -> str:
+    """Return a line for each operation, with the number of its proposal."""
+    numbered = ((number, operation) for number, delta in enumerate(proposals, 1) for operation in delta.operations)
+    return "\n".join(f"{number}. {describe_operation(operation)}" for number, operation in numbered)
 
 
 def describe_operation(operation: Operation) -> str:
@@ -152,17 +143,8 @@ class CombeeSettings(AceSettings):
             raise SettingError("method=combee merges deltas of a model: set update=delta and reflector=on or off")
 
     def make_curator(self) -> Curator:
-        """Return the Curator of groups with ACE's limits."""
-        limits = Limits(
-            kinds=tuple(self.operations), bullet_tokens=self.bullet_tokens, unknown_section=self.unknown_section
-        )
-        return CombeeCurator(
-            limits=limits,
-            token_budget=self.token_budget,
-            window=self.reflection_window,
-            copies=self.copies,
-            groups=self.groups,
-        )
+        """Return the Curator of groups with the settings of ACE's."""
+        return CombeeCurator(**vars(super().make_curator()), copies=self.copies, groups=self.groups)
 
 
 def make_combee(**settings: Annotated[Any, CombeeSettings]) -> Ace:
