@@ -155,3 +155,12 @@ def test_mistakes_are_one_sentence(words, message, capsys):
     said = capsys.readouterr().err
     assert message in said.replace("\n", " ")
     assert "Traceback" not in said
+
+
+def test_after_a_sample_is_forgotten_no_bullet_repeats_it_but_those_that_are_named(learnt, tmp_path, capsys):
+    out = tmp_path / "left.json"
+    for sample in {bullet.sources[0] for bullet in load(learnt / "contexts" / "tested.json").bullets}:
+        assert start("playbook", ["forget", str(learnt), "--sample", sample, "--out", str(out)]) == 0
+        named = capsys.readouterr().out.count(f"repeats the train sample {sample} with its answer, though")
+        start("playbook", ["lint", str(out), "--run", str(learnt)])
+        assert capsys.readouterr().out.count(f"repeats the train sample {sample} ") == named

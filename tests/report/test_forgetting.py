@@ -5,6 +5,7 @@ import json
 import pytest
 
 from ace_bench.cli.main import start
+from ace_bench.cli.playbook.looking import read_playbook
 from ace_bench.contexts.loading import load, save_context
 from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.embed import make_embedder
@@ -12,6 +13,7 @@ from ace_bench.contexts.playbook.feedback import give_feedback
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.core.errors import ConfigError
+from ace_bench.report.forgetting import forget, run_lineage
 from tests.runners.scripted import Scripted, play
 
 A, B, C, D, E = (f"others-0000{number}" for number in range(1, 6))
@@ -125,3 +127,25 @@ def test_votes_of_users_count_in_refinement_and_can_be_taken_back(tmp_path, caps
     assert "there is no bullet s-2" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="is not a name"):
         give_feedback(voted, "s-1", vote="helpful", by="an n")
+
+
+def test_bullets_of_one_batch_that_were_merged_come_from_the_one_whose_words_stay(tmp_path):
+    words = "count every list of the page before it is added up, and check the sum against the last line "
+    script = Scripted(curator=lambda call: {"operations": [add(words + "twice" * int(call.sample[-1]))]})
+    ran = play(tmp_path / "runs", "mode.shuffle=false", "mode.batch_size=2", script=script, train=2, test=1)
+    (bullet,) = load(ran.folder / "contexts" / "tested.json").bullets
+    assert bullet.sources == ("toy-train-0", "toy-train-1")
+    book = read_playbook(ran.folder)
+    left = forget(book, run_lineage(ran.folder, book), "toy-train-1")
+    assert [(one.content, one.sources) for one in left.playbook.bullets] == [(words.strip(), ("toy-train-0",))]
+    assert left.notes[0] == "Written after step 0, when prompts may have shown it: no bullet."
+    assert forget(book, run_lineage(ran.folder, book), "toy-train-0").playbook.size == 0
+
+
+def test_a_playbook_that_was_written_anew_comes_from_all_samples_before(tmp_path):
+    script = Scripted(curator=lambda call: {"playbook": f"(others) rule of {call.sample}"})
+    ran = play(tmp_path, "mode.shuffle=false", "method.update=rewrite", script=script, train=3, test=1)
+    book = read_playbook(ran.folder)
+    for number in range(3):
+        found = forget(book, run_lineage(ran.folder, book), f"toy-train-{number}")
+        assert (book.size, found.playbook.size) == (1, 0)

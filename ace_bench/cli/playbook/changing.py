@@ -8,9 +8,10 @@ from pathlib import Path
 from rich.console import Console
 
 from ace_bench.cli.arguments import Parser
-from ace_bench.cli.playbook.looking import print_diff, read_playbook
+from ace_bench.cli.playbook.looking import print_diff, read_playbook, solved_samples
 from ace_bench.contexts.loading import save_context
 from ace_bench.contexts.playbook.feedback import give_feedback
+from ace_bench.contexts.playbook.lint import find_leaks
 from ace_bench.contexts.playbook.merge import playbook_diff
 from ace_bench.core.errors import ConfigError
 from ace_bench.report.forgetting import file_lineage, forget, run_lineage
@@ -39,14 +40,18 @@ def forget_source(arguments: Sequence[str]) -> int:
     if not options.out and not options.dry_run:
         raise ConfigError("name the file to write with --out FILE.json, or look first with --dry-run")
     book = read_playbook(options.playbook)
-    lineage = run_lineage(options.playbook, book) if options.playbook.is_dir() else file_lineage(book)
+    of_run = options.playbook.is_dir()
+    lineage = run_lineage(options.playbook, book) if of_run else file_lineage(book)
     found = forget(book, lineage, options.name)
+    solved = [one for one in (solved_samples(options.playbook) if of_run else ()) if one.sample == options.name]
     console = Console(highlight=False, soft_wrap=True)
     print_diff(playbook_diff(book, found.playbook), console)
     for bullet, reason in found.reasons.items():
         console.print(f"[{bullet}] {reason}", markup=False)
     for note in found.notes:
         console.print(note, markup=False)
+    for leak in find_leaks(found.playbook, solved):
+        console.print(f"[{leak.bullets[0]}] {leak.message}, though no record says why.", markup=False)
     if not options.dry_run:
         save_context(found.playbook, options.out)
         console.print(f"{options.out}: {found.playbook.size} bullets of {book.size}", markup=False)

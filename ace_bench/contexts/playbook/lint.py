@@ -69,7 +69,7 @@ def lint(book: Playbook, *, embedder: Embedder, limits: Limits, solved: Sequence
     """
     return [
         *_pairs(book.bullets, embedder, limits.similar),
-        *_leaks(book, solved),
+        *find_leaks(book, solved),
         *_voted(book),
         *_sizes(book, limits),
     ]
@@ -124,7 +124,7 @@ def _bare(text: str) -> str:
     return " ".join(_WORD.findall(text.casefold()))
 
 
-def _leaks(book: Playbook, solved: Iterable[Solved]) -> Iterator[Finding]:
+def find_leaks(book: Playbook, solved: Iterable[Solved]) -> Iterator[Finding]:
     """Find bullets that repeat eight adjacent words of a sample together with its answer."""
     windows: dict[tuple[str, ...], list[Solved]] = {}
     for one in solved:
