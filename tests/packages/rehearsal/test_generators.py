@@ -17,10 +17,10 @@ from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.ddxplus import INSTRUCTION, Ddxplus
 from ace_bench.tasks.finer import Finer
 from ace_bench.tasks.formula import Formula
-from ace_rehearsal.generators.__main__ import SAMPLES
-from tests.launching import launch
+from scripts.samples.__main__ import SAMPLES
+from tests.launching import ROOT, launch
 
-GENERATORS = (sys.executable, "-m", "ace_rehearsal.generators")
+GENERATORS = (sys.executable, "-m", "scripts.samples")
 
 
 @pytest.fixture
@@ -51,13 +51,13 @@ def words(text):
 
 
 def test_files_are_what_the_generators_make():
-    done = subprocess.run([*GENERATORS, "--check"], capture_output=True, text=True, check=False)
+    done = subprocess.run([*GENERATORS, "--check"], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("as written") == 16
 
 
 def test_check_fails_where_a_file_differs(tmp_path):
-    done = subprocess.run([*GENERATORS, "--check", "--dir", tmp_path], capture_output=True, check=False)
+    done = subprocess.run([*GENERATORS, "--check", "--dir", tmp_path], capture_output=True, check=False, cwd=ROOT)
     assert done.returncode == 1
 
 

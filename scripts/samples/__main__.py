@@ -1,6 +1,6 @@
 """Write the sample sets, or check that their files match the generators' output.
 
-python -m ace_rehearsal.generators --check
+python -m scripts.samples --check   (from the top of a checkout)
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ace_rehearsal.generators import bird_sql, ddxplus, finer, formula, no_gain
-from ace_rehearsal.generators.draw import SIZES
+from scripts.samples import bird_sql, ddxplus, finer, formula, no_gain
+from scripts.samples.draw import SIZES
 
 SAMPLES = Path(str(files("ace_rehearsal"))) / "samples"
 
@@ -39,7 +39,7 @@ def contents() -> dict[str, str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write or check the files; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m ace_rehearsal.generators", description="Write the sample sets.")
+    parser = argparse.ArgumentParser(prog="python -m scripts.samples", description="Write the sample sets.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where a file differs")
     parser.add_argument("--dir", type=Path, default=SAMPLES, help="the samples folder (default: the package's)")
     options = parser.parse_args(arguments)
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.check:
             same = path.is_file() and path.read_bytes() == text.encode()
             differing += not same
-            console.print(f"{name}: {'as written' if same else 'differs: run python -m ace_rehearsal.generators'}")
+            console.print(f"{name}: {'as written' if same else 'differs: run python -m scripts.samples'}")
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text.encode())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 
-from ace_rehearsal.generators.draw import Draw
+from scripts.samples.draw import Draw
 
 SIZES = {"train": 40, "val": 10, "test": 150}
 _STARTS = ("bre", "cal", "dor", "el", "fen", "gal", "har", "il", "jor", "kel", "lin", "mar", "nor", "os", "per", "quin")

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ace_rehearsal.generators.draw import SIZES, WORDINGS, Draw, read_blocks
+from scripts.samples.draw import SIZES, WORDINGS, Draw, read_blocks
 
 _FOLDER = Path(__file__).parent
 

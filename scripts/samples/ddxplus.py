@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ace_bench.tasks.ddxplus_release import DIAGNOSIS, PROFILE, profile_text
-from ace_rehearsal.generators.draw import SIZES, WORDINGS, Draw, read_blocks
+from scripts.samples.draw import SIZES, WORDINGS, Draw, read_blocks
 
 _ANYONE = "Anyone"
 _SEXES = {"M": "male", "F": "female"}

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ace_rehearsal.generators.draw import SIZES, WORDINGS, Draw, read_blocks
+from scripts.samples.draw import SIZES, WORDINGS, Draw, read_blocks
 
 QUESTIONS = 4
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from ace_rehearsal.generators.draw import SIZES, WORDINGS, Draw, read_blocks
 from ace_rehearsal.reader.expressions import evaluate
+from scripts.samples.draw import SIZES, WORDINGS, Draw, read_blocks
 
 _BUSINESSES = {
     "train": ("bakery", "shipyard", "software house", "bicycle maker", "vineyard", "textile mill"),
