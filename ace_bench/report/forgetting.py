@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP, Bullet, number_of
 from ace_bench.contexts.playbook.deltas import COUNTERS
-from ace_bench.contexts.playbook.feedback import voter
+from ace_bench.contexts.playbook.feedback import read_vote
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.encoding import converted
 from ace_bench.core.errors import ConfigError, DataError
@@ -91,13 +91,20 @@ def _first_part(bullet: Bullet) -> _Part:
     part.wordings.append(_Wording(bullet, origins))
     part.count({name: getattr(bullet, name) for name in COUNTERS})
     for source in bullet.sources:
-        playbooks += "#" in source
-        if cast := voter(source):
-            part.count({cast.vote: -1})
-            part.count({cast.vote: 1}, cast.by)
+        playbooks += bool(_merged_playbook(source))
+        if cast := read_vote(source):
+            by, vote = cast
+            part.count({vote: -1})
+            part.count({vote: 1}, by)
         elif playbooks < 2 or bullet.changed != BEFORE_FIRST_STEP:
-            origins |= {source, source.rpartition("#")[0]}
+            origins |= {source, _merged_playbook(source)}
     return part
+
+
+def _merged_playbook(source: str) -> str:
+    """Return the playbook of a source ``NAME#ID``, which a merge writes; "" for samples and votes."""
+    name, _, bullet = source.rpartition("#")
+    return name if number_of(bullet) is not None and read_vote(source) is None else ""
 
 
 def _follow(
@@ -172,8 +179,8 @@ def _count(bullet: Bullet, cast: Iterable[_Votes], name: str) -> Bullet:
         votes.update({} if name in one.origins else one.votes)
     sources, playbook = [], ""
     for source in bullet.sources:
-        playbook = source.rpartition("#")[0] or playbook  # the samples behind it are those of the merged playbook
-        if name not in (source, playbook, getattr(voter(source), "by", "")):
+        playbook = _merged_playbook(source) or playbook  # the samples behind it are those of the merged playbook
+        if name not in (source, playbook, *(read_vote(source) or ())[:1]):
             sources.append(source)
     counts = votes["helpful"], votes["harmful"], votes["neutral"]
     return replace(bullet, sources=tuple(sources), helpful=counts[0], harmful=counts[1], neutral=counts[2])

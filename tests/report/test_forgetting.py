@@ -111,14 +111,12 @@ def test_votes_of_users_count_in_refinement_and_can_be_taken_back(tmp_path, caps
     path = tmp_path / "book.json"
     bullet = Bullet(id="s-1", section="s", content="check units", helpful=1, created=0, changed=0, tokens=1)
     save_context(Playbook.of([bullet], sections=["s"]), path)
-    for by in ("ann", "user", "user"):
-        assert (
-            start("playbook", ["feedback", str(path), "--bullet", "s-1", "--harmful", "--by", by, "--note", "no"]) == 0
-        )
+    said = [str(path), "--bullet", "s-1", "--harmful", "--note", "as in #s-9"]
+    assert [start("playbook", ["feedback", *said, "--by", by]) for by in ("ann", "user", "user")] == [0, 0, 0]
     voted = load(path)
     assert voted.bullets[0].counters == "helpful 1, harmful 3, neutral 0"
     assert [source.partition("@")[0] for source in voted.bullets[0].sources] == ["ann", "user", "user"]
-    assert voted.bullets[0].sources[0].endswith("harmful no")
+    assert voted.bullets[0].sources[0].endswith("harmful as in #s-9")
     refiner = Refiner(make_embedder("hashing"), harmful_min=3)
     assert refiner.refine(voted, [], step=0, count=len).playbook.size == 0
     assert forgotten(path, path, "--source", "user") == {"s-1": ("check units", 1, 1)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from ace_bench.contexts.playbook.bullets import tidy
 from ace_bench.contexts.playbook.playbook import Playbook
@@ -36,14 +36,7 @@ def give_feedback(  # noqa: PLR0913 - all but the two operands are keyword-only
     return playbook.with_index(playbook.index.changed(put=[voted]))
 
 
-class Cast(NamedTuple):
-    """Who voted, and what."""
-
-    by: str
-    vote: str
-
-
-def voter(source: str) -> Cast | None:
-    """Return name and vote if a bullet's source is a user's vote."""
+def read_vote(source: str) -> tuple[str, str] | None:
+    """Return who cast which vote if a bullet's source is one."""
     cast = _CAST.fullmatch(source)
-    return Cast(cast["by"], cast["vote"]) if cast else None
+    return (cast["by"], cast["vote"]) if cast else None
