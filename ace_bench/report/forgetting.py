@@ -19,6 +19,7 @@ from ace_bench.contexts.playbook.feedback import read_vote
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.encoding import converted
 from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.core.types import Record
 from ace_bench.report.histories import merged_bullets, read_changes
 from ace_bench.store.journal import StepRecord
 
@@ -119,18 +120,25 @@ def _follow(
     wrote = [event for event in events if event.get("type") in ("ADD", "UPDATE", "MERGE")]
     for event in events:
         if votes := event.get("votes"):
-            own.count(votes, event["sample"])
+            own.count(votes, *_samples(event))
     rest = Counter({name: getattr(bullet, name) for name in COUNTERS})
     for votes in (cast.votes for part in parts for cast in part.cast):
         rest.subtract(votes)
-    own.count(rest, *([event["sample"] for event in wrote] or step.samples))
+    own.count(rest, *([one for event in wrote for one in _samples(event)] or step.samples))
     if not own.wordings or own.wordings[-1].bullet.content != bullet.content:
         joint = any(event.get("event") == "worded" or event.get("type") == "MERGE" for event in events)
-        writers = [event["sample"] for event in wrote if joint or event["bullet"] == bullet.id] or step.samples
+        whole = [event for event in wrote if joint or event["bullet"] == bullet.id]
+        writers = [one for event in whole for one in _samples(event)] or step.samples
         sources = [part for part in (*(parts if joint else [own]), *anew) if part.wordings]
         origins = {bullet.id}.union(writers, *(part.wordings[-1].origins for part in sources))
         own.wordings.append(_Wording(bullet, origins))
     return parts
+
+
+def _samples(event: Record) -> Sequence[str]:
+    """Return the samples that an operation is from: one, or a batch whose lessons were merged; none of a refinement."""
+    found: Sequence[str] = event.get("samples") or ([event["sample"]] if "sample" in event else [])
+    return found
 
 
 def forget(playbook: Playbook, lineage: Lineage, name: str) -> Forgotten:
@@ -198,6 +206,6 @@ def _unknown(left: Sequence[Bullet], lineage: Lineage, name: str) -> Iterator[st
     later = [one.id for one in left if written[one.content] > first]
     yield f"Written after step {first}, when prompts may have shown it: {', '.join(later) or 'no bullet'}."
     events = [event for step in lineage.steps for event in step.events]
-    gone = [event["bullet"] for event in events if event.get("type") == "REMOVE" and event.get("sample") == name]
+    gone = [event["bullet"] for event in events if event.get("type") == "REMOVE" and name in _samples(event)]
     yield from [f"It removed {', '.join(gone)}, which stay removed."] if gone else []
     yield "The run's folder still holds it: journal, calls and contexts."

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from ace_bench.cli.main import start
 from tests.runners.scripted import Scripted, answer, delta, events, kept, play, reflection, steps
 
 LESSON = re.compile(r"insight of toy-train-(\d+)")
@@ -28,7 +29,7 @@ def combine(results, *overrides, train=9, **scripts):
     return script, play(results, *settings, script=script, method="combee", train=train)
 
 
-def test_each_lesson_is_dealt_twice_to_the_square_root_of_groups_and_one_merged_delta_is_applied(tmp_path):
+def test_each_lesson_is_dealt_twice_to_the_square_root_of_groups_and_one_merged_delta_is_applied(tmp_path, capsys):
     script, ran = combine(tmp_path)
     dealt = [LESSON.findall(call.prompt) for call in script.of("curator")]
     assert [len(group) for group in dealt] == [6, 6, 6]
@@ -39,6 +40,8 @@ def test_each_lesson_is_dealt_twice_to_the_square_root_of_groups_and_one_merged_
     assert (bullet["content"], len(bullet["sources"])) == ("merged", 9)
     assert ran.metrics["calls"]["adapt"] == {"generator": 9, "reflector": 9, "curator": 3, "merger": 1}
     assert [step["context_size"] for step in steps(ran)] == [1]
+    assert start("playbook", ["forget", str(ran.folder), "--sample", "toy-train-3", "--out", f"{tmp_path}/left"]) == 0
+    assert "0 bullets of 1" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("train", "overrides"), [(3, ()), (9, ("method.groups=1",))])
