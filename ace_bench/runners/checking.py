@@ -45,6 +45,7 @@ class _Built:
     """The refusal, or that data is missing."""
     folder: Path | None = None
     adaptation: Adaptation = "steps"
+    notes: tuple[str, ...] = ()
     backbones: Mapping[str, Backbone] = field(default_factory=dict)
 
 
@@ -64,21 +65,23 @@ class RunChecks:
         built = self._build(Candidate(overrides=tuple(overrides)))
         return built.refusal or _repeats(overrides, built.adaptation)
 
-    def check(self, runs: Iterable[Candidate], *, results: Path | None = None, here: bool = True) -> None:
+    def check(self, runs: Iterable[Candidate], *, results: Path | None = None, here: bool = True) -> Sequence[str]:
         """Check data, rules between settings, packages, keys, folders and endpoints of runs, each once.
 
         Of runs that differ in their seed alone one is built, and each endpoint gets one tiny call. ``results`` is the
         folder of unfinished runs; without it each run names its own, and finished runs are left out. With ``here``
-        false the runs are on other machines, whose keys and endpoints are not checked. Raises ``ConfigError`` that
-        says each problem once, and how many runs have it.
+        false the runs are on other machines, whose keys and endpoints are not checked. Returns what the runs say before
+        they begin, each note once. Raises ``ConfigError`` that says each problem once, and how many runs have it.
         """
         problems: Counter[str] = Counter()
+        notes: dict[str, None] = {}
         served: dict[str, tuple[str, Served]] = {}
         callers: Counter[str] = Counter()
         total = 0
         for group in _by_seed(runs):
             count, built = (len(group), self._build(group[0])) if results else self._unfinished(group)
             total += count
+            notes.update(dict.fromkeys(built.notes if count else ()))
             problem = built.problem
             if not problem and count and here:
                 problem = _problem(check_keys, built.backbones)
@@ -99,6 +102,7 @@ class RunChecks:
         del problems[""]
         if problems:
             raise ConfigError(_sentences(problems, total))
+        return list(notes)
 
     def _unfinished(self, group: Sequence[Candidate]) -> tuple[int, _Built]:
         """Return how many of some runs are left, counted from the first that is not finished, and that run."""
@@ -112,12 +116,17 @@ class RunChecks:
         try:
             spec = assemble(identify(self._compose.run(run.overrides), self._code.code_of))
             if not run.waits:
-                check_beginning(spec)
+                spec = check_beginning(spec)
         except ConfigError as error:
             return _Built(refusal=str(error), problem=str(error))
         except AceBenchError as error:
             return _Built(problem=str(error))
-        return _Built(folder=spec.folder, adaptation=spec.method.adaptation, backbones=distinct_backbones(spec))
+        return _Built(
+            folder=spec.folder,
+            adaptation=spec.method.adaptation,
+            notes=spec.notes,
+            backbones=distinct_backbones(spec),
+        )
 
 
 def _repeats(overrides: Sequence[str], adaptation: Adaptation) -> str:

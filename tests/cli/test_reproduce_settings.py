@@ -131,3 +131,8 @@ def test_a_table_is_made_through_a_server(reader, reproduce, in_this_process, tm
     assert "runs with embedded over openai_compatible, ace:method.max_reflection_rounds=1, limit=2 [" in text
     assert "missing" not in text
     assert "2 runs are finished" in reproduce(*asked)[1]
+
+
+def test_what_runs_note_is_said_once_before_any_of_them_begins(reproduce):
+    said = " ".join(reproduce("table=4b", "backbone=embedded", "protocol=official@ba78d34", "--dry-run")[1].split())
+    assert said.count("names a state of ace-agent/ace; this run follows suzgunmirac/dynamic-cheatsheet@1cf258c.") == 1

@@ -79,7 +79,9 @@ def reproduce(options: argparse.Namespace) -> int:
         return 0
     check_packages(request)
     unfinished = reproduction.unfinished(continue_begun=not options.only_missing)
-    checks.check((reproduction.candidate(job) for job in unfinished), results=request.results)
+    notes = checks.check((reproduction.candidate(job) for job in unfinished), results=request.results)
+    for note in notes if options.dry_run or workers > 1 else ():  # side by side, what runs print is shown at their end
+        console.print(note, style="yellow", markup=False)
     if options.dry_run:
         return 0
     with slots_for_runs(slots):
