@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from ace_bench.cli.main import start
 from ace_bench.contexts.playbook.embed import HashingEmbedder
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Completion, Fault, Usage
@@ -95,3 +96,14 @@ def test_a_reply_that_a_model_owes_changes_nothing_and_other_faults_stop(tmp_pat
     with pytest.raises(RolloutFault):
         Model(down).scores("tea", ["tea is hot"])
     assert Model(Saying(validator="9, 0")).scores("tea", ["a", "b"]).tolist() == [0, 0]
+
+
+def test_a_models_calls_are_limited_and_kept(tmp_path, capsys):
+    options = ["--model", "embedded", "--calls", str(tmp_path), "--limit", "2"]
+    assert start("retrieval", [*options, "--set", "budget.calls=3"]) != 0
+    assert "budget.calls=3 is used up" in capsys.readouterr().err
+    kept = (tmp_path / "calls.jsonl").read_text()
+    assert len(kept.splitlines()) == 3
+    assert start("retrieval", options) == 0
+    assert "expansion by the model" in capsys.readouterr().out
+    assert (tmp_path / "calls.jsonl").read_text().startswith(kept)
