@@ -21,8 +21,8 @@ from ace_bench.cli.sweep_summary import note_failure, note_run, runs_listed
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.program import INTERRUPTED
 from ace_bench.core.resources import config_folders, configs_folder
-from ace_bench.runners.official import with_commit_apart
 from ace_bench.runners.override_help import explain, raised_by_hydra
+from ace_bench.store.authors_code import with_commit_apart
 
 _LEFT_OUT = ("--shell-completion", "-sc")
 """Hydra's completion knows a script's name alone, and asks a program of many commands for a command ``-sc``."""

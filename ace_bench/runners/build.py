@@ -25,9 +25,9 @@ from ace_bench.runners.identifying import IdentifiedRun, build_part, embeddings_
 from ace_bench.runners.limits import Stop
 from ace_bench.runners.loop import Experiment, StageClock
 from ace_bench.runners.mode import Mode
-from ace_bench.runners.official import notes_on_state, state_followed
 from ace_bench.runners.progress import Observer, ProgressCounter, Tracker
 from ace_bench.runners.settings import Settings, check_agent_prices, check_budget_prices
+from ace_bench.store.authors_code import notes_on_state, state_followed
 from ace_bench.store.code import Code
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.prompts import PromptSet

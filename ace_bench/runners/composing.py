@@ -16,7 +16,7 @@ from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, FileUnwritable
 from ace_bench.core.resources import config_folders
 from ace_bench.core.secrets import refuse_secret_arguments, refuse_secrets
-from ace_bench.runners.official import with_commit_apart
+from ace_bench.store.authors_code import with_commit_apart
 from ace_bench.store.files import cache_folder, read_sealed, write_sealed
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from ace_bench.core.task import Judged, Task
 from ace_bench.core.types import Record
 from ace_bench.runners.composing import RunConfig
 from ace_bench.runners.settings import Settings, check_budget_prices, place_of, read_settings
+from ace_bench.store.authors_code import ImportedSet, read_imported
 from ace_bench.store.code import Code, code_of
 from ace_bench.store.folder import choose_folder
-from ace_bench.store.imported_prompts import ImportedSet, read_imported
 from ace_bench.store.prompts import PromptSet
 
 _GROUPS = ("agent", "task", "method", "backbone", "roles", "default_roles", "rehearsal", "mode", "tracker", "sampling")

@@ -32,7 +32,7 @@ from ace_bench.core.embedders import default_embedder
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, FileUnwritable
 from ace_bench.runners.composing import AUTOMATIC, RunConfig, digest_of_configs, settled
-from ace_bench.runners.official import with_commit_apart
+from ace_bench.store.authors_code import with_commit_apart
 from ace_bench.store.files import cache_folder, read_sealed, write_sealed
 
 _HYDRA = "hydra"

@@ -18,9 +18,9 @@ from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import StoreError
 from ace_bench.core.replies import RETRY_START, is_offer
 from ace_bench.core.types import Record, Stage
+from ace_bench.store.authors_code import APPWORLD, FINANCE, UNKNOWN, is_at
 from ace_bench.store.call_log import FILE
 from ace_bench.store.calls import StoredRequest
-from ace_bench.store.imported_prompts import APPWORLD, FINANCE, UNKNOWN, is_at
 from ace_bench.store.lines import read_lines
 from ace_bench.store.requests import Spans
 from ace_bench.store.results import read_settings

@@ -22,8 +22,8 @@ from rich.console import Console
 
 from ace_bench.cli.arguments import Parser
 from ace_bench.core.errors import DataError
+from ace_bench.store.authors_code import describe_checkout, with_record
 from ace_bench.store.files import new_folder, write_files
-from ace_bench.store.imported_prompts import describe_checkout, with_record
 from ace_importers import appworld, dynamic_cheatsheet, finance, memories, paper, stream_bench
 
 

@@ -22,7 +22,7 @@ from rich.console import Console
 
 from ace_bench.cli.arguments import Parser
 from ace_bench.core.errors import DataError
-from ace_bench.store.imported_prompts import read_imported
+from ace_bench.store.authors_code import read_imported
 
 FIGURES: Mapping[int, str] = MappingProxyType(
     {6: "agent/base.j2", 7: "qa/cheatsheet.j2", 8: "", 9: "agent/generator.j2", 10: "agent/reflector.j2"}

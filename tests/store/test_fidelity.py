@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from ace_bench.report.records import read_run
+from ace_bench.store.authors_code import UNKNOWN, Source, with_record
 from ace_bench.store.files import write_files
-from ace_bench.store.imported_prompts import UNKNOWN, Source, with_record
 from tests.backbones.serving import over_http
 from tests.launching import launch
 from tests.official.serving import Reply, serving

@@ -16,8 +16,8 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders, options, require
 from ace_bench.report.planned import Compose, PlannedRun, Setting, left_out, read_setting, run_overrides
 from ace_bench.report.tables.results_index import ResultsIndex
-from ace_bench.runners.official import with_commit_apart
 from ace_bench.runners.override_help import suggestions
+from ace_bench.store.authors_code import with_commit_apart
 
 
 def check_settings(jobs: Iterable[Job], compose: Compose) -> None:

@@ -11,7 +11,7 @@ import pytest
 from ace_bench.cli.main import start
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Message
-from ace_bench.store.imported_prompts import read_imported
+from ace_bench.store.authors_code import read_imported
 from ace_bench.store.prompts import PromptSet
 from ace_bench.tasks.appworld.engine import find_engine
 from tests.launching import launch

@@ -1,14 +1,17 @@
-"""Prompt sets that ``ace-bench prompts`` made of the authors' code: where files come from, and if they are whole."""
+"""The authors' code: the prompt sets that are made of it, and the state of it that ``protocol=official`` follows."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.core.method import Method
+from ace_bench.core.task import Task
 from ace_bench.store.environment import git_state
 
 RECORD = "sources.json"
@@ -17,6 +20,8 @@ UNKNOWN = "unknown"
 """The commit of a checkout without ``.git``."""
 FINANCE, APPWORLD = "ace-agent/ace@ba78d34", "ace-agent/ace-appworld@748a9dc"
 """The states of the authors' code that are followed, as OWNER/NAME@COMMIT."""
+_OFFICIAL = "protocol=official"
+_AGENT = "agent"
 _LICENCES = {"Apache License": "Apache-2.0", "MIT License": "MIT"}
 
 
@@ -41,10 +46,13 @@ class ImportedSet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def describe_checkout(checkout: Path, repository: str) -> tuple[Source, str | None]:
-    """Return where the prompts of a checkout come from, and the text of its licence."""
+    """Return where the prompts of a checkout come from, and the text of its licence; raises ``DataError``."""
     state = git_state(checkout) if (checkout / ".git").exists() else None
-    commit = UNKNOWN if state is None else f"{state['commit']}{', with changes' * state['dirty']}"
-    texts = [path.read_text(encoding="utf-8", errors="replace") for path in sorted(checkout.glob("LICEN[CS]E*"))[:1]]
+    commit = f"{state['commit']}{', with changes' * state['dirty']}" if state and state["commit"] else UNKNOWN
+    try:
+        texts = [path.read_text("utf-8", errors="replace") for path in sorted(checkout.glob("LICEN[CS]E*"))[:1]]
+    except OSError as error:
+        raise DataError(f"{error.filename} cannot be read: {error.strerror}") from error
     names = [name for words, name in _LICENCES.items() if words in "".join(texts)]
     licence = (names or ["of its own" if texts else "none found"])[0]
     return Source(repository=repository, commit=commit, licence=licence), next(iter(texts), None)
@@ -79,3 +87,37 @@ def read_imported(folder: Path) -> ImportedSet | None:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"prompts={folder}: {name} cannot be read ({reason}): import the set anew") from error
     return found
+
+
+def with_commit_apart(words: Sequence[str]) -> list[str]:
+    """Write ``protocol=official@COMMIT`` as two settings: the commit is checked, the option is that of the protocol."""
+    apart: list[str] = []
+    for word in words:
+        protocol, at, commit = word.partition("@")
+        apart += [protocol, f"official_commit='{commit}'"] if at and protocol == _OFFICIAL else [word]
+    return apart
+
+
+def state_followed(method: Method[Any], task: Task) -> str:
+    """Return the repository and commit that a run follows, as OWNER/NAME@COMMIT."""
+    state: str = getattr(method, "follows", "")
+    return state or (APPWORLD if task.prompt_group == _AGENT else FINANCE)
+
+
+def notes_on_state(state: str, commit: str | None, imported: Mapping[str, str]) -> Iterator[str]:
+    """Say what differs from the state that a run follows: the ``commit`` that was named, or that of imported prompts.
+
+    Raises ``ConfigError`` for a commit that is not known. ``imported`` are commits by repository.
+    """
+    repository, _, followed = state.partition("@")
+    if commit is not None:
+        known = dict.fromkeys((FINANCE, APPWORLD, state))
+        named = next((one for one in known if commit.startswith(one.partition("@")[2])), None)
+        if named is None:
+            raise ConfigError(f"protocol=official@{commit}: there is no such state; known are {', '.join(known)}")
+        if named != state:
+            yield f"protocol=official@{commit} names a state of {named.partition('@')[0]}; this run follows {state}."
+    theirs = imported.get(repository, followed)
+    if not is_at(theirs, followed):
+        theirs = "an unknown commit" if theirs == UNKNOWN else theirs
+        yield f"The imported prompts are of {repository} at {theirs}; protocol=official follows {followed}."
