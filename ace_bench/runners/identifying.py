@@ -23,7 +23,7 @@ from ace_bench.core.task import Judged, Task
 from ace_bench.core.types import Record
 from ace_bench.runners.composing import RunConfig
 from ace_bench.runners.settings import Settings, check_budget_prices, place_of, read_settings
-from ace_bench.store.authors_code import ImportedSet, read_imported
+from ace_bench.store.authors_code import ImportedSet, check_commit, read_imported, state_followed
 from ace_bench.store.code import Code, code_of
 from ace_bench.store.folder import choose_folder
 from ace_bench.store.prompts import PromptSet
@@ -69,6 +69,8 @@ def identify(config: RunConfig, code_of: Callable[[Record], Code] = code_of) -> 
         if embeddings is not None:
             backbones[EMBEDDER] = embeddings
             simulated = simulated or embeddings.simulated
+    if settings.official_commit is not None:  # a finished run builds no method of its own
+        check_commit(settings.official_commit, state_followed(build_part(resolved, "method"), task))
     roots, imported = _prompt_roots(resolved["prompts"])
     prompts = PromptSet(*roots, task=task.name, prompt_group=task.prompt_group)
     identity = RunIdentity(settings=identity_settings(resolved), contents=_contents(task, prompts, backbones))

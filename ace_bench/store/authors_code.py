@@ -104,19 +104,23 @@ def state_followed(method: Method[Any], task: Task) -> str:
     return state or (APPWORLD if task.prompt_group == _AGENT else FINANCE)
 
 
+def check_commit(commit: str, state: str) -> str:
+    """Return the state that a commit names, that of the run or another known one; else raise ``ConfigError``."""
+    known = dict.fromkeys((FINANCE, APPWORLD, state))
+    named = next((one for one in known if commit.startswith(one.partition("@")[2])), None)
+    if named is None:
+        raise ConfigError(f"protocol=official@{commit}: there is no such state; known are {', '.join(known)}")
+    return named
+
+
 def notes_on_state(state: str, commit: str | None, imported: Mapping[str, str]) -> Iterator[str]:
     """Say what differs from the state that a run follows: the ``commit`` that was named, or that of imported prompts.
 
-    Raises ``ConfigError`` for a commit that is not known. ``imported`` are commits by repository.
+    ``imported`` are commits by repository.
     """
     repository, _, followed = state.partition("@")
-    if commit is not None:
-        known = dict.fromkeys((FINANCE, APPWORLD, state))
-        named = next((one for one in known if commit.startswith(one.partition("@")[2])), None)
-        if named is None:
-            raise ConfigError(f"protocol=official@{commit}: there is no such state; known are {', '.join(known)}")
-        if named != state:
-            yield f"protocol=official@{commit} names a state of {named.partition('@')[0]}; this run follows {state}."
+    if commit is not None and (named := check_commit(commit, state)) != state:
+        yield f"protocol=official@{commit} names a state of {named.partition('@')[0]}; this run follows {state}."
     theirs = imported.get(repository, followed)
     if not is_at(theirs, followed):
         theirs = "an unknown commit" if theirs == UNKNOWN else theirs

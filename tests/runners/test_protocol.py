@@ -83,7 +83,7 @@ def test_the_state_of_the_authors_code_is_recorded_and_an_unknown_one_refused(co
         ),
         (["official_commit=ba78d34"], "official_commit=ba78d34 is for protocol=official"),
     ):
-        assert launch(tmp_path, *words, *run, "seed=1").status == 2
+        assert launch(tmp_path, *words, *run).status == 2, "though such a run is finished"
         assert said in capsys.readouterr().err
 
 
