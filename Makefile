@@ -95,6 +95,7 @@ tables figures: $(FULL)  ## the paper's tables or figures from the runs in resul
 
 rehearsal: $(FULL) $(APPWORLD_READY)  ## every experiment of the paper on sample data with the embedded backbone, then all tables and figures
 	$(BIN)/python scripts/reproduce.py table=all backbone=embedded 'limit={train: 30, val: 8}' 'appworld:limit={train: 6, val: 2, test: 6}' gepa:method.max_metric_calls=80 mipro:method.auto=light $(ARGS)
+	$(BIN)/python scripts/reproduce.py figure=2 backbone=embedded backbone.collapse=400 $(ARGS)
 
 report: $(FULL)  ## one page about the runs in results/; ARGS="results/... --out page.html" chooses
 	$(BIN)/python scripts/report.py $(or $(ARGS),results)

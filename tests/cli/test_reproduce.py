@@ -209,7 +209,7 @@ def test_each_table_is_made_with_the_papers_model_unless_another_is_named():
     [
         ([], "say what to reproduce"),
         (["table=22"], "no runs make table 22; there are tables 1, 2"),
-        (["figure=5"], "no runs make figure 5; there are figures 1, 2"),
+        (["figure=4"], "no runs make figure 4; there are figures 1, 2, 5"),
         (["2"], "write table=2"),
         (["table=2", "seed=-1"], "seed=-1 must be whole numbers"),
         (["table=2", "backbone=embedded", "--estimate"], "costs nothing"),

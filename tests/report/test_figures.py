@@ -14,7 +14,7 @@ from ace_bench.core.types import Stage, Usage
 from ace_bench.report.evidence import CallCosts
 from ace_bench.report.figures import write
 from ace_bench.report.figures.draw import render
-from ace_bench.report.figures.paper_figures import context_collapse, overall_bars, sensitivity, speed_against_quality
+from ace_bench.report.figures.paper_figures import bar_chart, context_collapse, sensitivity, speed_against_quality
 from ace_bench.report.figures.run_figures import cache_curve, score_curve, size_curve, task_series
 from ace_bench.report.figures.style import MAX_SERIES, looks, save
 from ace_bench.report.figures.write import write_figures
@@ -94,10 +94,27 @@ def test_bars_of_another_setting_than_the_papers_say_so_and_stand_alone_unless_a
     planner.make(planned("2/base/finer"), BASE, extra=(*REAL, "limit=40"))
     chosen = selection(planner.results)
     alone, asked = (
-        render(overall_bars(SHARED.experiments, chosen, "Bars", with_paper=asked)) for asked in (False, True)
+        render(bar_chart("figure_1", SHARED.experiments, chosen, "Bars", with_paper=asked)) for asked in (False, True)
     )
     assert alone.get_suptitle() == asked.get_suptitle() == "Bars\n[not the paper's setting]"
     assert ["paper" in words(figure).splitlines() for figure in (alone, asked)] == [False, True]
+
+
+def test_the_leaderboard_stands_beside_real_runs_and_is_named_where_it_is_left_out(planner, tmp_path):
+    planner.make(planned("1/ace_offline_gt/normal_tgc"), ACE, extra=REAL, sizes=[1])
+    chosen = selection(planner.results)
+    figure = render(bar_chart("figure_5", SHARED.experiments, chosen, "Leaderboard", with_paper=False))
+    assert {"IBM CUGA (published)", "ReAct + ACE, offline", "paper"} <= set(words(figure).splitlines())
+    (axis,) = figure.axes
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["Test-Normal TGC", "Test-Normal SGC"]
+    assert {"73.2", "62.5", "70.0"} <= {text.get_text() for text in axis.texts}
+    simulated = Planner(tmp_path / "simulated", SHARED.compose, simulated=True, source="sample")
+    simulated.make(planned("1/ace_offline_gt/normal_tgc"), ACE, extra=EMBEDDED, sizes=[1])
+    alone = bar_chart("figure_5", SHARED.experiments, selection(simulated.results), "Alone", with_paper=False)
+    assert (
+        alone.more == "published results not shown beside these runs: IBM CUGA, LOOP, ReAct + 2 SetBSR, ReAct, GPT-4o"
+    )
+    assert "73.2" not in words(render(alone))
 
 
 def test_sensitivity_goes_by_the_setting_that_a_table_varies(planner):

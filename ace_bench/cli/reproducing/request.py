@@ -17,7 +17,13 @@ from ace_bench.report.tables.results_index import Style
 from ace_bench.report.tables.write import TableFiles, measured_table
 from ace_bench.runners.identifying import check_backbones
 
-FIGURES = {"figure_1": "overall", "figure_2": "collapse", "field": "field", "combee": "speed"}
+FIGURES = {
+    "figure_1": "overall",
+    "figure_2": "collapse",
+    "figure_5": "leaderboard",
+    "field": "field",
+    "combee": "speed",
+}
 """The kind of figure that each result is drawn as; the others are tables."""
 
 AXES = ("methods", "tasks", "scaffolds", "feedback", "passes")
@@ -169,6 +175,8 @@ def _planned(name: str, experiments: Experiments) -> Iterator[tuple[str, Planned
     for bars in experiment.bars.values():
         for ref in bars.values():
             table, row, column = ref.split("/")
+            if row in experiments.by_name[table].not_reproducible:
+                continue
             for part in experiments.paper.table(table).columns[column].mean_of or (column,):
                 for planned in _with_needs(experiments.run(table, row, part)):
                     yield table, planned

@@ -186,6 +186,7 @@ def _steps(axis: Axes, series: Series) -> None:
 def _bars(axis: Axes, series: Series) -> None:
     for x, y, low, high in zip(series.x, series.y, series.low, series.high, strict=True):
         if isnan(y):
+            axis.bar(x, 0, series.width, label=series.name, color=series.look.colour, hatch=series.look.hatch)
             axis.annotate("n/a", (x, 0), ha="center", va="bottom", fontsize=6, color=GREY, rotation=90)
             continue
         error = None if low == high else [[y - low], [high - y]]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from math import nan
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from ace_bench.report.evidence import sharpest_fall
@@ -23,7 +24,8 @@ from ace_bench.report.tables.table import Heading
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_BARS, _COLLAPSE, _SPEED = "figure_1", "figure_2", "combee"
+_COLLAPSE, _SPEED = "figure_2", "combee"
+_GREYS = ("#555555", "#808080", "#AAAAAA", "#CCCCCC")
 _SHIFTS = ((3, 4), (4, -10), (-11, 4))
 """Where the names of points stand beside them, for the series in turn: points of several series may coincide."""
 _COLLAPSED = 0.5
@@ -34,27 +36,40 @@ _PAPERS_LOOK = Look(colour="black", line=":", marker="s", hatch="", width=1.4)
 _BASES_LOOK = Look(colour=GREY, line="--", marker="", hatch="", width=1.0)
 
 
-def overall_bars(experiments: Experiments, selection: Selection, title: str, *, with_paper: bool) -> Drawing | None:
-    """Bars of methods by task (paper, figure 1); ``None`` without finished runs.
+def bar_chart(
+    name: str, experiments: Experiments, selection: Selection, title: str, *, with_paper: bool
+) -> Drawing | None:
+    """Bars of methods by task (paper, figure 1) or test set (figure 5); ``None`` without finished runs.
 
-    The paper's numbers are drawn beside those measured in its setting, and with ``with_paper`` beside all.
+    The paper's numbers are drawn beside those measured in its setting, and with ``with_paper`` beside all. So are the
+    published results of systems that are not run here.
     """
-    cells = bar_cells(experiments, selection)
+    cells = bar_cells(name, experiments, selection)
     if not cells:
         return None
-    names = list(dict.fromkeys(method for line in cells.values() for method in line))
+    fair = with_paper or selection.variant.comparable
+    others = published_bars(name, experiments) if fair else {}
+    methods = dict.fromkeys(method for line in experiments.by_name[name].bars.values() for method in line)
+    names = [method for method in methods if method in others or any(method in line for line in cells.values())]
     width = 0.8 / len(names)
     series, marks = [], list[tuple[float, float]]()
     for place, (method, look) in enumerate(looks(names).items()):
         shift = (place - (len(names) - 1) / 2) * width
+        if method in others:
+            values = [others[method][group] for group in cells]
+            xs = [group + shift for group in range(len(cells))]
+            grey = replace(look, colour=_GREYS[place % len(_GREYS)])
+            series.append(Series(name=f"{method} (published)", look=grey, kind="bars", x=xs, y=values, low=values,
+                                 high=values, width=width))  # fmt: skip
+            continue
         points = [(group + shift, line[method]) for group, line in enumerate(cells.values())]
         bars = series_of_cells(method, look, points, "bars")
         series.append(replace(bars, width=width))
         found = ((x, _published(cell, selection, with_paper=with_paper)) for x, cell in points)
         marks += [(x, value) for x, value in found if value is not None]
     if marks:
-        xs, values = zip(*marks, strict=True)
-        series.append(Series(name=_PAPER, look=_PAPERS_LOOK, kind="marks", x=xs, y=values, width=width))
+        places, numbers = zip(*marks, strict=True)
+        series.append(Series(name=_PAPER, look=_PAPERS_LOOK, kind="marks", x=places, y=numbers, width=width))
 
     def frame(axis: Axes) -> None:
         axis.set_xlim(-0.5, len(cells) - 0.5)
@@ -62,18 +77,35 @@ def overall_bars(experiments: Experiments, selection: Selection, title: str, *, 
 
     panel = Panel(series=series, names=list(cells), y_label="Score (%)", margins=(0.05, 0.12), scales=(frame,))
     warning = _warning([cell for line in cells.values() for cell in line.values()], selection)
-    return Drawing(panels=[panel], title=title + warning, height=2.6, wide=True)
+    hidden = [] if fair else list(published_bars(name, experiments))
+    more = f"published results not shown beside these runs: {', '.join(hidden)}" if hidden else ""
+    return Drawing(panels=[panel], title=title + warning, height=2.6, wide=True, more=more)
 
 
-def bar_cells(experiments: Experiments, selection: Selection) -> dict[str, dict[str, Measured]]:
-    """Return the cells behind the bars by task and method; tasks without a score are left out."""
+def bar_cells(name: str, experiments: Experiments, selection: Selection) -> dict[str, dict[str, Measured]]:
+    """Return the cells behind the bars by group and method; groups without a score are left out."""
     table = cache(lambda name: paper_table(name, experiments, selection))
     cells: dict[str, dict[str, Measured]] = {}
-    for task, methods in experiments.by_name[_BARS].bars.items():
+    for group, methods in experiments.by_name[name].bars.items():
         for method, ref in methods.items():
-            name, row, column = ref.split("/")
-            cells.setdefault(task, {})[method] = table(name).cells[row][column]
-    return {task: line for task, line in cells.items() if any(cell.value is not None for cell in line.values())}
+            other, row, column = ref.split("/")
+            if row not in experiments.by_name[other].not_reproducible:
+                cells.setdefault(group, {})[method] = table(other).cells[row][column]
+    return {group: line for group, line in cells.items() if any(cell.value is not None for cell in line.values())}
+
+
+def published_bars(name: str, experiments: Experiments) -> dict[str, dict[str, float]]:
+    """Return the scores of systems that are not run here, by group; in a group without any, their mean."""
+    bars = experiments.by_name[name].bars
+    found: dict[str, dict[str, float]] = {}
+    for group, methods in bars.items():
+        for method, ref in methods.items():
+            table, row, _ = ref.split("/")
+            if row in experiments.by_name[table].not_reproducible:
+                found.setdefault(method, {})[group] = experiments.paper.cell(ref).value or nan
+    return {
+        method: {group: scores.get(group, fmean(scores.values())) for group in bars} for method, scores in found.items()
+    }
 
 
 def sensitivity(
@@ -163,6 +195,10 @@ def context_collapse(experiments: Experiments, selection: Selection, title: str)
             name += _fall_text(fall, tokens[step - 1], tokens[step])
         sizes.append(curve_series(size_curve([fall.run]), name, look))
         scores.append(curve_series(score_curve([fall.run]), name, look))
+    base = selection.finished(experiments.run(_COLLAPSE, "baseline", "accuracy"))
+    level = mean_of([run.value(experiments.by_name[_COLLAPSE].columns["accuracy"].metric) for run in base])
+    if level is not None:
+        scores.append(Series(name="ReAct, no adaptation", look=_BASES_LOOK, kind="level", y=[level]))
     model = experiments.by_name[_COLLAPSE].model
     depart = any(selection.deviations(fall.planned, model) for fall in falls)
     panels = [

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from ace_bench.core.errors import DataError
 from ace_bench.report.figures.draw import Drawing, render
 from ace_bench.report.figures.field import score_by_cost
-from ace_bench.report.figures.paper_figures import context_collapse, overall_bars, sensitivity, speed_against_quality
+from ace_bench.report.figures.paper_figures import bar_chart, context_collapse, sensitivity, speed_against_quality
 from ace_bench.report.figures.run_figures import (
     RunSeries,
     cache_reuse,
@@ -24,7 +24,18 @@ from ace_bench.report.tables.grids import column_name
 from ace_bench.report.tables.paper_tables import paper_table
 from ace_bench.report.tables.results_index import ALL, ResultsIndex, Selection, Wanted
 
-KINDS = ("overall", "collapse", "learning", "cost", "breakdown", "cache", "sensitivity", "field", "speed")
+KINDS = (
+    "overall",
+    "collapse",
+    "leaderboard",
+    "learning",
+    "cost",
+    "breakdown",
+    "cache",
+    "sensitivity",
+    "field",
+    "speed",
+)
 _NAMED = ("field", "speed")
 """Kinds that are drawn only where they are named, as their tables are."""
 _OF_TASK: Mapping[str, tuple[Callable[[Sequence[RunSeries], str], Drawing | None], str]] = MappingProxyType(
@@ -75,7 +86,11 @@ def _drawn(kind: str, index: ResultsIndex, selection: Selection, *, with_paper: 
         return f"{what}, {settings}" + (f"\n[{warning}" if warning else "")
 
     if kind == "overall":
-        yield "figure_01_overall", overall_bars(experiments, selection, title("Overall results"), with_paper=with_paper)
+        drawing = bar_chart("figure_1", experiments, selection, title("Overall results"), with_paper=with_paper)
+        yield "figure_01_overall", drawing
+    elif kind == "leaderboard":
+        what = title("AppWorld, beside the leaderboard of September 2025")
+        yield "figure_05_leaderboard", bar_chart("figure_5", experiments, selection, what, with_paper=with_paper)
     elif kind == "collapse":
         yield "figure_02_collapse", context_collapse(experiments, selection, title("Context collapse on AppWorld"))
     elif kind == "field":

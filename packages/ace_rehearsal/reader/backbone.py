@@ -7,6 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ace_bench.core.prompts import BYTES_PER_TOKEN, estimate_tokens
 from ace_bench.core.replies import is_offer
@@ -25,17 +26,22 @@ class EmbeddedBackbone:
 
     ``attention`` makes it a careful and forgetful agent, for episodes of many steps: it runs code piece by piece and
     looks APIs up, and recalls only the look-ups of its newest steps (their number). ``None``: as few steps as it can.
+
+    ``collapse`` simulates the paper's figure 2: it takes its own answers for right where nothing says otherwise, and
+    of a context of more than that many tokens that it writes anew it keeps the newest entry alone.
     """
 
     simulated = True
     takes_tools = True
     context_length = None
 
-    def __init__(self, *, name: Text = "embedded", attention: Whole | None = None):
+    def __init__(self, *, name: Text = "embedded", attention: Whole | None = None, collapse: Whole | None = None):
         self.name = name
-        habits = {} if attention is None else {"attention": attention}
-        self.identity: Record = {"name": name, "reader": READER_VERSION, **habits}
+        habits = {"attention": attention, "collapse": collapse}
+        chosen = {name: value for name, value in habits.items() if value is not None}
+        self.identity: Record = {"name": name, "reader": READER_VERSION, **chosen}
         self._attention = attention
+        self._collapse = collapse
         self._prefixes = PrefixCache()
 
     def complete(
@@ -53,7 +59,11 @@ class EmbeddedBackbone:
         if schema is not None and is_offer(schema):
             text = use_tools(messages, schema)
         else:
-            text = propose(messages) or act(messages, self._attention) or reply(parse_prompt(messages))
+            text = (
+                propose(messages)
+                or act(messages, self._attention)
+                or reply(replace(parse_prompt(messages), collapse=self._collapse))
+            )
         usage = Usage(
             prompt=-(-len(serialise(messages)) // BYTES_PER_TOKEN),
             completion=estimate_tokens(text),

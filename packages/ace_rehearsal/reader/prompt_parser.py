@@ -59,11 +59,15 @@ _FORMS = (
 
 @dataclass(frozen=True, kw_only=True)
 class PromptParts:
-    """``blocks`` holds the tagged parts of a prompt, ``plain`` the rest; ``form`` is the reply form it asks for."""
+    """``blocks`` holds the tagged parts of a prompt, ``plain`` the rest; ``form`` is the reply form it asks for.
+
+    ``collapse`` is the reader's setting of that name.
+    """
 
     form: str
     plain: str
     blocks: Mapping[str, str]
+    collapse: int | None = None
 
     def get(self, tag: str) -> str:
         """Text of a tagged part, "" where the prompt has none."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ace_bench.core.prompts import estimate_tokens
 from ace_rehearsal.reader.items import choose, joined
 from ace_rehearsal.reader.kinds import entries_of, read_items
 from ace_rehearsal.reader.kinds.queries import same_query
@@ -86,6 +87,8 @@ def review_of(parts: PromptParts) -> Review:
     if lists_tools(parts.get("task")):
         predicted, recovered = read_calling(predicted)
         correct = True if recovered and correct is None else correct
+    if correct is None and gold is None and parts.collapse is not None:
+        correct = True  # it believes itself
     return Review(
         background=parts.get("task"),
         question=parts.question,
@@ -129,10 +132,17 @@ def _section(lesson: Lesson | None, parts: PromptParts) -> str:
     return next(fitting, parts.sections[0] if parts.sections else _DEFAULT_SECTION)
 
 
+def _rewrite(entries: Sequence[tuple[str, str]], parts: PromptParts) -> Sequence[tuple[str, str]]:
+    """Write entries anew; with ``collapse`` too many tokens of them become the newest entry alone."""
+    if parts.collapse is None:
+        return condense(entries)
+    return entries[-1:] if sum(estimate_tokens(content) for _, content in entries) > parts.collapse else entries
+
+
 def _rewriter(parts: PromptParts) -> str:
     entries = [(bullet.section or _section(None, parts), bullet.content) for bullet in parts.bullets]
     new = new_lessons(find_lessons(parts.reflection), [content for _, content in entries])
-    kept = condense([*entries, *((_section(lesson, parts), lesson.worded) for lesson in new)])
+    kept = _rewrite([*entries, *((_section(lesson, parts), lesson.worded) for lesson in new)], parts)
     text = "\n".join(_indent(f"({section}) {content}") for section, content in kept)
     return _json(reasoning=f"Kept {len(kept)} of {len(entries) + len(new)} entries.", playbook=text)
 
@@ -144,7 +154,7 @@ def _cheatsheet(parts: PromptParts) -> str:
     reviews = [*([review_of(parts)] if shown else []), *read_episodes(parts, "episodes")]
     taught = [lesson for review in reviews for lesson in reflect(review).lessons]
     entries = [*known, *(lesson.worded for lesson in new_lessons(taught, known))]
-    kept = condense([("", entry) for entry in entries])
+    kept = _rewrite([("", entry) for entry in entries], parts)
     text = "\n".join(_indent(f"- {entry}") for _, entry in kept)
     return f"Kept {len(kept)} of {len(entries)} entries.\n\n<cheatsheet>\n{text}\n</cheatsheet>"
 

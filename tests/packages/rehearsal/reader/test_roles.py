@@ -124,9 +124,9 @@ def test_a_rewrite_of_a_long_playbook_loses_what_is_old(ask: Ask) -> None:
 
 
 def test_a_cheatsheet_is_written_used_and_not_repeated(render: Render) -> None:
-    def say(role: str, **fields: Any) -> str:
+    def say(role: str, reader: EmbeddedBackbone | None = None, **fields: Any) -> str:
         shown = {"background": TAGS.background, "cheatsheet": "", "trajectory": "", "code_runs": 4, "episodes": []}
-        return EmbeddedBackbone().complete(render(role, **{**shown, **fields}), role="", session="").text
+        return (reader or EmbeddedBackbone()).complete(render(role, **{**shown, **fields}), role="", session="").text
 
     def sheet_of(reply: str) -> str:
         return reply.partition("<cheatsheet>\n")[2].partition("\n</cheatsheet>")[0]
@@ -137,6 +137,11 @@ def test_a_cheatsheet_is_written_used_and_not_repeated(render: Render) -> None:
     sheet = sheet_of(say("cheatsheet_curator", **attempt, gold=gold))
     assert say("cheatsheet", cheatsheet=sheet, question=question).endswith(f"<answer>{gold}</answer>")
     assert sheet_of(say("cheatsheet_curator", **attempt, gold=gold, cheatsheet=sheet)) == sheet
+    old = "\n".join(f"- entry {n} " + "word " * 10 for n in range(9))
+    for collapse, left in ((1_000, 9), (100, 0)):  # the old entries have about 140 tokens
+        trusting = EmbeddedBackbone(collapse=collapse)
+        new = sheet_of(say("cheatsheet_curator", trusting, **attempt, labels="none", cheatsheet=old))
+        assert (new.count("- entry"), "Depreciation" in new) == (left, True), "it trusts its own answer"
     episode = PastRollout(question=question, output="So.\n<answer>FaceAmount,FaceAmount</answer>", reference=gold)
     assert sheet_of(say("cheatsheet_synthesis", question="Next?", episodes=[episode.text])) == sheet.replace(
         "Depreciation", "FaceAmount"
