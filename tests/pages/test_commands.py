@@ -55,6 +55,7 @@ NOT_RUN = {
     "python scripts/setup_appworld.py --data": HUB,
     "pip wheel . --no-deps": "tests/integration/test_wheel.py does it",
     "make test": SUITE,
+    "python -m pytest tests/methods/test_ace_rules.py": SUITE,
     "make test-slow": SUITE,
     "make test-thorough": SUITE,
     "make test-slurm": SUITE,
