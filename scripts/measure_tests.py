@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +40,7 @@ SIGNS: dict[type[ast.cmpop], str] = {
     ast.In: "in",
     ast.NotIn: "not in",
 }
-SECONDS = 900
+SECONDS = 150.0
 
 
 @dataclass(frozen=True)
@@ -106,24 +107,24 @@ def draw_changes(folders: list[str], count: int, seed: int) -> list[Change]:
     return random.Random(seed).sample(changes, min(count, len(changes)))
 
 
-def is_noticed(change: Change, tests: list[str], tree: Path, jobs: int) -> bool:
+def is_noticed(change: Change, tests: list[str], tree: Path, jobs: int, seconds: float) -> bool:
     """Make a change in a copy of the tree, run tests, take the change back, and say whether a test failed."""
     path = tree / change.path
     text = path.read_text()
     path.write_text(text[: change.start] + change.new + text[change.start + len(change.old) :])
     try:
-        return not do_tests_pass(tests, tree, jobs)
+        return not do_tests_pass(tests, tree, jobs, seconds)
     finally:
         path.write_text(text)
 
 
-def do_tests_pass(tests: list[str], tree: Path, jobs: int) -> bool:
-    """Run tests in a copy of the tree until one fails. Tests that take over 15 minutes have failed."""
+def do_tests_pass(tests: list[str], tree: Path, jobs: int, seconds: float | None = None) -> bool:
+    """Run tests in a copy of the tree until one fails. Tests that take over ``seconds`` have failed."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", str(jobs), "-p", "no:cacheprovider", *tests]
     paths = os.pathsep.join([str(tree), str(tree / "packages")])
     environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        ran = subprocess.run(command, cwd=tree, env=environment, capture_output=True, timeout=SECONDS, check=False)
+        ran = subprocess.run(command, cwd=tree, env=environment, capture_output=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
         return False
     return ran.returncode == 0
@@ -156,15 +157,25 @@ def main() -> None:
 
 
 def measure(changes: list[Change], then: list[str], tree: Path, jobs: int, console: Console) -> None:
-    """Make each change in turn and print the survivors and the counts."""
-    for name in sorted({change.path.parts[1] for change in changes}):
-        if not do_tests_pass([f"tests/{name}"], tree, jobs):
-            raise SystemExit(f"tests/{name} fails before any change: repair it first")
+    """Make each change in turn and print the survivors and the counts.
+
+    A change that loops for ever is noticed after ``SECONDS``, or twice the time that the unchanged tests take.
+    """
+
+    def limit(tests: list[str]) -> float:
+        begun = time.monotonic()
+        if not do_tests_pass(tests, tree, jobs):
+            raise SystemExit(f"{' '.join(tests)} fails before any change: repair it first")
+        return max(SECONDS, 2 * (time.monotonic() - begun))
+
+    limits = {name: limit([f"tests/{name}"]) for name in sorted({change.path.parts[1] for change in changes})}
+    limit_later = limit(then) if then else SECONDS
     first = later = 0
     for change in changes:
-        if is_noticed(change, [f"tests/{change.path.parts[1]}"], tree, jobs):
+        name = change.path.parts[1]
+        if is_noticed(change, [f"tests/{name}"], tree, jobs, limits[name]):
             first += 1
-        elif then and is_noticed(change, then, tree, jobs):
+        elif then and is_noticed(change, then, tree, jobs, limit_later):
             later += 1
         else:
             console.print(f"survives  {change}", markup=False)

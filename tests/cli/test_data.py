@@ -14,7 +14,6 @@ from ace_bench.cli.main import start
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.tasks.data import RemoteFile, git_blob_of
 from ace_bench.tasks.finer import Finer
-from ace_bench.tasks.formula import Formula
 
 BODY = os.urandom(300_000)
 FILE = RemoteFile(name="train.jsonl", url="unused", sha256=hashlib.sha256(BODY).hexdigest())
@@ -58,17 +57,12 @@ def test_cut_download_is_resumed(fetch, server, tmp_path):
     assert (tmp_path / "train.jsonl").read_bytes() == BODY
 
 
-def test_server_without_ranges_starts_over(fetch, server, tmp_path):
-    server.ranges = False
-    (tmp_path / "train.jsonl.part").write_bytes(BODY[:5_000])
+@pytest.mark.parametrize(("size", "ranges"), [(5_000, False), (len(BODY), True)])
+def test_a_part_is_used_as_far_as_the_server_lets(size, ranges, fetch, server, tmp_path):
+    server.ranges = ranges
+    (tmp_path / "train.jsonl.part").write_bytes(BODY[:size])
     assert fetch() is True
-    assert server.seen == [("/f", "bytes=5000-")]
-    assert (tmp_path / "train.jsonl").read_bytes() == BODY
-
-
-def test_whole_part_needs_no_more_bytes(fetch, tmp_path):
-    (tmp_path / "train.jsonl.part").write_bytes(BODY)
-    assert fetch() is True
+    assert [asked for _, asked in server.seen] == [f"bytes={size}-"]
     assert (tmp_path / "train.jsonl").read_bytes() == BODY
 
 
@@ -93,12 +87,9 @@ def test_wrong_file_in_place_is_not_overwritten(fetch, server, tmp_path):
     assert server.seen == []
 
 
-def test_missing_page(fetch):
+def test_a_page_or_a_server_that_is_not_there_is_named(fetch, script, tmp_path):
     with pytest.raises(DataError, match=r"/other: the server answered 404 Not Found"):
         fetch(path="/other")
-
-
-def test_no_server(script, tmp_path):
     with pytest.raises(DataError, match=r"cannot be reached: .*; check the network or use --base-url"):
         script.fetch(FILE, tmp_path, "http://127.0.0.1:1/f", lambda *_: None)
 
@@ -138,14 +129,6 @@ def test_unknown_task(script, capsys):
         script.files_of("nope")
     assert start("data", ["nope"]) == 2
     assert "Traceback" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("task", [Finer, Formula])
-def test_file_table(task):
-    assert [file.name for file in task.downloads] == ["train.jsonl", "val.jsonl", "test.jsonl"]
-    for file in task.downloads:
-        assert file.url.startswith("https://")
-        assert len(file.sha256 or "") == 64 or len(file.git_blob or "") == 40
 
 
 def test_data_that_comes_from_elsewhere_is_named(script, capsys):

@@ -49,7 +49,13 @@ def reproduced(results: Path, *settings: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(words, id=name, marks=[pytest.mark.thorough] * name.startswith("figure"))
+        for name, words in ASKED.items()
+    ],
+)
 def test_results_are_the_same_through_a_server(asked, reader, one_composer, in_this_process, tmp_path):  # noqa: F811
     by_server = reproduced(tmp_path / "served", *asked, *served(reader), "--jobs", "1")
     assert reader.stats()["completions"] > 0

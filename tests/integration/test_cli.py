@@ -1,7 +1,6 @@
 """run.py as a user meets it: help, mistakes, what it prints, and what it leaves behind."""
 
 import os
-import shutil
 import subprocess
 import sys
 
@@ -105,33 +104,6 @@ def explained(results, overrides, hint, capsys):
     assert printed.err.startswith("error: ")
     assert printed.err.count("\n") == 1
     return printed
-
-
-def test_evaluating_on_a_split_that_is_not_there_is_refused_before_any_call(tmp_path, capsys):
-    saved = tmp_path / "context.json"
-    saved.write_text('{"kind": "none"}')
-    overrides = ["task.source=sample", "method=base", "mode=evaluate", f"mode.context={saved}", "mode.split=dev"]
-    refused(tmp_path / "results", overrides, "has no split 'dev'", capsys)
-
-
-def test_a_prompt_set_without_a_template_that_is_needed_is_refused_before_any_call(tmp_path, capsys):
-    folder = tmp_path / "mine" / "qa"
-    folder.mkdir(parents=True)
-    shutil.copy(ROOT / "prompts" / "default" / "qa" / "generator.j2", folder)
-    overrides = [*SMALL, f"prompts={folder.parent}"]
-    refused(tmp_path / "results", overrides, "no prompt template reflector.j2", capsys)
-
-
-def test_broken_data_is_refused_with_file_and_line_before_any_call(tmp_path, capsys):
-    split = "train"
-    shipped = ROOT / "packages" / "ace_rehearsal" / "samples" / "formula"
-    for name in ("train", "val", "test"):
-        lines = (shipped / f"{name}.jsonl").read_text().splitlines()
-        if name == split:
-            lines[4] = lines[4][:40]
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
-    overrides = ["task=formula", f"task.data_dir={tmp_path}", "mode.epochs=1"]
-    refused(tmp_path / "results", overrides, f"{split}.jsonl, line 5", capsys)
 
 
 @pytest.mark.slow

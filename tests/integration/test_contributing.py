@@ -26,21 +26,6 @@ GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PACKAGE = ROOT / "tests" / "plugin_package"
 CONFIGS = ("--config-dir", str(PACKAGE / "capital_cities" / "configs"))
 QUESTION = [Message(role="user", content="Which is red? Options: blood, grass.")]
-CONFORMANCE = """
-from ace_bench.core.backbones import Backbone
-from ace_bench.core.context import Context
-from ace_bench.core.method import Method
-from ace_bench.core.task import Task
-from capital_cities.notes import LastNotes, Notes
-from capital_cities.task import CapitalCities
-from capital_cities.urllib_chat import UrllibChat
-
-
-def conform(
-    a: CapitalCities, b: Notes, c: LastNotes, d: UrllibChat
-) -> tuple[Task, Method[LastNotes], Context, Backbone]:
-    return a, b, c, d
-"""
 
 
 def fences(kind: str) -> list[str]:
@@ -110,17 +95,6 @@ def test_the_matrix_takes_a_new_task_up_by_itself(tmp_path):
     asked = ("-n", "0", "-p", "no:cacheprovider", "--collect-only", "-m", "", "-k", "capital_cities")
     listed = run(tmp_path, sys.executable, "-m", "pytest", *asked, "tests/integration/test_matrix.py")
     assert listed.count("test_matrix.py::") == len(options("method")) * len(options("mode"))
-
-
-@pytest.mark.slow
-def test_the_package_passes_the_linters(tmp_path):
-    modules = [str(path) for path in (PACKAGE / "capital_cities").glob("*.py")]
-    (tmp_path / "conformance.py").write_text(CONFORMANCE, encoding="utf-8")
-    settings = ("--config-file", str(ROOT / "pyproject.toml"))
-    env = {**os.environ, "MYPYPATH": str(PACKAGE)}
-    command = [sys.executable, "-m", "mypy", *settings, *modules, str(tmp_path / "conformance.py")]
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.usefixtures("package")

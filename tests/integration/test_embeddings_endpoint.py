@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from collections import Counter
 from contextlib import ExitStack
 
@@ -18,8 +15,7 @@ from ace_rehearsal.server.faults import Faults
 from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.doubles import Crash
-from tests.integration.test_resume import wait_for_calls
-from tests.launching import ROOT, launch
+from tests.launching import launch
 
 SMALL = (
     *("task=formula", "task.source=sample", "limit={train: 6, val: 1, test: 4}", "mode.epochs=1", "concurrency=2"),
@@ -110,25 +106,6 @@ def test_cut_at_every_embedding_and_continued(method, serve, tmp_path):
     assert ran.lasting() == whole.lasting()
     assert texts(embedded(ran)) == texts(embedded(whole))
     assert max(texts(embedded(ran)).values()) == 1
-
-
-@pytest.mark.slow
-def test_kill_9_in_a_real_process(serve, tmp_path):
-    server = serve()
-    command = [sys.executable, "run.py", *SMALL, of(server.address)]
-    whole = launch(tmp_path / "whole", *SMALL, of(server.address))
-    before = server.stats()["requests"]
-    killed = 0
-    for least in (8, 25):
-        with subprocess.Popen([*command, f"results={tmp_path / 'cut'}"], cwd=ROOT, stdout=subprocess.PIPE) as process:
-            wait_for_calls(tmp_path / "cut", least, process)
-            process.kill()
-        killed += process.returncode == -signal.SIGKILL
-    ran = launch(tmp_path / "cut", *SMALL, of(server.address))
-    assert ran.lasting() == whole.lasting()
-    assert max(texts(embedded(ran)).values()) == 1
-    probes = killed + 1
-    assert server.stats()["requests"] - before <= len(embedded(ran)) + probes + killed  # one may be under way at a kill
 
 
 def test_budgets_count_embeddings_and_more_budget_continues(serve, tmp_path):

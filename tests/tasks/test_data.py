@@ -10,7 +10,6 @@ import pytest
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.finer import Finer
-from ace_bench.tasks.formula import Formula
 
 CONTEXT = 'Tags: A,B.\n1. What is best tag for entity "5" in sentence: "It was 5 .?"\nOutput US GAAP tags:'
 ROW = {"context": CONTEXT, "target": "A"}
@@ -81,11 +80,6 @@ def test_a_package_of_somebody_else_ships_its_own_sample_set(data_folder, monkey
 def test_a_task_without_a_sample_set_never_uses_one(source, error):
     with pytest.raises(error, match=r"has none \(sample_data=null\)|ace-bench data"):
         Finer(data_dir=None, source=source, sample_data=None, sample_allowed=True)
-
-
-def test_a_mistyped_setting_fails():
-    with pytest.raises(TypeError, match="hnit"):
-        Formula(data_dir=None, source="sample", sample_data=None, hint=False, hnit=True, sample_allowed=True)
 
 
 def test_equal_rows_are_kept(data_folder):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ace_bench.core.errors import DataError
-from ace_bench.tasks.ddxplus import CONDITIONS, INSTRUCTION, NUMBERS, Ddxplus, answer_of, grade_diagnosis, shuffled
+from ace_bench.tasks.ddxplus import CONDITIONS, NUMBERS, Ddxplus, answer_of, grade_diagnosis
 
 SETTINGS = {
     "data_dir": None,
@@ -112,19 +112,6 @@ def test_every_condition_is_right_as_its_gold_and_by_its_name():
     assert len(NUMBERS) == 49
 
 
-def test_inputs_share_the_options_and_hold_no_gold():
-    task = ddxplus()
-    for split in task.splits:
-        for sample in task.samples(split):
-            with task.open(sample) as session:
-                gold = session.grade(None).gold
-            assert set(sample.inputs) == {"background", "question"}
-            assert sample.inputs["background"] is INSTRUCTION
-            assert gold not in sample.inputs["question"]
-    assert INSTRUCTION.count("\n") == 54
-    assert "\n48. Whooping cough\n" in INSTRUCTION
-
-
 def test_training_and_validation_are_drawn_from_both_files(patients):
     folder = patients()
     task = real(folder, train_size=25, val_size=12)
@@ -158,13 +145,8 @@ def test_too_few_rows_for_the_draw_name_the_mend(patients):
 
 
 def test_test_split_has_the_order_of_streambench(patients):
-    datasets = pytest.importorskip("datasets")
-    by_library = datasets.Dataset.from_dict({"n": list(range(200, 240))}).shuffle(seed=42)["n"]
-    assert asked(real(patients()), "test") == list(by_library)
-
-
-def test_the_order_does_not_change_between_versions():
-    assert shuffled(list(range(10)), 42) == [5, 6, 0, 7, 3, 2, 4, 9, 1, 8]
+    # What datasets.Dataset.shuffle(seed=42) of the library (5.2.0) makes of ten rows.
+    assert asked(real(patients(test=(200, 210))), "test") == [200 + n for n in (5, 6, 0, 7, 3, 2, 4, 9, 1, 8)]
 
 
 def test_score_counts_faults():

@@ -64,12 +64,15 @@ def test_a_wrong_form_of_a_command_line(case, capsys):
     assert USAGE[case] in printed.err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("port", ["99999999", "-1", "http", "1.5"])
-def test_a_wrong_port_of_the_embedded_server(port, capsys):
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [*((f"--port={port}", "port") for port in ("99999999", "-1", "http", "1.5")), ("--faults=oops=1", "fault 'oops'")],
+)
+def test_a_wrong_option_of_the_embedded_server(given, said, capsys):
     with pytest.raises(SystemExit) as stopped:
-        serve.main(["--port", port])
+        serve.main(["--port=0", given])
     assert stopped.value.code == 2
-    assert "port" in capsys.readouterr().err.splitlines()[-1]
+    assert said in capsys.readouterr().err.splitlines()[-1]
 
 
 COMMANDS = {

@@ -7,7 +7,7 @@ import pytest
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from ace_bench.core.resources import config_folders, options
-from tests.launching import CONFIGS
+from tests.launching import CONFIGS, PLAYBOOK
 from tests.wrong.refusing import refusal
 
 GROUPS = ("", "task", "method", "backbone", "mode", "agent", "tracker")
@@ -153,7 +153,10 @@ SAID = {
     },
     "mode=online": {"mode.epochs=2": "mode.epochs=2 must be 1 with mode=online"},
     "mode=online method=icl": {"": "Icl optimises on a training split; use mode=offline"},
-    "mode=evaluate method=base": {"": "mode=evaluate needs a saved context: pass mode.context=<file>"},
+    "mode=evaluate method=base": {
+        "": "mode=evaluate needs a saved context: pass mode.context=<file>",
+        f"mode.split=dev mode.context={PLAYBOOK}": "has no split 'dev'",
+    },
     "agent=react": {
         "agent.keep_text_replies=false agent.parse_replies=official": "=false needs parse_replies=lenient",
         "agent.memory=execution": "agent.memory=execution needs to know the tools",

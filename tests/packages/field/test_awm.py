@@ -2,14 +2,10 @@
 
 import pytest
 
-from ace_bench.core.prompts import CONTEXT_LENGTH
-from ace_bench.core.types import Fault
 from tests.launching import launch
 from tests.methods.playing import context_of
+from tests.packages.field.making import BROKEN, TOO_LONG, even_right
 from tests.runners.scripted import Scripted, Toy, answer, events, gold, play, steps
-
-BROKEN = Fault(owner="model", kind="content_filter", message="no")
-VERDICTS = ("The answer is correct", "The answer is not correct")
 
 
 def workflow(title, *more, description="when asked"):
@@ -19,11 +15,6 @@ def workflow(title, *more, description="when asked"):
 def routine(call):
     """An inducer that finds one routine, named after the sample."""
     return {"workflows": [workflow(f"saw {call.sample}")]}
-
-
-def even_right(call):
-    """Right on samples with even numbers."""
-    return answer(gold(call.sample) if int(call.sample[-1]) % 2 == 0 else f"wrong on {call.sample}")
 
 
 def awm(tmp_path, *overrides, mode="online", method="awm", inducer=routine, generator=even_right, judge=None, **sizes):
@@ -49,17 +40,6 @@ def test_only_successful_attempts_become_workflows_and_every_later_sample_sees_a
     assert "## saw toy-test-0\nwhen asked\n1. look\n2. do as in saw toy-test-0\n\n## saw toy-test-2" in last
     assert ran.metrics["calls"]["adapt"] == {"generator": 5, "inducer": 3}
     assert ran.metrics["operations"] == {"induced": 3, "skipped": 2}
-
-
-@pytest.mark.parametrize("labels", ["gold", "correctness", "none"])
-def test_the_inducer_sees_attempts_and_never_a_reference_or_a_verdict(labels, tmp_path):
-    _, script = awm(tmp_path, f"labels={labels}", generator=lambda _: answer("a guess"), test=3)
-    asked = [*script.of("inducer"), *script.of("self_judge")]
-    assert bool(asked) is (labels == "none")  # all answers are wrong: with labels there is nothing to learn from
-    for call in asked:
-        assert "a guess" in call.prompt
-        assert "gold of" not in call.prompt
-        assert not any(verdict in call.prompt for verdict in VERDICTS)
 
 
 def test_where_verdicts_are_hidden_the_model_judges_its_attempts_itself(tmp_path):
@@ -161,9 +141,7 @@ def test_offline_workflows_come_from_reference_answers_before_any_attempt(tmp_pa
 
 def test_a_prompt_that_is_too_long_is_sent_with_fewer_examples(tmp_path):
     def cramped(call):
-        return (
-            Fault(owner="model", kind=CONTEXT_LENGTH, message="too long") if "train-1" in call.prompt else routine(call)
-        )
+        return TOO_LONG if "train-1" in call.prompt else routine(call)
 
     ran, _ = awm(tmp_path, mode="offline", method="awm_offline", inducer=cramped)
     assert of(events(ran), "dropped_from_prompt")[0]["items"] == 2
@@ -172,8 +150,7 @@ def test_a_prompt_that_is_too_long_is_sent_with_fewer_examples(tmp_path):
 
 def test_a_memory_that_is_too_long_loses_its_oldest_workflows_in_the_prompt_alone(tmp_path):
     def cramped(call):
-        too_long = Fault(owner="model", kind=CONTEXT_LENGTH, message="too long")
-        return too_long if call.prompt.count("## saw") > 2 else answer(gold(call.sample))
+        return TOO_LONG if call.prompt.count("## saw") > 2 else answer(gold(call.sample))
 
     ran, script = awm(tmp_path, generator=cramped, test=4)
     last = script.of("generator")[-1].prompt

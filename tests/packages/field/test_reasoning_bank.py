@@ -2,38 +2,14 @@
 
 import pytest
 
-from ace_bench.core.prompts import CONTEXT_LENGTH
-from ace_bench.core.types import Fault
 from tests.launching import composed, launch
 from tests.methods.playing import context_of
-from tests.runners.scripted import Scripted, Toy, answer, events, gold, play
-
-BROKEN = Fault(owner="model", kind="content_filter", message="no")
-VERDICTS = ("The answer is correct", "The answer is not correct")
-SUBJECTS = ("the price of tin in Malacca", "seven silent violins")
-
-
-class Themed(Toy):
-    """Samples on two subjects in turn."""
-
-    def samples(self, split):
-        return [
-            type(sample)(
-                id=sample.id,
-                split=split,
-                inputs={"background": "Toy.", "question": f"{SUBJECTS[number % 2]}, part {number}?"},
-            )
-            for number, sample in enumerate(super().samples(split))
-        ]
+from tests.packages.field.making import BROKEN, TOO_LONG, Themed, even_right
+from tests.runners.scripted import Scripted, Toy, events, play
 
 
 def item(title, content="do so"):
     return {"title": title, "description": "in short", "content": content}
-
-
-def even_right(call):
-    """Right on samples with even numbers."""
-    return answer(gold(call.sample) if int(call.sample[-1]) % 2 == 0 else f"wrong on {call.sample}")
 
 
 def noted(call):
@@ -86,17 +62,6 @@ def test_where_verdicts_are_hidden_the_model_judges_its_attempts_itself(tmp_path
     assert titles(ran) == ["failed on toy-test-0", "succeeded on toy-test-1"]  # the judge errs on both
     assert ran.metrics["calls"]["adapt"]["self_judge"] == 2
     assert all(f": because of {call.sample}\n</judgement>" in call.prompt for call in script.of("extractor"))
-
-
-@pytest.mark.parametrize("labels", ["gold", "correctness", "none"])
-def test_the_roles_see_no_reference_answer_unless_it_is_asked_for(labels, tmp_path):
-    _, script = bank(tmp_path, f"labels={labels}", generator=lambda _: answer("a guess"), test=2)
-    asked = [*script.of("extractor"), *script.of("self_judge")]
-    assert len(asked) == (4 if labels == "none" else 2)
-    for call in asked:
-        assert "a guess" in call.prompt
-        assert "gold of" not in call.prompt
-        assert labels != "none" or not any(verdict in call.prompt for verdict in VERDICTS)
 
 
 def test_with_reference_the_extractor_is_shown_that_of_failures(tmp_path):
@@ -203,8 +168,7 @@ def test_a_batch_learns_in_the_order_of_its_samples_and_from_the_memory_before_i
 
 def test_a_prompt_that_is_too_long_loses_the_least_similar_experience(tmp_path):
     def cramped(call):
-        too_long = Fault(owner="model", kind=CONTEXT_LENGTH, message="too long")
-        return too_long if len(shown(call.prompt)) > 1 else even_right(call)
+        return TOO_LONG if len(shown(call.prompt)) > 1 else even_right(call)
 
     ran, script = bank(tmp_path, "method.top_k=3", generator=cramped, task=Themed, test=5)
     assert ran.metrics["faults"]["adapt"] == {}

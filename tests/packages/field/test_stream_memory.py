@@ -2,29 +2,12 @@
 
 import pytest
 
-from ace_bench.core.prompts import CONTEXT_LENGTH
-from ace_bench.core.types import Fault
 from tests.launching import launch
 from tests.methods.playing import context_of
+from tests.packages.field.making import BROKEN, TOO_LONG, Themed
 from tests.runners.scripted import Scripted, Toy, answer, gold, play, rollouts, steps
 
-BROKEN = Fault(owner="model", kind="content_filter", message="no")
 WRONG = "a guess"
-
-
-class Themed(Toy):
-    """Samples on two subjects in turn."""
-
-    def samples(self, split):
-        subjects = ("the price of tin in Malacca", "seven silent violins")
-        return [
-            type(sample)(
-                id=sample.id,
-                split=split,
-                inputs={"background": "Toy.", "question": f"{subjects[number % 2]}, part {number}?"},
-            )
-            for number, sample in enumerate(super().samples(split))
-        ]
 
 
 def even_right(call):
@@ -178,8 +161,7 @@ def test_only_the_authors_keep_the_reasoning_before_an_answer(protocol, tmp_path
 
 def test_a_prompt_that_is_too_long_loses_the_least_similar_entries(tmp_path):
     def cramped(call):
-        too_long = Fault(owner="model", kind=CONTEXT_LENGTH, message="too long")
-        return too_long if len(entries(call.prompt)) > 2 else WRONG
+        return TOO_LONG if len(entries(call.prompt)) > 2 else WRONG
 
     ran, prompts = stream(tmp_path, "mem_prompt", generator=cramped, task=Themed, test=8)
     kept = [entry[0] for entry in entries(prompts["toy-test-7"])]

@@ -61,19 +61,6 @@ def test_check_fails_where_a_file_differs(tmp_path):
     assert done.returncode == 1
 
 
-def test_sizes(finer, formula, ddxplus):
-    for task in (finer, formula, ddxplus):
-        assert [len(task.samples(split)) for split in task.splits] == [60, 20, 60]
-
-
-def test_finer_tags(finer):
-    used = {tag for split in finer.splits for gold in golds(finer, split) for tag in gold.split(",")}
-    listed = re.search(r"used: (.*?)\. Below", finer.samples("train")[0].inputs["background"])
-    assert listed is not None
-    assert used <= set(listed.group(1).split(","))
-    assert len(used) >= 40
-
-
 def test_finer_questions_have_one_answer(finer):
     """A number that occurs twice in its sentence could have two tags."""
     pattern = re.compile(r'^\d\. What is best tag for entity "(.+?)" in sentence: "(.+) \.\?"$', re.MULTILINE)
@@ -82,12 +69,6 @@ def test_finer_questions_have_one_answer(finer):
             asked = pattern.findall(sample.inputs["question"])
             assert len(asked) == 4 == len(gold.split(","))
             assert all(sentence.split().count(entity) == 1 for entity, sentence in asked)
-
-
-def test_finer_test_tags_occur_in_training(finer):
-    seen = {tag for gold in golds(finer, "train") for tag in gold.split(",")}
-    asked = [tag for gold in golds(finer, "test") for tag in gold.split(",")]
-    assert sum(tag in seen for tag in asked) / len(asked) > 0.95
 
 
 def test_finer_tags_are_not_in_the_words(finer):
@@ -117,13 +98,6 @@ def test_formula_targets(formula):
     assert len(names) >= 20
     train = {sample.inputs["question"].split(" to answer")[0] for sample in formula.samples("train")}
     assert train == names, "every formula of the test split occurs in training"
-
-
-def test_every_condition_of_ddxplus_occurs_in_every_split(ddxplus):
-    train = golds(ddxplus, "train")
-    assert len(set(train)) >= 12
-    assert min(train.count(gold) for gold in set(train)) >= 3
-    assert set(golds(ddxplus, "test")) == set(golds(ddxplus, "val")) == set(train)
 
 
 def test_ddxplus_findings_seldom_name_the_condition(ddxplus):

@@ -14,7 +14,6 @@ import pytest
 from ace_bench.cli.main import start
 from ace_bench.core.errors import DataError
 from ace_bench.tasks.bird_sql.databases import Archive
-from ace_bench.tasks.bird_sql.task import BirdSql
 from ace_bench.tasks.data import RemoteFile
 from tests.cli.serving import FileServer
 from tests.tasks.bird_sql.conftest import SCRIPT, build
@@ -131,12 +130,6 @@ def test_an_unreachable_hub_and_publisher_are_said(tmp_path, monkeypatch, capsys
     error = capsys.readouterr().err
     assert "cannot be loaded from the hub: no route; check the network" in error
     assert "Traceback" not in error
-
-
-def test_what_the_task_downloads():
-    assert BirdSql.hub.config == "bird"
-    assert {archive.split for archive in BirdSql.archives} == {"train", "test"}
-    assert all(archive.file.url.startswith("https://") for archive in BirdSql.archives)
 
 
 def offer_data(monkeypatch, offered):

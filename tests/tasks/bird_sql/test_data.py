@@ -164,14 +164,6 @@ def test_a_draw_that_leaves_nothing(make, mini_dev):
         make(data_dir=str(mini_dev(QUESTIONS)), mini_dev={"train": 35, "val": 5, "seed": 0})
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_cache_that_cannot_be_written(make, cache):
-    cache.mkdir()
-    cache.chmod(0o500)
-    with pytest.raises(FileUnwritable, match="ACE_BENCH_CACHE"):
-        make()
-
-
 def test_a_cache_that_is_a_file(make, cache):
     cache.write_text("")
     with pytest.raises(FileUnwritable, match="ACE_BENCH_CACHE"):
@@ -188,17 +180,6 @@ def test_the_sample_set_has_three_levels_and_no_query_twice(make):
     assert len(golds) == len({grade.gold for grade in golds}) == 140
     for level in ("simple", "moderate", "challenging"):
         assert sum(level in grade.detail for grade in golds) >= 20
-
-
-def test_golds_of_the_sample_set_stand_in_no_prompt(make):
-    task = make()
-    for split in task.splits:
-        for sample in task.samples(split):
-            with task.open(sample) as session:
-                gold = session.grade(None).gold
-            assert gold not in "".join(sample.inputs.values())
-            assert gold not in repr(sample)
-            assert "SELECT" not in sample.inputs["question"]
 
 
 def test_golds_of_mini_dev_are_right_and_the_official_loss_is_the_empty_ones(make, request):

@@ -283,10 +283,3 @@ def test_the_command_serves_until_it_is_told_to_stop(stop: signal.Signals, statu
             process.send_signal(stop)
             assert process.wait(timeout=20) == status
         assert process.stderr.read() == said
-
-
-def test_a_wrong_command_line_is_explained() -> None:
-    command = [sys.executable, "-m", "ace_rehearsal.server.serve", "--port", "0", "--faults", "oops=1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "unknown fault 'oops'" in done.stderr
