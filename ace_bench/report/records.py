@@ -107,16 +107,18 @@ class RunSummary:
         (``spent.adapt.reflector.all.in``; the stage ``tested`` is ``evaluate`` without an evaluation before
         adaptation), ``fall.before.tokens`` and ``fall.after.tokens``: the size of the context before and after the
         step that removed most tokens, or ``episodes.`` with a figure of ``episodes.figure_of``; ``long_episodes.``
-        gives it for those of five steps and more.
+        gives it for those of five steps and more. ``A/B`` is one per another (``spent.tested.all.all.calls/n``).
         """
+        if "/" in metric:
+            part, whole = map(self.value, metric.split("/", 1))
+            return part / whole if part is not None and whole else None
         if metric.startswith(_SPENT_TESTED):
             return spent(self._tested_calls, f"{Stage.EVALUATE}.{metric.removeprefix(_SPENT_TESTED)}")
         if metric.startswith(_SPENT):
             return spent(self._calls, metric.removeprefix(_SPENT))
-        if metric.startswith(_LONG):
-            return figure_of(long_ones(self._episodes), metric.removeprefix(_LONG)) if self.finished else None
-        if metric.startswith(_EPISODES):
-            return figure_of(self._episodes, metric.removeprefix(_EPISODES)) if self.finished else None
+        if metric.startswith((_EPISODES, _LONG)):
+            chosen = long_ones if metric.startswith(_LONG) else list
+            return figure_of(chosen(self._episodes), metric.partition(".")[2]) if self.finished else None
         if metric in _FALL:
             sizes = [step.context_tokens for step in read_steps(self.folder)]
             self._expect("journal.jsonl", "steps", len(sizes), self.metrics.get("steps", 0))

@@ -100,6 +100,8 @@ def test_real_and_simulated_runs_are_in_tables_of_their_own(results):
 def test_metrics_may_be_rows_or_columns_and_settings_either(results):
     (table,) = tables(results, rows=("metric",), columns=("method",), metrics=("accuracy", "usd.adapt"))
     assert {row: line["ace"].value for row, line in table.cells.items()} == {"accuracy": 70.0, "usd.adapt": 0.4}
+    (table,) = tables(results, metrics=("usd.adapt/n", "accuracy/n"))
+    assert {cell.place.unit: cell.value for cell in table.cells["ace"].values()} == {"dollars": 0.01, "": 1.75}
     (table,) = tables(results, rows=("threshold",), columns=("method",))
     assert list(table.rows) == ["0.9", "-"]
     (table,) = tables(results, over_seeds=False)
