@@ -53,4 +53,7 @@ def _settings(name: str) -> Mapping[str, Any]:
     settings = OmegaConf.to_container(OmegaConf.load(known[name]))
     if not isinstance(settings, dict) or "_target_" not in settings:
         raise ConfigError(f"{known[name]} names no _target_ class")
-    return {str(key): value for key, value in settings.items()}
+    parents = [entry for entry in settings.get("defaults", ()) if isinstance(entry, str) and entry != "_self_"]
+    merged = OmegaConf.to_container(OmegaConf.merge(*map(_settings, parents), settings))
+    assert isinstance(merged, dict)
+    return {str(key): value for key, value in merged.items()}

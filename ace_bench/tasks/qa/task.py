@@ -38,9 +38,12 @@ class Qa(AnswerTask):
     ``data`` is a file, a file for each split, or ``hub://OWNER/NAME``; ``None`` stands for the sample set, whose
     columns are known. ``question``, ``answer``, ``id``, ``choices``, ``inputs``, ``group`` and ``split`` name columns.
     Everything is read and checked here: raises ``ConfigError`` or ``DataError`` before anything is spent.
+
+    A subclass may extend ``score`` by a metric, and name it as ``headline``; the grader's is used otherwise.
     """
 
     name: str = "qa"
+    headline: str = ""
     sections: tuple[str, ...] = ("rules_and_conventions", "strategies", "common_mistakes", "others")
 
     def __init__(  # noqa: PLR0913 - settings, all keyword-only
@@ -69,12 +72,12 @@ class Qa(AnswerTask):
         sample_allowed: bool,
     ) -> None:
         kind = grader_named(grader, ignore=ignore, tolerance=tolerance)
-        self.headline: str = kind.headline
+        self.headline = self.headline or kind.headline
         self.judge_decides: bool = grader == JUDGE
         self.judge_template: str | None = JUDGE_TEMPLATE if self.judge_decides else None
         if self.judge_decides:
             self.prompt_group = PROMPT_GROUP
-        self._pass_from = pass_from
+        self._points, self._pass_from = kind.headline, pass_from
         columns = Columns(
             question=question or "",
             answer=answer or "",
@@ -129,7 +132,7 @@ class Qa(AnswerTask):
         """Return the percentage of right answers and, of a grader that gives points, their mean in percent."""
         if not grades:
             return {}
-        points = {self.headline: percent(sum(grade.score for grade in grades), len(grades))}
+        points = {self._points: percent(sum(grade.score for grade in grades), len(grades))}
         return {**points, "accuracy": percent(sum(grade.correct for grade in grades), len(grades))}
 
     def _read(self, split: str) -> Sequence[Row]:

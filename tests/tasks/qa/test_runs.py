@@ -2,12 +2,16 @@
 
 import csv
 from dataclasses import replace
+from statistics import fmean
 
 import pytest
 
+from ace_bench.cli.main import start
+from ace_bench.core.resources import CONFIG_DIRS
 from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settled
 from ace_bench.runners.identifying import identify
+from ace_bench.tasks.qa import Qa
 from tests.doubles import Crash, Recording, crash_after
 from tests.launching import composed, launch
 from tests.tasks.qa.making import made
@@ -95,6 +99,28 @@ def test_gold_answers_go_where_labels_lets_them_and_to_the_judge(labels, data, t
     calls = [call["session"] for call in ran.lines("calls") if call["role"] == "judge"]
     assert len(calls) == len(set(calls)) == len(answers)
     assert ran.metrics["calls"]["evaluate"]["judge"] > 0
+
+
+class Topics(Qa):
+    headline = "by_topic"
+
+    def score(self, grades):
+        means = [fmean(grade.correct for grade in grades if grade.group == one) for one in {g.group for g in grades}]
+        return {**super().score(grades), "by_topic": 100 * fmean(means)} if grades else {}
+
+
+def test_a_task_of_ones_own_inherits_the_settings_and_adds_its_metric(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv(CONFIG_DIRS, str(tmp_path))
+    (tmp_path / "task").mkdir()
+    (tmp_path / "task" / "topics.yaml").write_text(
+        f"defaults: [qa, _self_]\n_target_: {__name__}.Topics\nquestion: message\nanswer: team\ngroup: customer\n"
+    )
+    table = write(tmp_path / "table.csv")
+    assert start("check", ["topics", f"task.data={table}"]) == 0
+    assert "by_topic 100.00" in capsys.readouterr().out
+    ran = launch(tmp_path, "task=topics", *SMALL[1:], f"task.data={table}", "method=base")
+    assert ran.metrics["headline"]["metric"] == "by_topic"
+    assert set(ran.metrics["splits"]["test"]["after"]) >= {"accuracy", "by_topic"}
 
 
 class Judge(Recording):
