@@ -112,6 +112,8 @@ def _first_difference(recorded: RunFolder, again: Journal, metrics: Record) -> s
         return f"{differing} of its {len(steps)} recorded steps come out otherwise"
     before = (read_metrics(recorded.path) or {}) if metrics else {}
     names = [name for name in _RESULTS if name in before and before[name] != metrics.get(name)]
+    if before and before["headline"]["metric"] != metrics["headline"]["metric"]:
+        names.append("headline")
     return f"its metrics come out otherwise ({', '.join(names)})" if names else None
 
 

@@ -39,7 +39,7 @@ class Method(BaseLlm):
 
 class Task(Formula):
     def score(self, grades):
-        return {"accuracy": max(LEAST, super().score(grades)["accuracy"])} if grades else {}
+        return {"accuracy": max(LEAST, super().score(grades)["accuracy"]), "least": LEAST} if grades else {}
 
 
 class Agent(SingleTurn):
@@ -53,6 +53,7 @@ PARTS = {
     "task": (("task._target_=mine.Task",), "LEAST = 0", "LEAST = 1"),
     "agent": (("agent._target_=mine.Agent",), 'SUFFIX = ""', 'SUFFIX = "1"'),
 }
+EDITS = {**PARTS, "headline": (PARTS["task"][0], "(Formula):", '(Formula):\n    headline = "least"')}
 
 
 @pytest.fixture
@@ -90,9 +91,9 @@ def ends(ran):
     return [process.how for process in read_processes(ran.folder)]
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", EDITS)
 def test_an_edited_part_does_not_answer_with_the_old_score(part, mine, start):
-    chosen, old, new = PARTS[part]
+    chosen, old, new = EDITS[part]
     first, paid, _ = start(*chosen)
     assert (first.status, paid) == (0, 3)
     mine(MINE.replace(old, new))
