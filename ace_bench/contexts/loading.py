@@ -70,7 +70,10 @@ def _find_kind(name: object, also: Iterable[type[Context]] = ()) -> type[Context
     others = entry_points(group=CONTEXTS)
     if name not in others.names:
         known = [*(kind.kind for kind in (*KINDS, *also)), *sorted(others.names)]
-        raise DataError(f"unknown kind of context {name!r}; known are {', '.join(known)}")
+        raise DataError(
+            f"unknown kind of context {name!r}; known are {', '.join(known)}; a package that is installed names its "
+            f"kinds under the entry point ace_bench.contexts"
+        )
     found: type[Context] = others[str(name)].load()
     return found
 

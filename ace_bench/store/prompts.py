@@ -121,7 +121,10 @@ class PromptSet:
             template = self._environment.get_template(f"{role}.j2")
         except TemplateNotFound as error:
             places = " or ".join(str(folder) for folder in self._folders)
-            raise ConfigError(f"there is no prompt template {role}.j2 in {places}; add it") from error
+            raise ConfigError(
+                f"there is no prompt template {role}.j2 in {places}; add it (a set of your own starts as a copy of "
+                f"prompts/default)"
+            ) from error
         except _template_errors() as error:
             raise self._template_error(role, error) from error
         if not {*_message_blocks(template)} - {"system"}:
