@@ -107,7 +107,7 @@ class RunSummary:
         (``spent.adapt.reflector.all.in``; the stage ``tested`` is ``evaluate`` without an evaluation before
         adaptation), ``fall.before.tokens`` and ``fall.after.tokens``: the size of the context before and after the
         step that removed most tokens, or ``episodes.`` with a figure of ``episodes.figure_of``; ``long_episodes.``
-        gives it for those of five steps and more. ``A/B`` is one per another (``spent.tested.all.all.calls/n``).
+        gives it for those of five steps and more. ``A/B`` is one per another (``usd.total/n``).
         """
         if "/" in metric:
             part, whole = map(self.value, metric.split("/", 1))
