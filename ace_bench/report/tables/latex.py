@@ -219,7 +219,7 @@ def _after(word: Number) -> str:
     change = escaped(word.change).replace("-", "$-$")
     kind = {True: "better", False: "worse", None: "same"}[word.better]
     coloured = f"\\ace{kind}{{{change}}}" if change else ""
-    return coloured + "".join(f"\\tnote{{{escaped(mark)}}}" for mark in word.marks)
+    return coloured + (f"\\tnote{{{escaped(word.marks)}}}" if word.marks else "")  # two would cover each other
 
 
 def _plain(word: Number) -> str | None:
