@@ -44,7 +44,9 @@ class SimilarRuns:
 
     def __init__(self, runs: Sequence[RunSummary], plans: Sequence[PlannedRun], compose: Compose) -> None:
         """``plans`` are those of the paper, each for a row of its own: no other row takes its run."""
-        self._plans = plans
+        self._plans: dict[tuple[str, str, str], list[PlannedRun]] = {}
+        for plan in plans:
+            self._plans.setdefault(plan.kind, []).append(plan)
         self._compose = compose
         self._settings = {run.folder: with_defaults(run, compose) for run in runs if run.finished}
         found = (run for run in runs if run.finished)
@@ -54,10 +56,13 @@ class SimilarRuns:
         """Return the runs that differ least from a plan under the conditions of a variant."""
         groups: dict[tuple[str, ...], dict[int, RunSummary]] = {}
         refused: dict[str, None] = {}
-        for run in self._runs.values():
-            if (run.task, run.method, run.mode) != planned.kind:
+        kind, known = planned.kind, dict[str, tuple[str, ...]]()
+        for (digest, _), run in self._runs.items():
+            if (run.task, run.method, run.mode) != kind:
                 continue
-            differs = tuple(self._differences(run, planned, variant))
+            if digest not in known:
+                known[digest] = tuple(self._differences(run, planned, variant))
+            differs = known[digest]
             if reason := _other_kind(run, variant, differs):
                 refused.setdefault(reason)
             elif differs and self._fits(run, planned, differs, earlier):
@@ -81,7 +86,7 @@ class SimilarRuns:
         if any(f"{key_of(one)}.".startswith(f"{key}.") for one in differs for key in ("task", "labels", *own)):
             return False
         given, usual = {_plain(one) for one in differs}, {_plain(one) for one in planned.overrides}
-        others = ({_plain(one) for one in other.overrides} for other in self._plans if other.kind == planned.kind)
+        others = ({_plain(one) for one in other.overrides} for other in self._plans.get(planned.kind, ()))
         if any(other - usual and other - usual <= given for other in others):
             return False
         return self._starts_as_planned(self._settings[run.folder], run.seed, planned, earlier)
