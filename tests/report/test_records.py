@@ -98,6 +98,7 @@ def test_what_the_test_took_leaves_out_the_evaluation_before_adaptation(results)
     assert run.metrics["headline"]["before"] is not None
     assert run.value("spent.tested.all.test.calls") == 6 == run.value("spent.evaluate.all.test.calls") / 2
     assert run.value("spent.evaluate.all.test.calls/n") == 2.0
+    assert (run.value("episodes.n"), run.value("long_episodes.n")) == (6, 0), "answered at once: no long episodes"
     assert run.value("n/faults") is run.value("n/unknown") is run.value("unknown/n") is None
     base = only(results, method="base")
     assert base.value("spent.tested.all.test.in") == base.value("spent.evaluate.all.test.in") > 0
