@@ -13,7 +13,7 @@ from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import Arena, Span, exactly
 from ace_bench.core.prompts import Transcript, send_within_limit
 from ace_bench.core.replies import ask
-from ace_bench.core.types import Labels, Record, Rollout
+from ace_bench.core.types import Attempt, Labels, Record, Rollout
 from ace_bench.methods.base import dropped_event, fault_event
 
 Item = TypeVar("Item", bound=msgspec.Struct)
@@ -40,6 +40,13 @@ class Judged:
     success: bool | None
     reasons: str = ""
     events: tuple[Record, ...] = ()
+
+
+def own_answer(attempt: Attempt) -> str | None:
+    """Return the answer, or the code that an agent ran in its environment."""
+    if attempt.ended is None:
+        return attempt.answer
+    return "\n".join(turn.action for turn in attempt.trajectory if turn.action) or None
 
 
 def attempt_fields(rollout: Rollout, steps: Transcript) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exac
 from ace_bench.core.settings import Share
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Sample, Step
 from ace_bench.methods.base import BaseMethod
+from ace_field.attempts import own_answer
 
 _SEPARATOR = "\n\n"
 _SHOWN: Mapping[Labels, Literal["reference", "verdict", "own"]] = {
@@ -117,11 +118,7 @@ class LongContext(BaseMethod[History]):
 
 def _text(rollout: Rollout, answers: str) -> str | None:
     """Return a pair as text; ``None`` where an attempt has no answer or no verdict to show."""
-    feedback, attempt = rollout.feedback, rollout.attempt
-    own = attempt.answer
-    if attempt.ended is not None:
-        own = "\n".join(turn.action for turn in attempt.trajectory if turn.action) or None
-    answer = own
+    feedback, answer = rollout.feedback, own_answer(rollout.attempt)
     if answers == "reference" and feedback.gold is not None:
         answer = feedback.gold
     lost = rollout.fault is not None or (answers == "verdict" and feedback.correct is None)

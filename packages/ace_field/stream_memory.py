@@ -17,8 +17,9 @@ from ace_bench.core.backbones import GENERATOR, TokenCounter
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly
 from ace_bench.core.settings import Count, Protocol
-from ace_bench.core.types import Attempt, GeneratorSpec, Labels, Record, Rollout, Sample, Step
+from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Sample, Step
 from ace_bench.methods.base import BaseMethod
+from ace_field.attempts import own_answer
 
 _SEPARATOR = "\n\n"
 _DROPPED = 4
@@ -232,15 +233,8 @@ class RecentMemory(StreamMemory):
 def _entry(rollout: Rollout, *, reasoning: bool) -> MemoryEntry | None:
     """Return the answer with its verdict; ``None`` where either is missing."""
     attempt, correct = rollout.attempt, rollout.feedback.correct
-    answer = _answer(attempt)
+    answer = own_answer(attempt)
     if answer is None or correct is None:
         return None
     rationale = attempt.reasoning if reasoning and attempt.ended is None else ""
     return MemoryEntry(question=rollout.sample.asked, answer=answer, correct=correct, rationale=rationale)
-
-
-def _answer(attempt: Attempt) -> str | None:
-    """Return the answer, or the code that an agent ran in its environment."""
-    if attempt.ended is None:
-        return attempt.answer
-    return "\n".join(turn.action for turn in attempt.trajectory if turn.action) or None

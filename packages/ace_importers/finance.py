@@ -14,7 +14,7 @@ from pathlib import Path
 from ace_bench.core.errors import DataError
 from ace_importers.formats import (
     arguments,
-    constants,
+    constant,
     either,
     exact_block,
     function,
@@ -48,9 +48,7 @@ def templates(checkout: Path) -> Mapping[str, str]:
 def _roles(checkout: Path, folder: str, question: str, feedback: str) -> Mapping[str, str]:
     def read(module: str, name: str, convert: Callable[[str], str]) -> str:
         path = checkout / FOLDER / f"{module}.py"
-        text = constants(path).get(name)
-        if text is None:
-            raise DataError(f"{path} assigns no text to {name}")
+        text = constant(path, name)
         try:
             return convert(text)
         except DataError as error:

@@ -133,13 +133,14 @@ def parse_file(path: Path) -> ast.Module:
         raise DataError(f"{path}: not a Python file: {error}") from error
 
 
-def constants(path: Path) -> Mapping[str, str]:
-    """Return the texts that a module assigns to names."""
-    found: dict[str, str] = {}
-    for node in parse_file(path).body:
-        if isinstance(node, ast.Assign) and (text := text_of(node.value)) is not None:
-            found.update({target.id: text for target in node.targets if isinstance(target, ast.Name)})
-    return found
+def constant(path: Path, name: str) -> str:
+    """Return the text that a module last assigns to a name; raises ``DataError`` that names both."""
+    for node in reversed(parse_file(path).body):
+        if isinstance(node, ast.Assign) and name in map(ast.unparse, node.targets):
+            text = text_of(node.value)
+            if text is not None:
+                return text
+    raise DataError(f"{path} assigns no text to {name}")
 
 
 def function(path: Path, name: str) -> ast.FunctionDef:

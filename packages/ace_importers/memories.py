@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ace_bench.core.errors import DataError
 from ace_importers.formats import (
-    constants,
+    constant,
     either,
     exact_block,
     filled,
@@ -20,6 +20,7 @@ from ace_importers.formats import (
     function,
     literal,
     named,
+    read_file,
     text_of,
     texts_for,
 )
@@ -42,7 +43,7 @@ def awm(checkout: Path) -> Mapping[str, str]:
     heads = [text for node in ordered for text in map(text_of, node.elts) if text]
     if len(heads) != 2:
         raise DataError(f"{path}: format_examples has no heading before the examples and one behind them")
-    texts = (_read(checkout / AWM), _read((checkout / AWM).with_name("one_shot.txt")), heads[0])
+    texts = (read_file(checkout / AWM), read_file((checkout / AWM).with_name("one_shot.txt")), heads[0])
     asked = "\n\n".join((*map(literal, texts), r"{{ experiences | join('\n\n') }}", literal(heads[1])))
     form = '{% block system %}{% include "_workflow_form.j2" %}{% endblock %}\n'
     fields = {"ex['query']": "{{ question }}", "trajectory": _steps(path)}
@@ -56,8 +57,8 @@ def awm(checkout: Path) -> Mapping[str, str]:
 
 def reasoning_bank(checkout: Path) -> Mapping[str, str]:
     """Return the extractor's templates by file of the set; raises ``DataError`` that names the file."""
-    path, said = checkout / _INDUCE_MEMORY, constants(checkout / REASONING_BANK)
-    system = either("success", *(literal(_named(said, name, path)) for name in ("SUCCESSFUL_SI", "FAILED_SI")))
+    path, said = checkout / _INDUCE_MEMORY, checkout / REASONING_BANK
+    system = either("success", *(literal(constant(said, name)) for name in ("SUCCESSFUL_SI", "FAILED_SI")))
     attempt = _worded(path, "main", {"ex['query']": "{{ question }}", "trajectory": _steps(path)})
     status = "{{ 'succeeded' if success else 'failed' }}"
     why = _worded(path, "main", {"status_label": status, "autoeval_thoughts": "{{ reasons }}"})
@@ -68,21 +69,20 @@ def reasoning_bank(checkout: Path) -> Mapping[str, str]:
 def reflexion(checkout: Path) -> Mapping[str, str]:
     """Return the reflector's templates for questions and for agents; raises ``DataError`` that names the file."""
     path = checkout / REFLEXION
-    shots = _named(constants(checkout / _SHOTS), "COT_REFLECT", checkout / _SHOTS)
     fields = {
-        "examples": literal(shots),
+        "examples": literal(constant(checkout / _SHOTS, "COT_REFLECT")),
         "context": "{{ background }}",
         "question": "{{ question }}",
         "scratchpad": _TRIAL,
     }
     acting = checkout / _ACTING
-    examples, name = _read(acting.with_name("reflexion_few_shot_examples.txt")), "_generate_reflection_query"
+    examples, name = read_file(acting.with_name("reflexion_few_shot_examples.txt")), "_generate_reflection_query"
     said = sorted(texts_for(function(acting, name), "query"), key=lambda text: text.endswith("\n"))
     if len(said) != 2:
         raise DataError(f"{acting}: {name} words no earlier plans and no end")
     log = {"FEW_SHOT_EXAMPLES": literal(examples), "scenario": "{{ question }}\n{{ trajectory }}"}
     earlier = f"{{% if reflections %}}{literal(said[1])}{{{{ reflections }}}}\n{{% endif %}}"
-    asked = named(_named(constants(path), "COT_REFLECT_INSTRUCTION", path), fields)
+    asked = named(constant(path, "COT_REFLECT_INSTRUCTION"), fields)
     return {
         "qa/self_reflection.j2": exact_block(asked),
         "agent/self_reflection.j2": exact_block(f"{_worded(acting, name, log)}{earlier}{literal(said[0])}"),
@@ -104,16 +104,3 @@ def _worded(path: Path, name: str, fields: Mapping[str, str]) -> str:
     if (parts := next(found, None)) is None:
         raise DataError(f"{path}: {name} has no text with {', '.join(fields)}")
     return filled(parts, fields)
-
-
-def _named(texts: Mapping[str, str], name: str, path: Path) -> str:
-    if name not in texts:
-        raise DataError(f"{path}: there is no text {name}")
-    return texts[name]
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read: {error}; is it a checkout of the authors' code?") from error

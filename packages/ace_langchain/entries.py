@@ -76,15 +76,12 @@ def with_entries(playbook: Playbook, entries: Sequence[Mapping[str, str]], *, st
         playbook = _with_section(playbook, entry["category"])
         twin = playbook.index.find_by_content(comparable(clean(entry["content"])))
         votes = Votes(**{_COUNTERS[entry["outcome"]]: 1})
-        operation: Operation = Tag(id=twin, votes=votes) if twin else _addition(entry, votes)
+        new = Add(section=entry["category"], content=entry["content"], votes=votes)
+        operation: Operation = Tag(id=twin, votes=votes) if twin else new
         applied = apply(playbook, [operation], step=step, sources=(), limits=_LIMITS, count=estimate_tokens)
         playbook = applied.playbook
         touched += applied.touched
     return refine(playbook, touched, step)
-
-
-def _addition(entry: Mapping[str, str], votes: Votes) -> Add:
-    return Add(section=entry["category"], content=entry["content"], votes=votes)
 
 
 def _with_section(playbook: Playbook, name: str) -> Playbook:

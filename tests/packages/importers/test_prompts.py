@@ -4,7 +4,6 @@ import hashlib
 import json
 import re
 import subprocess
-from importlib import import_module
 
 import pytest
 
@@ -36,11 +35,6 @@ CURATOR_PROMPT_NO_GT = """no gold {current_playbook} {recent_reflection}"""
 '''
 
 
-@pytest.fixture(scope="module")
-def script():
-    return import_module("ace_importers.command")
-
-
 @pytest.fixture
 def checkout(tmp_path):
     folder = tmp_path / "checkout" / "ace" / "prompts"
@@ -50,7 +44,7 @@ def checkout(tmp_path):
     return stand_ins.finance_code(tmp_path / "checkout")
 
 
-def test_places_are_filled_and_braces_stay(script, checkout, tmp_path):
+def test_places_are_filled_and_braces_stay(checkout, tmp_path):
     assert start("prompts", [str(checkout), str(tmp_path / "out")]) == 0
     prompts = PromptSet(tmp_path / "out", task="finer", prompt_group="qa")
     asked = {"background": "b ", "question": "q {{ x }}"}
@@ -83,7 +77,7 @@ def test_places_are_filled_and_braces_stay(script, checkout, tmp_path):
     assert reflector("formula") == "Q q {{ x }} Say a number.  R r A a G g F This is {not correct}. B u"
 
 
-def test_a_run_uses_the_set(script, checkout, tmp_path):
+def test_a_run_uses_the_set(checkout, tmp_path):
     assert start("prompts", [str(checkout), str(tmp_path / "out")]) == 0
     scripted = Scripted(
         generator=lambda _: answer("wrong"), reflector=lambda _: reflection("why"), curator=lambda _: delta("a lesson")
@@ -108,16 +102,14 @@ def test_a_run_uses_the_set(script, checkout, tmp_path):
         ("reflector", "def (", "line 1: not valid Python"),
     ],
 )
-def test_a_checkout_of_another_form_is_told_and_nothing_is_written(
-    *, file, text, message, script, checkout, tmp_path, capsys
-):
+def test_a_checkout_of_another_form_is_told_and_nothing_is_written(*, file, text, message, checkout, tmp_path, capsys):
     (checkout / "ace" / "prompts" / f"{file}.py").write_text(text)
     assert start("prompts", [str(checkout), str(tmp_path / "out")]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
-def test_no_checkout_and_a_taken_folder_are_told(script, checkout, tmp_path, capsys):
+def test_no_checkout_and_a_taken_folder_are_told(checkout, tmp_path, capsys):
     assert start("prompts", [str(tmp_path), str(tmp_path / "out")]) == 2
     assert "is it a checkout" in capsys.readouterr().err
     assert start("prompts", [str(checkout), str(tmp_path)]) == 2
@@ -126,7 +118,7 @@ def test_no_checkout_and_a_taken_folder_are_told(script, checkout, tmp_path, cap
 
 @pytest.mark.slow
 @pytest.mark.parametrize("style", [("**", ":**"), ("## ", ""), ("", ":")])
-def test_the_embedded_reader_learns_from_such_a_set_as_from_ours(style, script, tmp_path):
+def test_the_embedded_reader_learns_from_such_a_set_as_from_ours(style, tmp_path):
     out = tmp_path / "out"
     assert start("prompts", [str(stand_ins.finance(tmp_path / "checkout", style)), str(out)]) == 0
     settings = ("task=formula", "task.source=sample", "mode.epochs=1", "limit={train: 30, test: 30}")
@@ -150,12 +142,12 @@ FIELDS = {
 
 
 @pytest.fixture
-def acting(script, apps, tmp_path):
+def acting(apps, tmp_path):
     assert start("prompts", [str(apps), str(tmp_path / "out")]) == 0
     return PromptSet(tmp_path / "out", task="appworld", prompt_group="agent")
 
 
-def test_files_are_recognised_by_what_they_fill(script, apps, tmp_path, capsys):
+def test_files_are_recognised_by_what_they_fill(apps, tmp_path, capsys):
     assert start("prompts", [str(apps), str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
     for role, file in (
@@ -169,7 +161,7 @@ def test_files_are_recognised_by_what_they_fill(script, apps, tmp_path, capsys):
 
 
 def test_of_several_that_fit_the_configured_one_is_taken_then_the_one_of_the_roles_name_unless_one_is_named(
-    script, apps, tmp_path, capsys
+    apps, tmp_path, capsys
 ):
     folder = apps / "experiments" / "prompts"
     for name in ("plan.txt", "react.txt"):
@@ -185,7 +177,7 @@ def test_of_several_that_fit_the_configured_one_is_taken_then_the_one_of_the_rol
     assert f"Reflector with ground truth: {folder / 'study_too.txt'}\n" in printed
 
 
-def test_several_checkouts_make_one_set_that_says_where_it_comes_from(script, checkout, apps, tmp_path, capsys):
+def test_several_checkouts_make_one_set_that_says_where_it_comes_from(checkout, apps, tmp_path, capsys):
     (checkout / "LICENSE.txt").write_text("   Apache License\n Version 2.0")
     for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "all"]):
         subprocess.run(["git", "-C", str(checkout), *words], check=True)
@@ -280,7 +272,7 @@ def test_reflector_and_curator_are_shown_the_conversation(acting):
         (lambda folder: _swap(_code(folder), '"Do better."', "better"), "is not of the form of"),
     ],
 )
-def test_what_does_not_fit_is_told_and_nothing_is_written(*, change, message, script, apps, tmp_path, capsys):
+def test_what_does_not_fit_is_told_and_nothing_is_written(*, change, message, apps, tmp_path, capsys):
     change(apps / "experiments" / "prompts")
     assert start("prompts", [str(apps), str(tmp_path / "out")]) == 2
     assert message in capsys.readouterr().err
@@ -297,7 +289,7 @@ def _swap(path, old, new):
     path.write_text(text.replace(old, new))
 
 
-def test_a_named_file_settles_it(script, apps, tmp_path, capsys):
+def test_a_named_file_settles_it(apps, tmp_path, capsys):
     folder = apps / "experiments" / "prompts"
     (folder / "second.txt").write_text((folder / "study.txt").read_text())
     named = ("--reflector", "experiments/prompts/second.txt")
@@ -328,7 +320,7 @@ Figure 14: The curator
 """
 
 
-def test_words_of_the_set_are_compared_with_the_papers_figures(script, checkout, apps, tmp_path, capsys):
+def test_words_of_the_set_are_compared_with_the_papers_figures(checkout, apps, tmp_path, capsys):
     for code, out in ((checkout, "of_finance"), (apps, "of_apps")):
         assert start("prompts", [str(code), str(tmp_path / out)]) == 0
     (tmp_path / "paper.txt").write_text(PAPER)
