@@ -208,7 +208,7 @@ def _show(checkup: _Checkup) -> None:
     if lost:
         table = Table(Column("to make again", overflow="fold"), "calls", "tokens", "dollars")
         for one in lost:
-            table.add_row(str(one.path), _number(one.calls), _tokens(one.usage), _number(one.usage.usd, "$,.4f"))
+            table.add_row(str(one.path), _number(one.calls), _number(one.usage.tokens), _number(one.usage.usd, "$,.4f"))
         console.print(table)
     for path in checkup.in_use:
         plain(f"{path} is in use and was not checked")
@@ -224,7 +224,3 @@ def _number(value: float | None, form: str = ",") -> str:
     if value is None:
         return _UNKNOWN
     return f"${value:{form[1:]}}" if form.startswith("$") else f"{value:{form}}"
-
-
-def _tokens(usage: Usage) -> str:
-    return _number(usage.tokens)

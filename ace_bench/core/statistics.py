@@ -246,9 +246,8 @@ def bootstrap_interval(
     *,
     seed: int,
     group: Callable[[T], str] = lambda _: "",
-    level: float = 0.95,
 ) -> tuple[float, float] | None:
-    """Percentile bootstrap over ``items``; ``None`` for fewer than two sampling units.
+    """95% percentile bootstrap over ``items``; ``None`` for fewer than two sampling units.
 
     The items of one ``group`` are drawn together, since they depend on each other; an item without a group ("") is its
     own unit. The statistic must not use groups itself: it gets a group twice that is drawn twice.
@@ -258,7 +257,7 @@ def bootstrap_interval(
         return None
     rng = random.Random(seed)
     values = sorted(statistic([*chain.from_iterable(rng.choices(units, k=len(units)))]) for _ in range(RESAMPLES))
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     return values[int(tail * RESAMPLES)], values[int((1 - tail) * RESAMPLES) - 1]
 
 

@@ -69,9 +69,9 @@ class Differences:
     values: tuple[Settings, ...]
     labels: tuple[str, ...]
 
-    def text(self, run: int, path: str, *, missing: str = "-") -> str:
+    def text(self, run: int, path: str) -> str:
         """Return the value of a setting of a run as text."""
-        return value_text(self.values[run][path]) if path in self.values[run] else missing
+        return value_text(self.values[run][path]) if path in self.values[run] else "-"
 
 
 def differences(runs: Sequence[RunSummary]) -> Differences:

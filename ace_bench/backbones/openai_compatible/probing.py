@@ -24,7 +24,7 @@ from ace_bench.core.errors import BackboneUnavailable, ConfigError, SettingError
 from ace_bench.core.replies import parse, schema_of
 from ace_bench.core.types import Message, Probe, Usage
 
-_TOKENS = 16
+_TOKENS, _SEED = 16, 7
 PROMPT = (Message(role="user", content="Write one sentence about a town that you like."),)
 _FOLLOWED, _IGNORED, _REFUSED, _UNKNOWN = "followed", "ignored", "refused", "n/a"
 
@@ -128,21 +128,19 @@ def _capabilities(ask: Ask, dialect: Dialect, sampling: Sampling) -> tuple[Mappi
     )
 
 
-def _find_capabilities(
-    ask: Callable[[Mapping[str, Any]], CallResult], seed: int = 7
-) -> tuple[Mapping[str, str], Usage | None]:
+def _find_capabilities(ask: Callable[[Mapping[str, Any]], CallResult]) -> tuple[Mapping[str, str], Usage | None]:
     """Return what is known of ``seed`` and ``stop``, and the usage of the last reply.
 
     ``ask`` sends the prompt with further fields of the request.
     """
-    first = ask({"seed": seed}).result
+    first = ask({"seed": _SEED}).result
     if isinstance(first, Problem):
         return {"seed": _refusal(first), "stop": _UNKNOWN}, None
     words = first.text.split()
     if len(words) < 3:
         return {"seed": _UNKNOWN, "stop": _UNKNOWN}, first.usage
     stop = words[len(words) // 2]
-    second = ask({"seed": seed, "stop": [stop]}).result
+    second = ask({"seed": _SEED, "stop": [stop]}).result
     if isinstance(second, Problem):
         return {"seed": _UNKNOWN, "stop": _refusal(second)}, first.usage
     whole = second.text.strip() == first.text.strip()

@@ -126,7 +126,7 @@ def playbook_card(folder: Path, book: Playbook, *, licence: str | None) -> dict[
             "sections": {name: sum(bullet.section == name for bullet in book.bullets) for name in names},
         },
         "task": {"name": run.task, "source": run.source, "data": run.contents.get("data")},
-        "backbone": {"option": run.backbone, "models": _models(run.metrics)},
+        "backbone": {"option": run.backbone, "models": list(dict.fromkeys(map(str, run.metrics["roles"].values())))},
         "settings": {
             "method": run.method,
             "mode": run.mode,
@@ -184,10 +184,6 @@ def card_markdown(card: Record) -> str:
 
 def _number(value: float | None) -> str:
     return "n/a" if value is None else f"{value:,.2f}".removesuffix(".00")
-
-
-def _models(metrics: Record) -> list[str]:
-    return list(dict.fromkeys(map(str, metrics["roles"].values())))
 
 
 _EXPORT_HELP = """Write a finished run's playbooks as text files, named as the authors' finance code names them.

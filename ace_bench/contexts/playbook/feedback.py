@@ -17,21 +17,18 @@ _NAME = re.compile(r"[^\s@#]+")
 _CAST = re.compile(r"(?P<by>[^\s@#]+)@\d{4}-\d\d-\d\dT\S+ (?P<vote>helpful|harmful|neutral)(?: .*)?")
 
 
-def give_feedback(  # noqa: PLR0913 - all but the two operands are keyword-only
-    playbook: Playbook, bullet: str, *, vote: Vote, by: str = "user", note: str = "", at: datetime | None = None
-) -> Playbook:
+def give_feedback(playbook: Playbook, bullet: str, *, vote: Vote, by: str = "user", note: str = "") -> Playbook:
     """Return the playbook with one more vote on a bullet; ``NAME@TIME VOTE NOTE`` joins the bullet's sources.
 
-    Refinement uses the vote: enough harmful votes remove a bullet, and pruning removes the least useful first. ``at``
-    is now by default. Raises ``ConfigError`` for an unknown bullet, and a name with a blank, @ or #.
+    Refinement uses the vote: enough harmful votes remove a bullet, and pruning removes the least useful first. Raises
+    ``ConfigError`` for an unknown bullet, and a name with a blank, @ or #.
     """
     known = playbook.index.get(bullet)
     if known is None:
         raise ConfigError(f"there is no bullet {bullet}; `ace-bench playbook show` lists them")
     if not _NAME.fullmatch(by):
         raise ConfigError(f"{by!r} is not a name without blanks, @ and #")
-    when = (at or datetime.now(UTC)).isoformat()
-    cast = " ".join(f"{by}@{when} {vote} {tidy(note)}".split())
+    cast = " ".join(f"{by}@{datetime.now(UTC).isoformat()} {vote} {tidy(note)}".split())
     voted = replace(known, sources=(*known.sources, cast), **{vote: getattr(known, vote) + 1})
     return playbook.with_index(playbook.index.changed(put=[voted]))
 

@@ -68,7 +68,7 @@ def run_data(run: RunSummary) -> Record:
     contexts = _contexts(run.folder, steps, texts, notes)
     used = {record.sample for record in rollouts}
     return {
-        "about": _about(run),
+        "about": {**{name: getattr(run, name) for name in ABOUT}, "folder": str(run.folder)},
         "processes": _processes(run.folder),
         "metrics": run.metrics,
         "certificate": _certificate(run),
@@ -165,10 +165,6 @@ def _unknown_contexts(first: Record, steps: Sequence[StepRecord]) -> tuple[list[
 def _text(context: Context) -> str:
     fields = {name: text for name, text in context.render(_NO_SAMPLE).items() if isinstance(text, str)}
     return "\n\n".join(fields.values() if len(fields) == 1 else (f"## {name}\n{text}" for name, text in fields.items()))
-
-
-def _about(run: RunSummary) -> Record:
-    return {**{name: getattr(run, name) for name in ABOUT}, "folder": str(run.folder)}
 
 
 def _processes(folder: Path) -> list[Record]:

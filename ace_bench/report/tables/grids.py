@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ace_bench.report.records import RunSummary
 from ace_bench.report.statistics import judge_equivalence
 from ace_bench.report.tables.cells import FEW_SEEDS, Measured, certificate_note, code_warnings
 from ace_bench.report.tables.table import MISSING, PaperShown, Table
@@ -213,7 +212,7 @@ def _statistics(cell: Measured, paper: PaperShown) -> Iterator[str]:
     """Yield samples, seeds, faults and tests of a cell, in the order of ``_STATISTICS``."""
     tested = cell.comparison
     yield number(cell.samples)
-    yield _seeds(cell.runs)
+    yield seeds_text([run.seed for run in cell.runs])
     yield number(cell.faults)
     yield "-" if cell.spread is None else number(cell.spread, "points")
     bounds = f" [{tested.interval.low:+.1f}, {tested.interval.high:+.1f}]" if tested and tested.interval else ""
@@ -236,10 +235,6 @@ def _other_settings(table: Table) -> list[str]:
         f"{OTHER_SETTING} not the paper's setting{': ' if common else ''}{', '.join(common)}. The notes of each "
         "row name all settings that differ." + f" Differences of these to the paper {shown}." * table.paper.numbers
     ]
-
-
-def _seeds(runs: Sequence[RunSummary]) -> str:
-    return seeds_text([run.seed for run in runs])
 
 
 def signed(value: float | None, unit: str) -> str:
