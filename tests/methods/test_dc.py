@@ -1,17 +1,12 @@
 """Dynamic Cheatsheet: what its curator is shown, what it keeps, and when it writes."""
 
-import json
-
 import pytest
 
-from ace_bench.core.prompts import CONTEXT_LENGTH
-from ace_bench.core.types import Fault
 from ace_bench.methods.dc import behind_first_tag, between_tags
 from tests.launching import launch
 from tests.methods.playing import context_of
+from tests.packages.field.making import BROKEN, TOO_LONG, Themed
 from tests.runners.scripted import Scripted, Toy, events, gold, play, rollouts, steps
-
-BROKEN = Fault(owner="model", kind="content_filter", message="no")
 
 
 def said(text):
@@ -121,23 +116,12 @@ def test_a_batch_is_rewritten_for_sample_by_sample(tmp_path):
     assert "- saw" in next(call.prompt for call in script.of("generator") if "test" in call.sample)
 
 
-class Themed(Toy):
-    """Samples on four subjects in turn."""
-
-    def samples(self, split):
-        subjects = ("the price of tin in Malacca", "a river that runs north", "seven silent violins", "moss on slate")
-        return [
-            type(sample)(
-                id=sample.id,
-                split=split,
-                inputs={"background": "", "question": f"{subjects[number % 4]}, part {number}?"},
-            )
-            for number, sample in enumerate(super().samples(split))
-        ]
+class FourSubjects(Themed):
+    subjects = (*Themed.subjects, "a river that runs north", "moss on slate")
 
 
 def test_retrieval_shows_the_most_similar_attempts_before_the_answer(tmp_path):
-    ran, script = dc(tmp_path, "method.retrieved=2", method="dc_rs", task=Themed, test=12)
+    ran, script = dc(tmp_path, "method.retrieved=2", method="dc_rs", task=FourSubjects, test=12)
     order = order_of(ran)
     assert [call.sample for call in script.of("curator")] == order[1:], "the first sample has nothing before it"
     calls = [(role, call.sample) for role, call in script.calls]
@@ -166,9 +150,7 @@ def test_retrieval_prepares_a_window_once(tmp_path):
 
 def test_retrieved_attempts_give_way_where_a_prompt_is_too_long(tmp_path):
     def cramped(call):
-        if call.prompt.count("Output: ") > 1:
-            return Fault(owner="model", kind=CONTEXT_LENGTH, message="too long")
-        return growing(call)
+        return TOO_LONG if call.prompt.count("Output: ") > 1 else growing(call)
 
     ran, _ = dc(tmp_path, method="dc_rs", curator=cramped, test=3)
     assert {"event": "dropped_from_prompt", "role": "curator", "items": 1, "sample": order_of(ran)[2]} in events(ran)
@@ -200,19 +182,11 @@ def test_a_saved_sheet_is_a_start_and_can_be_evaluated(tmp_path):
     [
         ("method.code_runs=-1", "method.code_runs=-1 must be"),
         ("method.initial=nowhere.json", "method.initial=nowhere.json is not a file"),
-        ("method.retrieved=0", "method.retrieved=0 must be"),
     ],
 )
 def test_settings_that_cannot_work_are_refused_by_name(setting, message, tmp_path, capsys):
     assert launch(tmp_path, "task=formula", "task.source=sample", "method=dc_rs", setting).status == 2
     assert message in capsys.readouterr().err
-
-
-def test_a_start_that_is_no_cheatsheet_is_refused(tmp_path, capsys):
-    other = tmp_path / "other.json"
-    other.write_text(json.dumps({"kind": "none"}))
-    assert launch(tmp_path, "task=formula", "task.source=sample", "method=dc", f"method.initial={other}").status == 2
-    assert "holds no cheatsheet" in capsys.readouterr().err
 
 
 @pytest.mark.slow

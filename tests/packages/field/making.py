@@ -1,8 +1,9 @@
-"""What the tests of the field's memories share: a task of two subjects, verdicts, and faults."""
+"""What the tests of the field's memories share: a task of some subjects, verdicts, and faults."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count, cycle
 
 from ace_bench.core.prompts import CONTEXT_LENGTH
 from ace_bench.core.types import Fault, Sample
@@ -10,20 +11,18 @@ from tests.runners.scripted import Call, Toy, answer, gold
 
 BROKEN = Fault(owner="model", kind="content_filter", message="no")
 TOO_LONG = Fault(owner="model", kind=CONTEXT_LENGTH, message="too long")
-SUBJECTS = ("the price of tin in Malacca", "seven silent violins")
 
 
 class Themed(Toy):
-    """Samples on two subjects in turn."""
+    """Samples on some subjects in turn."""
+
+    subjects: tuple[str, ...] = ("the price of tin in Malacca", "seven silent violins")
 
     def samples(self, split: str) -> Sequence[Sample]:
+        asked = zip(super().samples(split), cycle(self.subjects), count(), strict=False)
         return [
-            Sample(
-                id=sample.id,
-                split=split,
-                inputs={"background": "Toy.", "question": f"{SUBJECTS[number % 2]}, part {number}?"},
-            )
-            for number, sample in enumerate(super().samples(split))
+            Sample(id=one.id, split=split, inputs={"background": "Toy.", "question": f"{subject}, part {number}?"})
+            for one, subject, number in asked
         ]
 
 
