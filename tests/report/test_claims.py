@@ -164,6 +164,7 @@ def test_a_seed_that_collapses_leaves_its_claims_without_an_interval(tmp_path):
     )
     assert (gepa.verdict, gepa.collapsed, gepa.adapted_runs) == ("refused", 1, 6)
     assert pd.isna(gepa.low)
+    assert pd.isna(gepa.p), "neither interval nor test"
     assert "rate of collapse 0 to 64%" in text
     write_tables(ResultsIndex(results=tmp_path, compose=SHARED.compose), tmp_path / "tables", Wanted(names=("10",)))
     text = (tmp_path / "tables/tables.md").read_text()

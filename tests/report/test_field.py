@@ -251,4 +251,5 @@ def test_all_pairs_of_a_group_are_tested_and_corrected_together(table):
     assert {(row[2], row[3]) for row in grid.rows if row[1] == "json, online, labels gold"} == {("dc", "base")}, (
         "as in the main table: the one that does not adapt is the base"
     )
+    assert {row[4][-1] for row in grid.rows if row[5] == "<0.004"} == {"‡"}, "one seed is about its playbook"
     assert all(float(row[5].lstrip("<")) >= float(row[6].lstrip("<")) for row in grid.rows)

@@ -222,18 +222,25 @@ def compared_to(ours: Measured, base: Measured) -> Measured:
         errors.append(str(error))
     notes_of_both = tuple(dict.fromkeys((*ours.notes, *base.notes, *errors)))
     change = _change(ours.value, base.value, ours.change_unit)
-    few = any(varies(cell) and len(cell.points) < FEW_SEEDS for cell in (ours, base))
+    few = few_seeds(ours, base)
     return replace(ours, change=change, comparison=tested, few_seeds=few, notes=notes_of_both)
+
+
+def few_seeds(*sides: Measured) -> bool:
+    """Whether a side that adapts has too few seeds, so that a comparison is about its playbooks only."""
+    return any(varies(cell) and len(cell.points) < FEW_SEEDS for cell in sides)
 
 
 def tested_difference(ours: Measured, base: Measured) -> Comparison | None:
     """Test a cell against another, whose seeds are averaged where it does not adapt.
 
-    ``None`` where one is no mean of scores, or seeds collapsed. Raises ``DataError`` if the samples differ.
+    ``None`` where one is no mean of scores, seeds collapsed, or one sample gives no interval. Raises ``DataError`` if
+    the samples differ.
     """
     if not (ours.points and base.points) or ours.collapsed or base.collapsed:
         return None
-    return compare(ours.points, base.points, base_adapts=varies(base))
+    tested = compare(ours.points, base.points, base_adapts=varies(base))
+    return tested if tested.interval else None
 
 
 def varies(cell: Measured) -> bool:

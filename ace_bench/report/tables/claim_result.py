@@ -137,7 +137,7 @@ def _words(result: ClaimResult) -> Mapping[str, str]:
         "ours": _signed(result.value, claim.unit) + "†" * bool(result.deviations and result.value is not None),
         "interval": "all seeds equal" if bounds and result.equal else shown,
         "family": f"{claim.family}, {100 * result.level:.4g}%",
-        "p": "-" if tested is None else p_value(tested.p),
+        "p": p_value(tested.p) if tested and bounds else "-",
         "seeds": seeds_text(result.seeds),
         "collapsed": f"{result.collapsed} of {result.adapted}" if result.adapted else "-",
         "verdict": result.verdict,
@@ -164,7 +164,8 @@ def _remarks(result: ClaimResult) -> list[str]:
 
 
 def _record(result: ClaimResult, variant: Variant, *, numbers: bool) -> dict[str, object]:
-    tested, claim, bounds = result.comparison, result.claim, result.bounds
+    claim, bounds = result.claim, result.bounds
+    tested = result.comparison if bounds else None
     found: dict[str, object] = {
         "table": "claims",
         **variant.about,
@@ -179,7 +180,7 @@ def _record(result: ClaimResult, variant: Variant, *, numbers: bool) -> dict[str
         "level": result.level,
         "family": claim.family,
         "margin": claim.within,
-        "n": tested.n if tested else None,
+        "n": result.comparison.n if result.comparison else None,
         "seeds": " ".join(map(str, result.seeds)),
         "p": tested.p if tested else None,
         "p_over_seeds": tested.seeds_p if tested else None,

@@ -15,8 +15,8 @@ import numpy as np
 from ace_bench.core.errors import DataError
 from ace_bench.core.statistics import Array, clusters, holm
 from ace_bench.report.records import RunSummary
-from ace_bench.report.tables.cells import Measured, mean_of, tested_difference, varies
-from ace_bench.report.tables.grids import Grid, number, p_value, wide_notes
+from ace_bench.report.tables.cells import FEW_SEEDS, Measured, few_seeds, mean_of, tested_difference, varies
+from ace_bench.report.tables.grids import SIGNIFICANT, THESE_PLAYBOOKS, Grid, number, p_value, wide_notes
 from ace_bench.report.tables.table import Heading, Table
 
 _DRAWS = 1000
@@ -77,7 +77,7 @@ def per_query(run: RunSummary, amount: float | None) -> float | None:
 
 
 def groups_of(table: Table, amount: Amount = tokens) -> list[Group]:
-    """Return the groups with at least two finished methods; base, whose row stands before theirs, is first."""
+    """Return the groups with at least two finished methods as planned; base, whose row stands first, is first."""
     found: dict[Group, list[Member]] = {}
     bases: dict[tuple[str, str], Member] = {}
     for row, column, heading, cell in _finished(table):
@@ -161,16 +161,22 @@ def pairs_grid(table: Table) -> Grid:
             except DataError:
                 continue  # the table's notes say that the samples differ
             if tested is None:
-                refused += 1
+                refused += one.cell.collapsed or other.cell.collapsed
             else:
-                found.append((table.columns[group.column].title, group.title, ours.name, base.name, tested))
+                few = few_seeds(ours.cell, base.cell)
+                found.append((table.columns[group.column].title, group.title, ours.name, base.name, few, tested))
     adjusted = holm([tested.p for *_, tested in found])
     rows = []
-    for (*names, tested), p in zip(found, adjusted, strict=True):
+    for (*names, few, tested), p in zip(found, adjusted, strict=True):
+        mark = (THESE_PLAYBOOKS if few else SIGNIFICANT) * (p < 0.05)
         bounds = f" [{tested.interval.low:+.1f}, {tested.interval.high:+.1f}]" if tested.interval else ""
-        rows.append((*names, f"{tested.difference:+.1f}{bounds}", p_value(p), p_value(tested.p)))
+        rows.append((*names, f"{tested.difference:+.1f}{bounds}{mark}", p_value(p), p_value(tested.p)))
     header = ("column", "group", "method", "against", "difference (points)", f"p (Holm over {len(rows)})", "p")
-    legend = wide_notes([tested.wide for *_, tested in found if tested.interval])
+    legend = [
+        f"{SIGNIFICANT}: p (Holm) below 0.05. {THESE_PLAYBOOKS}: also, but a side that adapts has under {FEW_SEEDS} "
+        "seeds: about these playbooks only.",
+        *wide_notes([tested.wide for *_, tested in found]),
+    ]
     legend += [f"{refused} pairs with seeds that collapsed are not tested."] if refused else []
     return Grid(title="All pairs", header=header, rows=tuple(rows), legend=tuple(legend))
 
@@ -178,7 +184,7 @@ def pairs_grid(table: Table) -> Grid:
 def _finished(table: Table) -> Iterator[tuple[str, str, Heading, Measured]]:
     for row, line in table.cells.items():
         for column, cell in line.items():
-            if cell.value is not None:
+            if cell.value is not None and not cell.differs:
                 yield row, column, table.rows[row], cell
 
 
