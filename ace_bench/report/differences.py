@@ -156,7 +156,7 @@ def _data_name(checksums: object) -> str:
 
 
 def short_names(paths: Iterable[str]) -> dict[str, str]:
-    """Return the shortest last parts of each path that no other path ends with."""
+    """Return the shortest last parts of each path that no other path ends with; a role's settings name the role."""
     paths = list(paths)
     reserved = {*CHOICES, *_COUNTED, *_DEPENDS, *_VAGUE, _LABELS, "limit"}
     found = {}
@@ -165,7 +165,8 @@ def short_names(paths: Iterable[str]) -> dict[str, str]:
         for start in range(len(parts) - 1, -1, -1):
             name = ".".join(parts[start:])
             taken = any(other != path and f".{other}".endswith(f".{name}") for other in paths)
-            if start == 0 or not (taken or name in reserved):
+            roleless = parts[0] == "roles" and start > 1
+            if start == 0 or not (taken or roleless or name in reserved):
                 found[path] = name
                 break
     return found

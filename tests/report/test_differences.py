@@ -64,6 +64,8 @@ def test_a_setting_that_another_one_follows_is_named_once(made):
 def test_equal_last_parts_are_told_apart(made):
     runs = [made("method.retrieval.mode=bm25", "mode.epochs=1"), made("method.retrieval.mode=off", "mode.epochs=2")]
     assert differences(runs).labels == ("epochs=1 · retrieval.mode=bm25", "epochs=2 · retrieval.mode=off")
+    other = made("backbone@roles.reflector=openai_compatible", "roles.reflector.model=M")
+    assert "reflector.model" in differences([made(), other]).names.values(), "not the run's model"
 
 
 def test_an_option_for_any_model_is_named_by_its_model(made):
