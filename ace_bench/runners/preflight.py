@@ -214,8 +214,8 @@ def describe(estimate: Estimate) -> str:
     ]
     if estimate.high != estimate.typical:
         lines.append(
-            "High: replies as long as their limit (sampling.max_tokens), contexts that grow by them, and JSON that is "
-            "unreadable and asked for once more."
+            "High, for any replies: each as long as its limit (lower backbone.sampling.max_tokens or "
+            "sampling.ROLE.max_tokens to lower this end), contexts that grow by them, unreadable JSON asked for again."
         )
     return "\n".join(lines)
 
