@@ -21,7 +21,7 @@ from ace_bench.report.tables.grids import (
 from ace_bench.report.tables.results_index import Width
 from ace_bench.report.tables.table import MISSING
 
-_FITS = {"column": 58, "page": 122}
+_FITS = {"column": 46, "page": 112}
 """Number of characters in small print that fit."""
 _LONG = 50
 """Number of lines that fit on a page, with caption and notes."""
