@@ -13,10 +13,10 @@ import math
 import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Meta
 
@@ -114,13 +114,15 @@ def _value(value: Any, kind: Any, path: str) -> Any:
 def _parameters(make: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """Return a constructor's parameters; ``**rest: Annotated[Any, Class]`` stands for those of ``Class``."""
     found: dict[str, inspect.Parameter] = {}
-    try:
-        signature = inspect.signature(make, eval_str=True)
-    except NameError:  # a type that is imported for type checkers only: these settings are not checked
-        signature = inspect.signature(make)
+    signature, hints = inspect.signature(make), dict[str, Any]()
+    with suppress(NameError):  # a type that is imported for type checkers only: these settings are not checked
+        if dataclasses.is_dataclass(make):  # the fields of its bases have the names of their own modules
+            hints = get_type_hints(make, include_extras=True)
+        else:
+            signature = inspect.signature(make, eval_str=True)
     for name, parameter in signature.parameters.items():
         if parameter.kind is not parameter.VAR_KEYWORD:
-            found[name] = parameter
+            found[name] = parameter.replace(annotation=hints.get(name, parameter.annotation))
         elif get_origin(parameter.annotation) is Annotated:
             made = get_args(parameter.annotation)[1]
             rest = _parameters(made)

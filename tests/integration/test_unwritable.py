@@ -52,6 +52,8 @@ WRITING: dict[str, Sequence[str]] = {
     "playbook merge": ("playbook", "merge", "{run}", "{run}", "--out", "{to}/merged.json"),
     "playbook card": ("playbook", "card", "{run}", "--out", "{to}"),
     "playbook export": ("playbook", "export", "{run}", "--history", "--out", "{to}"),
+    "playbook forget": ("playbook", "forget", "{run}", "--sample", "{sample}", "--out", "{to}/left.json"),
+    "playbook feedback": ("playbook", "feedback", "{run}", "--bullet", "{bullet}", "--harmful", "--out", "{to}/a.json"),
     "leaderboard": ("leaderboard", "{appworld}", "--name", "a", "--method", "b", "--llm", "c", "--into", "{to}"),
     "benchmark": ("benchmark", "embedded", "--out", "{to}/figures.md"),
     "retrieval": ("retrieval", "--out", "{to}/ab.md", "--json", "{to}/ab.json"),
@@ -176,6 +178,7 @@ def given(tmp_path_factory):
     ran = [launch(runs, *SMALL, "method=ace", f"mode.epochs={epochs}") for epochs in (1, 2)]
     assert [run.status for run in ran] == [0, 0]
     launch(runs, *SMALL, "method=base")
+    bullet = json.loads((ran[0].folder / "contexts" / "tested.json").read_text())["bullets"][0]
     appworld = folder / "appworld"
     appworld.mkdir()
     (appworld / "metrics.json").write_text(json.dumps({"task": "appworld", "mode": "online"}))
@@ -188,6 +191,8 @@ def given(tmp_path_factory):
     yield {
         "runs": runs,
         "run": ran[0].folder,
+        "bullet": bullet["id"],
+        "sample": bullet["sources"][0],
         "appworld": appworld,
         "checkout": folder / "checkout",
         "server": server.url,
