@@ -21,7 +21,7 @@ from ace_bench.core.identity import (
     identity_settings,
     settings_digest,
 )
-from ace_bench.report.records import RunSummary, latest_repetitions
+from ace_bench.report.records import RunSummary
 
 Compose = Callable[[Sequence[str]], Mapping[str, Any]]
 """Turns overrides into the whole configuration, as ``run.py`` does."""
@@ -44,6 +44,8 @@ _OPTIONAL = ("sampling", "unreadable_replies", "repeat_calls")
 """Settings that are in an identity only where they are not at their default."""
 _NOT_COMPARED = {f"{group}.{name}" for group, name in CONTEXT_FILES} | {"mode.before"}
 """Files with contexts of other runs, and the evaluation before adaptation, which does not affect other results."""
+_DATA = ("data_dir", "sample_data", "data", "instruction")
+"""Settings of a task that hold or name data or a text, which no digest of settings has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +187,7 @@ def quoted(text: str) -> str:
 
 
 class Runs:
-    """Runs by their settings. A repetition (``resume=false``) replaces the run it repeats."""
+    """Runs by their settings and data. A repetition (``resume=false``) replaces the run it repeats."""
 
     def __init__(self, runs: Iterable[RunSummary], compose: Compose) -> None:
         """``compose`` turns overrides into a configuration."""
@@ -194,10 +196,8 @@ class Runs:
         known = list(runs)
         settings = {run.folder: settings_with_defaults(run, compose) for run in known}
         more = [run for run in known if settings[run.folder]["mode"].get("before")]
-        self._runs = latest_repetitions(known, lambda run: (settings_digest(settings[run.folder]), run.seed))
-        self._measured_more = latest_repetitions(
-            more, lambda run: (settings_digest(settings[run.folder], before=False), run.seed)
-        )
+        self._runs = _by_settings(known, lambda run: settings_digest(settings[run.folder]))
+        self._measured_more = _by_settings(more, lambda run: settings_digest(settings[run.folder], before=False))
 
     def find(self, planned: PlannedRun, *, seed: int, extra: Sequence[str] = ()) -> RunSummary | None:
         """Return the planned run, finished or not, or ``None``; ``extra`` overrides all (``backbone=...``).
@@ -207,15 +207,20 @@ class Runs:
         key = (planned, seed, tuple(extra))
         if key not in self._found:
             overrides = self.overrides(planned, seed=seed, extra=extra)
-            self._found[key] = (
-                None if overrides is None else self._made_with(identity_settings(self._compose(overrides)), seed)
-            )
+            self._found[key] = None if overrides is None else self._made_with(overrides, seed)
         return self._found[key]
 
-    def _made_with(self, settings: Settings, seed: int) -> RunSummary | None:
-        key = (settings_digest(settings), seed)
-        found, more = self._runs.get(key), self._measured_more.get(key)
-        return more if more and (found is None or more.finished > found.finished) else found
+    def _made_with(self, overrides: Sequence[str], seed: int) -> RunSummary | None:
+        config = self._compose(overrides)
+        data = {key: config["task"][key] for key in _DATA if f"task.{key}" in map(key_of, overrides)}
+        key = (settings_digest(identity_settings(config)), seed)
+        runs = (
+            run
+            for run in reversed([*self._measured_more.get(key, ()), *self._runs.get(key, ())])
+            if _source_fits(run, config["task"]["source"])
+            and all(run.settings["task"].get(name) == value for name, value in data.items())
+        )
+        return max(runs, key=lambda run: run.finished, default=None)
 
     def overrides(self, planned: PlannedRun, *, seed: int, extra: Sequence[str] = ()) -> list[str] | None:
         """Return all overrides of a planned run except the seed; ``None`` until the runs it needs are finished."""
@@ -226,6 +231,23 @@ class Runs:
                 return None
             found.append(f"{need.setting}={quoted(str(run.context_file(need.context)))}")
         return found
+
+
+def _by_settings(
+    runs: Iterable[RunSummary], digest: Callable[[RunSummary], str]
+) -> Mapping[tuple[str, int], Sequence[RunSummary]]:
+    """Return the runs with the same settings and seed, whatever their data; those that count most come last."""
+    found: dict[tuple[str, int], list[RunSummary]] = {}
+    for run in sorted(runs, key=lambda run: (run.finished, run.attempt)):
+        found.setdefault((digest(run), run.seed), []).append(run)
+    return found
+
+
+def _source_fits(run: RunSummary, source: str) -> bool:
+    """Whether a run's data, real or sample, is what ``task.source`` asks for."""
+    if source == "auto":
+        return run.simulated or run.source == "real"
+    return run.source == source
 
 
 def settings_with_defaults(run: RunSummary, compose: Compose) -> Settings:

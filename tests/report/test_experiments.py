@@ -20,6 +20,7 @@ from ace_bench.runners.planning import Composer
 from ace_bench.store.results import CHECKSUMS
 from tests.launching import ROOT, composed, launch, options
 from tests.report.contradictions import refs
+from tests.report.planned import Planner
 from tests.report.synthetic import make_runs
 
 FOLDER = ROOT / "ace_bench" / "report" / "paper" / "data"
@@ -155,6 +156,25 @@ def test_a_run_that_was_also_evaluated_before_adaptation_has_all_that_is_asked_o
     assert scratch.runs().find(scratch.offline, seed=0, extra=["mode.before=true"]).folder == more.folder
     shutil.rmtree(more.folder)
     assert scratch.runs().find(scratch.offline, seed=0, extra=["mode.before=true"]) is None, "it lacks what is asked"
+
+
+def test_a_run_on_other_data_is_not_the_planned_one(tmp_path):
+    known, other = (f"task.sample_data=pkg://ace_rehearsal/samples/{name}" for name in ("qa", "two_hop"))
+    plan, like = (
+        PlannedRun(overrides=("task=qa", "method=base", "mode=offline", "limit=1", data)) for data in (known, other)
+    )
+    done = launch(tmp_path, *plan.overrides)
+    runs = Scratch(tmp_path).runs()
+    assert (runs.find(plan, seed=0).folder, runs.find(like, seed=0)) == (done.folder, None)
+    assert runs.find(plan, seed=0, extra=["task.source=real"]) is None
+
+
+def test_a_models_run_on_sample_data_is_not_taken_for_one_on_real_data(tmp_path):
+    plan, model = PlannedRun(overrides=("task=finer", "method=base", "mode=offline")), "backbone=gpt_5_1"
+    Planner(tmp_path, compose, source="sample").make(plan, [1.0], extra=(model, "task.source=sample"))
+    runs = Scratch(tmp_path).runs()
+    assert runs.find(plan, seed=0, extra=[model, "task.source=sample"])
+    assert runs.find(plan, seed=0, extra=[model]) is None
 
 
 def test_a_run_of_a_version_without_some_setting_is_taken_to_have_had_its_default(tmp_path):
