@@ -89,6 +89,16 @@ def test_runs_over_other_samples_have_columns_of_their_own(results):
     assert "different samples" in markdown(page_of(table))
 
 
+def test_a_column_is_not_named_by_a_setting_in_which_its_runs_differ(tmp_path):
+    for limit, metric in ((2, "bird_ex"), (2, "streambench_ex"), (3, "bird_ex")):
+        make(tmp_path, "ace", [1.0] * limit, f"limit={limit}", f"task.metric={metric}", task="bird_sql")
+    (table,) = tables(tmp_path)
+    assert [heading.title.split(")")[0] for heading in table.columns.values()] == [
+        "BIRD-SQL (limit=2",
+        "BIRD-SQL (limit=3",
+    ]
+
+
 def test_real_and_simulated_runs_are_in_tables_of_their_own(results):
     make(results, "ace", ACE, simulated=False, source="real")
     found = tables(results)

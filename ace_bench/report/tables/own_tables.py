@@ -164,11 +164,11 @@ class _Builder:
     def _split_by_samples(self, entries: list[_Entry]) -> list[_Entry]:
         """Name the tested samples in those columns whose runs of one task tested different ones."""
         keys, paths = sample_keys(self._runs), (*self._layout.columns, "task")
-        columns: dict[tuple[str, ...], dict[str, _Entry]] = {}
+        columns: dict[tuple[str, ...], dict[str, list[Settings]]] = {}
         for entry in entries:
-            columns.setdefault(_key(entry, paths), {}).setdefault(keys[entry.run.folder], entry)
+            columns.setdefault(_key(entry, paths), {}).setdefault(keys[entry.run.folder], []).append(entry.settings)
         names = {
-            column: sample_names({key: one.settings for key, one in sets.items()})
+            column: sample_names({key: _shared(some) for key, some in sets.items()})
             for column, sets in columns.items()
             if len(sets) > 1
         }
@@ -256,6 +256,12 @@ def _repeated(run: RunSummary) -> tuple[object, ...]:
 
 def _name(texts: Sequence[str]) -> str:
     return " · ".join(texts)
+
+
+def _shared(some: Sequence[Settings]) -> Settings:
+    """Return the settings that runs have in common."""
+    first, *others = some
+    return {path: value for path, value in first.items() if all(one.get(path) == value for one in others)}
 
 
 def _key(entry: _Entry, paths: Sequence[str]) -> tuple[str, ...]:
