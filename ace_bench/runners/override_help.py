@@ -197,7 +197,14 @@ def _unknown(key: str, known: Sequence[str]) -> str:
     group, _, split = key.partition(".")
     if group == _LIMIT and any(name.startswith(f"{_LIMIT}.") for name in known):
         return _added_limit(split)
-    return f"{key} {RENAMED[key]}" if key in RENAMED else f"{key}: there is no such key; {_closest(key, known)}"
+    if key in RENAMED:
+        return f"{key} {RENAMED[key]}"
+    place, _, last = key.rpartition(".")
+    beside = {name[len(place) + 1 :]: name for name in known if place and name.startswith(f"{place}.")}
+    if key.startswith("roles.") and place != "roles" and not beside:
+        return f"{key}: {place} has no backbone of its own: give it one by backbone@{place}=NAME"
+    close = get_close_matches(last, beside, n=1, cutoff=0.5)
+    return f"{key}: there is no such key; " + (f"did you mean {beside[close[0]]}?" if close else _closest(key, known))
 
 
 def _chosen(value: str) -> list[str]:
