@@ -27,6 +27,7 @@ from ace_bench.core.errors import AceBenchError, Stopped
 from ace_bench.core.program import read_env_file
 from ace_bench.report.conditions import marks_of
 from ace_bench.report.escaping import csv_of
+from ace_bench.report.tables.cells import FEW_SEEDS
 from ace_bench.report.tables.formats import Page, markdown
 from ace_bench.report.tables.grids import Grid
 from ace_bench.report.tables.latex import latex
@@ -125,6 +126,12 @@ def _dollars(account: Account) -> str:
     return "n/a" if account.usage.usd is None else f"${account.usage.usd:,.2f}"
 
 
+def _reservation(made: Sequence[Run]) -> list[str]:
+    """Say that a playbook or two are not the method."""
+    few = len({one.seed for one in made if one.metrics["context"]["items"]}) in range(1, FEW_SEEDS)
+    return [f"Fewer than {FEW_SEEDS} seeds: intervals and p are about these playbooks only."] if few else []
+
+
 def _table(options: argparse.Namespace, study: Study, laboratory: Laboratory) -> tuple[Page, str]:
     """Make the runs and return their table, and its CSV."""
     made: list[Run] = []
@@ -142,6 +149,6 @@ def _table(options: argparse.Namespace, study: Study, laboratory: Laboratory) ->
         title=" ".join(filter(None, ("Validity:", options.kind, *settings, mark))),
         label=f"validity-{options.kind}",
         grids=(Grid(title=str(KINDS[options.kind].__doc__), header=study.columns, rows=rows),),
-        notes=(study.note,),
+        notes=(study.note, *_reservation(made)),
     )
     return page, csv_of([dict(zip(study.columns, row, strict=True)) for row in found])

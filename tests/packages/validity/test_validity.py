@@ -69,7 +69,8 @@ def test_runs_are_shown_first_and_a_finished_check_costs_nothing(check, tmp_path
 
 
 def test_a_stream_is_judged_by_its_spread_and_worst_order(check, tmp_path):
-    status, table, _ = check("stream", "task=formula", "seed=0,1,2")
+    status, table, said = check("stream", "task=formula", "seed=0,1,2")
+    assert "these playbooks" not in said.out
     scores = {run.seed: run.score for run in load_runs(tmp_path, "method=ace")}
     assert status == 0
     assert float(table["all"][1]) == pytest.approx(np.mean([*scores.values()]), abs=0.05)
@@ -87,6 +88,7 @@ def test_a_playbook_is_tested_on_another_task_and_model(check):
     assert float(home[3]) > float(other[3]), "what was learnt on FiNER helps there"
     assert float(model[3]) > 0
     assert "simulated" in said.out
+    assert "about these playbooks only" in said.out, "one seed is not the method"
     assert check("transfer", "task=finer")[0] == 2, "no target was named"
     _, _, said = check("transfer", "task=finer", "seed=0", "--to", "task=formula", "--dry-run")
     assert said.out.count("task=formula name=validity task.source=sample ") == 2, "every task has a source"
