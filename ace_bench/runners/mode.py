@@ -139,6 +139,5 @@ def refuse_retries(method: Method[Any]) -> None:
     """Raise ``ConfigError`` for a method that only tries samples again."""
     if method.scores_last_trial:
         raise ConfigError(
-            f"{type(method).__name__} carries nothing from sample to sample: use mode=online, which tries each test "
-            "sample again"
+            "this method carries nothing from sample to sample: use mode=online, which tries each test sample again"
         )

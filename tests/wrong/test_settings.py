@@ -137,7 +137,7 @@ SAID = {
         "roles.generator_3.model=M": "roles.generator_3 has no backbone of its own: give it one by backbone@roles.",
     },
     "method=self_stream_icl": {"labels=none": "needs verdicts, which labels=none hides: use labels=correctness"},
-    "method=reflexion": {"mode=offline": "Reflexion carries nothing from sample to sample: use mode=online"},
+    "method=reflexion": {"mode=offline": "this method carries nothing from sample to sample: use mode=online"},
     "method=awm": {"method.initial=nowhere": "is not a file: give saved workflows, or null"},
     "method=awm_offline": {"labels=correctness": "learns from reference answers; labels=correctness forbids that"},
     "method=reasoning_bank": {"method.reference=true labels=none": "shows reference answers; labels=none forbids that"},
