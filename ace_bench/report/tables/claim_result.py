@@ -113,8 +113,8 @@ def claims_notes(results: Sequence[ClaimResult], *, simulated: bool) -> list[str
         "Averages over test sets weigh the sets as the paper does; scenarios stay together. Costs and shares are in "
         "percent, with a t interval over seeds of the logarithm of the ratio.",
         f"Primary: the {family} claims that were chosen before any run; their intervals have the levels of Holm's "
-        "method: at most about one of 20 such families has a false one. Exploratory: all others, each alone at 95%; of "
-        "20 such claims without an effect one may look like one.",
+        "method (p is uncorrected): at most about one of 20 such families has a false one. Exploratory: all others, "
+        "each alone at 95%; of 20 such claims without an effect one may look like one.",
         "Supported: the interval lies above 0. Contradicted: it ends below half of the paper's number. Equivalent (the "
         "paper says that a change does not matter): it lies within the margin in the notes (two one-sided tests); "
         "contradicted if outside. Else inconclusive. These playbooks only: a side that adapts has fewer than "
