@@ -29,13 +29,7 @@ from ace_bench.store.results import read_checked
 
 _LOG = logging.getLogger(__name__)
 
-KINDS: tuple[type[Context], ...] = (
-    NoContext,
-    Cheatsheet,
-    Demonstrations,
-    Instruction,
-    Playbook,
-)
+KINDS: tuple[type[Context], ...] = (NoContext, Cheatsheet, Demonstrations, Instruction, Playbook)
 """The kinds of this package; a method with its own kind passes it as ``also``."""
 
 

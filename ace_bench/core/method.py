@@ -166,13 +166,7 @@ class Arena(Protocol):
         ...
 
     def rollout(
-        self,
-        sample: Sample,
-        context: Context,
-        *,
-        trial: int = 0,
-        reflection: str | None = None,
-        own_seed: bool = False,
+        self, sample: Sample, context: Context, *, trial: int = 0, reflection: str | None = None, own_seed: bool = False
     ) -> Rollout:
         """Make a rollout, or return the recorded one; ``trial`` numbers the rollouts of a sample from 0.
 

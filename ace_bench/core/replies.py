@@ -193,10 +193,7 @@ def ask(lm: Lm, messages: Sequence[Message], kind: Any, read: Callable[[str], An
     retry = (
         *messages,
         Message(role="assistant", content=first.text[:_MAX_ECHO]),
-        Message(
-            role="user",
-            content=f"{RETRY_START}{problem}. Send only the JSON object asked for above.",
-        ),
+        Message(role="user", content=f"{RETRY_START}{problem}. Send only the JSON object asked for above."),
     )
     second = lm(retry, schema)
     try:

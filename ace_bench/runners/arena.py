@@ -94,13 +94,7 @@ class RunArena:
         return self.task.failing_grade(sample).gold
 
     def rollout(
-        self,
-        sample: Sample,
-        context: Context,
-        *,
-        trial: int = 0,
-        reflection: str | None = None,
-        own_seed: bool = False,
+        self, sample: Sample, context: Context, *, trial: int = 0, reflection: str | None = None, own_seed: bool = False
     ) -> Rollout:
         """Attempt, grade and record; the method gets what ``labels`` reveals of the grade.
 

@@ -188,11 +188,7 @@ NO_SHARING = SharedResources()
 
 
 def build_experiment(
-    folder: RunFolder,
-    spec: RunSpec,
-    stop: Stop,
-    observers: tuple[Observer, ...],
-    shared: SharedResources = NO_SHARING,
+    folder: RunFolder, spec: RunSpec, stop: Stop, observers: tuple[Observer, ...], shared: SharedResources = NO_SHARING
 ) -> Experiment:
     """Connect the parts of one run; all its calls pass one gateway and are recorded in one folder."""
     journal, calls = folder.journal, folder.calls

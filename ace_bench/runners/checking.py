@@ -15,13 +15,7 @@ from ace_bench.core.method import Adaptation
 from ace_bench.runners.build import assemble
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.planning import Composer
-from ace_bench.runners.preflight import (
-    check_beginning,
-    check_endpoint,
-    check_keys,
-    check_results,
-    distinct_backbones,
-)
+from ace_bench.runners.preflight import check_beginning, check_endpoint, check_keys, check_results, distinct_backbones
 from ace_bench.store.code import CodeReader
 from ace_bench.store.results import METRICS
 
@@ -122,10 +116,7 @@ class RunChecks:
         except AceBenchError as error:
             return _Built(problem=str(error))
         return _Built(
-            folder=spec.folder,
-            adaptation=spec.method.adaptation,
-            notes=spec.notes,
-            backbones=distinct_backbones(spec),
+            folder=spec.folder, adaptation=spec.method.adaptation, notes=spec.notes, backbones=distinct_backbones(spec)
         )
 
 

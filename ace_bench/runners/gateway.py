@@ -164,11 +164,7 @@ class CallGateway:
         """Return the reply that any run got for a call, or make it while other runs wait for its reply."""
         request = call.request
         key = response_key(
-            call.backbone.identity,
-            request.messages,
-            schema=request.schema,
-            seed=call.seed,
-            repetition=call.repetition,
+            call.backbone.identity, request.messages, schema=request.schema, seed=call.seed, repetition=call.repetition
         )
         with responses.claim(key, self._stop.check):
             cached = responses.find(key)

@@ -125,10 +125,7 @@ class RunFolder:
         try:
             replace_files({path: text})
         except OSError:
-            with (
-                contextlib.suppress(OSError),
-                path.open("r+b") as file,
-            ):  # works on a full disk
+            with contextlib.suppress(OSError), path.open("r+b") as file:  # works on a full disk
                 file.write(text)
                 file.truncate()
 

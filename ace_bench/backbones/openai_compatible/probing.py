@@ -49,12 +49,7 @@ Ask = Callable[[Question, Dialect], CallResult]
 
 
 def probe(
-    ask: Ask,
-    *,
-    endpoint: Endpoint,
-    dialects: Sequence[Dialect],
-    prices: PriceCard,
-    sampling: Sampling | None = None,
+    ask: Ask, *, endpoint: Endpoint, dialects: Sequence[Dialect], prices: PriceCard, sampling: Sampling | None = None
 ) -> tuple[Dialect, Probe]:
     """Try the dialects until the server takes one; return it and the findings.
 

@@ -47,10 +47,7 @@ _HINTS = (
     (r"temperature", "set backbone.sampling.temperature=null"),
     (r"top_p", "set backbone.sampling.top_p=null"),
     (r"\bseed\b", "set backbone.sampling.seed=null"),
-    (
-        r"response_format|json_schema|structured|guided|grammar|schema",
-        "set backbone.structured=auto or none",
-    ),
+    (r"response_format|json_schema|structured|guided|grammar|schema", "set backbone.structured=auto or none"),
     (r"cache_salt", "set backbone.cache.salt=null"),
 )
 

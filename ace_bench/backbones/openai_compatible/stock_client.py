@@ -67,11 +67,7 @@ def maker(base_url: str, key: str, azure: Azure) -> Callable[..., openai.OpenAI]
         return lambda **http: openai.OpenAI(base_url=base_url, api_key=key, **http)
     access: dict[str, Any] = {"azure_ad_token_provider": _entra_tokens()} if azure.entra else {"api_key": key}
     return lambda **http: openai.AzureOpenAI(
-        azure_endpoint=base_url,
-        azure_deployment=azure.deployment,
-        api_version=azure.api_version,
-        **access,
-        **http,
+        azure_endpoint=base_url, azure_deployment=azure.deployment, api_version=azure.api_version, **access, **http
     )
 
 

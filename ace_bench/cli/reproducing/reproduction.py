@@ -125,12 +125,7 @@ class Reproduction:
     """The jobs of one request, and their results."""
 
     def __init__(
-        self,
-        request: ReproduceRequest,
-        jobs: Sequence[Job],
-        index: ResultsIndex,
-        console: Console,
-        workers: Workers,
+        self, request: ReproduceRequest, jobs: Sequence[Job], index: ResultsIndex, console: Console, workers: Workers
     ) -> None:
         self._request = request
         self._jobs = jobs

@@ -7,14 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ace_bench.cli.reproducing.estimating import (
-    APPWORLD,
-    LEARNING_NOTHING,
-    SIZES,
-    limited,
-    option_of,
-    sample_counts,
-)
+from ace_bench.cli.reproducing.estimating import APPWORLD, LEARNING_NOTHING, SIZES, limited, option_of, sample_counts
 from ace_bench.core.backbones import GENERATOR
 
 _RUN_MIB, _ENGINE_MIB, _EPISODE_MIB = 110, 350, 100

@@ -210,12 +210,7 @@ def context_collapse(experiments: Experiments, selection: Selection, title: str)
             margins=(0.05, 0.2),
             scales=(size_axis, count_axis),
         ),
-        Panel(
-            series=scores,
-            x_label="Test samples",
-            y_label=f"{_SO_FAR} (%)",
-            scales=(percent_axis, count_axis),
-        ),
+        Panel(series=scores, x_label="Test samples", y_label=f"{_SO_FAR} (%)", scales=(percent_axis, count_axis)),
     ]
     warning = "\n[not the paper's setting]" * (depart and selection.variant.comparable)
     return Drawing(panels=panels, title=title + warning, height=3.0)

@@ -9,15 +9,7 @@ from itertools import groupby
 from ace_bench.report.escaping import latex as escaped
 from ace_bench.report.escaping import one_line
 from ace_bench.report.tables.formats import Page
-from ace_bench.report.tables.grids import (
-    COLLAPSED,
-    OTHER_SETTING,
-    SIGNIFICANT,
-    SIMILAR,
-    THESE_PLAYBOOKS,
-    Grid,
-    Number,
-)
+from ace_bench.report.tables.grids import COLLAPSED, OTHER_SETTING, SIGNIFICANT, SIMILAR, THESE_PLAYBOOKS, Grid, Number
 from ace_bench.report.tables.results_index import Width
 from ace_bench.report.tables.table import MISSING
 

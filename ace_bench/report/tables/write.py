@@ -71,11 +71,7 @@ class TableFiles(NamedTuple):
 
 
 def write_tables(
-    index: ResultsIndex,
-    out: Path,
-    wanted: Wanted = ALL,
-    *,
-    measured: Mapping[str, TableFiles] = MappingProxyType({}),
+    index: ResultsIndex, out: Path, wanted: Wanted = ALL, *, measured: Mapping[str, TableFiles] = MappingProxyType({})
 ) -> list[Path]:
     """Write ``table_<name>_<conditions>`` as ``.md``, ``.tex`` and ``.csv`` to ``out``.
 

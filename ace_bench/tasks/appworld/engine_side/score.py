@@ -111,9 +111,4 @@ def _evaluate(request: Mapping[str, Any]) -> Mapping[str, Any]:
         report = tracker.report(print_it=False, colorize=False)
     except BaseException:
         return {"error": traceback.format_exc()[-4000:]}
-    return {
-        "success": tracker.success,
-        "tests": tracker.num_tests,
-        "passes": tracker.pass_count,
-        "report": report,
-    }
+    return {"success": tracker.success, "tests": tracker.num_tests, "passes": tracker.pass_count, "report": report}
