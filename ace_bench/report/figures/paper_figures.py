@@ -269,7 +269,7 @@ def _fall_notes(fall: _Fall, sizes: tuple[int, float, float], look: Look) -> lis
 def _published(cell: Measured, selection: Selection, *, with_paper: bool) -> float | None:
     """Return the paper's number for a cell, if it should be shown."""
     fair = selection.variant.comparable and not cell.deviations
-    return cell.place.paper.value if cell.place.paper and (with_paper or fair) else None
+    return cell.published if with_paper or fair else None
 
 
 def _warning(cells: Iterable[Measured], selection: Selection) -> str:

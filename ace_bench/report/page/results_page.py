@@ -14,7 +14,7 @@ from ace_bench.report.page.content import style_page, write_bundle
 from ace_bench.report.page.results import Results
 from ace_bench.report.tables.cells import Measured
 from ace_bench.report.tables.formats import page_of
-from ace_bench.report.tables.grids import Grid, number, shown, statistics_grid
+from ace_bench.report.tables.grids import Grid, published_text, shown, statistics_grid
 from ace_bench.report.tables.own_tables import Layout, own_tables
 from ace_bench.report.tables.results_index import ALL, ResultsIndex
 from ace_bench.report.tables.table import Table
@@ -95,10 +95,7 @@ def _cells(cell: Measured, table: Table, links: Mapping[Path, str]) -> str:
     if len(known) > 1:
         seeds = " ".join(f"<a href='{link}'>seed {seed}</a>" for seed, link in known)
         text += f" <span class='note'>{seeds}</span>"
-    found = [text]
-    if table.paper.numbers:
-        printed = cell.place.paper
-        found.append("-" if printed is None or printed.value is None else number(printed.value, cell.place.unit))
+    found = [text, *[published_text(cell)] * table.paper.numbers]
     return "".join(f"<td>{one}</td>" for one in found)
 
 

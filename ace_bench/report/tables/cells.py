@@ -95,9 +95,14 @@ class Measured:
         return "points" if self.place.unit == "percent" else "percent"
 
     @property
+    def published(self) -> float | None:
+        """The paper's number."""
+        return self.place.paper.value if self.place.paper else None
+
+    @property
     def difference(self) -> float | None:
         """How far our number is from the paper's, in ``change_unit``."""
-        return _change(self.value, self.place.paper.value if self.place.paper else None, self.change_unit)
+        return _change(self.value, self.published, self.change_unit)
 
     @property
     def samples(self) -> int | None:

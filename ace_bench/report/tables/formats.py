@@ -101,6 +101,5 @@ def _record(table: Table, row: str, column: str, cell: Measured) -> dict[str, ob
         "folders": " ".join(str(run.folder) for run in cell.runs),
     }
     if table.paper.numbers:
-        published = cell.place.paper.value if cell.place.paper else None
-        found |= {"paper": published, "ours_less_paper": table.paper.difference(cell)}
+        found |= {"paper": cell.published, "ours_less_paper": table.paper.difference(cell)}
     return found

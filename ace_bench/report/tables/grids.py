@@ -60,14 +60,13 @@ class Grid:
 
 def result_grid(table: Table) -> Grid:
     """Lay out the results, each number with its interval and, if wanted, the paper's number."""
-    columns = [_result_column(table, column) for column in table.columns]
+    columns = [one for column in table.columns for one in _result_columns(table, column)]
     rows = [
-        (*table.rows[row].texts, *(word for _, found in columns for word in found[place]))
+        (*table.rows[row].texts, *(words[place] for _, words in columns))
         for place, (row, line) in enumerate(table.cells.items())
         if not all(cell.refused for cell in line.values())
     ]
-    header = (*table.names, *(name for names, _ in columns for name in names))
-    return Grid(title="Results", header=header, rows=tuple(rows))
+    return Grid(title="Results", header=(*table.names, *(name for name, _ in columns)), rows=tuple(rows))
 
 
 def statistics_grid(table: Table) -> Grid:
@@ -168,28 +167,25 @@ def remarks(cell: Measured, paper: PaperShown) -> list[str]:
         found.append(f"not the planned run: {', '.join(cell.differs)}")
     if cell.deviations:
         found.append(f"not the paper's setting: {', '.join(cell.deviations)}")
-    printed = cell.place.paper if paper.compares(cell) and cell.place.unit == "percent" else None
-    published = printed.value if printed else None
+    published = cell.published if paper.compares(cell) and cell.place.unit == "percent" else None
     if published is not None and cell.interval and cell.interval.low <= published <= cell.interval.high:
         found.append("the paper's is within our interval")
     return found
 
 
-def _result_column(table: Table, column: str) -> tuple[list[str], list[list[str | Number]]]:
-    """Return the headers of a column, and its words by row."""
-    cells = [line[column] for line in table.cells.values()]
-    found: list[list[str | Number]] = [[shown(cell)] for cell in cells]
-    header, paper = [table.columns[column].title], table.paper
+def _result_columns(table: Table, column: str) -> Iterator[tuple[str, Sequence[str | Number]]]:
+    """Yield a column, and beside it what the paper has there, each with its header."""
+    cells, paper = [line[column] for line in table.cells.values()], table.paper
+    yield table.columns[column].title, [*map(shown, cells)]
     if paper.numbers:
-        header.append("paper")
-        for words, cell in zip(found, cells, strict=True):
-            printed = cell.place.paper
-            words.append(number(printed.value, cell.place.unit) if printed and printed.value is not None else "-")
+        yield "paper", [*map(published_text, cells)]
         if table.empty or any(paper.difference(cell) is not None for cell in table.measured):
-            header.append("ours - paper")
-            for words, cell in zip(found, cells, strict=True):
-                words.append(signed(paper.difference(cell), cell.change_unit))
-    return header, found
+            yield "ours - paper", [signed(paper.difference(cell), cell.change_unit) for cell in cells]
+
+
+def published_text(cell: Measured) -> str:
+    """Format the paper's number; "-" where it has none."""
+    return "-" if cell.published is None else number(cell.published, cell.place.unit)
 
 
 def shown(cell: Measured) -> str | Number:

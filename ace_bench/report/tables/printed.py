@@ -14,6 +14,7 @@ from ace_bench.report.tables.grids import (
     Grid,
     Number,
     number,
+    published_text,
     reservations,
     shown,
     signed,
@@ -31,7 +32,8 @@ def printed_grid(table: Table) -> Grid:
     """Lay out the results for LaTeX, with the paper's number beside each of ours if the table shows them."""
     rows = {row: line for row, line in table.cells.items() if not all(cell.refused for cell in line.values())}
     lines = {row: _printed(table.rows[row]) for row in rows}
-    header, above = [*(table.printed_names or table.names)], [""] * len(table.printed_names or table.names)
+    header = [*(table.printed_names or table.names)]
+    above = [""] * len(header)
     words: dict[str, list[str | Number]] = {row: [*line.texts] for row, line in lines.items()}
     for column, heading in table.columns.items():
         cells = {row: line[column] for row, line in rows.items()}
@@ -41,12 +43,11 @@ def printed_grid(table: Table) -> Grid:
         name = _printed(heading)
         header += [" ".join(name.texts)]
         above += [name.above]
-        published = {row: cell.place.paper.value if cell.place.paper else None for row, cell in cells.items()}
-        if table.paper.numbers and any(value is not None for value in published.values()):
+        if table.paper.numbers and any(cell.published is not None for cell in cells.values()):
             header += ["paper"]
             above += [name.above]
-            for row, value in published.items():
-                words[row].append(_DASH if value is None else Number(text=number(value, cells[row].place.unit)))
+            for row, cell in cells.items():
+                words[row].append(_DASH if cell.published is None else Number(text=published_text(cell)))
     return Grid(
         title="Results",
         header=tuple(header),
