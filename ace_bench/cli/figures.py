@@ -22,7 +22,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -46,14 +46,8 @@ def main(arguments: Sequence[str]) -> int:
     options.words = [word for word in options.words if not word.startswith("style=")]
     style = read_style(styles[-1] if styles else "screen")
     if all(value is None for value in (options.x, options.y, options.lines)):
-        return write_paper_results("figure", _write, options, style=style, width=options.width or "")
+        return write_paper_results("figure", options, style=style, width=options.width or "")
     return _write_own(options, style)
-
-
-def _write(*arguments: Any) -> Sequence[Path]:
-    from ace_bench.report.figures.write import write_figures  # slow to import, and --help does not need it
-
-    return write_figures(*arguments)
 
 
 def _write_own(options: argparse.Namespace, style: Style) -> int:

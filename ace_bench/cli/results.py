@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -18,20 +18,12 @@ from ace_bench.report.planned import read_setting
 
 if TYPE_CHECKING:
     from ace_bench.report.records import RunSummary
-    from ace_bench.report.tables.results_index import ResultsIndex, Style, Wanted
+    from ace_bench.report.tables.results_index import Style
 
 _RESULTS = Path("results")
 _CHOOSING = (*GROUPS, *TOP, "backbone", "roles", "sampling", "protocol")
 _OPTIONS = ("results", "out")
 """Options of these commands that a user may take for settings."""
-
-
-class Write(Protocol):
-    """Writes the named tables or figures (all, if none is named) to a folder; returns the files."""
-
-    def __call__(self, index: ResultsIndex, out: Path, wanted: Wanted, /) -> Sequence[Path]:
-        """Write them."""
-        ...
 
 
 def parser_of(what: str, description: str | None) -> Parser:
@@ -50,10 +42,11 @@ def parser_of(what: str, description: str | None) -> Parser:
     return parser
 
 
-def write_paper_results(what: str, write: Write, options: argparse.Namespace, **form: Any) -> int:
+def write_paper_results(what: str, options: argparse.Namespace, **form: Any) -> int:
     """Write the requested tables or figures of the paper, in the ``form`` of ``Wanted``; return the exit status."""
+    from ace_bench.report.figures.write import write_figures  # slow to import, and --help does not need it
     from ace_bench.report.tables.results_index import ResultsIndex, Wanted
-    from ace_bench.report.tables.write import TABLES
+    from ace_bench.report.tables.write import TABLES, write_tables
     from ace_bench.runners.checking import RunChecks
     from ace_bench.runners.planning import Composer
 
@@ -70,6 +63,7 @@ def write_paper_results(what: str, write: Write, options: argparse.Namespace, **
     wanted = Wanted(
         names=tuple(which), paper={"on": True, "off": False}.get(options.paper), differences=options.differences, **form
     )
+    write: Callable[[ResultsIndex, Path, Wanted], list[Path]] = write_tables if what == "table" else write_figures
     files = write(index, options.out or results / f"{what}s", wanted)
     for damaged in index.found.damaged:
         console.print(f"left out: {damaged.reason}", style="yellow", markup=False)

@@ -60,14 +60,8 @@ def main(arguments: Sequence[str]) -> int:
     if all(value is None for value in own_options) and (named or options.format is None):
         kinds = [suffix[1:] for suffix, kind in _SUFFIXES.items() if kind == (options.format or kind)]
         form = {"width": options.width or "", "standalone": options.standalone, "formats": tuple(kinds)}
-        return write_paper_results("table", _write, options, **form)
+        return write_paper_results("table", options, **form)
     return _write_own(options)
-
-
-def _write(*arguments: Any) -> Sequence[Path]:
-    from ace_bench.report.tables.write import write_tables  # slow to import, and --help does not need it
-
-    return write_tables(*arguments)
 
 
 def _write_own(options: argparse.Namespace) -> int:
@@ -105,7 +99,7 @@ def _kind_of(out: Path | None) -> str:
 
 def _text(kind: str, tables: Sequence[Table], **layout: Any) -> str:
     from ace_bench.report.tables.formats import csv, markdown, page_of
-    from ace_bench.report.tables.latex import Layout, latex
+    from ace_bench.report.tables.latex import latex
     from ace_bench.report.tables.printed import printed_grid
 
     if kind == "csv":
@@ -115,4 +109,4 @@ def _text(kind: str, tables: Sequence[Table], **layout: Any) -> str:
         return "\n".join(map(markdown, pages))
     # A paper takes the results; the statistics behind them would be a table of their own.
     results = [replace(page, grids=(printed_grid(table),)) for page, table in zip(pages, tables, strict=True)]
-    return latex(results, Layout(**layout))
+    return latex(results, **layout)

@@ -19,7 +19,7 @@ from ace_bench.report.records import find_runs
 from ace_bench.report.tables.formats import Page, markdown, page_of
 from ace_bench.report.tables.formats import csv as table_csv
 from ace_bench.report.tables.grids import Grid
-from ace_bench.report.tables.latex import Layout, latex
+from ace_bench.report.tables.latex import latex
 from ace_bench.report.tables.own_tables import Layout as Shape
 from ace_bench.report.tables.own_tables import own_tables
 from ace_bench.report.tables.printed import printed_grid
@@ -145,7 +145,7 @@ def test_a_name_that_looks_like_a_formula_of_matplotlib_is_drawn_as_it_is(tmp_pa
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 def test_latex_compiles(table, tmp_path):
     pages = [made for name in (*EVIL, "中文 Ǆ →") if name for made in (printed_page(table, name), page(name))]
-    (tmp_path / "t.tex").write_text(latex(pages[::2] + pages[1:16:2], Layout(standalone=True)))
+    (tmp_path / "t.tex").write_text(latex(pages[::2] + pages[1:16:2], standalone=True))
     command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "t.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 from ace_bench.report.escaping import latex as escaped
@@ -33,40 +33,25 @@ _MACROS = r"""\providecommand{\acebetter}[1]{\,{\scriptsize\textcolor{green!40!b
 """How a paper may change what these tables look like: its own definitions count."""
 _DOCUMENT = (
     "\\documentclass[10pt,twocolumn]{article}\n"
-    "\\usepackage[T1]{fontenc}\n\\usepackage[letterpaper,margin=0.75in]{geometry}\n"
+    "\\usepackage[T1]{fontenc}\n\\usepackage[letterpaper,margin=0.75in]{geometry}"
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Layout:
-    """``width`` of the tables ("" takes what fits), and whether they are a ``standalone`` document for ``pdflatex``."""
+def latex(pages: Sequence[Page], width: Width = "", *, standalone: bool = False) -> str:
+    """Format the grids of tables for LaTeX; their notes are comments. A long table is split, a wide one scaled down.
 
-    width: Width = ""
-    standalone: bool = False
-
-
-INPUT = Layout()
-"""A part of a document, in the width that fits."""
-
-
-def latex(pages: Sequence[Page], layout: Layout = INPUT) -> str:
-    """Format the grids of tables for LaTeX; their notes are comments. A long table is split, a wide one scaled down."""
-    lines = [*_usepackages(), _DOCUMENT_BODY] if layout.standalone else [f"% needs {' '.join(_usepackages())}"]
+    Without a ``width`` each takes what fits. ``standalone`` makes a document for ``pdflatex``.
+    """
+    needed = [f"\\usepackage{{{name}}}" for name in _PACKAGES]
+    lines = [_DOCUMENT, *needed, "\\begin{document}"] if standalone else [f"% needs {' '.join(needed)}"]
     lines.append(_MACROS)
     for page in pages:
         for grid in page.grids:
             parts = _parts(grid)
             for place, part in enumerate(parts):
-                lines += _float(page, part, place, layout.width, last=place == len(parts) - 1)
+                lines += _float(page, part, place, width, last=place == len(parts) - 1)
         lines += [f"% {one_line(note)}" for note in page.notes]
-    return (_DOCUMENT if layout.standalone else "") + "\n".join(lines) + "\n" + "\\end{document}\n" * layout.standalone
-
-
-_DOCUMENT_BODY = "\\begin{document}"
-
-
-def _usepackages() -> list[str]:
-    return [f"\\usepackage{{{name}}}" for name in _PACKAGES]
+    return "\n".join(lines) + "\n" + "\\end{document}\n" * standalone
 
 
 def _parts(grid: Grid) -> list[Grid]:

@@ -23,7 +23,7 @@ from ace_bench.report.tables.claims import claim_results
 from ace_bench.report.tables.field import efficiency_grid, pairs_grid
 from ace_bench.report.tables.formats import Page, csv, markdown, page_of
 from ace_bench.report.tables.grids import NOT_KNOWN, Grid, number
-from ace_bench.report.tables.latex import Layout, latex
+from ace_bench.report.tables.latex import latex
 from ace_bench.report.tables.paper_tables import paper_table
 from ace_bench.report.tables.printed import printed_grid
 from ace_bench.report.tables.results_index import ALL, ResultsIndex, Selection, Wanted
@@ -62,12 +62,13 @@ class TableFiles(NamedTuple):
     csv: str
     printed: Grid | None = None
 
-    def latex(self, layout: Layout) -> str:
+    def latex(self, wanted: Wanted) -> str:
         """Format it for LaTeX."""
-        if self.printed is None:
-            return latex([self.page], layout)
-        rest = f"Statistics of each cell, and costs, if any: {self.stem}.md and {self.stem}.csv."
-        return latex([replace(self.page, grids=(self.printed,), notes=(*self.page.notes, rest))], layout)
+        page = self.page
+        if self.printed is not None:
+            rest = f"Statistics of each cell, and costs, if any: {self.stem}.md and {self.stem}.csv."
+            page = replace(page, grids=(self.printed,), notes=(*page.notes, rest))
+        return latex([page], wanted.width, standalone=wanted.standalone)
 
 
 def write_tables(
@@ -85,9 +86,8 @@ def write_tables(
     names = [name for name in wanted.names if name != CLAIMS and name not in measured]
     names = table_names(index.experiments, names) if names or not wanted.names else []
     files: dict[Path, str] = {}
-    layout = Layout(width=wanted.width, standalone=wanted.standalone)
     for made in chain(_pages(names, index, wanted), measured.values()):
-        texts = {"md": markdown(made.page), "tex": made.latex(layout), "csv": made.csv}
+        texts = {"md": markdown(made.page), "tex": made.latex(wanted), "csv": made.csv}
         files |= {out / f"{made.stem}.{suffix}": texts[suffix] for suffix in wanted.formats}
     if "md" not in wanted.formats:
         return write_files(files)
