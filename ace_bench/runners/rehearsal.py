@@ -191,10 +191,7 @@ class _Projection:
         known = self._tokens.values()
         if role in self._tokens or not known:
             return self._tokens.get(role)
-        return _Tokens(
-            prompt=Span(min(one.prompt.low for one in known), max(one.prompt.high for one in known)),
-            completion=Span(min(one.completion.low for one in known), max(one.completion.high for one in known)),
-        )
+        return _Tokens(_span([one.prompt for one in known]), _span([one.completion for one in known]))
 
     def _cheapest(self, role: str) -> tuple[float, float] | None:
         """Return the fewest prompt and completion tokens of a call."""
