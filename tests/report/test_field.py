@@ -12,8 +12,7 @@ from ace_bench.cli.reproducing.checking import refused
 from ace_bench.cli.reproducing.request import jobs, read_request
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.report.figures.draw import Drawing, Panel, Series, render
-from ace_bench.report.figures.field import Point, panels_of, pareto_front, score_by_cost
-from ace_bench.report.figures.point_labels import PointLabel, place_labels
+from ace_bench.report.figures.field import Point, PointLabel, panels_of, pareto_front, place_labels, score_by_cost
 from ace_bench.report.figures.style import canvas, log_axis, looks
 from ace_bench.report.statistics import Point as SamplePoint
 from ace_bench.report.tables.cells import Measured, Place
