@@ -5,7 +5,7 @@ Prompts and replies, by far the largest part, are an object of their own: a page
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from pathlib import Path
@@ -20,10 +20,9 @@ from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Message, Record, Sample
 from ace_bench.report.histories import history, last_used
 from ace_bench.report.page.results import ABOUT
-from ace_bench.report.page.texts import Texts
 from ace_bench.report.records import RunSummary
+from ace_bench.report.tables.cells import certificate_note
 from ace_bench.store.calls import CallRecord, restore_calls, stored_calls
-from ace_bench.store.fidelity import certificate_text
 from ace_bench.store.folder import SAMPLES, format_json, pack_samples, unpack_samples
 from ace_bench.store.journal import RolloutRecord, StepRecord, parse_journal
 from ace_bench.store.lines import read_lines
@@ -37,6 +36,8 @@ _NO_SAMPLE = Sample(id="", split="", inputs={})
 _OF_PROCESS = ("at", "how", "reason", "seconds", "commit", "python", "command")
 _EMBEDDER = "embedder"
 """The role whose replies are vectors: nothing to read, and far larger than all the rest of a page."""
+_BLOCK = 64
+"""Number of lines that are compared at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +72,7 @@ def run_data(run: RunSummary) -> Record:
         "about": {**{name: getattr(run, name) for name in ABOUT}, "folder": str(run.folder)},
         "processes": _processes(run.folder),
         "metrics": run.metrics,
-        "certificate": _certificate(run),
+        "certificate": certificate_note([run]),
         "notes": notes,
         "kind": contexts.kind,
         "initial": contexts.bullets,
@@ -103,13 +104,6 @@ def call_data(run: RunSummary, session: str | None = None) -> Record:
         "was made by an older version of ace-bench, which stored no prompts."
     )
     return {"calls": calls, "texts": texts.record(), "note": note if unknown else ""}
-
-
-def _certificate(run: RunSummary) -> list[str]:
-    """Say how far a finished run is as the authors' code is."""
-    if not run.finished or run.certificate is None:
-        return []
-    return [f"As the authors': {certificate_text([run.certificate], simulated=run.simulated)}."]
 
 
 def _samples(folder: Path) -> Mapping[str, Sample]:
@@ -211,3 +205,58 @@ def _call(place: int, call: CallRecord, texts: Texts) -> Record:
 def _prompt(role: str, messages: Sequence[Message], texts: Texts) -> Record:
     place = texts.add(role, [message.content for message in messages])
     return {"at": place, "heads": [[message.role, message.content.count("\n") + 1] for message in messages]}
+
+
+class Texts:
+    """Distinct lines, and chains of texts, each stored as an edit of the previous one, which it mostly repeats.
+
+    An edit is a flat list of integers: ``start, count`` copies lines of the previous text, ``-1 - n`` is line number
+    ``n`` of all lines.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._last: dict[str, list[int]] = {}
+        self._chains: dict[str, list[list[int]]] = {}
+
+    def add(self, chain: str, parts: Iterable[str]) -> int:
+        """Append a text, given as one or several parts, to a chain; return its place in the chain."""
+        numbers = self._numbers
+        lines = [numbers.setdefault(line, len(numbers)) for part in parts for line in part.split("\n")]
+        before = self._last.get(chain, [])
+        edits = self._chains.setdefault(chain, [])
+        edits.append(_edit(before, lines))
+        self._last[chain] = lines
+        return len(edits) - 1
+
+    def record(self) -> dict[str, object]:
+        """Return all of it as a JSON object."""
+        return {"lines": list(self._numbers), "chains": self._chains}
+
+
+def _edit(before: list[int], after: list[int]) -> list[int]:
+    edit: list[int] = []
+    where: dict[int, int] | None = None
+    at, expected, size, end = 0, 0, len(before), len(after)
+    while at < end:
+        # A line may occur often: prefer the occurrence that continues the previous match.
+        runs_on = expected < size and before[expected] == after[at]
+        if where is None and not runs_on:
+            where = {line: place for place, line in enumerate(before)}
+        start = expected if runs_on or where is None else where.get(after[at])
+        if start is None:
+            edit.append(-1 - after[at])
+            at, expected = at + 1, expected + 1
+            continue
+        count = 1
+        # Most texts repeat thousands of lines: compare them in blocks while possible.
+        while (
+            len(block := after[at + count : at + count + _BLOCK]) == _BLOCK
+            and block == (before[start + count : start + count + _BLOCK])
+        ):
+            count += _BLOCK
+        while at + count < end and start + count < size and before[start + count] == after[at + count]:
+            count += 1
+        edit += [start, count]
+        at, expected = at + count, start + count
+    return edit

@@ -278,11 +278,11 @@ def code_warnings(cells: Iterable[Measured]) -> list[str]:
     return [f"Runs that were made by different code: {'; '.join(found)}."] if found else []
 
 
-def certificate_note(cells: Iterable[Measured]) -> list[str]:
-    """Return the note below a table on how far its runs are as the authors' code is."""
-    runs = {run.folder: run for cell in cells for run in cell.runs}.values()
-    known = [run.certificate for run in runs if run.certificate is not None]
-    simulated = any(run.simulated for run in runs)
+def certificate_note(runs: Iterable[RunSummary]) -> list[str]:
+    """Return the note on how far finished runs are as the authors' code is."""
+    some = {run.folder: run for run in runs}.values()
+    known = [run.certificate for run in some if run.finished and run.certificate is not None]
+    simulated = any(run.simulated for run in some)
     return [f"As the authors': {certificate_text(known, simulated=simulated)}."] if known else []
 
 

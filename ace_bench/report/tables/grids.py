@@ -100,7 +100,8 @@ def notes_of(table: Table) -> list[str]:
                 * any(cell.derived for cell in table.measured)
             )
     notes += reservations(table)
-    of_runs = (*code_warnings(table.measured), *certificate_note(table.measured))
+    runs = (run for cell in table.measured for run in cell.runs)
+    of_runs = (*code_warnings(table.measured), *certificate_note(runs))
     return [*notes, *_other_settings(table), *of_runs, *table.notes]
 
 

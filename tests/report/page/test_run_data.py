@@ -16,8 +16,7 @@ from ace_bench.methods.official.playbook import TextPlaybook
 from ace_bench.report.histories import history
 from ace_bench.report.page.content import report_page
 from ace_bench.report.page.results import Results
-from ace_bench.report.page.run_data import call_data, run_data
-from ace_bench.report.page.texts import Texts
+from ace_bench.report.page.run_data import Texts, call_data, run_data
 from ace_bench.report.records import read_run
 from ace_bench.store.append_log import DiskGuard
 from ace_bench.store.folder import pack_samples, unpack_samples
