@@ -1,4 +1,4 @@
-"""The command lines of all commands but ``run``, which is Hydra's, and the columns of what they print."""
+"""The command lines of all commands but ``run``, which is Hydra's, and the lines and columns that they print."""
 
 from __future__ import annotations
 
@@ -47,6 +47,13 @@ def count(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text} must be a whole number, 1 or more")
     return int(text)
+
+
+def print_line(text: object, style: str = "") -> None:
+    """Print a text as it is; one with a ``style``, such as a warning, goes to the standard error output."""
+    from rich.console import Console
+
+    Console(stderr=bool(style)).print(str(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def add_column(table: Table, heading: str, *, justify: JustifyMethod = "left") -> None:

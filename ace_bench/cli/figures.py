@@ -24,8 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
+from ace_bench.cli.arguments import print_line
 from ace_bench.cli.results import chosen_runs, parser_of, read_style, write_paper_results
 from ace_bench.core.errors import ConfigError
 
@@ -58,10 +57,9 @@ def _write_own(options: argparse.Namespace, style: Style) -> int:
 
     if options.x is None:
         raise ConfigError("a figure of your own runs needs the setting along x; add --x SETTING")
-    runs = chosen_runs(options, Console(stderr=True))
+    runs = chosen_runs(options)
     out, lines = options.out or Path("results/figures"), words(options.lines or "method", "--lines")
-    console = Console(highlight=False, soft_wrap=True)
     sheet = Sheet(style=style, width=options.width or "")
     for file in write_sweep_figures(runs, out, x=options.x, y=options.y or "score", lines=lines, sheet=sheet):
-        console.print(str(file), markup=False)
+        print_line(file)
     return 0

@@ -169,9 +169,9 @@ def _drop_output() -> None:
 
 
 def _print_error(error: Exception | str) -> None:
-    from rich.console import Console
+    from ace_bench.cli.arguments import print_line
 
-    Console(stderr=True).print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+    print_line(f"error: {error}", "red")
 
 
 def _without_config_dirs(arguments: Sequence[str]) -> list[str]:

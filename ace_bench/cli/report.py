@@ -12,9 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
-from ace_bench.cli.arguments import Parser
+from ace_bench.cli.arguments import Parser, print_line
 from ace_bench.core.errors import ConfigError
 from ace_bench.store.files import write_files
 
@@ -30,13 +28,12 @@ def main(arguments: Sequence[str]) -> int:
 
     results = Results(*options.folder)
     for damaged in results.damaged:
-        text = f"left out: {damaged.reason}"
-        Console(stderr=True).print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
+        print_line(f"left out: {damaged.reason}", "yellow")
     runs = [run.folder for run in results.runs().values()]
     for folder in options.folder:
         if not any(run.is_relative_to(folder) for run in runs):
             raise ConfigError(f"{folder} holds no run; give the folder that a run printed last")
     out = options.out or (runs[0] if len(runs) == 1 else Path("results")) / "report.html"
     write_files({out: report_page(results)})
-    Console().print(str(out), markup=False, highlight=False, soft_wrap=True)
+    print_line(out)
     return 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from ace_bench.cli.arguments import DIFFERENCES, Parser
+from ace_bench.cli.arguments import DIFFERENCES, Parser, print_line
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import GROUPS, TOP
 from ace_bench.core.resources import config_folders
@@ -74,11 +74,11 @@ def write_paper_results(what: str, options: argparse.Namespace, **form: Any) -> 
             style="yellow",
         )
     for file in files:
-        console.print(str(file), markup=False)
+        print_line(file)
     return 0
 
 
-def chosen_runs(options: argparse.Namespace, console: Console) -> list[RunSummary]:
+def chosen_runs(options: argparse.Namespace) -> list[RunSummary]:
     """Return the runs in the folders that have the settings (``KEY=VALUE[,VALUE]``); damaged ones are reported.
 
     Raises ``ConfigError`` if there are none.
@@ -97,7 +97,7 @@ def chosen_runs(options: argparse.Namespace, console: Console) -> list[RunSummar
     for folder in folders:
         index = find_runs(folder)
         for damaged in index.damaged:
-            console.print(f"left out: {damaged.reason}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+            print_line(f"left out: {damaged.reason}", "yellow")
         found |= {run.folder.resolve(): run for run in index.runs}
     if not found:
         raise ConfigError(f"there are no runs in {', '.join(map(str, folders))}; make some, or name their folder")

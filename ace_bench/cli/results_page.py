@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
-from ace_bench.cli.arguments import Parser
+from ace_bench.cli.arguments import Parser, print_line
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders
 
@@ -33,7 +31,6 @@ def main(arguments: Sequence[str]) -> int:
     if not index.found.runs:
         raise ConfigError(f"there are no runs in {options.folder}; give the folder that holds them")
     for problem in write_results_page(index, options.out, options.title):
-        text = f"left out: {problem}"
-        Console(stderr=True).print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
-    Console().print(str(options.out / "index.html"), markup=False, highlight=False, soft_wrap=True)
+        print_line(f"left out: {problem}", "yellow")
+    print_line(options.out / "index.html")
     return 0

@@ -30,8 +30,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
+from ace_bench.cli.arguments import print_line
 from ace_bench.cli.results import chosen_runs, parser_of, write_paper_results
 from ace_bench.core.errors import ConfigError
 from ace_bench.store.files import write_files
@@ -77,13 +76,13 @@ def _write_own(options: argparse.Namespace) -> int:
         over_seeds=options.over != "nothing",
         base=options.base or "",
     )
-    tables = own_tables(chosen_runs(options, Console(stderr=True)), layout)
+    tables = own_tables(chosen_runs(options), layout)
     text = _text(kind, tables, width=options.width or "", standalone=options.standalone)
     if options.out is None:
         sys.stdout.write(text)
         return 0
     write_files({options.out: text})
-    Console().print(str(options.out), markup=False, highlight=False, soft_wrap=True)
+    print_line(options.out)
     return 0
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from ace_bench.cli.arguments import Parser
+from ace_bench.cli.arguments import Parser, print_line
 from ace_bench.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,22 +39,19 @@ def main(arguments: Sequence[str]) -> int:
     if not options.folder.is_dir():
         raise ConfigError(f"there is no folder {options.folder}; give the folder that holds the runs")
     results = Results(options.folder)
-    console = Console(highlight=False, soft_wrap=True)
     if options.bundle is not None:
-        _write(results, options.bundle, console)
+        _write(results, options.bundle)
     else:
-        _serve(results, options.port, console)
+        _serve(results, options.port, Console(highlight=False, soft_wrap=True))
     return 0
 
 
-def _write(results: Results, folder: Path, console: Console) -> None:
+def _write(results: Results, folder: Path) -> None:
     from ace_bench.report.page.content import write_bundle
 
     for problem in write_bundle(results, folder):
-        Console(stderr=True).print(
-            f"left out: {problem}", style="yellow", markup=False, highlight=False, soft_wrap=True
-        )
-    console.print(f"{folder}: {_counted(len(results.runs()))}; serve it with any web server.", markup=False)
+        print_line(f"left out: {problem}", "yellow")
+    print_line(f"{folder}: {_counted(len(results.runs()))}; serve it with any web server.")
 
 
 def _serve(results: Results, port: int | None, console: Console) -> None:

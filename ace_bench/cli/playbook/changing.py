@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ace_bench.cli.arguments import Parser
+from ace_bench.cli.arguments import Parser, print_line
 from ace_bench.cli.playbook.looking import print_diff, read_playbook, solved_samples
 from ace_bench.contexts.loading import save_context
 from ace_bench.contexts.playbook.feedback import give_feedback
@@ -44,17 +44,16 @@ def forget_source(arguments: Sequence[str]) -> int:
     lineage = run_lineage(options.playbook, book) if of_run else file_lineage(book)
     found = forget(book, lineage, options.name)
     solved = [one for one in (solved_samples(options.playbook) if of_run else ()) if one.sample == options.name]
-    console = Console(highlight=False, soft_wrap=True)
-    print_diff(playbook_diff(book, found.playbook), console)
+    print_diff(playbook_diff(book, found.playbook), Console(highlight=False, soft_wrap=True))
     for bullet, reason in found.reasons.items():
-        console.print(f"[{bullet}] {reason}", markup=False)
+        print_line(f"[{bullet}] {reason}")
     for note in found.notes:
-        console.print(note, markup=False)
+        print_line(note)
     for leak in find_leaks(found.playbook, solved):
-        console.print(f"[{leak.bullets[0]}] {leak.message}, though no record says why.", markup=False)
+        print_line(f"[{leak.bullets[0]}] {leak.message}, though no record says why.")
     if not options.dry_run:
         save_context(found.playbook, options.out)
-        console.print(f"{options.out}: {found.playbook.size} bullets of {book.size}", markup=False)
+        print_line(f"{options.out}: {found.playbook.size} bullets of {book.size}")
     return 0
 
 
@@ -87,6 +86,5 @@ def vote_on_bullet(arguments: Sequence[str]) -> int:
         read_playbook(options.playbook), options.bullet, vote=options.vote, by=options.by, note=options.note
     )
     save_context(book, out)
-    counted = book.index[options.bullet].counters
-    Console().print(f"{out}: [{options.bullet}] {counted}", markup=False, highlight=False, soft_wrap=True)
+    print_line(f"{out}: [{options.bullet}] {book.index[options.bullet].counters}")
     return 0

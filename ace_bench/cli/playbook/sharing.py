@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from rich.console import Console
 
-from ace_bench.cli.arguments import Parser, count
+from ace_bench.cli.arguments import Parser, count, print_line
 from ace_bench.cli.playbook.looking import read_playbook
 from ace_bench.contexts.loading import official_text, restore, save_context
 from ace_bench.contexts.playbook.embed import make_embedder
@@ -55,8 +54,7 @@ def merge_to_file(arguments: Sequence[str]) -> int:
     merged = merge_playbooks(named, count=estimate_tokens, refiner=_refiner(options.similar, options.embedder))
     save_context(merged, options.out)
     before = sum(one.playbook.size for one in named)
-    said = f"{options.out}: {merged.size} bullets of {before} in {len(named)} playbooks"
-    Console().print(said, markup=False, highlight=False, soft_wrap=True)
+    print_line(f"{options.out}: {merged.size} bullets of {before} in {len(named)} playbooks")
     return 0
 
 
@@ -92,7 +90,7 @@ def write_card(arguments: Sequence[str]) -> int:
         "playbook.txt": write_text(book).encode(),
     }
     write_files({options.out / name: content for name, content in files.items()})
-    Console().print(f"{options.out}: {', '.join(files)}", markup=False, highlight=False, soft_wrap=True)
+    print_line(f"{options.out}: {', '.join(files)}")
     return 0
 
 
@@ -257,5 +255,5 @@ def export_playbooks(arguments: Sequence[str]) -> int:
     files = playbook_files(options.run, every=options.every)
     tables = {"bullet_history.csv": _history(options.run)} if options.history else {}
     write_files({options.out / name: text for name, text in {**files, **tables}.items()})
-    Console().print(f"{options.out}: {len(files)} playbooks", markup=False, highlight=False, soft_wrap=True)
+    print_line(f"{options.out}: {len(files)} playbooks")
     return 0
