@@ -20,6 +20,7 @@ from ace_bench.report.figures.draw import Drawing, Note, Panel, Series, series_o
 from ace_bench.report.figures.style import MAX_SERIES, Look, cost_axis, count_axis, looks, percent_axis, size_axis
 from ace_bench.report.records import RunSummary, latest_repetitions
 from ace_bench.report.tables.cells import Place, mean_of, measure
+from ace_bench.report.tables.field import tokens
 from ace_bench.report.tables.grids import column_name
 
 _WINDOW = 50
@@ -164,18 +165,18 @@ def score_against_cost(series: Sequence[RunSeries], title: str) -> Drawing | Non
 def cost_breakdown(series: Sequence[RunSeries], title: str) -> Drawing | None:
     """Tokens by role and stage, for the runs of one task; ``None`` where nothing is known."""
     parts = _parts(series)
-    tokens = {
+    sides = {
         direction: {
             part: [mean_of([run.value(f"spent.{part}.all.{direction}") for run in one.runs]) for one in series]
             for part in parts
         }
         for direction in _DIRECTIONS
     }
-    if all(value is None for values in tokens["in"].values() for value in values):
+    if all(value is None for values in sides["in"].values() for value in values):
         return None
     names = [fill(one.name, _LABEL) for one in series]
     lines = sum(name.count("\n") + 1 for name in names)
-    panels = [_stacked(by_part, names, _DIRECTIONS[direction]) for direction, by_part in tokens.items()]
+    panels = [_stacked(by_part, names, _DIRECTIONS[direction]) for direction, by_part in sides.items()]
     panels[0] = replace(panels[0], scales=(lambda axis: axis.invert_yaxis(),))  # the first bar stands on top
     return Drawing(panels=panels, title=title, height=1.5 + 0.14 * lines + 0.1 * len(names), sharey=True)
 
@@ -193,7 +194,7 @@ def costs_of(groups: Sequence[Sequence[RunSummary]], stage: str) -> Costs:
     dollars = [mean_of([run.value(f"usd.{stage}") for run in runs]) for runs in groups]
     if None not in dollars and any(dollars):
         return Costs(in_dollars=True, amounts=dollars)
-    return Costs(in_dollars=False, amounts=[_tokens(runs, stage) for runs in groups])
+    return Costs(in_dollars=False, amounts=[mean_of([tokens(run, stage) for run in runs]) for runs in groups])
 
 
 def curve_series(curve: Curve, name: str, look: Look) -> Series:
@@ -257,11 +258,6 @@ def _by_settings(runs: Sequence[RunSummary]) -> list[tuple[RunSummary, ...]]:
 def _word(path: str, value: object) -> str:
     """Return a value as text; each seed starts from a context of its own."""
     return "given" if path.endswith(".initial") and value is not None else value_text(value)
-
-
-def _tokens(runs: Sequence[RunSummary], stage: str) -> float | None:
-    sides = [mean_of([run.value(f"tokens.{stage}.{side}") for run in runs]) for side in ("in", "out")]
-    return None if None in sides else sum(side or 0.0 for side in sides)
 
 
 def _stacked(by_part: Mapping[str, Sequence[float | None]], names: Sequence[str], what: str) -> Panel:

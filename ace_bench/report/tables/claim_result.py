@@ -11,7 +11,7 @@ from ace_bench.report.conditions import Variant
 from ace_bench.report.paper.claims import PaperClaim
 from ace_bench.report.statistics import Comparison, Interval, judge_equivalence
 from ace_bench.report.tables.cells import FEW_SEEDS
-from ace_bench.report.tables.grids import NOT_KNOWN, Grid, p_value, seeds_text, wide_notes
+from ace_bench.report.tables.grids import NOT_KNOWN, Grid, p_value, seeds_text, signed, signed_bounds, wide_notes
 
 Verdict = Literal[
     "supported", "contradicted", "equivalent", "inconclusive", "these playbooks only", "refused", "not measured"
@@ -128,14 +128,14 @@ def claims_notes(results: Sequence[ClaimResult], *, simulated: bool) -> list[str
 
 def _words(result: ClaimResult) -> Mapping[str, str]:
     tested, claim, bounds = result.comparison, result.claim, result.bounds
-    shown = f"[{bounds.low:+.1f}, {bounds.high:+.1f}]" if bounds else "-"
     return {
         "claim": claim.label,
         "of": claim.than,
         "section": claim.section,
-        "paper": _signed(claim.value, claim.unit),
-        "ours": _signed(result.value, claim.unit) + "†" * bool(result.deviations and result.value is not None),
-        "interval": "all seeds equal" if bounds and result.equal else shown,
+        "paper": signed(claim.value, claim.unit),
+        "ours": signed(result.value, claim.unit, NOT_KNOWN)
+        + "†" * bool(result.deviations and result.value is not None),
+        "interval": "all seeds equal" if bounds and result.equal else signed_bounds(bounds).strip() or "-",
         "family": f"{claim.family}, {100 * result.level:.4g}%",
         "p": p_value(tested.p) if tested and bounds else "-",
         "seeds": seeds_text(result.seeds),
@@ -192,7 +192,3 @@ def _record(result: ClaimResult, variant: Variant, *, numbers: bool) -> dict[str
         "notes": "; ".join(_remarks(result)),
     }
     return found | ({"paper": claim.value} if numbers else {})
-
-
-def _signed(value: float | None, unit: str) -> str:
-    return NOT_KNOWN if value is None else f"{value:+.1f}" + "%" * (unit == "percent")

@@ -16,7 +16,7 @@ from ace_bench.core.errors import DataError
 from ace_bench.core.statistics import Array, clusters, holm
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import FEW_SEEDS, Measured, few_seeds, mean_of, tested_difference, varies
-from ace_bench.report.tables.grids import SIGNIFICANT, THESE_PLAYBOOKS, Grid, number, p_value, wide_notes
+from ace_bench.report.tables.grids import SIGNIFICANT, THESE_PLAYBOOKS, Grid, number, p_value, signed_bounds, wide_notes
 from ace_bench.report.tables.table import Heading, Table
 
 _DRAWS = 1000
@@ -59,9 +59,9 @@ class Group:
         return f"{self.scaffold}, {self.mode}, labels {self.labels}" + ", retries" * self.retries
 
 
-def tokens(run: RunSummary) -> float | None:
-    """Prompt and completion tokens of a whole run."""
-    parts = [run.value(f"tokens.total.{way}") for way in ("in", "out")]
+def tokens(run: RunSummary, stage: str = "total") -> float | None:
+    """Prompt and completion tokens of a stage, or of a whole run."""
+    parts = [run.value(f"tokens.{stage}.{way}") for way in ("in", "out")]
     return None if None in parts else sum(part or 0.0 for part in parts)
 
 
@@ -137,7 +137,7 @@ def efficiency_grid(table: Table) -> Grid:
         for one in with_certainty(group.members):
             runs = one.cell.runs
             adapt, evaluate = (
-                mean_of([per_query(run, _stage_tokens(run, stage)) for run in runs]) for stage in ("adapt", "evaluate")
+                mean_of([per_query(run, tokens(run, stage)) for run in runs]) for stage in ("adapt", "evaluate")
             )
             usd = mean_of([per_query(run, dollars(run)) for run in runs])
             score = None if not one.cost or one.cell.value is None else 1000 * one.cell.value / one.cost
@@ -169,8 +169,8 @@ def pairs_grid(table: Table) -> Grid:
     rows = []
     for (*names, few, tested), p in zip(found, adjusted, strict=True):
         mark = (THESE_PLAYBOOKS if few else SIGNIFICANT) * (p < 0.05)
-        bounds = f" [{tested.interval.low:+.1f}, {tested.interval.high:+.1f}]" if tested.interval else ""
-        rows.append((*names, f"{tested.difference:+.1f}{bounds}{mark}", p_value(p), p_value(tested.p)))
+        difference = f"{tested.difference:+.1f}{signed_bounds(tested.interval)}{mark}"
+        rows.append((*names, difference, p_value(p), p_value(tested.p)))
     header = ("column", "group", "method", "against", "difference (points)", f"p (Holm over {len(rows)})", "p")
     legend = [
         f"{SIGNIFICANT}: p (Holm) below 0.05. {THESE_PLAYBOOKS}: also, but a side that adapts has under {FEW_SEEDS} "
@@ -191,8 +191,3 @@ def _finished(table: Table) -> Iterator[tuple[str, str, Heading, Measured]]:
 def _name(heading: Heading) -> str:
     method, passes = heading.fields["method"].partition(" (void")[0], heading.fields["passes"]
     return f"{method} ({passes})" if passes in ("once", "epochs") else str(method)
-
-
-def _stage_tokens(run: RunSummary, stage: str) -> float | None:
-    parts = [run.value(f"tokens.{stage}.{way}") for way in ("in", "out")]
-    return None if None in parts else sum(part or 0.0 for part in parts)

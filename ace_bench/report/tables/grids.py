@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ace_bench.report.statistics import judge_equivalence
+from ace_bench.report.statistics import Interval, judge_equivalence
 from ace_bench.report.tables.cells import FEW_SEEDS, Measured, certificate_note, code_warnings
 from ace_bench.report.tables.table import MISSING, PaperShown, Table
 
@@ -212,8 +212,7 @@ def _statistics(cell: Measured, paper: PaperShown) -> Iterator[str]:
     yield seeds_text([run.seed for run in cell.runs])
     yield number(cell.faults)
     yield "-" if cell.spread is None else number(cell.spread, "points")
-    bounds = f" [{tested.interval.low:+.1f}, {tested.interval.high:+.1f}]" if tested and tested.interval else ""
-    yield "-" if cell.change is None else f"{cell.change:+.1f}{bounds}"
+    yield "-" if cell.change is None else f"{cell.change:+.1f}{signed_bounds(tested.interval if tested else None)}"
     yield "-" if tested is None or tested.detectable is None else number(tested.detectable, "points")
     p_values = (None, None) if tested is None else (tested.p, tested.seeds_p)
     yield from ("-" if p is None else p_value(p) for p in (cell.p_holm, *p_values))
@@ -234,6 +233,11 @@ def _other_settings(table: Table) -> list[str]:
     ]
 
 
-def signed(value: float | None, unit: str) -> str:
-    """Format a difference in points or in percent; "-" where it is unknown."""
-    return "-" if value is None else f"{value:+.1f}" + "%" * (unit == "percent")
+def signed(value: float | None, unit: str, unknown: str = "-") -> str:
+    """Format a difference in points or in percent."""
+    return unknown if value is None else f"{value:+.1f}" + "%" * (unit == "percent")
+
+
+def signed_bounds(interval: Interval | None) -> str:
+    """Format the interval of a difference, as it stands behind it."""
+    return f" [{interval.low:+.1f}, {interval.high:+.1f}]" if interval else ""
