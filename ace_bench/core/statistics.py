@@ -241,11 +241,7 @@ def _sums(values: Array, groups: Sequence[Sequence[int]]) -> Array:
 
 
 def bootstrap_interval(
-    items: Sequence[T],
-    statistic: Callable[[Sequence[T]], float],
-    *,
-    seed: int,
-    group: Callable[[T], str] = lambda _: "",
+    items: Sequence[T], statistic: Callable[[Sequence[T]], float], *, group: Callable[[T], str] = lambda _: ""
 ) -> tuple[float, float] | None:
     """95% percentile bootstrap over ``items``; ``None`` for fewer than two sampling units.
 
@@ -255,7 +251,7 @@ def bootstrap_interval(
     units = clusters(items, group)
     if len(units) < 2:
         return None
-    rng = random.Random(seed)
+    rng = random.Random(0)
     values = sorted(statistic([*chain.from_iterable(rng.choices(units, k=len(units)))]) for _ in range(RESAMPLES))
     tail = (1 - LEVEL) / 2
     return values[int(tail * RESAMPLES)], values[int((1 - tail) * RESAMPLES) - 1]

@@ -123,12 +123,8 @@ def _interval(
     if not scores.size:
         return None
     if abs(100 * float(scores.mean()) - value) > _ROUNDING:
-        return bootstrap_interval(
-            [record.grade for record in records],
-            lambda some: task.score(some)[task.headline],
-            seed=0,
-            group=lambda grade: grade.group,
-        )
+        grades = [record.grade for record in records]
+        return bootstrap_interval(grades, lambda some: task.score(some)[task.headline], group=lambda grade: grade.group)
     groups = clusters(range(len(records)), lambda place: records[place].grade.group)
     bounds = score_bounds(scores, blocks(groups) if stream else groups)
     return None if bounds is None else (100 * bounds[0], 100 * bounds[1])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -192,43 +192,37 @@ class _Call:
     retry: bool = False
 
 
-@dataclass
-class _Reading:
-    """What later calls refer to, by digest of the request: settings and schema, and which message asks once more."""
-
-    heads: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
-    retries: dict[str, int] = field(default_factory=dict)
-
-    def read(self, line: _Line) -> _Call:
-        """Read a call; calls are read in order."""
-        digest, request = line.id.rpartition("/")[0].rpartition("/")[2], line.request
-        if request is None:
-            return _Call(fields=None, asked_again=line.asked_again)
-        head = request.head or self.heads.get(request.base or "")
-        last = len(request.messages) - 1
-        retry = last > 0 and self._is_retry(last, request.messages[last][1], request.base or "")
-        self.heads[digest] = head
-        if retry:
-            self.retries[digest] = last
-        return _Call(fields=_fields_of(head, line.role), asked_again=line.asked_again, retry=retry)
-
-    def _is_retry(self, place: int, spans: Spans, base: str) -> bool:
-        first = spans[0] if spans else ""
-        if isinstance(first, str):
-            return first.startswith(RETRY_START)
-        start, length = first
-        return start == 0 and length >= len(RETRY_START) and self.retries.get(base) == place
-
-
 def _read_calls(folder: Path) -> list[_Call]:
-    """Read the calls, each once: of a call that was asked again because of an outage, the last line counts."""
-    reading = _Reading()
+    """Read the calls, each once: of a call that was asked again because of an outage, the last line counts.
+
+    Later calls refer by digest to the settings and schema of earlier requests, and to the message that asks once more.
+    """
+    heads: dict[str, Mapping[str, Any] | None] = {}
+    retries: dict[str, int] = {}
 
     def parse(line: bytes) -> tuple[str, _Call]:
         found: _Line = decoder_of(_Line).decode(line)
-        return found.id, reading.read(found)
+        digest, request = found.id.rpartition("/")[0].rpartition("/")[2], found.request
+        if request is None:
+            return found.id, _Call(fields=None, asked_again=found.asked_again)
+        base, last = request.base or "", len(request.messages) - 1
+        heads[digest] = request.head or heads.get(base)
+        retry = last > 0 and _is_retry(request.messages[last][1], repeated=retries.get(base) == last)
+        if retry:
+            retries[digest] = last
+        fields = _fields_of(heads[digest], found.role)
+        return found.id, _Call(fields=fields, asked_again=found.asked_again, retry=retry)
 
     return [*dict(read_lines(folder / FILE, parse).check().entries).values()]
+
+
+def _is_retry(spans: Spans, *, repeated: bool) -> bool:
+    """Whether a message asks once more; ``repeated``: so does the one whose text it takes."""
+    first = spans[0] if spans else ""
+    if isinstance(first, str):
+        return first.startswith(RETRY_START)
+    start, length = first
+    return repeated and start == 0 and length >= len(RETRY_START)
 
 
 def _fields_of(head: Mapping[str, Any] | None, role: str) -> Mapping[str, Any] | None:

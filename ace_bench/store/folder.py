@@ -115,9 +115,9 @@ class RunFolder:
         except OSError:
             return False
 
-    def set_status(self, state: str, reason: str = "") -> None:
+    def set_status(self, state: str) -> None:
         """Write the state of the run: ``running`` or ``finished``."""
-        self.write({STATUS: _status(state, reason)})
+        self.write({STATUS: _status(state)})
 
     def try_set_status(self, state: str, reason: str) -> None:
         """Write why the run ended early, ``stopped`` or ``failed``, if the disk allows it; never raises."""
@@ -172,7 +172,7 @@ def format_json(value: Record) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
-def _status(state: str, reason: str) -> str:
+def _status(state: str, reason: str = "") -> str:
     return format_json({"state": state, "reason": reason})
 
 

@@ -208,7 +208,7 @@ def _own_verdicts(made: Run) -> list[tuple[bool, bool]]:
 
 def _agreement(one: str, other: str, pairs: Sequence[tuple[bool | None, bool | None]]) -> Row:
     known = kappa(pairs)
-    found = bootstrap_interval(pairs, lambda drawn: kappa(drawn) or 0.0, seed=0) if known is not None else None
+    found = bootstrap_interval(pairs, lambda drawn: kappa(drawn) or 0.0) if known is not None else None
     shares = (f"{100 * fmean(column):.0f}%" for column in ([a is True for a, _ in pairs], [a == b for a, b in pairs]))
     shown = (None, None) if known is None or found is None else (round(known, 2), "{:.2f} to {:.2f}".format(*found))
     return one, other, len(pairs), *shares, *shown
