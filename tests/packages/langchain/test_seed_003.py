@@ -52,7 +52,7 @@ class Toolless:
     simulated = True
     context_length = None
 
-    def __init__(self, *, name, attention):
+    def __init__(self, *, name, attention, collapse):
         self.name = "toolless"
         self.identity = {}
 
