@@ -212,13 +212,11 @@ class Runs:
 
     def _made_with(self, overrides: Sequence[str], seed: int) -> RunSummary | None:
         config = self._compose(overrides)
-        data = {key: config["task"][key] for key in _DATA if f"task.{key}" in map(key_of, overrides)}
         key = (settings_digest(identity_settings(config)), seed)
         runs = (
             run
             for run in reversed([*self._measured_more.get(key, ()), *self._runs.get(key, ())])
-            if _source_fits(run, config["task"]["source"])
-            and all(run.settings["task"].get(name) == value for name, value in data.items())
+            if _source_fits(run, config["task"]["source"]) and not any(other_data(run, overrides, config))
         )
         return max(runs, key=lambda run: run.finished, default=None)
 
@@ -241,6 +239,14 @@ def _by_settings(
     for run in sorted(runs, key=lambda run: (run.finished, run.attempt)):
         found.setdefault((digest(run), run.seed), []).append(run)
     return found
+
+
+def other_data(run: RunSummary, overrides: Sequence[str], config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the run's settings of data that differ from those that a plan's overrides name."""
+    for name in _DATA:
+        found = run.settings["task"].get(name)
+        if f"task.{name}" in map(key_of, overrides) and found != config["task"][name]:
+            yield f"task.{name}={found}"
 
 
 def _source_fits(run: RunSummary, source: str) -> bool:

@@ -12,10 +12,12 @@ from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.identity import identity_settings
 from ace_bench.core.resources import config_folders
+from ace_bench.report.conditions import Variant
 from ace_bench.report.experiments import Experiments, load_experiments
 from ace_bench.report.paper.tables import load_paper
 from ace_bench.report.planned import Need, PlannedRun, Runs
 from ace_bench.report.records import find_runs
+from ace_bench.report.tables.similar import SimilarRuns
 from ace_bench.runners.planning import Composer
 from ace_bench.store.results import CHECKSUMS
 from tests.launching import ROOT, composed, launch, options
@@ -160,13 +162,16 @@ def test_a_run_that_was_also_evaluated_before_adaptation_has_all_that_is_asked_o
 
 def test_a_run_on_other_data_is_not_the_planned_one(tmp_path):
     known, other = (f"task.sample_data=pkg://ace_rehearsal/samples/{name}" for name in ("qa", "two_hop"))
-    plan, like = (
-        PlannedRun(overrides=("task=qa", "method=base", "mode=offline", "limit=1", data)) for data in (known, other)
-    )
-    done = launch(tmp_path, *plan.overrides)
-    runs = Scratch(tmp_path).runs()
-    assert (runs.find(plan, seed=0).folder, runs.find(like, seed=0)) == (done.folder, None)
-    assert runs.find(plan, seed=0, extra=["task.source=real"]) is None
+    plan, like = (PlannedRun(overrides=("task=qa", "method=base", "mode=offline", data)) for data in (known, other))
+    done, runs = launch(tmp_path, *plan.overrides, "limit=1"), Scratch(tmp_path).runs()
+    assert runs.find(plan, seed=0, extra=["limit=1"]).folder == done.folder
+    assert runs.find(like, seed=0, extra=["limit=1"]) is None
+    assert runs.find(plan, seed=0, extra=["limit=1", "task.source=real"]) is None
+    shown = SimilarRuns(find_runs(tmp_path).runs, (), compose)
+    longer = Variant(backbone="embedded", name="embedded", overrides=("limit=2",), simulated=True, source="sample")
+    found, none = (shown.find(one, longer, lambda *_: None) for one in (plan, like))
+    assert ([run.folder for run in found.runs], found.differs) == ([done.folder], ("limit=1",))
+    assert none.runs == ()
 
 
 def test_a_models_run_on_sample_data_is_not_taken_for_one_on_real_data(tmp_path):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.identity import CONTEXT_FILES, identity_settings, settings_digest
 from ace_bench.report.conditions import Variant
-from ace_bench.report.planned import Compose, PlannedRun, Settings, deviations, key_of, run_overrides
+from ace_bench.report.planned import Compose, PlannedRun, Settings, deviations, key_of, other_data, run_overrides
 from ace_bench.report.planned import settings_with_defaults as with_defaults
 from ace_bench.report.records import RunSummary, latest_repetitions
 
@@ -78,7 +78,9 @@ class SimilarRuns:
         if not set(protocol) <= {*variant.overrides, *planned.overrides}:
             yield from protocol
         overrides = run_overrides(planned, (*variant.overrides, *protocol), self._compose)
-        yield from deviations(self._settings[run.folder], identity_settings(self._compose(overrides)), "")
+        config = self._compose(overrides)
+        yield from deviations(self._settings[run.folder], identity_settings(config), "")
+        yield from other_data(run, overrides, config)
 
     def _fits(self, run: RunSummary, planned: PlannedRun, differs: Sequence[str], earlier: Earlier) -> bool:
         """Whether a run may stand in a cell: it differs in no setting of its plan, and is no other cell's run."""
