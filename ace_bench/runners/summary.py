@@ -93,9 +93,9 @@ def _certificate(metrics: Mapping[str, Any]) -> Mapping[str, str]:
 
 def _records(processes: Sequence[Process]) -> Mapping[str, str]:
     """Return when a run was made, with which code and, if it was continued, by how many processes."""
-    if not without_checks(processes):  # made by an older version
-        return {}
     workers = without_checks(processes)
+    if not workers:  # made by an older version
+        return {}
     first, last = workers[0], workers[-1]
     ended = "n/a" if last.ended is None else f"{last.ended:%Y-%m-%d %H:%M:%S} UTC"
     rows = {"code": last.commit or "commit n/a", "time": f"{first.at:%Y-%m-%d %H:%M:%S} to {ended}"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from ace_bench.report.page.content import style_page, write_bundle
@@ -69,18 +70,15 @@ def _tables(index: ResultsIndex) -> Iterator[Table]:
 
 def _section(table: Table, links: Mapping[Path, str]) -> str:
     page = page_of(table)
-    columns = [(name, heading.title) for name, heading in table.columns.items()]
-    header = [*table.names]
-    for _, column in columns:
-        header += [column, *["paper"] * table.paper.numbers]
+    names = ((column.title, *["paper"] * table.paper.numbers) for column in table.columns.values())
     rows = [
-        "<tr>" + _headings(table.rows[row].texts) + "".join(_cells(line[name], table, links) for name, _ in columns)
+        "<tr>" + _headings(table.rows[row].texts) + "".join(_cells(line[name], table, links) for name in table.columns)
         for row, line in table.cells.items()
         if any(cell.runs or cell.unfinished for cell in line.values())
     ]
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in page.notes)
     return (
-        f"<section><h3>{html.escape(page.title)}</h3>{_table(header, rows, len(table.names))}"
+        f"<section><h3>{html.escape(page.title)}</h3>{_table([*table.names, *chain(*names)], rows, len(table.names))}"
         f"<details><summary>Statistics and notes</summary>{_grid(statistics_grid(table))}<ul class='note'>{notes}</ul>"
         "</details></section>"
     )

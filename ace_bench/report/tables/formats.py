@@ -66,7 +66,6 @@ def csv(tables: Sequence[Table]) -> str:
 def _record(table: Table, row: str, column: str, cell: Measured) -> dict[str, object]:
     tested = cell.comparison
     bounds = tested.interval if tested else None
-    changed = cell.change is not None
     found: dict[str, object] = {
         **table.about,
         **table.rows[row].fields,
@@ -83,7 +82,7 @@ def _record(table: Table, row: str, column: str, cell: Measured) -> dict[str, ob
         "faults": cell.faults,
         "against": table.base_title,
         "change": cell.change,
-        "change_unit": cell.change_unit if changed else None,
+        "change_unit": None if cell.change is None else cell.change_unit,
         "change_low": bounds.low if bounds else None,
         "change_high": bounds.high if bounds else None,
         "change_sd_over_seeds": tested.spread if tested else None,

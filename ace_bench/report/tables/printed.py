@@ -19,7 +19,7 @@ from ace_bench.report.tables.grids import (
     shown,
     signed,
 )
-from ace_bench.report.tables.table import Heading, Printed, Table
+from ace_bench.report.tables.table import Printed, Table
 
 YES, NO = "✓", "✗"
 """Whether a method sees reference answers."""
@@ -31,7 +31,7 @@ _DASH = "–"
 def printed_grid(table: Table) -> Grid:
     """Lay out the results for LaTeX, with the paper's number beside each of ours if the table shows them."""
     rows = {row: line for row, line in table.cells.items() if not all(cell.refused for cell in line.values())}
-    lines = {row: _printed(table.rows[row]) for row in rows}
+    lines = {row: table.rows[row].in_print for row in rows}
     header = [*(table.printed_names or table.names)]
     above = [""] * len(header)
     words: dict[str, list[str | Number]] = {row: [*line.texts] for row, line in lines.items()}
@@ -40,12 +40,11 @@ def printed_grid(table: Table) -> Grid:
         best = _best(cells, lines, table.base)
         for row, cell in cells.items():
             words[row].append(_word(cell, lines[row], best=row in best))
-        name = _printed(heading)
-        header += [" ".join(name.texts)]
-        above += [name.above]
+        header += [" ".join(heading.in_print.texts)]
+        above += [heading.in_print.above]
         if table.paper.numbers and any(cell.published is not None for cell in cells.values()):
             header += ["paper"]
-            above += [name.above]
+            above += [heading.in_print.above]
             for row, cell in cells.items():
                 words[row].append(_DASH if cell.published is None else Number(text=published_text(cell)))
     return Grid(
@@ -56,10 +55,6 @@ def printed_grid(table: Table) -> Grid:
         above=tuple(above) if any(above) else (),
         groups=tuple(line.above for line in lines.values()),
     )
-
-
-def _printed(heading: Heading) -> Printed:
-    return heading.printed or Printed(texts=heading.texts)
 
 
 def _word(cell: Measured, line: Printed, *, best: bool) -> str | Number:
@@ -105,7 +100,7 @@ def _legend(table: Table, words: Iterable[Sequence[str | Number]]) -> Iterator[s
     if any(word.bounds for word in numbers):
         yield "In brackets: 95% interval of a score; for other numbers, smallest and largest over seeds."
     if any(word.best for word in numbers):
-        grouped = any(heading.printed and heading.printed.above for heading in table.rows.values())
+        grouped = any(heading.in_print.above for heading in table.rows.values())
         yield f"Bold: best of {'its group' if grouped else 'a column'}."
     if NO in cells:
         yield f"{YES}: reference answers are seen; {NO}: at most whether an answer was right."

@@ -68,6 +68,11 @@ class Heading:
         """All texts in one line."""
         return " ".join(self.texts)
 
+    @property
+    def in_print(self) -> Printed:
+        """What a paper prints: the texts, where it prints nothing else."""
+        return self.printed or Printed(texts=self.texts)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
