@@ -104,7 +104,7 @@ def test_the_heavy_budget_by_dspys_own_rule(validation, calls):
 def test_an_estimate_knows_the_budget(tmp_path, capsys):
     """A dry run rehearses three samples; an optimiser's budget does not grow with the number of the others."""
     launch(tmp_path, "task=formula", "method=gepa", "method.auto=light", "task.source=sample", "dry_run=true")
-    said = re.search(r"like those of embedded: ([\d,]+) to ([\d,]+) calls", capsys.readouterr().out)
+    said = re.search(r"Estimate: ([\d,]+) to ([\d,]+) calls", capsys.readouterr().out)
     low, high = (int(number.replace(",", "")) for number in said.groups())
     evaluations, attempts = 2 * 60, 460
     assert evaluations // 2 < low < evaluations + attempts <= high < evaluations + 2 * attempts

@@ -356,10 +356,12 @@ def test_runs_are_told_apart_by_what_can_change_an_answer_and_named_by_the_model
     values = {name: table.loc["base"].value.dropna().to_dict() for name, table in tables.items()}
     assert values == {
         "table_02_org_m-1.5": {"finer": 100.0, "formula": 50.0, "average": 75.0},
-        "table_02_org_m-1.5-temperature_0.7": {"finer": 0.0},
-        "table_02_org_m-1.5-think_a_true": {"finer": 50.0},
+        "table_02_org_m-1.5-temperature_0.7": {"finer": 0.0, "formula": 50.0, "average": 25.0},
+        "table_02_org_m-1.5-think_a_true": {"finer": 50.0, "formula": 50.0, "average": 50.0},
         "table_02_org_m-1.5-embedder_static_m": {"finer": 40.0},
     }
+    other = tables["table_02_org_m-1.5-temperature_0.7"].loc["base"]
+    assert ["not the planned run" in other.notes[column] for column in ("finer", "formula")] == [False, True]
     assert "runs with org/m-1.5, sampling.temperature=0.7" in text
     commands = [line for line in text.splitlines() if line.startswith("ace-bench run ")]
     for command in commands:
