@@ -79,12 +79,10 @@ def vote_on_bullet(arguments: Sequence[str]) -> int:
     parser.add_argument("--by", default="user", help="who votes (default: user)")
     parser.add_argument("--out", type=Path, help="file to write (JSON; default: the playbook's own)")
     options = parser.parse_args(arguments)
-    out = options.out or options.playbook
+    book, out = read_playbook(options.playbook), options.out or options.playbook
     if out.suffix != ".json":
         raise ConfigError(f"{out} cannot keep who voted: name a file with --out FILE.json")
-    book = give_feedback(
-        read_playbook(options.playbook), options.bullet, vote=options.vote, by=options.by, note=options.note
-    )
+    book = give_feedback(book, options.bullet, vote=options.vote, by=options.by, note=options.note)
     save_context(book, out)
     print_line(f"{out}: [{options.bullet}] {book.index[options.bullet].counters}")
     return 0
