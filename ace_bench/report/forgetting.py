@@ -202,9 +202,11 @@ def _unknown(left: Sequence[Bullet], lineage: Lineage, name: str) -> Iterator[st
     wordings = [one for parts in lineage.parts.values() for part in parts for one in part.wordings]
     written = {one.bullet.content: one.bullet.changed for one in wordings}
     seen = [one.bullet.changed for one in wordings if name in one.origins]
-    first = min([*seen, *(step.index for step in lineage.steps if name in step.samples)])
+    samples = (step.index for step in lineage.steps if name in step.samples)
+    first = min([*seen, *samples], default=BEFORE_FIRST_STEP)
     later = [one.id for one in left if written[one.content] > first]
-    yield f"Written after step {first}, when prompts may have shown it: {', '.join(later) or 'no bullet'}."
+    since = "the start of the run" if first == BEFORE_FIRST_STEP else f"step {first}"
+    yield f"Written after {since}, when prompts may have shown it: {', '.join(later) or 'no bullet'}."
     events = [event for step in lineage.steps for event in step.events]
     gone = [event["bullet"] for event in events if event.get("type") == "REMOVE" and name in _samples(event)]
     yield from [f"It removed {', '.join(gone)}, which stay removed."] if gone else []

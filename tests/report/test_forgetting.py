@@ -127,6 +127,17 @@ def test_votes_of_users_count_in_refinement_and_can_be_taken_back(tmp_path, caps
         give_feedback(voted, "s-1", vote="helpful", by="an n")
 
 
+def test_a_run_forgets_a_user_who_voted_before_it_began(tmp_path, capsys):
+    voted = tmp_path / "voted.json"
+    first = Bullet(id=A, section="others", content="alpha", created=-1, changed=-1, tokens=1)
+    save_context(give_feedback(Playbook.of([first], sections=["others"]), A, vote="helpful", by="ann"), voted)
+    script = Scripted(curator=lambda _: {"operations": [add("beta")]})
+    ran = play(tmp_path / "ran", f"method.initial={voted}", script=script, train=1, test=1).folder
+    capsys.readouterr()
+    assert forgotten(ran, tmp_path / "left.json", "--source", "ann") == {A: ("alpha", 0, 0), B: ("beta", 0, 0)}
+    assert "Written after the start of the run" in capsys.readouterr().out
+
+
 def test_bullets_of_one_batch_that_were_merged_come_from_the_one_whose_words_stay(tmp_path):
     words = "count every list of the page before it is added up, and check the sum against the last line "
     script = Scripted(curator=lambda call: {"operations": [add(words + "twice" * int(call.sample[-1]))]})
