@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -93,7 +92,7 @@ def _opposite_verdict(text: str) -> str:
 def _filler(name: str, tokens: int, count: TokenCounter) -> str:
     """Return words that no other name has, as a playbook merges bullets that are alike."""
     letters = hashlib.shake_256(name.encode()).hexdigest(max(0, tokens) * 2)
-    words = " ".join(textwrap.wrap(letters, 7))
+    words = " ".join(letters[start : start + 7] for start in range(0, len(letters), 7))
     return words[: len(words) * tokens // max(1, count(words))] if words else ""
 
 
