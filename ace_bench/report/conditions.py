@@ -11,6 +11,7 @@ from ace_bench.core.embedders import default_embedder
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import identity_settings
+from ace_bench.report.matching import settings_with_defaults
 from ace_bench.report.planned import (
     Compose,
     PlannedRun,
@@ -22,7 +23,6 @@ from ace_bench.report.planned import (
     read_setting,
     run_overrides,
     settings_for,
-    settings_with_defaults,
 )
 from ace_bench.report.records import RunSummary
 

@@ -18,7 +18,8 @@ from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import StoreError
 from ace_bench.core.replies import RETRY_START, is_offer
 from ace_bench.core.types import Record, Stage
-from ace_bench.store.authors_code import APPWORLD, FINANCE, UNKNOWN, is_at
+from ace_bench.store.authors_choices import CODES, AuthorsChoices
+from ace_bench.store.authors_code import UNKNOWN, is_at
 from ace_bench.store.call_log import FILE
 from ace_bench.store.calls import StoredRequest
 from ace_bench.store.lines import read_lines
@@ -31,94 +32,6 @@ _SHOWN = 5
 """Switches that a line names; all are in ``metrics.json``."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _AuthorsCode:
-    """What a repository of the authors does for some tasks.
-
-    ``settings`` are the accepted values of switches by path, ``by_mode`` those of one mode. ``built_in`` are switches
-    of our own loop: the authors' loop (``loop``, the class that follows it) has them without a setting. ``sent`` are
-    fields of requests, ``None`` for those that are not sent. ``repeats``: a prompt that occurs again is sent again.
-    """
-
-    name: str
-    tasks: tuple[str, ...]
-    loop: str
-    settings: Mapping[str, Sequence[Any]]
-    by_mode: Mapping[str, Mapping[str, Sequence[Any]]]
-    built_in: Mapping[str, Sequence[Any]]
-    sent: Mapping[str, Any]
-    repeats: bool
-
-
-_NOT_SENT: Mapping[str, Any] = {"seed": None, "stop": None, "top_p": None, "response_format": None}
-_BOTH: Mapping[str, Sequence[Any]] = {
-    "method.curator_every": (1,),
-    "method.token_budget": (80_000,),
-    "agent.parse_replies": ("official",),
-    "unreadable_replies": ("wrong",),
-}
-_IN_LOOP: Mapping[str, Sequence[Any]] = {
-    "method.operations": (["ADD"],),
-    "method.update": ("delta",),
-    "method.reflector": ("on",),
-    "method.refiner.when": ("never",),
-    "method.refiner.max_tokens": (None,),
-    "method.refiner.harmful_min": (None,),
-    "method.retrieval.mode": ("off",),
-}
-_LEARNS: Mapping[str, Sequence[Any]] = {"mode.epochs": (1,), "mode.shuffle": (False,)}
-_CODES = (
-    _AuthorsCode(
-        name=FINANCE,
-        tasks=("finer", "formula"),
-        loop="OfficialFinance",
-        settings={
-            **_BOTH,
-            "method.max_reflection_rounds": (3,),
-            "method.measure_post_update": (True,),
-            "method.initial": (None,),
-            "labels": ("gold", "correctness"),
-        },
-        by_mode={
-            "offline": {
-                **_LEARNS,
-                "mode.select": ("best",),
-                "mode.validate": ("multiples",),
-                "mode.eval_every": (100,),
-            },
-            "online": {**_LEARNS, "mode.window": (15,)},
-        },
-        built_in={**_IN_LOOP, "method.unknown_section": ("others",)},
-        sent={**_NOT_SENT, "temperature": 0, "max_tokens": 4096},
-        repeats=True,
-    ),
-    _AuthorsCode(
-        name=APPWORLD,
-        tasks=("appworld",),
-        loop="OfficialAppWorld",
-        settings={
-            **_BOTH,
-            "method.max_reflection_rounds": (5,),
-            "agent.max_steps": (40,),
-            "agent.history_chars": (400_000,),
-            "labels": ("gold", "none"),
-        },
-        by_mode={
-            "offline": {**_LEARNS, "mode.select": ("final",)},
-            "online": {**_LEARNS, "mode.window": (1,)},
-        },
-        built_in=_IN_LOOP,
-        sent={
-            **_NOT_SENT,
-            "temperature": 0,
-            "max_tokens": None,
-            "stop": ["<|endoftext|>", "<|eot_id|>", "<|start_header_id|>"],
-        },
-        repeats=False,  # it keeps replies in a cache
-    ),
-)
-
-
 def certify(folder: Path, metrics: Record) -> Record:
     """Return the certificate of a run with these metrics, by its settings, calls and journal; raises ``StoreError``.
 
@@ -128,7 +41,7 @@ def certify(folder: Path, metrics: Record) -> Record:
     counts the calls by the field that is not as theirs (without a code: by the field that is sent), ``asked_again``
     replies by why they were asked for once more, and ``repeats_sent_once`` prompts that the authors' code sends again.
     """
-    code = next((one for one in _CODES if metrics["task"] in one.tasks and metrics["method"] == _ACE), None)
+    code = next((one for one in CODES if metrics["task"] in one.tasks and metrics["method"] == _ACE), None)
     calls = _read_calls(folder)
     if not calls and any(map(sum, (roles.values() for roles in metrics["calls"].values()))):
         raise StoreError(f"{folder / FILE} is missing; restore it")
@@ -147,7 +60,7 @@ def certify(folder: Path, metrics: Record) -> Record:
     return {"code": code.name, **_switches(read_settings(folder), metrics, code), "requests": requests}
 
 
-def _switches(settings: Record, metrics: Record, code: _AuthorsCode) -> Record:
+def _switches(settings: Record, metrics: Record, code: AuthorsChoices) -> Record:
     follows = str(settings["method"].get("_target_", "")).endswith(f".{code.loop}")
     wanted = {**code.settings, **code.by_mode.get(metrics["mode"], {}), **code.built_in}
     differs: dict[str, Any] = {} if follows else {_PROTOCOL: {"ours": "our loop", "theirs": "official"}}
@@ -243,7 +156,7 @@ def _fields_of(head: Mapping[str, Any] | None, role: str) -> Mapping[str, Any] |
     }
 
 
-def _differing(call: _Call, code: _AuthorsCode | None) -> Iterator[str]:
+def _differing(call: _Call, code: AuthorsChoices | None) -> Iterator[str]:
     """Yield the fields of a request that are not the authors'; without a code, the fields that it holds."""
     if call.fields is None:
         return

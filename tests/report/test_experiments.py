@@ -14,8 +14,9 @@ from ace_bench.core.identity import identity_settings
 from ace_bench.core.resources import config_folders
 from ace_bench.report.conditions import Variant
 from ace_bench.report.experiments import Experiments, load_experiments
+from ace_bench.report.matching import Runs
 from ace_bench.report.paper.tables import load_paper
-from ace_bench.report.planned import Need, PlannedRun, Runs
+from ace_bench.report.planned import Need, PlannedRun
 from ace_bench.report.records import find_runs
 from ace_bench.report.tables.similar import SimilarRuns
 from ace_bench.runners.planning import Composer

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from ace_bench.cli.results import config_folders
 from ace_bench.core.identity import identity_settings
-from ace_bench.report.planned import settings_with_defaults
+from ace_bench.report.matching import settings_with_defaults
 from ace_bench.runners.planning import Composer
 
 

@@ -30,7 +30,8 @@ from ace_bench.core.program import command_line
 from ace_bench.report.conditions import Variant
 from ace_bench.report.figures.write import write_figures
 from ace_bench.report.histories import write_around_fall
-from ace_bench.report.planned import TESTED, Compose, Need, PlannedRun, Runs, quoted, run_overrides
+from ace_bench.report.matching import Runs
+from ace_bench.report.planned import TESTED, Compose, Need, PlannedRun, quoted, run_overrides
 from ace_bench.report.records import RunSummary, find_runs
 from ace_bench.report.tables.results_index import ResultsIndex, Wanted
 from ace_bench.report.tables.similar import SimilarRuns

@@ -16,19 +16,9 @@ from ace_bench.core.program import command_line
 from ace_bench.core.resources import config_folders, options
 from ace_bench.report.conditions import Selector, Variant
 from ace_bench.report.experiments import Experiments, Refusal, load_experiments, refuses_nothing
+from ace_bench.report.matching import Runs, deviations, settings_with_defaults
 from ace_bench.report.paper.tables import load_paper
-from ace_bench.report.planned import (
-    ROLE_BACKBONE,
-    Compose,
-    PlannedRun,
-    Runs,
-    Settings,
-    deviations,
-    fits,
-    read_setting,
-    run_overrides,
-    settings_with_defaults,
-)
+from ace_bench.report.planned import ROLE_BACKBONE, Compose, PlannedRun, Settings, fits, read_setting, run_overrides
 from ace_bench.report.records import Found, RunSummary, find_runs
 from ace_bench.report.tables.cells import Measures
 from ace_bench.report.tables.similar import Similar, SimilarRuns

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.identity import CONTEXT_FILES, identity_settings, settings_digest
 from ace_bench.report.conditions import Variant
-from ace_bench.report.planned import Compose, PlannedRun, Settings, deviations, key_of, other_data, run_overrides
-from ace_bench.report.planned import settings_with_defaults as with_defaults
+from ace_bench.report.matching import deviations, other_data
+from ace_bench.report.matching import settings_with_defaults as with_defaults
+from ace_bench.report.planned import Compose, PlannedRun, Settings, key_of, run_overrides
 from ace_bench.report.records import RunSummary, latest_repetitions
 
 _MATTERS = ("roles", "backbone.model", "backbone.name", "backbone.quantization")

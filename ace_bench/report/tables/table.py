@@ -45,7 +45,7 @@ NO_PAPER = PaperShown(numbers=False)
 
 @dataclass(frozen=True, kw_only=True)
 class Printed:
-    """How a paper prints a row or column: ``above`` stands once over it and its neighbours (a group, a test set).
+    """How a paper prints a row or column: it prints ``above`` once over it and its neighbours (a group, a test set).
 
     A ``part`` of a cost has no bold numbers, and only the changes that the paper prints.
     """
