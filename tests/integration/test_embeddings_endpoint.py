@@ -146,7 +146,7 @@ def test_an_outage_stops_the_run_whatever_is_accepted(serve, tmp_path, capsys):
     ("change", "said"),
     [
         ({"model": "other"}, "set embedder.model to one that the server has: embedded"),
-        ({"url": "http://127.0.0.1:9/v1"}, "correct this address"),
+        ({"url": "http://127.0.0.1:9/v1"}, "correct embedder.url"),
         ({"url": "nowhere"}, "embedder.url=nowhere must be like http://"),
         ({"key_env": "NO_SUCH_VARIABLE"}, "embedder.key_env"),
         ({"simulated": "false"}, "embedder.simulated=false, but the server reports"),

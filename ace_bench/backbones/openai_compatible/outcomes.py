@@ -35,7 +35,7 @@ def explain(problem: Problem, endpoint: Endpoint) -> str:
     """Return the problem's message, with the fix if one is known; may request the server's list of models."""
     text = endpoint.ready().hide_in_error(problem.message)
     if problem.kind == "unreachable":
-        return f"{endpoint.base_url} cannot be reached ({text}); start the server or correct this address"
+        return f"{endpoint.base_url} cannot be reached ({text}); start the server or correct backbone.base_url"
     if problem.kind == "unknown_model" and endpoint.azure.api_version:
         deployment = endpoint.azure.deployment or endpoint.model
         return f"{text}; check backbone.azure.deployment={deployment}, azure.api_version and {endpoint.base_url}"
@@ -49,7 +49,7 @@ def explain(problem: Problem, endpoint: Endpoint) -> str:
         if variable
         else "name the environment variable that holds the key: backbone.api_key_env=NAME",
         "quota_exhausted": f"top up the account at {endpoint.base_url}, or raise its limit",
-        "redirected": f"{endpoint.base_url} redirects calls, and redirects are not followed: correct this address",
+        "redirected": f"{endpoint.base_url} redirects calls, and redirects are not followed: correct backbone.base_url",
         "context_length": "shorten the context or lower backbone.sampling.max_tokens",
     }.get(problem.kind)
     return text if fix is None else f"{text}; {fix}"
