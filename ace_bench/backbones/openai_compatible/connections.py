@@ -1,8 +1,7 @@
 """Connections to one server: one HTTP client for each call under way, and a time limit for the whole call.
 
-The library limits each read, so a server that sends a byte now and then could hold a call for ever; ``Watchdog`` ends
-such calls. One client for each call, in place of one for all, halves the CPU time of a call at 64 calls in parallel,
-because the library looks at every connection of a client for every request.
+A socket's limit is for each read, so a server that sends a byte now and then could hold a call for ever; ``Watchdog``
+ends such calls.
 """
 
 from __future__ import annotations
@@ -13,47 +12,57 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
-
-import httpx2
+from dataclasses import dataclass
+from typing import Literal
 
 # Servers built on uvicorn close a connection that idled for 5 s; one that idled less is safe to use again.
 KEEPALIVE_S = 4.0
-_CUT_OFF = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError)
-"""What the library raises when the connection under a request is shut down."""
+CONNECT_S = 10.0
+
+Kind = Literal["unreachable", "timeout", "dropped"]
+
+
+class TransportError(Exception):
+    """A request that got no response: the server is ``unreachable``, it took too long, or the connection was lost."""
+
+    def __init__(self, kind: Kind, message: str):
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Response:
+    """A whole response; the names of its headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
 
 
 class Connection:
-    """A client for one call at a time, which keeps at most one connection open."""
+    """Base class: a client for one call at a time, which keeps at most one connection open."""
 
-    def __init__(self, client: Any):
-        self._client = client
-        self._stream: Any = None
-        self.was_cut = False
+    was_cut = False
 
-    def send(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> httpx2.Response:
-        """Send a request and read the whole reply; raises ``httpx2.HTTPError``."""
-        response: httpx2.Response = self._client.request(
-            method, url, content=body, headers=headers, extensions={"trace": self.trace}
-        )
-        return response
+    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
+        """Send a request and read the whole reply; raises ``TransportError``."""
+        raise NotImplementedError
+
+    def opened(self) -> socket.socket | None:
+        """Return the socket that is open."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close the connection."""
+        raise NotImplementedError
 
     def cut(self) -> None:
         """End the request under way, from another thread: it raises a read error."""
         self.was_cut = True
-        opened = None if self._stream is None else self._stream.get_extra_info("socket")
-        if opened is not None:
+        sock = self.opened()
+        if sock is not None:
             with suppress(OSError):  # it may have ended by itself
-                socket.socket.shutdown(opened, socket.SHUT_RDWR)  # an SSL socket's own would drop its encryption
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._client.close()
-
-    def trace(self, event: str, info: Mapping[str, Any]) -> None:
-        """Note the connection that the library opens, so that ``cut`` can end it."""
-        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
-            self._stream = info["return_value"]
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)  # an SSL socket's own would drop its encryption
 
 
 class Watchdog:
@@ -104,19 +113,6 @@ class Watchdog:
                 connection.cut()
 
 
-def http_settings(library: Any, *, timeout: float, connect: float, encrypted: bool) -> dict[str, Any]:
-    """Return the settings of clients of ``library``: httpx2, or httpx, which openai 2.x uses.
-
-    ``timeout`` is in seconds a read, ``connect`` for the connection alone. Redirects are not followed: the key must
-    not travel to another address. Proxies and certificates come from the environment.
-    """
-    return {
-        "timeout": library.Timeout(timeout, connect=min(connect, timeout)),
-        "limits": library.Limits(max_connections=1, keepalive_expiry=KEEPALIVE_S),
-        "verify": library.create_ssl_context() if encrypted else False,  # made once: reading certificates is slow
-    }
-
-
 class Connections:
     """A pool of connections for many threads; ``keep`` of them stay open when no call needs them.
 
@@ -131,18 +127,18 @@ class Connections:
         self._idle: deque[Connection] = deque()
         self._closed = self._aborted = False
 
-    def send(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> httpx2.Response:
-        """Send a request and read the whole reply; raises ``httpx2.HTTPError``: ``ReadTimeout`` after ``timeout``."""
+    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
+        """Send a request and read the whole reply; raises ``TransportError``, also after ``timeout``."""
         connection = self._take()
         try:
             with self._watchdog.watch(connection):
                 if self._aborted:
-                    raise httpx2.ReadError("the run is being stopped")
-                response = connection.send(method, url, body, headers)
+                    raise TransportError("dropped", "the run is being stopped")
+                response = connection.send(method, path, body, headers)
         except BaseException as error:
             connection.close()
-            if connection.was_cut and not self._aborted and isinstance(error, _CUT_OFF):
-                raise httpx2.ReadTimeout("the time for the whole call is over") from error
+            if connection.was_cut and not self._aborted and isinstance(error, TransportError):
+                raise TransportError("timeout", "the time for the whole call is over") from error
             raise
         self._put_back(connection)
         return response

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import email.utils
 import json
-import logging
 import threading
 import time
 import weakref
@@ -36,8 +35,6 @@ from dataclasses import field
 
 from ace_bench.core.errors import SettingError
 from ace_bench.core.redaction import HIDDEN, SHORTEST, redact
-
-_CONNECT_S = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,24 +103,20 @@ class Endpoint:
         return next((listed.context_length for listed in self.models() if listed.id == self.model), None)
 
     def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> bytes | Problem:
-        import httpx2
+        from ace_bench.backbones.openai_compatible.connections import TransportError
 
-        url = f"{self.base_url.rstrip('/')}{path}"
         try:
-            response = self._open().connections.send(method, url, body, headers)
-        except httpx2.ConnectTimeout:
-            return Problem(kind="unreachable", message=f"no connection within {_CONNECT_S:g} s")
-        except httpx2.ConnectError as error:
-            return Problem(kind="unreachable", message=_words(error))
-        except httpx2.TimeoutException:
-            return Problem(kind="timeout", message=f"no answer within timeout={self._address.timeout:g} s")
-        except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
-            return Problem(kind="dropped", message=f"the connection was lost: {_words(error)}")
-        if response.is_success:
+            response = self._open().connections.send(method, path, body, headers)
+        except TransportError as error:
+            message = {
+                "unreachable": str(error),
+                "timeout": f"no answer within timeout={self._address.timeout:g} s",
+                "dropped": f"the connection was lost: {error}",
+            }[error.kind]
+            return Problem(kind=error.kind, message=message)
+        if 200 <= response.status < 300:
             return response.content
-        return from_status(
-            response.status_code, _json_or_text(response.content), retry_after=_retry_after(response.headers)
-        )
+        return from_status(response.status, _json_or_text(response.content), retry_after=_retry_after(response.headers))
 
     def _open(self) -> _Opened:
         opened = self._opened
@@ -143,37 +136,29 @@ class Endpoint:
         return _Opened(connections=connections, secrets=secrets)
 
     def _built_in(self) -> tuple[Secrets, Callable[[], Connection]]:
+        from ace_bench.backbones.openai_compatible.built_in_client import BuiltInConnection, Route
+
         secrets = read_secrets(self.api_key_env, self._address.headers_from_env)
-        import httpx2
-
-        from ace_bench.backbones.openai_compatible.connections import Connection
-
-        own = {"authorization": f"Bearer {secrets.key}", "content-type": "application/json", "user-agent": "ace-bench"}
-        settings = {**self._http_settings(httpx2), "headers": {**own, **self._headers(secrets)}}
-        return secrets, lambda: Connection(httpx2.Client(**settings))
+        own = {
+            "authorization": f"Bearer {secrets.key}",
+            "content-type": "application/json",
+            "user-agent": "ace-bench",
+            "accept-encoding": "identity",
+        }
+        headers = {**own, **self._headers(secrets)}
+        route = Route(base_url=self.base_url, headers=headers, timeout=self._address.timeout)
+        return secrets, lambda: BuiltInConnection(route)
 
     def _stock(self) -> tuple[Secrets, Callable[[], Connection]]:
         from ace_bench.backbones.openai_compatible import stock_client as stock
 
         secrets = read_secrets(self.api_key_env, self._address.headers_from_env, stock.secrets_of_environment())
-        make = stock.maker(self.base_url, secrets.key, self.azure)
-        settings, headers = self._http_settings(stock.library()), self._headers(secrets)
+        make, headers = stock.maker(self.base_url, secrets.key, self.azure), self._headers(secrets)
+        settings = stock.http_settings(timeout=self._address.timeout, encrypted=self.base_url.startswith("https:"))
         return secrets, lambda: stock.StockConnection(make, settings, headers)
 
     def _headers(self, secrets: Secrets) -> Mapping[str, str]:
         return {name.lower(): value for name, value in {**self._address.headers, **secrets.headers}.items()}
-
-    def _http_settings(self, library: Any) -> dict[str, Any]:
-        from ace_bench.backbones.openai_compatible.connections import http_settings
-
-        # It logs every request at INFO, which would fill the console of a run with thousands of lines.
-        logging.getLogger(library.__name__).setLevel(logging.WARNING)
-        encrypted = self.base_url.startswith("https:")
-        return http_settings(library, timeout=self._address.timeout, connect=_CONNECT_S, encrypted=encrypted)
-
-
-def _words(error: Exception) -> str:
-    return str(error) or type(error).__name__
 
 
 def _json_or_text(body: bytes) -> Any:

@@ -55,10 +55,14 @@ class Raw:
                     if self.context is None:
                         self.serve(connection, replies)
                     else:
+                        self.before_encryption(connection)
                         with self.context.wrap_socket(connection, server_side=True) as encrypted:
                             self.serve(encrypted, replies)
                 except OSError:
                     continue
+
+    def before_encryption(self, connection):
+        pass
 
     def serve(self, connection, replies):
         for reply in replies:
@@ -70,6 +74,14 @@ class Raw:
             while len(body) < length:
                 body += received(connection)
             connection.sendall(reply)
+
+
+class Tunnel(Raw):
+    """A proxy and the encrypted server behind it; keeps what opened the tunnel."""
+
+    def before_encryption(self, connection):
+        self.asked = received(connection)
+        connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
 
 
 def received(connection):
@@ -197,6 +209,14 @@ def test_encryption_is_checked(tmp_path, monkeypatch):
         backbone = client(url, retry=Retry(times=0))
         assert ask(backbone).text == "fine"
         backbone.close()
+    with Tunnel([response()] * 2, context=context) as proxy:
+        monkeypatch.setenv("https_proxy", f"http://me:a%20word@127.0.0.1:{proxy.port}")
+        monkeypatch.setenv("no_proxy", "")
+        backbone = client("https://localhost:1/v1", retry=Retry(times=0))
+        assert [ask(backbone).text for _ in range(2)] == ["fine", "fine"]
+        backbone.close()
+    assert proxy.asked.startswith(b"CONNECT localhost:1 HTTP/1.")
+    assert b"proxy-authorization: basic bwu6ysb3b3jk" in proxy.asked.lower()
 
 
 def test_an_encrypted_address_of_a_plain_server_cannot_be_reached():
