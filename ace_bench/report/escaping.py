@@ -25,7 +25,7 @@ _INVISIBLE = ("Cc", "Cf", "Cs")
 _CSV_BREAKS = re.compile(r"([;\t\r\n])")
 _FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]")
 _BARE = re.compile(r"\s*[+\-]?\s*")
-_MARKDOWN = re.compile(r"\||<(?=[A-Za-z/!?])|&(?=[#\w]+;)|\](?=[(\[:])")
+_MARKDOWN = re.compile(r"\||<(?=[A-Za-z/!?])|&(?=[#\w]+;)|\](?=[(\[:])|(?<!\S)#(?=#*(?:\s|$))")
 
 
 def one_line(text: str) -> str:
@@ -77,7 +77,7 @@ def _is_formula(part: str) -> bool:
 
 
 def markdown(text: str) -> str:
-    """Return a text as one line of Markdown without HTML, links, images and new table cells."""
+    """Return a text as one line of Markdown without HTML, links, images, headings and new table cells."""
     return _MARKDOWN.sub(lambda mark: f"&#{ord(mark[0])};", one_line(text))
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -112,6 +112,8 @@ def number(word):
 
 @settings(max_examples=40, deadline=None)
 @given(name=NAMES)
+@example(name="#")
+@example(name="- ## a")
 def test_markdown_holds_no_html_link_image_or_further_cell(name, table):
     pages = (
         markdown(page(name)),
