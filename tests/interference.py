@@ -65,23 +65,32 @@ class Case:
         return (self.labels != "gold", self.labels == "none") if adapts else (True, True)
 
 
-def cases(tasks: Iterable[str], cover: Pairs) -> list[Any]:
+def cases(tasks: Iterable[str], cover: Pairs, quick: Pairs = ()) -> list[Any]:
     """Every task with every method, labels and mode, without what is refused.
 
-    All but a selection that has every pair of values of the settings in ``cover`` are marked as thorough.
+    All but a selection that has every pair of values of the settings in ``cover`` are marked as thorough. With
+    ``quick``, the selection is slow but for a smaller one, which has every pair of that.
     """
     names = tuple(Case.__dataclass_fields__)
     every = [Case(**dict(zip(names, one, strict=True))) for one in product(tasks, options("method"), LABELS, MODES)]
     every = [case for case in every if not case.refused]
+    chosen = _covering(every, cover)
+    first = _covering(chosen, quick or cover)
+    marks = {case: () if case in first else pytest.mark.slow for case in chosen}
+    return [pytest.param(one, id=str(one), marks=marks.get(one, pytest.mark.thorough)) for one in every]
+
+
+def _covering(every: Sequence[Case], cover: Pairs) -> list[Case]:
+    """Choose cases that have every pair of values of the settings in ``cover``."""
     left = {pair for case in every for pair in case.pairs(cover)}
-    used, chosen = Counter[str](), set[Case]()
+    used, chosen = Counter[str](), list[Case]()
     while left:
         # The most pairs that are left, and of equal ones the values that were used least.
         best = max(every, key=lambda one: (len(left & one.pairs(cover)), -sum(used[v] for v in vars(one).values())))
-        chosen.add(best)
+        chosen.append(best)
         used.update(vars(best).values())
         left -= best.pairs(cover)
-    return [pytest.param(one, id=str(one), marks=() if one in chosen else pytest.mark.thorough) for one in every]
+    return chosen
 
 
 class Recorder:

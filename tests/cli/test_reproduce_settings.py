@@ -63,6 +63,7 @@ def test_a_row_with_a_backbone_of_its_own_keeps_it(reproduce):
     assert sorted(reflector["model"] for reflector in reflectors if reflector) == ["gpt-5.1-2025-11-13", "gpt-oss-120b"]
 
 
+@pytest.mark.slow
 def test_a_setting_that_names_its_method_goes_to_the_runs_of_that_method_that_have_it(reproduce):
     settings = ("ace:method.max_reflection_rounds=1", "gepa:method.max_metric_calls=20", "icl:mode.epochs=1")
     runs = commands(reproduce("table=1", *settings, "limit=3", "--dry-run")[1])
@@ -94,6 +95,7 @@ def test_a_row_whose_role_has_another_model_takes_settings_for_it(reproduce):
     assert [reflector and reflector["model"] for reflector in reflectors] == [None, "mine", "mine", "mine"]
 
 
+@pytest.mark.slow
 def test_rows_that_name_a_model_for_a_role_take_settings_of_their_own_and_these_stop_no_table(reproduce, tmp_path):
     own = ("gpt_5_1:roles.reflector.model=big", "gpt_oss_120b:backbone@roles.reflector=openai_compatible")
     own = (*own, "gpt_oss_120b:roles.reflector.model=small", "ace:roles.reflector.api_key_env=null")

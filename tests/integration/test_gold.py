@@ -17,6 +17,7 @@ SAMPLE = "task.source=sample"
 ACTING = [task for task in tasks() if brief(task)]
 QUESTIONS = [task for task in tasks() if task not in ACTING]
 COVER = (("method", "labels"), ("labels", "mode"), ("task", "labels"), ("task", "mode"))
+QUICK = (("method", "method"), ("labels", "mode"), ("task", "labels"))
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +26,7 @@ def seen():
     return {}
 
 
-@pytest.mark.parametrize("case", cases(QUESTIONS, COVER))
+@pytest.mark.parametrize("case", cases(QUESTIONS, COVER, QUICK))
 def test_what_is_hidden_changes_no_message(case, tmp_path):
     check_pair(case, tmp_path, f"task={case.task}", SAMPLE)
 

@@ -102,7 +102,14 @@ def known(run: PlannedRun) -> bool:
     return True
 
 
-@pytest.mark.parametrize("name", [name for name, e in EXPERIMENTS.by_name.items() if e.rows])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name == "field" else ())
+        for name, experiment in EXPERIMENTS.by_name.items()
+        if experiment.rows
+    ],
+)
 def test_every_run_composes(name):
     for run in EXPERIMENTS.narrowed({"tasks": ("finer",)}).runs(
         name
@@ -227,6 +234,7 @@ def test_what_a_run_needs_comes_first_and_is_handed_on(tmp_path):
     assert scratch.runs().find(frozen, seed=0).folder == moved / done.folder.relative_to(tmp_path)
 
 
+@pytest.mark.slow
 def test_only_runs_that_restate_a_default_are_taken_for_each_other():
     alike = {}
     for name in EXPERIMENTS.by_name:

@@ -207,6 +207,7 @@ def test_names_cover_neither_each_other_nor_points():
     assert all(scale * frame.x0 <= box.x0 and box.x1 <= scale * frame.x1 for box in boxes)
 
 
+@pytest.mark.slow
 def test_the_figure_has_a_panel_for_each_group_with_costs_in_tokens_where_dollars_are_unknown(table):
     found = panels_of(table)
     assert not found.in_dollars

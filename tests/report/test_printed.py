@@ -134,7 +134,9 @@ def root(tmp_path_factory):
     return root
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if "rehearsal" in name else ()) for name in COMMANDS]
+)
 def test_what_is_printed_stays(name, root, tmp_path):
     assert printed(name, root, tmp_path) == (PRINTED / f"{name}.txt").read_text()
 

@@ -503,6 +503,7 @@ def test_what_chooses_no_runs_is_an_error_that_names_the_right_spelling(command,
     assert right in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_finished_run_that_is_not_the_planned_one_fills_its_cell_with_a_mark_and_is_not_paid_for_again(real):
     planner = Planner(real, SHARED.compose)
     other = ("method.max_reflection_rounds=3", *REAL)

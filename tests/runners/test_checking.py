@@ -109,6 +109,7 @@ def test_a_dry_run_refuses_what_the_run_would_refuse(reader, tmp_path, capsys, m
     assert launch(tmp_path / "file" / "below", *run).status == 2
 
 
+@pytest.mark.slow
 def test_reproduce_refuses_a_rule_between_settings_in_a_dry_run(reproduce, tmp_path):  # noqa: F811
     status, said = reproduce("table=2", "backbone=embedded", "ace:mode.epochs=2", "--dry-run")
     assert status == 2

@@ -37,6 +37,7 @@ def check(tmp_path, capsys):
     return run
 
 
+@pytest.mark.slow
 def test_a_placebo_keeps_the_size_and_takes_the_meaning(check, tmp_path):
     status, table, _ = check("placebo", "task=finer", "seed=0", "--other", "formula")
     assert status == 0
@@ -79,6 +80,7 @@ def test_a_stream_is_judged_by_its_spread_and_worst_order(check, tmp_path):
     assert float(table[worst][1]) == pytest.approx(min(scores.values()), abs=0.05)
 
 
+@pytest.mark.slow
 def test_a_playbook_is_tested_on_another_task_and_model(check):
     status, table, said = check(
         "transfer", "task=finer", "seed=0", "--to", "task=formula", "--to", "backbone=embedded backbone.attention=1"
@@ -125,6 +127,7 @@ def test_parts_of_variance_are_those_that_were_planted():
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_variance_needs_replies_that_are_sampled(check):
     status, table, _ = check("variance", "task=finer", "seed=0,1,2")
     assert status == 0
@@ -187,6 +190,7 @@ def test_a_model_that_knows_the_test_set_is_found_out(tmp_path):
     assert found["formula", "answers from a quarter"][1] < 5, "numbers of other questions are other numbers"
 
 
+@pytest.mark.slow
 def test_judges_are_compared_with_grading_and_with_each_other(tmp_path):
     study = Judges(request(tmp_path, "task=formula", "method=ace_empty", "seed=0,1"))
     rows = {row[:2]: row for row in study.rows(made_by(tmp_path, lambda _: True))}
@@ -195,6 +199,7 @@ def test_judges_are_compared_with_grading_and_with_each_other(tmp_path):
     assert rows["seed=0", "grading"][2] == 20
 
 
+@pytest.mark.slow
 def test_the_own_judge_of_a_label_free_method_is_compared(tmp_path):
     study = Judges(request(tmp_path, "task=formula", "method=reasoning_bank", "labels=none", "mode=online", "seed=0"))
     rows = {row[0]: row for row in study.rows(made_by(tmp_path, lambda _: False))}

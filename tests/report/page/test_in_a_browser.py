@@ -96,6 +96,7 @@ def test_the_summary_says_what_was_run_and_what_came_out(ace, opened):
     assert page.locator("polyline").count() >= 4
 
 
+@pytest.mark.slow
 def test_search_and_filters_narrow_the_playbook(ace, opened):
     page = opened(ace, view="context")
     bullets = json.loads((ace / "contexts" / "final.json").read_text())["bullets"]
@@ -153,6 +154,7 @@ def test_a_bullet_tells_its_life_and_leads_to_the_sample_it_came_from(ace, opene
     expect_text(page.locator("article h2"), bullet["sources"][0])
 
 
+@pytest.mark.slow
 def test_a_folder_of_a_version_without_times_has_steps_alone(ace, opened, tmp_path):
     folder = copied(ace, tmp_path / "seed0")
     changed(folder, "journal.jsonl", lambda line: line.pop("at", None))
@@ -161,6 +163,7 @@ def test_a_folder_of_a_version_without_times_has_steps_alone(ace, opened, tmp_pa
     expect_text(first, "Added at step 1 (time n/a) from")
 
 
+@pytest.mark.slow
 def test_bullets_are_ordered_by_their_last_use(ace, opened):
     page = opened(ace, view="context")
     page.get_by_label("Order").select_option("used")
@@ -200,6 +203,7 @@ def test_faults_come_first_and_a_rollout_shows_its_prompts_and_replies(ace, open
     expect_text(call.locator("pre").last, "final_answer")
 
 
+@pytest.mark.slow
 def test_the_trajectory_of_an_agent_is_shown_step_by_step(ace, opened, tmp_path):
     folder = copied(ace, tmp_path / "seed0")
 

@@ -74,6 +74,7 @@ def test_the_first_screen_shows_a_score_for_each_of_many_runs(opened, shown):  #
     assert page.locator("tbody th").first.bounding_box()["x"] == page.locator(".scroll").bounding_box()["x"]
 
 
+@pytest.mark.slow
 def test_a_narrow_screen_shows_cards(opened, shown):  # noqa: F811
     page = opened(server=shown, width=420)
     assert rows(page).evaluate_all(VISIBLE) >= 4
@@ -87,6 +88,7 @@ def test_a_narrow_screen_shows_cards(opened, shown):  # noqa: F811
     assert scores[:8] == sorted(scores[:8], reverse=True)
 
 
+@pytest.mark.slow
 def test_columns_are_chosen_hidden_and_ordered_and_the_address_holds_it(opened, shown):  # noqa: F811
     page = opened(server=shown)
     usual = columns(page)
@@ -110,6 +112,7 @@ def test_columns_are_chosen_hidden_and_ordered_and_the_address_holds_it(opened, 
     playwright.expect(page.locator("thead th")).to_have_count(3)
 
 
+@pytest.mark.slow
 def test_scores_over_other_samples_are_not_mixed_and_seeds_are_one_row(opened, shown):  # noqa: F811
     page = opened("#view=runs&by=score&down=1&group=seed", server=shown)
     playwright.expect(rows(page)).to_have_count(8)

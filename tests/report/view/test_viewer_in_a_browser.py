@@ -101,6 +101,7 @@ def test_two_runs_are_chosen_and_compared_by_keyboard_alone(opened, viewer, shel
     expect_text(page.locator(".verdict"), f"{found.difference:+.2f} points")
 
 
+@pytest.mark.slow
 def test_steps_are_counted_in_whole_numbers(opened, shelf, tmp_path):
     unfinished_copy(shelf.ace, tmp_path / "seed0", lines=14)
     with viewing(tmp_path) as server:
@@ -123,6 +124,7 @@ def test_every_control_has_a_name_and_can_be_reached_by_keyboard(view, opened, v
         assert control.evaluate("c => c.tabIndex") >= 0
 
 
+@pytest.mark.slow
 def test_one_playbook_is_shown_against_another(opened, viewer, shelf):
     first, second = (key_of(viewer, folder) for folder in (shelf.ace, shelf.again))
     page = opened(f"#view=playbooks&runs={first},{second}")
@@ -183,6 +185,7 @@ def test_no_view_is_wider_than_the_window(width, opened, viewer, shelf):
     assert page.get_by_role("slider", name="Step").bounding_box()["width"] > 150
 
 
+@pytest.mark.slow
 def test_answers_with_several_parts_show_which_of_them_differ(opened, viewer, shelf):
     page = opened(f"#view=rollouts&run={key_of(viewer, shelf.ace)}")
     lines = map(json.loads, (shelf.ace / "journal.jsonl").read_text().splitlines())
