@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -22,7 +22,7 @@ from ace_bench.runners.loop import run_loop
 from ace_bench.runners.metrics import run_metrics
 from ace_bench.runners.mode import RunOutcome
 from ace_bench.runners.preflight import check_estimate, parts_ready, with_confinement
-from ace_bench.runners.progress import Observer, Watching
+from ace_bench.runners.progress import Observer, make_display
 from ace_bench.runners.run import Host
 from ace_bench.runners.settings import check_reply_limits
 from ace_bench.runners.stopping import Ending, stop_on_signals
@@ -142,8 +142,8 @@ def _observers(spec: RunSpec, exporter: Exporter | None, console: Console) -> It
         for tracker in spec.trackers:
             tracker.begin(spec.folder, spec.metadata, spec.config)
             stack.callback(tracker.close)
-        watching = stack.enter_context(Watching(console))
-        yield (*spec.trackers, *([exporter] if exporter is not None else []), watching)
+        display = stack.enter_context(closing(make_display(console)))
+        yield (*spec.trackers, *([exporter] if exporter is not None else []), display)
 
 
 def save_questions(folder: RunFolder, spec: RunSpec) -> None:

@@ -7,7 +7,6 @@ import time
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol
 
 from rich.console import Console
@@ -193,19 +192,9 @@ class PlainDisplay:
         """Nothing to close."""
 
 
-class Watching:
-    """Context manager that always closes a display."""
-
-    def __init__(self, console: Console):
-        self.display: Observer = TerminalDisplay(console) if console.is_terminal else PlainDisplay(console)
-
-    def __enter__(self) -> Observer:
-        return self.display
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.display.close()
+def make_display(console: Console) -> Observer:
+    """Return what shows a run's progress: a live table on a terminal, else lines."""
+    return TerminalDisplay(console) if console.is_terminal else PlainDisplay(console)
 
 
 def describe(progress: Progress) -> str:

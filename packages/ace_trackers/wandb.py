@@ -67,7 +67,7 @@ class Wandb:
                 "dir": str(folder),
                 "name": f"{name}-seed{about['seed']}",
                 "group": about["digest"][:12],
-                "config": {**_public(msgspec.yaml.decode(config)), **_kinds(about)},
+                "config": {**_describe_settings(msgspec.yaml.decode(config)), **_kinds(about)},
             }
         )
         self._thread.start()
@@ -147,7 +147,7 @@ def _id(folder: Path) -> str:
     return file.read_text()
 
 
-def _public(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that describe the run, without paths and addresses."""
     found: dict[str, Any] = {}
     for name in _SETTINGS:

@@ -63,7 +63,7 @@ class OpenAICompatible(HttpBackbone):
         return {**self._settings.identity, **(self._dialect or _FIRST).record()}
 
     def adopt(self, recorded: Record) -> None:
-        """Speak the dialect of calls that were recorded with this ``identity``, in place of looking for one."""
+        """Send requests as in calls recorded with this ``identity``, instead of finding out what the server takes."""
         self._adopted = True
         if self._settings.structured == AUTO:
             self._dialect = read_dialect(recorded)

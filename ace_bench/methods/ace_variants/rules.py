@@ -91,7 +91,7 @@ def reflect_on_executions(rollout: Rollout, tools: ToolRules) -> ExecutionLesson
     if not failed and sum(len(step.calls) for step in steps) < 2:
         return None
     outcome = _outcome(rollout, failed=failed)
-    learnt = [*_failures(steps), *(_orders(steps) if outcome == "success" else ())]
+    learnt = [*_failures(steps), *(_find_order(steps) if outcome == "success" else ())]
     return ExecutionLesson(outcome=outcome, strategies=tuple(dict.fromkeys(learnt)))
 
 
@@ -126,7 +126,7 @@ def _failures(steps: Sequence[_Step]) -> Iterable[Strategy]:
         yield Strategy(category=ERROR_HANDLING, content=content, worked=good is not None)
 
 
-def _orders(steps: Sequence[_Step]) -> Iterable[Strategy]:
+def _find_order(steps: Sequence[_Step]) -> Iterable[Strategy]:
     """Yield the order of the calls that worked, unless there is only one.
 
     Its category is the tool's app, or the tool itself. The last call completes the task, so the one before says where.

@@ -104,7 +104,7 @@ def panels_of(table: Table) -> Panels:
 def pareto_front(points: Sequence[Point]) -> list[Point]:
     """Return the points that no other beats in score without costing more, or in cost without scoring less.
 
-    They are sorted by cost. Means alone count, not their intervals.
+    They are sorted by cost. Only means are compared, without their intervals.
     """
     stays = on_front(np.array([point.cost for point in points]), np.array([point.score for point in points]))
     return sorted(compress(points, stays), key=lambda point: point.cost)

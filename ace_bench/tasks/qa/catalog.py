@@ -176,7 +176,7 @@ class Tolerance:
     absolute: NotNegative
     relative: NotNegative
 
-    def near(self, value: float, wanted: float) -> bool:
+    def is_close(self, value: float, wanted: float) -> bool:
         """Whether a number is close enough to the reference."""
         return abs(value - wanted) <= max(self.absolute, self.relative * abs(wanted))
 
@@ -227,9 +227,9 @@ def _make_number_key(tolerance: Tolerance, question: Question) -> AnswerKey:
 
 
 def _equal(given: Reading, wanted: Reading, tolerance: Tolerance) -> bool:
-    if tolerance.near(given.value, wanted.value):
+    if tolerance.is_close(given.value, wanted.value):
         return True
     if given.percent == wanted.percent:
         return False
     scale = 0.01 if given.percent else 100
-    return tolerance.near(given.value * scale, wanted.value)
+    return tolerance.is_close(given.value * scale, wanted.value)
