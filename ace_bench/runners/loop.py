@@ -14,7 +14,7 @@ from ace_bench.core.errors import CallLost, StoreError
 from ace_bench.core.method import FINAL_TRIAL, ContextUpdate, Method
 from ace_bench.core.types import CacheCounters, Rollout, Sample, Stage, Step
 from ace_bench.runners.arena import RunArena
-from ace_bench.runners.mode import VALIDATION, Batch, Mode, RunOutcome, Validation
+from ace_bench.runners.mode import VALIDATION, Batch, Mode, RunOutcome, StepTest, Validation
 from ace_bench.runners.progress import ProgressCounter
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.journal import Journal, RolloutRecord, StepRecord
@@ -32,9 +32,16 @@ def run_loop(experiment: Experiment, mode: Mode) -> RunOutcome:
     with experiment.clock:
         phase = f"evaluate {mode.split}"
         before = experiment.evaluate(tested, start, f"{phase}, before", "before") if mode.tests_start(method) else None
+        tests = [] if before is None else [StepTest(name="before", context=start, records=before)]
         for batch in batches:
+            if batch.restarts:
+                context = experiment.restart(context, start, batch)
+                continue
             context, rollouts = take_step(experiment, context, batch)
             predicted += arena.records(rollouts)
+            if batch.tests:
+                records = experiment.evaluate(batch.tests, context, f"test after {batch.scope}", batch.scope)
+                tests.append(StepTest(name=batch.scope, context=context, records=records))
             if batch.validates:
                 validations.append(experiment.validate(context, batch.step))
         name, chosen = mode.choose(experiment, context, validations)
@@ -48,6 +55,7 @@ def run_loop(experiment: Experiment, mode: Mode) -> RunOutcome:
         before=before,
         contexts={"initial": start, "final": context, name: chosen} if batches else {},
         validation=[one.record() for one in validations],
+        results=mode.results(experiment, tests or [StepTest(name="after", context=chosen, records=after)]),
     )
 
 
@@ -147,7 +155,8 @@ class Experiment:
         """Return the arena of a step."""
         self.progress.enter("adapt", batch.step.total, done=batch.step.index)
         self.clock.enter(Stage.ADAPT)
-        return self.arena.at(Stage.ADAPT, batch.scope, samples=batch.window or batch.samples, turn=batch.turn)
+        arena = self.arena.at(Stage.ADAPT, batch.scope, samples=batch.window or batch.samples, turn=batch.turn)
+        return arena if batch.part is None else replace(arena, part=batch.part)
 
     def learning_arena(self, arena: RunArena, batch: Batch) -> RunArena:
         """Return the arena of what a step learns from: that of predictions, unless it ``repeats`` calls.
@@ -191,6 +200,14 @@ class Experiment:
         )
         self.progress.advance(after)
         return after
+
+    def restart(self, context: Context, start: Context, batch: Batch) -> Context:
+        """Record a step that goes back to the initial context, and return that."""
+        self.begin_step(batch)
+        recorded = self.recorded_context(context, batch)
+        if recorded is not None:
+            return recorded
+        return self.record_step(context, batch, ContextUpdate(context=start, events=({"event": "restart"},)))
 
     def validate(self, context: Context, step: Step) -> Validation:
         """Score a context on the validation split."""

@@ -60,6 +60,7 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
         "validation": [*outcome.validation],
         **_learning(experiment.arena.task, journal),
         **_trials(journal),
+        **outcome.results,
         "context": {
             "kind": outcome.context.kind,
             "items": outcome.context.size,

@@ -25,7 +25,9 @@ class Batch:
     ``window`` holds the samples to attempt where these are more than the ones to learn from; with ``predicts`` the
     attempts are predictions, which are scored. ``prepares``: the method prepares the context for the attempts; samples
     of a window are prepared for together, in its first step. ``validates``: the context is validated after the step.
-    ``turn`` counts the samples of the run before the first one.
+    ``turn`` counts the samples of the run before the first one. ``part`` names the samples that the method can list,
+    ``None``: all. After the step the samples of ``tests`` are tested under its context, in a test called ``scope``. A
+    step that ``restarts`` puts the initial context in place of the present one, and does nothing else.
     """
 
     step: Step
@@ -36,6 +38,9 @@ class Batch:
     prepares: bool = True
     validates: bool = False
     turn: int = 0
+    part: frozenset[str] | None = None
+    tests: Sequence[Sample] = ()
+    restarts: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +57,17 @@ class Validation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StepTest:
+    """Graded rollouts under a context: of a batch's ``tests``, after its step, or of the test before or after all."""
+
+    name: str
+    context: Context
+    records: Sequence[RolloutRecord]
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunOutcome:
-    """The outcome of a run: the tested context, and graded rollouts of the tested split."""
+    """The outcome of a run: the tested context, graded rollouts of the tested split, and the mode's own ``results``."""
 
     split: str
     context: Context
@@ -61,6 +75,7 @@ class RunOutcome:
     before: Sequence[RolloutRecord] | None = None
     contexts: Mapping[str, Context] = field(default_factory=dict)
     validation: Sequence[Record] = ()
+    results: Record = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +148,10 @@ class Mode:
     ) -> tuple[str, Context]:
         """Return the context to test and its name: the last one."""
         return "final", final
+
+    def results(self, experiment: Experiment, tests: Sequence[StepTest]) -> Record:  # noqa: ARG002 - for subclasses
+        """Return what ``metrics.json`` holds of this mode alone, by key; the records of a run always give the same."""
+        return {}
 
 
 def refuse_retries(method: Method[Any]) -> None:

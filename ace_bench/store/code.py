@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from ace_bench.core.errors import FileUnwritable
-from ace_bench.core.resources import CONTEXTS, import_folder
+from ace_bench.core.resources import CONTEXTS, config_folders, import_folder, options
 from ace_bench.store.files import cache_folder, write_cached
 
 _OURS = "ace_bench"
@@ -36,6 +36,8 @@ _GROUPS = ("task", "agent", "method", "mode")
 _BACKBONES = ("backbone", "roles", "default_roles")
 _NAMING = ("name", "environment")
 """Settings of a task that name a package or a Python file."""
+_TASKS = "tasks"
+"""The setting of a task that names the options of other tasks."""
 _FUNCTION = "python:"
 _FILE = re.compile(r"(.+\.py)(@\w+)?")
 _INSTALLED = ("site-packages", "dist-packages")
@@ -91,6 +93,9 @@ def _named_by(task: Mapping[str, Any]) -> Iterator[str]:
             package, slash, _ = name.partition("/")
             # Inspect AI imports this module of a package to find its tasks.
             yield name if _FILE.fullmatch(name) else package.replace("-", "_") + "._registry" * bool(slash)
+    if names := task.get(_TASKS):
+        files = options("task", config_folders())
+        yield from (msgspec.yaml.decode(files[name].read_bytes())["_target_"] for name in names if name in files)
 
 
 class _Kind(msgspec.Struct):

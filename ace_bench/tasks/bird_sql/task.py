@@ -96,6 +96,7 @@ class BirdSql(AnswerTask):
         "common_mistakes_to_avoid",
         "others",
     )
+    divisions: tuple[str, ...] = ("database",)
 
     def __init__(  # noqa: PLR0913 - settings, all keyword-only
         self,
@@ -169,6 +170,12 @@ class BirdSql(AnswerTask):
             return grade
         right = verdict(sample.inputs["question"], answer, grade.gold, prompts, lm)
         return self._graded(grade.observed, grade.gold, {**grade.detail, "judge": float(right)})
+
+    def part_of(self, sample: Sample, division: str) -> str:
+        """Return the database of a sample."""
+        del division
+        found = self._databases.items()
+        return next(name for name, database in found if database.schema == sample.inputs["schema"])
 
     def expected_loss(self, grade: Grade) -> str | None:
         """Say why the metric gives a gold query no point, ``None`` where nothing explains it."""
