@@ -1,0 +1,95 @@
+"""A life of several stages: what it learns and tests, in which order, and how it continues."""
+
+import pytest
+
+from tests.interference import Pair
+from tests.launching import launch, quick
+
+LIFE = ("task=stream", "mode=lifelong", "mode.stages=[finer,formula]", "limit=12")
+
+
+def life(ran):
+    return ran.metrics["lifelong"]
+
+
+def test_the_second_stage_learnt_afresh_is_as_if_it_came_first(tmp_path):
+    ran = launch(tmp_path, *LIFE)
+    other = launch(tmp_path, *LIFE, "mode.order=[formula,finer]")
+    rows = {row["after"]: row for row in life(ran)["tests"]}
+    swapped = {row["after"]: row for row in life(other)["tests"]}
+    assert [*rows] == ["before", "fresh2", "stage1", "stage2"]
+    assert rows["fresh2"]["scores"] == {"formula": swapped["stage1"]["scores"]["formula"]}
+    assert swapped["fresh2"]["scores"] == {"finer": rows["stage1"]["scores"]["finer"]}
+    assert rows["before"]["scores"] == swapped["before"]["scores"]
+    assert rows["stage1"]["scores"]["finer"] > rows["before"]["scores"]["finer"]
+    assert rows["stage2"]["scores"]["formula"] > rows["stage1"]["scores"]["formula"]
+    assert rows["fresh2"]["items"] < rows["stage2"]["items"]
+    # The last test is the run's result, and each task has half of the samples.
+    tested = ran.metrics["splits"]["test"]["after"]
+    assert rows["stage2"]["scores"] == {name: tested[f"score_{name}"] for name in ("finer", "formula")}
+    assert {name: len(one["tested"]) for name, one in life(ran)["stages"].items()} == {"finer": 6, "formula": 6}
+
+
+SLOW = [
+    pytest.param(method, (0.2, 0.5, 0.8), marks=pytest.mark.slow) for method in ("dc", "mam_stream_icl", "icl", "gepa")
+]
+
+
+@pytest.mark.parametrize(("method", "shares"), [("ace", (0.5,)), *SLOW])
+def test_a_life_that_was_cut_ends_as_one_that_was_not(method, shares, tmp_path):
+    settings = (*LIFE, "limit=4", f"method={method}", *quick(method))
+    whole = launch(tmp_path / "whole", *settings)
+    calls = len(whole.lines("calls"))
+    for share in shares:
+        assert launch(tmp_path / "cut", *settings, f"budget.calls={int(share * calls)}").status == 3
+    assert launch(tmp_path / "cut", *settings).lasting() == whole.lasting()
+
+
+@pytest.mark.parametrize(
+    ("settings", "stages"),
+    [
+        (("task=bird_sql", "limit=20"), ["garden_shop", "sports_club"]),
+        (("task=ddxplus", "mode.by=answer", "mode.parts=3"), ["answer1", "answer2", "answer3"]),
+        (("task=finer", "mode.by=answer", "mode.parts=2", "mode.order_seed=1"), ["answer2", "answer1"]),
+    ],
+)
+def test_parts_of_one_task_are_stages(settings, stages, tmp_path):
+    ran = launch(tmp_path, "mode=lifelong", "limit=30", "mode.fresh=false", *settings, "method=dc")
+    found = life(ran)
+    assert found["order"] == stages
+    assert [row["after"] for row in found["tests"]] == ["before", *(f"stage{n + 1}" for n in range(len(stages)))]
+    # No sample is learnt from out of its stage, and a stage holds about its share.
+    sizes = [stage["learnt"] for stage in found["stages"].values()]
+    assert sum(sizes) == sum(len(step["samples"]) for step in ran.lines("journal") if step["kind"] == "step")
+    assert min(sizes) > 0.5 * sum(sizes) / len(sizes)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (("task=stream", "mode.stages=[finer]"), "two or more different"),
+        (("task=stream", "mode.stages=[finer,nosuch]"), "there is no task nosuch"),
+        (("task=stream", "mode.stages=[finer,appworld]"), "is solved by agent=react"),
+        (("task=bird_sql", "mode.stages=[garden_shop,moon]"), "mode.stages names moon"),
+        (("task=bird_sql", "mode.order=[garden_shop]"), "must name each of the stages once"),
+        (("task=bird_sql", "mode.order=[garden_shop,sports_club]", "mode.order_seed=1"), "leave one out"),
+        (("task=ddxplus",), "must know what a stage is: choose mode.by of answer"),
+        (("task=finer", "mode.by=background"), "there is one stage"),
+        (("task=ddxplus", "mode.by=answer", "mode.parts=99"), "mode.parts=99 must be"),
+        (("task=ddxplus", "mode.by=answer", "limit=3"), "raise limit, join stages"),
+        (("task=bird_sql", "method=reflexion"), "use mode=online"),
+        (("task=bird_sql", "method=icl", "mode.learnt_split=test"), "use mode.learnt_split=train"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused_before_the_first_call(settings, says, tmp_path, capsys):
+    assert launch(tmp_path, "mode=lifelong", *settings).status == 2
+    assert says in capsys.readouterr().err
+    assert not [*tmp_path.rglob("calls.jsonl")]
+
+
+@pytest.mark.parametrize(("labels", "hides"), [("none", (True, True)), ("correctness", (True, False))])
+def test_what_labels_hide_changes_no_message(labels, hides, tmp_path):
+    pair = Pair(folder=tmp_path, settings=(*LIFE, "limit=4", "concurrency=1", f"labels={labels}"), seen=None)
+    (_, first), (_, other) = pair.sent("first"), pair.sent("other", hides=lambda _: hides)
+    assert first
+    assert first == other
