@@ -1,38 +1,28 @@
 """Writes JSON Lines files with a checksum per line, to survive kills, full disks and damage.
 
-A line is a JSON object that ends in its number, counted from 1, and its checksum::
-
-    {"id":"...","text":"...","line":17,"crc32":"0a1b2c3d"}
-
-``crc32`` is zlib's over all bytes of the line before ``,"crc32"``. Numbers reveal missing, repeated and
-reordered lines. Files of older versions have neither, until a run continues them.
-
-The framing is ours: logs of libraries are binary, and these files are read with any JSON tool.
+``lines`` says how a line ends. The framing is ours: logs of libraries are binary, and these files are read with any
+JSON tool.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import re
 import threading
 import time
-import zlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
 from ace_bench.core.errors import FolderUnwritable
 from ace_bench.core.types import Record
 from ace_bench.store.files import CHECK_DISK, disk_problem, replace_files, sync
-
-if TYPE_CHECKING:
-    from ace_bench.store.lines import Lines
+from ace_bench.store.lines import Lines, seal_line, unseal
 
 T = TypeVar("T")
 
@@ -41,8 +31,6 @@ DAMAGED = ".damaged"
 
 _RESULTS = "choose another folder with results="
 _SYNC_EVERY_S = 1.0
-SEALED = re.compile(rb',"line":(\d+),"crc32":"([0-9a-f]{8})"\}$')
-MAX_SEAL, CHECKSUM = 60, len(b',"crc32":"00000000"}')
 _log = logging.getLogger(__name__)
 
 
@@ -124,7 +112,7 @@ class AppendLog(Generic[T]):
                     file.write(b"".join(line + b"\n" for line in found.damaged))
                 sync(aside)
             if found.problems or len(kept) < len(found.lines) or not found.sealed:
-                data = b"".join(_seal_line(_text(line), number) for number, line in enumerate(kept, start=1))
+                data = b"".join(seal_line(unseal(line), number) for number, line in enumerate(kept, start=1))
                 replace_files({self.path: data})
                 self._size = len(data)
             else:
@@ -145,7 +133,7 @@ class AppendLog(Generic[T]):
         text = self._encoder.encode(record)
         with self._lock, self.guard.writing(self.path):
             file = self._opened()
-            line = _seal_line(text, self._count + 1)
+            line = seal_line(text, self._count + 1)
             try:
                 _write(file, line)
             except OSError:
@@ -185,20 +173,3 @@ def _write(file: FileIO, line: bytes) -> None:
     written = 0
     while written < len(line):  # a full disk may accept part of a line before it fails
         written += file.write(line[written:])
-
-
-def _seal_line(text: bytes, number: int) -> bytes:
-    """Return a JSON object as a line with number and checksum."""
-    head = b'%b,"line":%d' % (text[:-1], number)
-    return b"%b%b\n" % (head, seal(head))
-
-
-def seal(head: bytes) -> bytes:
-    """Return the end of a line with its checksum."""
-    return b',"crc32":"%08x"}' % zlib.crc32(head)
-
-
-def _text(line: bytes) -> bytes:
-    """Return the JSON of a line without number and checksum."""
-    seal = SEALED.search(line, max(0, len(line) - MAX_SEAL))
-    return line.strip() if seal is None else line[: seal.start()] + b"}"

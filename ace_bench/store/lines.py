@@ -1,10 +1,19 @@
-"""Reads the JSON Lines files that ``append_log`` writes, and finds what is damaged in them.
+"""Lines with checksums, of which ``append_log`` writes files; reads these and finds what is damaged in them.
 
-Files of older versions have neither numbers nor checksums; they are read unchecked.
+A line is a JSON object that ends in its number, counted from 1, and its checksum::
+
+    {"id":"...","text":"...","line":17,"crc32":"0a1b2c3d"}
+
+``crc32`` is zlib's over all bytes of the line before ``,"crc32"``. Numbers reveal missing, repeated and reordered
+lines.
+
+Files of older versions have neither numbers nor checksums; they are read unchecked until a run
+continues them.
 """
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,7 +21,6 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from ace_bench.core.errors import StoreError
-from ace_bench.store.append_log import CHECKSUM, MAX_SEAL, SEALED, seal
 
 T = TypeVar("T")
 
@@ -20,6 +28,8 @@ SEAL = ("line", "crc32")
 """The fields at the end of each line that are not content."""
 
 _SHOWN = 3
+_SEALED = re.compile(rb',"line":(\d+),"crc32":"([0-9a-f]{8})"\}$')
+_MAX_SEAL, _CHECKSUM = 60, len(b',"crc32":"00000000"}')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,12 +99,24 @@ def _parse_intact(lines: list[bytes], parse: Callable[[bytes], T]) -> list[T] | 
     found = []
     try:
         for number, line in enumerate(lines, start=1):
-            if not line.endswith(seal(line[:-CHECKSUM])) or not line.endswith(b',"line":%d' % number, 0, -CHECKSUM):
+            if not line.endswith(_seal(line[:-_CHECKSUM])) or not line.endswith(b',"line":%d' % number, 0, -_CHECKSUM):
                 return None
             found.append(parse(line))
     except (ValueError, RecursionError):
         return None
     return found
+
+
+def seal_line(text: bytes, number: int) -> bytes:
+    """Return a JSON object as a line with its number and checksum."""
+    head = b'%b,"line":%d' % (text[:-1], number)
+    return b"%b%b\n" % (head, _seal(head))
+
+
+def unseal(line: bytes) -> bytes:
+    """Return the JSON object of a line without number and checksum."""
+    seal = _SEALED.search(line, max(0, len(line) - _MAX_SEAL))
+    return line.strip() if seal is None else line[: seal.start()] + b"}"
 
 
 def is_line_of(line: bytes, text: bytes) -> bool:
@@ -143,7 +165,11 @@ class _Reading(Generic[T]):
 
 def _number(line: bytes) -> int | None:
     """Return the number of a line, ``None`` if its checksum does not match."""
-    seal = SEALED.search(line, max(0, len(line) - MAX_SEAL))
-    if seal is None or int(seal[2], 16) != zlib.crc32(line[:-CHECKSUM]):
+    seal = _SEALED.search(line, max(0, len(line) - _MAX_SEAL))
+    if seal is None or int(seal[2], 16) != zlib.crc32(line[:-_CHECKSUM]):
         return None
     return int(seal[1])
+
+
+def _seal(head: bytes) -> bytes:
+    return b',"crc32":"%08x"}' % zlib.crc32(head)
