@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo
+from ace_bench.contexts.playbook.embed import Embedder
+from ace_bench.contexts.playbook.memo import EmbeddingMemo
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.types import Sample
 
@@ -19,6 +19,10 @@ class Retrieval(Protocol):
     mode: str
     """How it ranks; ``off`` shows the whole playbook and uses no embedder."""
     embedder: Embedder
+
+    def share(self, memo: EmbeddingMemo) -> None:
+        """Take embeddings from a memo that others use, too, if its embedder is an equal one."""
+        ...
 
     def prepare(self) -> None:
         """Load the models in use, so that a failure to load one stops the run before the first call."""
@@ -44,7 +48,6 @@ class NearestTexts:
 
     def __init__(self, embedder: Embedder):
         self._memo = EmbeddingMemo(embedder)
-        self._lock = threading.Lock()  # models and the memo are not thread-safe
 
     def find(self, texts: Sequence[str], *, near: Sequence[str], top_k: int) -> tuple[Near, ...]:
         """Return at most ``top_k`` of ``texts`` most similar to any text in ``near``, the most similar last.
@@ -53,9 +56,8 @@ class NearestTexts:
         """
         if not texts:
             return ()
-        with self._lock:
-            asked, known = self._memo.rows(near), self._memo.rows(texts)
-            similarities = (self._memo.matrix[known] @ self._memo.matrix[asked].T).max(axis=1)
+        asked, known = self._memo.rows(near), self._memo.rows(texts)
+        similarities = (self._memo.matrix[known] @ self._memo.matrix[asked].T).max(axis=1)
         order = np.argsort(similarities, kind="stable")[-top_k:]
         return tuple(Near(int(place), float(similarities[place])) for place in order)
 

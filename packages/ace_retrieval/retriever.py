@@ -17,8 +17,9 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from ace_bench.contexts.playbook.bullets import Bullet
-from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo, Matrix
+from ace_bench.contexts.playbook.embed import Embedder, Matrix
 from ace_bench.contexts.playbook.index import BulletIndex
+from ace_bench.contexts.playbook.memo import EmbeddingMemo, best
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.settings import Count, Similarity, Text
 from ace_retrieval import features
@@ -33,9 +34,6 @@ Percentile = Annotated[float, Meta(ge=0, lt=100, description="a percentile from 
 _FETCH = 10
 """Candidates per ranking for each bullet that is shown."""
 _RANK_CONSTANT = 60
-_DECIMALS = 5
-_MARGIN = 1e-4
-"""More than a similarity changes by rounding and by the order of summing."""
 
 Vector = npt.NDArray[np.float32]
 
@@ -108,6 +106,11 @@ class Retriever:
         self._words = LexicalIndex()
         self._lock = threading.Lock()
 
+    def share(self, memo: EmbeddingMemo) -> None:
+        """Take embeddings from a memo that others use, too, if its embedder is an equal one."""
+        if memo.embedder == self.embedder:
+            self.embedder, self._memo = memo.embedder, memo
+
     def prepare(self) -> None:
         """Load the models in use, so that a failure to load one stops the run before the first call."""
         if self.mode != "off":
@@ -135,7 +138,7 @@ class Retriever:
 
     def _select(self, query: str) -> Sequence[int]:
         asked = self._typos.corrected(query)
-        vector = self.embedder.embed([self._expand(asked)])[0] if self._semantic else None
+        vector = self._memo.embed([self._expand(asked)])[0] if self._semantic else None
         candidates = self._above_percentile(self._candidates(asked, vector))
         return self._distinct(self._rerank(asked, candidates.places, vector))
 
@@ -153,24 +156,9 @@ class Retriever:
         if self._typos.is_on:
             self._typos.update(self._words.vocabulary)
 
-    def _similarities(self, places: Sequence[int] | npt.NDArray[np.intp], vector: Vector) -> Scores:
-        """Return the similarities of some bullets, computed and rounded so that they are equal on all machines."""
-        rows = self._memo.matrix[self._latest.rows[places]]
-        found: Scores = np.round(np.einsum("ij,j->i", rows, vector), _DECIMALS)
-        return found
-
     def _nearest(self, vector: Vector, fetch: int) -> _Candidates:
-        """Return the most similar bullets: a fast product finds those that may be among them, then the exact one."""
-        # Not by BLAS: its threads keep the cores busy for longer than one vector takes.
-        rough: Scores = np.einsum("ij,j->i", self._memo.matrix, vector)[self._latest.rows]
-        if fetch < len(rough):
-            least = np.partition(rough, len(rough) - fetch)[len(rough) - fetch]
-            near = np.flatnonzero(rough >= least - _MARGIN)
-        else:
-            near = np.arange(len(rough))
-        scores = self._similarities(near, vector)
-        order = _best(scores, fetch)
-        return _Candidates(near[order].tolist(), scores[order])
+        places, scores = self._memo.nearest(self._latest.rows, vector, fetch)
+        return _Candidates(places.tolist(), scores)
 
     def _expand(self, query: str) -> str:
         if not self._expansion or is_conversational(query, self._words.vocabulary):
@@ -185,7 +173,7 @@ class Retriever:
             rankings.append(self._nearest(vector, fetch))
         if self._lexical and not (self._semantic and is_conversational(query, self._words.vocabulary)):
             scores = self._words.scores(self._expand(query))
-            places = [place for place in _best(scores, fetch) if scores[place] > 0]
+            places = [place for place in best(scores, fetch) if scores[place] > 0]
             rankings.append(_Candidates(places, scores[places]))
         if len(rankings) == 1:
             return rankings[0]
@@ -208,13 +196,13 @@ class Retriever:
             scores = features.scores(self._features(query, places, vector))
         else:
             return places
-        return [places[n] for n in _best(scores, len(places))]
+        return [places[n] for n in best(scores, len(places))]
 
     def explained(self, playbook: Playbook, query: str) -> npt.NDArray[np.float64]:
         """Return the features of every bullet for a query, a row each (``features.Weights``)."""
         with self._lock:
             self._follow(playbook.index)
-            return self._features(query, range(playbook.size), self.embedder.embed([query])[0])
+            return self._features(query, range(playbook.size), self._memo.embed([query])[0])
 
     def _contents(self, places: Sequence[int]) -> list[str]:
         return [self._latest.bullets.bullets[place].content for place in places]
@@ -225,7 +213,7 @@ class Retriever:
             self._contents(places),
             rarity=self._words.rarity,
             lexical=self._words.scores(query)[places],
-            semantic=self._similarities(places, vector),
+            semantic=self._memo.scores(self._latest.rows[places], vector),
         )
 
     def _distinct(self, places: Iterable[int]) -> list[int]:
@@ -249,12 +237,3 @@ def fused(rankings: Sequence[Sequence[int]]) -> dict[int, float]:
         for rank, place in enumerate(ranking, start=1):
             sums[place] = sums.get(place, 0.0) + 1 / (_RANK_CONSTANT + rank)
     return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _best(scores: Scores, most: int) -> list[int]:
-    """Return the indices of the highest scores, best first; equal ones are ordered as in the playbook."""
-    above = np.arange(len(scores))
-    if most < len(scores):
-        above = np.flatnonzero(scores >= np.partition(scores, len(scores) - most)[len(scores) - most])
-    order: list[int] = above[np.argsort(-scores[above], kind="stable")[:most]].tolist()
-    return order

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 import re
 import zlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from ace_bench.contexts.base import Texts
 from ace_bench.core.embedders import HASHING, STATIC, EmbedderSettings, model_folder
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import require
@@ -23,7 +21,6 @@ from ace_bench.core.settings import Count, Text
 
 Matrix = npt.NDArray[np.float32]
 
-_NO_ROWS = np.zeros(0, dtype=np.intp)
 _TOKEN = re.compile(rb"[0-9a-z_\x80-\xff]+|[^\s]")
 _GRAM = 4
 _SCALE = 16
@@ -43,6 +40,7 @@ class Embedder(Protocol):
         ...
 
 
+@dataclass
 class HashingEmbedder:
     """Hashes words, pairs of words and character 4-grams, to find near-duplicates by wording without a model.
 
@@ -52,12 +50,11 @@ class HashingEmbedder:
     the last division, so rows are equal to the bit on all machines. Synonyms are not recognised; a sentence model does.
     """
 
-    def __init__(self, dim: Count = 512):
-        self._dim = dim
+    dim: Count = 512
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the rows; below 0.1 ms for a bullet of 300 characters."""
-        rows = np.zeros((len(texts), self._dim), dtype=np.float32)
+        rows = np.zeros((len(texts), self.dim), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
             row[:] = self._row(text)
         return rows
@@ -65,7 +62,7 @@ class HashingEmbedder:
     def _row(self, text: str) -> npt.NDArray[np.float64]:
         hashes, weights = _features(_TOKEN.findall(text.casefold().encode()))
         signed = weights * (1.0 - 2.0 * (hashes & np.uint32(1)))
-        sums = np.bincount((hashes >> np.uint32(1)) % np.uint32(self._dim), weights=signed, minlength=self._dim)
+        sums = np.bincount((hashes >> np.uint32(1)) % np.uint32(self.dim), weights=signed, minlength=self.dim)
         sums = np.copysign(np.rint(_SCALE * np.sqrt(np.abs(sums))), sums)
         square = float(sums @ sums)  # whole numbers far below 2**53: exact in any order of summing
         if square == 0:
@@ -97,18 +94,24 @@ def _mixed(keys: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
     return keys
 
 
+@dataclass
 class ModelEmbedder:
     """Embeds by a model of a library, which the first call of ``embed`` loads, even without texts.
 
     ``load`` returns what encodes texts as unit vectors; it raises ``ConfigError`` where the model cannot be loaded.
+    Embedders of the same ``name`` are equal.
     """
 
-    def __init__(self, load: Callable[[], Callable[[list[str]], Any]]):
-        self._load = cache(load)
+    name: str
+    load: Callable[[], Callable[[list[str]], Any]] = field(compare=False)
+
+    def __post_init__(self) -> None:
+        """Load the model once."""
+        self.load = cache(self.load)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the rows; raises ``ConfigError`` where the model cannot be loaded."""
-        rows = self._load()(list(texts) or [""])
+        rows = self.load()(list(texts) or [""])
         return np.asarray(rows, dtype=np.float32)[: len(texts)]
 
 
@@ -130,7 +133,7 @@ def sentence_transformer(name: str) -> ModelEmbedder:
             ) from error
         return partial(model.encode, normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False)
 
-    return ModelEmbedder(load)
+    return ModelEmbedder(name, load)
 
 
 def static_model(name: str) -> ModelEmbedder:
@@ -154,15 +157,15 @@ def static_model(name: str) -> ModelEmbedder:
         # In one process: the library starts others for many texts.
         return partial(model.encode, normalize=True, use_multiprocessing=False)
 
-    return ModelEmbedder(load)
+    return ModelEmbedder(f"{STATIC}{name}", load)
 
 
+@dataclass
 class EndpointEmbedder:
     """Embeds by the counted calls of the run that ``connect`` names; without texts it needs no run."""
 
-    def __init__(self, settings: EmbedderSettings):
-        self.settings = settings
-        self._source: Embedder | None = None
+    settings: EmbedderSettings
+    _source: Embedder | None = field(default=None, init=False, compare=False)
 
     def connect(self, source: Embedder) -> None:
         """Take the vectors from here on."""
@@ -208,48 +211,3 @@ def _check_folder(folder: Path) -> None:
             "sentence-transformers (or, after static:, of model2vec) wrote, a model of the hub such as "
             "sentence-transformers/all-MiniLM-L6-v2, or embedder=hashing"
         )
-
-
-class EmbeddingMemo:
-    """Embeds every distinct text once and keeps the rows in one growing matrix."""
-
-    def __init__(self, embedder: Embedder):
-        self._embedder = embedder
-        self._rows: dict[str, int] = {}
-        self._rows_of_blocks: WeakKeyDictionary[Texts, npt.NDArray[np.intp]] = WeakKeyDictionary()
-        self._store: Matrix = np.zeros((0, 0), dtype=np.float32)
-
-    def rows(self, texts: Sequence[str]) -> npt.NDArray[np.intp]:
-        """Return each text's row number in ``matrix``, embedding those not seen before in one call."""
-        rows = list(map(self._rows.get, texts))
-        if None in rows:
-            new = [text for text in dict.fromkeys(texts) if text not in self._rows]
-            self._append(self._embedder.embed(new))
-            for text in new:
-                self._rows[text] = len(self._rows)
-            rows = list(map(self._rows.get, texts))
-        return np.array(rows, dtype=np.intp)
-
-    def rows_of(self, blocks: Collection[Texts]) -> npt.NDArray[np.intp]:
-        """Return the row number of each text of some blocks; those of a block seen before are looked up at once."""
-        new = [block for block in blocks if block not in self._rows_of_blocks]
-        if new:
-            rows = self.rows([text for block in new for text in block.contents])
-            ends = accumulate(len(block.contents) for block in new)
-            for block, part in zip(new, np.split(rows, list(ends)), strict=False):
-                self._rows_of_blocks[block] = part
-        return np.concatenate([_NO_ROWS, *[self._rows_of_blocks[block] for block in blocks]])
-
-    @property
-    def matrix(self) -> Matrix:
-        """All rows so far, in order of first appearance; a view, not a copy."""
-        return self._store[: len(self._rows)]
-
-    def _append(self, rows: Matrix) -> None:
-        used, needed = len(self._rows), len(self._rows) + len(rows)
-        if needed > len(self._store):
-            grown = np.zeros((max(needed, 2 * len(self._store)), rows.shape[1]), dtype=np.float32)
-            if used:
-                grown[:used] = self._store[:used]
-            self._store = grown
-        self._store[used:needed] = rows

@@ -14,8 +14,9 @@ import numpy as np
 from msgspec import Meta
 
 from ace_bench.contexts.playbook.bullets import Bullet, clean, comparable, join_bullets, measure
-from ace_bench.contexts.playbook.embed import Embedder, EmbeddingMemo, Matrix
+from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.playbook.index import BulletIndex
+from ace_bench.contexts.playbook.memo import EmbeddingMemo
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import SettingError
@@ -36,7 +37,6 @@ _Changed = tuple[BulletIndex, Sequence[Record]]
 _DECIMALS = 5
 """Similarities are rounded, so that equal ones tie on machines that sum in different orders."""
 _BLOCK = 256
-_FEW = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +71,7 @@ class Refiner:
     ):
         if max_tokens is None and when == "budget":
             raise SettingError("when=budget needs max_tokens: give it a number, or choose another when")
-        self.embedder = embedder
-        self._memo = EmbeddingMemo(embedder)
+        self.memo = EmbeddingMemo(embedder)
         self._threshold = threshold
         self._when = when
         self._max_tokens = max_tokens
@@ -83,11 +82,6 @@ class Refiner:
     def when(self) -> RefineWhen:
         """When it runs."""
         return self._when
-
-    def prepare(self) -> None:
-        """Load the embedder, so that a failure to load it stops the run before the first call."""
-        if self._when != "never":
-            self.embedder.embed([])
 
     @property
     def max_tokens(self) -> int | None:
@@ -149,12 +143,11 @@ class Refiner:
 
         One matrix product, in blocks where there are many subjects.
         """
-        rows = self._memo.rows_of(bullets.blocks)
-        matrix = self._memo.matrix
+        rows = self.memo.rows_of(bullets.blocks)
         near: Similar = {}
         for start in range(0, len(subjects), _BLOCK):
             block = subjects[start : start + _BLOCK]
-            similarities = np.round(_multiply(matrix[rows[block]], matrix)[:, rows], _DECIMALS)
+            similarities = np.round(self.memo.similarities(self.memo.matrix[rows[block]])[:, rows], _DECIMALS)
             for line, place in np.argwhere(similarities >= self._threshold).tolist():
                 if place != block[line]:
                     near.setdefault(block[line], []).append((float(similarities[line, place]), place))
@@ -188,17 +181,6 @@ class Refiner:
                 reason = f"utility {bullet.utility}, unchanged since step {bullet.changed}, over the token budget"
                 events.append(_event("pruned", bullet.id, reason=reason))
         return index.changed(gone=gone), events
-
-
-def _multiply(some: Matrix, all_rows: Matrix) -> Matrix:
-    """Multiply every row of ``some`` with every row of ``all_rows``.
-
-    For a few rows, BLAS is slower on a busy machine, because its threads wait for each other.
-    """
-    if len(some) <= _FEW:
-        few: Matrix = np.einsum("ij,kj->ik", some, all_rows)
-        return few
-    return some @ all_rows.T
 
 
 def _group(

@@ -1,0 +1,124 @@
+"""Embeddings of the texts of playbooks, each computed once, and search among them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from ace_bench.contexts.base import Texts
+from ace_bench.contexts.playbook.embed import Embedder, Matrix
+
+Rows = npt.NDArray[np.intp]
+Scores = npt.NDArray[np.float32]
+
+_NO_ROWS = np.zeros(0, dtype=np.intp)
+_AT_ONCE = 1024
+"""Texts that are embedded at once, so that a large playbook needs its embeddings in memory only once."""
+_DECIMALS = 5
+"""Similarities are rounded, so that equal ones tie on machines that sum in different orders."""
+_MARGIN = 1e-4
+"""More than a similarity changes by rounding and by the order of summing."""
+_FEW = 8
+
+
+class Nearest(NamedTuple):
+    """Places among some rows, the most similar first, with their rounded similarities."""
+
+    places: Rows
+    scores: Scores
+
+
+class EmbeddingMemo:
+    """Embeds every distinct text once and keeps the rows in one growing matrix. Threads may share it."""
+
+    def __init__(self, embedder: Embedder):
+        self.embedder = embedder
+        self._rows: dict[str, int] = {}
+        self._rows_of_blocks: WeakKeyDictionary[Texts, Rows] = WeakKeyDictionary()
+        self._store: Matrix = np.zeros((0, 0), dtype=np.float32)
+        self._lock = threading.RLock()  # models are not thread-safe
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return the vectors of texts, such as questions, without keeping them."""
+        with self._lock:
+            return self.embedder.embed(texts)
+
+    def rows(self, texts: Sequence[str]) -> Rows:
+        """Return each text's row number in ``matrix``; those not seen before are embedded."""
+        with self._lock:
+            rows = list(map(self._rows.get, texts))
+            if None in rows:
+                self._add([text for text in dict.fromkeys(texts) if text not in self._rows])
+                rows = list(map(self._rows.get, texts))
+            return np.array(rows, dtype=np.intp)
+
+    def rows_of(self, blocks: Collection[Texts]) -> Rows:
+        """Return the row number of each text of some blocks; those of a block seen before are looked up at once."""
+        with self._lock:
+            new = [block for block in blocks if block not in self._rows_of_blocks]
+            if new:
+                rows = self.rows([text for block in new for text in block.contents])
+                ends = accumulate(len(block.contents) for block in new)
+                for block, part in zip(new, np.split(rows, list(ends)), strict=False):
+                    self._rows_of_blocks[block] = part
+            return np.concatenate([_NO_ROWS, *[self._rows_of_blocks[block] for block in blocks]])
+
+    @property
+    def matrix(self) -> Matrix:
+        """All rows so far, in order of first appearance; a view, not a copy."""
+        return self._store[: len(self._rows)]
+
+    def similarities(self, vectors: Matrix) -> Matrix:
+        """Return the product of each vector with each row of ``matrix``: shape (vectors, rows)."""
+        # For few vectors not by BLAS: its threads keep the cores busy for longer than the product takes.
+        if len(vectors) <= _FEW:
+            few: Matrix = np.einsum("ij,kj->ik", vectors, self.matrix)
+            return few
+        return vectors @ self.matrix.T
+
+    def scores(self, rows: Rows, vector: npt.NDArray[np.float32]) -> Scores:
+        """Return the similarities of some rows to a vector, computed and rounded to be equal on all machines."""
+        found: Scores = np.round(np.einsum("ij,j->i", self.matrix[rows], vector), _DECIMALS)
+        return found
+
+    def nearest(self, rows: Rows, vector: npt.NDArray[np.float32], top_k: int) -> Nearest:
+        """Return the most similar of some rows: a fast product finds those that may be among them, then the exact one.
+
+        Of equally similar ones the first come first.
+        """
+        rough: Scores = np.einsum("ij,j->i", self.matrix, vector)[rows]
+        near = np.arange(len(rough))
+        if top_k < len(rough):
+            least = np.partition(rough, len(rough) - top_k)[len(rough) - top_k]
+            near = np.flatnonzero(rough >= least - _MARGIN)
+        scores = self.scores(rows[near], vector)
+        order = best(scores, top_k)
+        return Nearest(near[order], scores[order])
+
+    def _add(self, texts: Sequence[str]) -> None:
+        for start in range(0, len(texts), _AT_ONCE):
+            part = texts[start : start + _AT_ONCE]
+            rows, used = self.embedder.embed(part), len(self._rows)
+            if used + len(rows) > len(self._store):
+                # The room is not in memory before it is used.
+                grown = np.zeros((2 * (used + len(texts) - start), rows.shape[1]), dtype=np.float32)
+                if used:
+                    grown[:used] = self._store[:used]
+                self._store = grown
+            self._store[used : used + len(rows)] = rows
+            self._rows.update(zip(part, range(used, used + len(rows)), strict=True))
+
+
+def best(scores: Scores, top_k: int) -> list[int]:
+    """Return the indices of the highest scores, best first; equal ones keep their order."""
+    above = np.arange(len(scores))
+    if top_k < len(scores):
+        above = np.flatnonzero(scores >= np.partition(scores, len(scores) - top_k)[len(scores) - top_k])
+    order: list[int] = above[np.argsort(-scores[above], kind="stable")[:top_k]].tolist()
+    return order
