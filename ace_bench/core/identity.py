@@ -36,6 +36,8 @@ _ACCESS = (
     *("client", "azure"),
 )
 """How a backbone is reached, paced, priced and cached."""
+_YOUNGER = ("curator_sees", "curator_top_k")
+"""Settings of the method that are younger than its runs."""
 _NOT_SENT = (_TARGET, "seed", "max_tokens_field")
 
 
@@ -71,6 +73,8 @@ def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     found = {group: {k: v for k, v in config[group].items() if k not in _PLACES.get(group, ())} for group in GROUPS}
     if "window" in found["mode"] and found["mode"].get("batch_size") == 1:
         del found["mode"]["batch_size"]  # a setting that is younger than online runs
+    for name in _YOUNGER if found["method"].get("curator_sees") == "all" else ():
+        found["method"].pop(name, None)
     for group, name in CONTEXT_FILES:
         path = found[group].get(name)
         if isinstance(path, str) and Path(path).is_file():

@@ -30,6 +30,11 @@ class CuratorRole(Role):
     """A Curator, with the roles that it asks a model in."""
 
     @property
+    def embedders(self) -> Sequence[Embedder]:
+        """Those that choosing its bullets needs."""
+        return ()
+
+    @property
     def roles(self) -> Mapping[str, tuple[str, ...]]:
         """Each role with its templates."""
         return {CURATOR: self.templates}
@@ -92,9 +97,10 @@ class PlaybookLearner(BaseMethod[Playbook]):
 
     @property
     def embedders(self) -> Sequence[Embedder]:
-        """Those of refinement and retrieval, as far as they are in use."""
-        used = () if self.refiner.when == "never" else (self.refiner.embedder,)
-        return used if self.retrieval is None else (*used, self.retrieval.embedder)
+        """Those of refinement, retrieval and the Curator, as far as they are in use."""
+        refining = () if self.refiner.when == "never" else (self.refiner.memo.embedder,)
+        retrieving = () if self.retrieval is None else (self.retrieval.embedder,)
+        return *refining, *retrieving, *self.curator.embedders
 
     def check(self, arena: Arena) -> None:
         """Reject tasks and agents that the Reflector cannot work with."""
@@ -102,7 +108,8 @@ class PlaybookLearner(BaseMethod[Playbook]):
 
     def start(self, arena: Arena) -> Playbook:
         """Return the initial playbook, or an empty one with the task's sections."""
-        self.refiner.prepare()
+        for embedder in self.embedders:
+            embedder.embed([])
         if self.retrieval is not None:
             self.retrieval.prepare()
         if self.initial is None:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from ace_bench.contexts.playbook.apply import Applied, Limits, apply
-from ace_bench.contexts.playbook.deltas import Operation, parse_operations
+from ace_bench.contexts.playbook.deltas import Operation, parse_operations, refuse_unseen
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.backbones import Lm, TokenCounter
 from ace_bench.core.errors import RolloutFault
@@ -170,6 +170,13 @@ class Delta(NamedTuple):
         """Read the operations of a reply; those that cannot be read are events."""
         operations, rejections = parse_operations(() if reply is None else reply.operations)
         return cls(operations, (*(rejection.record() for rejection in rejections), *events))
+
+    def only_on(self, shown: Playbook) -> Delta:
+        """Refuse operations on bullets that a partial playbook did not show."""
+        if not shown.partial:
+            return self
+        kept, rejections = refuse_unseen(self.operations, shown.index)
+        return Delta(kept, (*self.events, *(rejection.record() for rejection in rejections)))
 
 
 ask_curator = partial(ask, kind=CuratorReply)

@@ -20,11 +20,22 @@ CONFIG = {
 }
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"concurrency": 1}, {"roles": {"judge": None}}])
+WHOLE = {"method": CONFIG["method"] | {"curator_sees": "all", "curator_top_k": 7}}
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"concurrency": 1}, {"roles": {"judge": None}}, WHOLE])
 def test_what_changes_no_answer_changes_no_identity(change):
     assert identity_settings(CONFIG | change) == identity_settings(CONFIG)
     moved = CONFIG | {"task": CONFIG["task"] | {"data_dir": "elsewhere"}}
     assert identity_settings(moved) == identity_settings(CONFIG)
+
+
+def test_another_view_of_the_curator_is_another_run():
+    def settings(number):
+        method = CONFIG["method"] | {"curator_sees": "nearest", "curator_top_k": number}
+        return identity_settings(CONFIG | {"method": method})
+
+    assert settings(7) not in (identity_settings(CONFIG), settings(8))
 
 
 def test_an_endpoint_of_embeddings_counts_by_its_model():

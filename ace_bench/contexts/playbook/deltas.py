@@ -15,7 +15,7 @@ Counters in an operation are always votes to be added, never new totals.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
@@ -122,6 +122,23 @@ def parse_operations(raw: Sequence[Any]) -> tuple[tuple[Operation, ...], tuple[R
         except ValueError as error:
             rejections.append(Rejection(operation=echo(item), reason=str(error)))
     return tuple(operations), tuple(rejections)
+
+
+def refuse_unseen(
+    operations: Sequence[Operation], seen: Collection[str]
+) -> tuple[tuple[Operation, ...], tuple[Rejection, ...]]:
+    """Split off the operations on bullets whose ids are not among those ``seen``: they were proposed blindly."""
+    kept: list[Operation] = []
+    refused: list[Rejection] = []
+    for operation in operations:
+        named = operation.ids if isinstance(operation, Merge) else () if isinstance(operation, Add) else (operation.id,)
+        unseen = [bullet_id for bullet_id in named if bullet_id not in seen]
+        if unseen:
+            reason = f"the Curator was not shown bullet {unseen[0][:80]!r}"
+            refused.append(Rejection(operation=echo(operation), reason=reason))
+        else:
+            kept.append(operation)
+    return tuple(kept), tuple(refused)
 
 
 def echo(item: Any) -> Record:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import pairwise
@@ -24,6 +24,7 @@ from ace_bench.core.errors import DataError
 from ace_bench.core.types import GeneratorSpec, Record, Sample
 
 EMPTY_PLAYBOOK = "(empty)"
+PARTIAL = "(Only the entries nearest to the reflection are shown; the playbook holds others, too.)"
 NO_COUNTERS = NO_REFLECTIONS = "(none)"
 RECENT_REFLECTIONS = "recent_reflections"
 """The prompt field with the reflections on earlier samples, where the Generator is shown some."""
@@ -44,7 +45,8 @@ class Playbook(ContextValue):
     ``recent`` are the latest reflections, the oldest first, for methods that show them to the Curator; the Generator's
     prompts show only ``shown_reflections`` (``None``: no such field), which are never saved. ``layout`` is the text
     around the bullets of an imported playbook, for exports; a saved playbook without it has no such field.
-    ``helpful_first`` orders the field ``playbook`` of prompts by utility; it is never saved.
+    ``helpful_first`` orders the field ``playbook`` of prompts by utility, and ``partial`` playbooks say there that they
+    have other bullets; neither is saved.
     """
 
     sections: tuple[str, ...]
@@ -54,6 +56,7 @@ class Playbook(ContextValue):
     layout: Layout | None = None
     shown_reflections: tuple[str, ...] | None = None
     helpful_first: bool = False
+    partial: bool = False
 
     kind = "playbook"
     generator = GeneratorSpec(template="generator", answer_format="json")
@@ -101,7 +104,7 @@ class Playbook(ContextValue):
         """Return all fields and the kind as a JSON object."""
         optional = ("layout", "shown_reflections")
         found = {name: value for name, value in super().dump().items() if name not in optional or value is not None}
-        return {name: value for name, value in found.items() if name != "helpful_first"}
+        return {name: value for name, value in found.items() if name not in ("helpful_first", "partial")}
 
     @property
     def size(self) -> int:
@@ -163,7 +166,8 @@ class Playbook(ContextValue):
         if self.helpful_first:
             ordered = sorted(self.bullets, key=lambda bullet: -bullet.utility)  # stable: of equal ones the oldest first
             return "\n".join([bullet.line for bullet in ordered]) or EMPTY_PLAYBOOK
-        return "\n".join([block.text for block in self.index.blocks]) or EMPTY_PLAYBOOK
+        lines = [PARTIAL] if self.partial else []
+        return "\n".join([*lines, *[block.text for block in self.index.blocks]]) or EMPTY_PLAYBOOK
 
     @cached_property
     def _counters(self) -> str:
@@ -204,6 +208,11 @@ class Playbook(ContextValue):
     def with_bullets(self, bullets: Sequence[Bullet]) -> Playbook:
         """Return a version with other bullets, which must be in order of creation and below the next number."""
         return replace(self, bullets=tuple(bullets))
+
+    def only(self, ids: Collection[str]) -> Playbook:
+        """Return the part of the playbook with the bullets of some ids, for a prompt."""
+        bullets = self.bullets
+        return replace(self, bullets=tuple([bullets[place] for place in self.index.places(ids)]), partial=True)
 
     def with_index(self, index: BulletIndex) -> Playbook:
         """Return a version with the bullets of an index."""

@@ -21,6 +21,7 @@ from typing import Annotated, Any
 import msgspec
 
 from ace_bench.contexts.playbook.deltas import Operation
+from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import SettingError
 from ace_bench.core.method import Arena, Learning, Span
@@ -28,6 +29,7 @@ from ace_bench.core.settings import Count
 from ace_bench.core.types import Step
 from ace_bench.methods.ace import Ace, Curator
 from ace_bench.methods.ace_parts import CuratorReply, Delta, Insight, PlaybookEditor, ask_curator
+from ace_bench.methods.ace_variants.nearest import NearestBullets
 from ace_bench.methods.ace_variants.settings import AceSettings
 from ace_bench.methods.base import CURATOR, CURATOR_FIELDS, ask_role, curator_fields
 
@@ -40,11 +42,20 @@ _NOT_SHOWN = frozenset(("trajectory", "conversation", "reflection"))
 
 @dataclass(frozen=True, kw_only=True)
 class CombeeCurator(Curator):
-    """A Curator for each group of lessons, and a merger; ``groups`` replaces the square root."""
+    """A Curator for each group of lessons, and a merger; ``groups`` replaces the square root.
+
+    Each Curator sees what ``view`` shows of the playbook, and the merger what any of them saw; all of it without one.
+    """
 
     templates = (_GROUP,)
     copies: int
     groups: int | None
+    view: NearestBullets | None = None
+
+    @property
+    def embedders(self) -> Sequence[Embedder]:
+        """That of the view."""
+        return (self.view.memo.embedder,) if self.view else ()
 
     @property
     def roles(self) -> Mapping[str, tuple[str, ...]]:
@@ -74,11 +85,16 @@ class CombeeCurator(Curator):
             return
         ask = partial(self._ask, playbook=editor.playbook, step=step, arena=arena)
         groups = self.deal(taught, f"{arena.seed}/combee/{step.index}")
-        deltas = arena.map(lambda group: ask(CURATOR, group, lessons=join_lessons(group)), groups)
+        parts = [self.view.show(editor.playbook, group) if self.view else editor.playbook for group in groups]
+        deltas = arena.map(
+            lambda asked: ask(CURATOR, *asked, lessons=join_lessons(asked[0])), zip(groups, parts, strict=True)
+        )
         proposals = [delta for delta in deltas if delta.operations]
         events = tuple(event for delta in deltas for event in delta.events)
         if len(proposals) > 1:
-            merged = ask(MERGER, taught, proposals=join_proposals(proposals))
+            seen = {bullet_id for part in parts for bullet_id in part.index}
+            part = editor.playbook.only(seen) if parts[0].partial else editor.playbook
+            merged = ask(MERGER, taught, part, proposals=join_proposals(proposals))
             proposals, events = [merged], (*events, *merged.events)
         operations = proposals[0].operations if proposals else ()
         editor.apply_delta(taught, Delta(operations, events), self.limits)
@@ -92,20 +108,29 @@ class CombeeCurator(Curator):
         random.Random(seed).shuffle(copies)
         return [copies[start::count] for start in range(count)]
 
-    def _ask(
-        self, role: str, insights: Sequence[Insight], *, playbook: Playbook, step: Step, arena: Arena, **texts: str
+    def _ask(  # noqa: PLR0913 - all but the three operands are keyword-only
+        self,
+        role: str,
+        insights: Sequence[Insight],
+        part: Playbook,
+        *,
+        playbook: Playbook,
+        step: Step,
+        arena: Arena,
+        **texts: str,
     ) -> Delta:
-        """Ask for operations; a prompt that is too long shows less of the playbook."""
+        """Ask for operations, given a part of the playbook; a prompt that is too long shows less of it."""
         sample, lm = insights[0].sample, arena.lm(role, insights[0].session)
         fields = {**sample.inputs, "labels": arena.labels.value, "operations": list(self.limits.kinds), **texts}
 
         def send(shown: Playbook) -> CuratorReply:
-            size = curator_fields(shown, shown.sections, (step.index + 1, step.total), self.token_budget, "")
+            of = playbook if shown.partial else shown
+            size = curator_fields(of, of.sections, (step.index + 1, step.total), self.token_budget, "")
             messages = arena.prompts.render(self.roles[role][0], {**fields, **shown.render(sample), **size})
             reply: CuratorReply = ask_curator(lm, messages)
             return reply
 
-        return Delta.parse(*ask_role(role, playbook, send))
+        return Delta.parse(*ask_role(role, part, send)).only_on(part)
 
 
 def join_lessons(insights: Sequence[Insight]) -> str:

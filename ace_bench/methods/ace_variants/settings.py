@@ -23,6 +23,7 @@ from ace_bench.methods.ace_variants.ablations import (
     RewritingCurator,
     WordedMerges,
 )
+from ace_bench.methods.ace_variants.nearest import NearestBullets, NearestCurator
 from ace_bench.methods.ace_variants.rules import RulesCurator, RulesReflector
 from ace_bench.methods.base import Rounds
 
@@ -62,6 +63,10 @@ class AceSettings:
     """The size that the Curator's prompt names; ``refiner.max_tokens`` enforces one."""
     merge_wording: Literal["keep", "curator"]
     """Who words merged bullets: the older text stays, or the Curator's model writes one."""
+    curator_sees: Literal["all", "nearest"]
+    """The bullets that the Curator is shown: ``nearest`` are the most similar to lesson and question."""
+    curator_top_k: Count
+    """How many are ``nearest``; those that the attempts cited are shown, too."""
     initial: Text | None
     """A playbook to start from: a saved context or the official text."""
     refiner: Refiner
@@ -73,6 +78,9 @@ class AceSettings:
         """Raise ``SettingError`` for settings that contradict each other and for a missing file."""
         if self.reflector == "rules" and self.update == "rewrite":
             raise SettingError("update=rewrite needs a Curator, and reflector=rules asks none: set update=delta")
+        if self.curator_sees == "nearest" and (self.update == "rewrite" or self.reflector == "rules"):
+            odd = "update=rewrite" if self.update == "rewrite" else "reflector=rules"
+            raise SettingError(f"curator_sees=nearest is for a Curator that proposes deltas; with {odd} set all")
         if self.harmful_every is not None and self.reflector != "on":
             raise SettingError(
                 f"harmful_every={self.harmful_every} needs a Reflector: set reflector=on, or this to null"
@@ -103,7 +111,10 @@ class AceSettings:
         elif self.update == "rewrite":
             curator, kinds, unknown = RewritingCurator, ("ADD",), "others"
         limits = Limits(kinds=kinds, bullet_tokens=self.bullet_tokens, unknown_section=unknown)
-        return curator(limits=limits, token_budget=self.token_budget, window=self.reflection_window)
+        parts: dict[str, Any] = {"limits": limits, "token_budget": self.token_budget, "window": self.reflection_window}
+        if self.curator_sees == "nearest":
+            return NearestCurator(view=NearestBullets(memo=self.refiner.memo, top_k=self.curator_top_k), **parts)
+        return curator(**parts)
 
     @property
     def rounds(self) -> Rounds:
@@ -113,7 +124,8 @@ class AceSettings:
         return Rounds(reflections=self.max_reflection_rounds, retries=self.retries)
 
     def make(self) -> Ace:
-        """Return the method."""
+        """Return the method. Its parts share their embeddings."""
+        self.retrieval.share(self.refiner.memo)
         parts: dict[str, Any] = {
             "reflector": self.make_reflector(),
             "curator": self.make_curator(),

@@ -1,0 +1,60 @@
+"""A Curator that sees the bullets that matter instead of the whole playbook: ``method.curator_sees=nearest``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ace_bench.contexts.playbook.embed import Embedder
+from ace_bench.contexts.playbook.memo import EmbeddingMemo
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.core.method import Arena
+from ace_bench.core.types import Step
+from ace_bench.methods.ace import Curator
+from ace_bench.methods.ace_parts import Delta, Insight, ask_curator
+
+
+@dataclass(frozen=True, kw_only=True)
+class NearestBullets:
+    """The ``top_k`` bullets most similar to the lessons and questions that are learnt from.
+
+    The bullets that the attempts cited are shown, too, as the lessons are about them.
+    """
+
+    memo: EmbeddingMemo
+    top_k: int
+
+    def show(self, playbook: Playbook, insights: Sequence[Insight]) -> Playbook:
+        """Return the part for some insights, each with a lesson; all of a playbook with at most ``top_k`` bullets."""
+        if playbook.size <= self.top_k:
+            return playbook
+        texts = dict.fromkeys(text for one in insights for text in (one.lessons[-1], one.sample.asked))
+        rows = self.memo.rows_of(playbook.index.blocks)
+        found: dict[int, float] = {}
+        for vector in self.memo.embed([*texts]):
+            nearest = self.memo.nearest(rows, vector, self.top_k)
+            for place, score in zip(nearest.places.tolist(), nearest.scores.tolist(), strict=True):
+                found[place] = max(score, found.get(place, score))
+        ranked = sorted(found, key=lambda place: (-found[place], place))[: self.top_k]
+        cited = (bullet_id for one in insights for rollout in one.rollouts for bullet_id in rollout.attempt.cited)
+        return playbook.only({*(playbook.bullets[place].id for place in ranked), *cited})
+
+
+@dataclass(frozen=True, kw_only=True)
+class NearestCurator(Curator):
+    """Works on what ``view`` shows of the playbook; bullets that it was not shown stay as they are."""
+
+    view: NearestBullets
+
+    @property
+    def embedders(self) -> Sequence[Embedder]:
+        """That of the view."""
+        return (self.view.memo.embedder,)
+
+    def propose(self, playbook: Playbook, insight: Insight, step: Step, arena: Arena) -> Delta:
+        """Return the operations for one sample: none without a lesson, or if the model fails."""
+        if not insight.lessons:
+            return Delta()
+        shown = self.view.show(playbook, [insight])
+        call = replace(self.call(playbook, insight, step, arena), playbook=shown, attempted_under=playbook)
+        return Delta.parse(*call.send(ask_curator)).only_on(shown)
