@@ -55,7 +55,8 @@ class Grade:
     ``observed`` is what the environment shows without labels (execution output; may be empty), ``gold`` the reference
     answer as text, ``report`` the grader's report, such as the result of each unit test, and ``detail`` holds the
     numbers that ``Task.score`` sums up. Samples of one ``group`` (AppWorld: scenario) depend on each other, so
-    intervals resample them together; a sample with the group "" is its own group.
+    intervals resample them together; a sample with the group "" is its own group. ``judged`` is false where nobody
+    knows how good the answer is: then ``score`` and ``correct`` say nothing.
     """
 
     score: float
@@ -64,6 +65,7 @@ class Grade:
     gold: str
     report: str = ""
     group: str = ""
+    judged: bool = True
     detail: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -275,12 +277,14 @@ def reveal(grade: Grade, labels: Labels) -> Feedback:
     """Reduce a grade to what ``labels`` allows adaptation to see; nothing else makes feedback from a grade."""
     if labels is Labels.NONE:
         return Feedback(correct=None, message=grade.observed, gold=None)
-    verdict = "The answer is correct." if grade.correct else "The answer is not correct."
+    correct, score = (grade.correct, grade.score) if grade.judged else (None, None)
+    verdict = {True: "The answer is correct.", False: "The answer is not correct.", None: ""}[correct]
     shown = [grade.observed, verdict]
     if labels is Labels.CORRECTNESS:
-        return Feedback(correct=grade.correct, message=_lines(shown), gold=None, score=float(grade.correct))
+        known = None if correct is None else float(correct)
+        return Feedback(correct=correct, message=_lines(shown), gold=None, score=known)
     report = _lines([*shown, grade.report])
-    return Feedback(correct=grade.correct, message=report, gold=grade.gold, score=grade.score, report=grade.report)
+    return Feedback(correct=correct, message=report, gold=grade.gold, score=score, report=grade.report)
 
 
 def _lines(parts: Iterable[str]) -> str:

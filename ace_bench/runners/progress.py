@@ -73,7 +73,7 @@ class ProgressCounter:
     def count_rollout(self, record: RolloutRecord) -> None:
         """Count a rollout; the running score uses first rollouts only."""
         with self._lock:
-            if record.trial == 0:
+            if record.trial == 0 and record.grade.judged:
                 self._points += record.grade.score
                 self._graded += 1
             self._faults += record.fault is not None

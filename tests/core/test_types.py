@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from ace_bench.core.statistics import bootstrap_interval
@@ -23,6 +25,12 @@ def test_reveal_shows_no_more_than_the_level_allows(labels, correct, gold, verdi
     assert ("correct" in feedback.message) is verdict
     assert ("2 of 3 tests" in feedback.message) is (labels is Labels.GOLD)
     assert "SECRET" not in feedback.message
+
+
+@pytest.mark.parametrize("labels", Labels)
+def test_nothing_is_said_of_an_answer_that_nobody_judged(labels):
+    feedback = reveal(replace(GRADE, judged=False), labels)
+    assert (feedback.correct, feedback.score, "correct" in feedback.message) == (None, None, False)
 
 
 def test_bootstrap_interval_brackets_the_mean_and_is_reproducible():
