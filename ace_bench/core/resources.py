@@ -98,6 +98,7 @@ EXTRAS: Mapping[str, str] = {
     "langchain_core": "langchain",
     "langgraph": "langchain",
     "matplotlib": "analysis",
+    "mcp": "mcp",
     "model2vec": "static",
     "optuna": "optimisers",
     "pandas": "analysis",
