@@ -54,6 +54,7 @@ WRITING: dict[str, Sequence[str]] = {
     "playbook export": ("playbook", "export", "{run}", "--history", "--out", "{to}"),
     "playbook forget": ("playbook", "forget", "{run}", "--sample", "{sample}", "--out", "{to}/left.json"),
     "playbook feedback": ("playbook", "feedback", "{run}", "--bullet", "{bullet}", "--harmful", "--out", "{to}/a.json"),
+    "learn": ("learn", "{chats}", "results={at}/results", "--out", "{to}/learnt.json"),
     "leaderboard": ("leaderboard", "{appworld}", "--name", "a", "--method", "b", "--llm", "c", "--into", "{to}"),
     "benchmark": ("benchmark", "embedded", "--out", "{to}/figures.md"),
     "retrieval": ("retrieval", "--out", "{to}/ab.md", "--json", "{to}/ab.json"),
@@ -185,6 +186,8 @@ def given(tmp_path_factory):
     (appworld / "config.yaml").write_text("task: {test_split: test_normal}\n")
     (appworld / "journal.jsonl").touch()
     stand_ins.finance(folder / "checkout")
+    said = [{"role": role, "content": role} for role in ("user", "assistant")]
+    (folder / "chats.jsonl").write_text(json.dumps({"messages": said}))
     server = FileServer()
     server.files |= {f"/{split}.jsonl": b"x" * 5000 for split in ("train", "val", "test")}
     server.files |= {f"/{Path(file.url).name}": b"x" * 5000 for file in files_of("formula")}
@@ -194,6 +197,7 @@ def given(tmp_path_factory):
         "bullet": bullet["id"],
         "sample": bullet["sources"][0],
         "appworld": appworld,
+        "chats": folder / "chats.jsonl",
         "checkout": folder / "checkout",
         "server": server.url,
     }
