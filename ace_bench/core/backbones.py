@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Record, Usage
+from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Record, Stage, Usage
 
 TokenCounter = Callable[[str], int]
 """Returns the length of a text in tokens, by the backbone's tokenizer or an estimate."""
@@ -158,6 +159,35 @@ class Sampled(Backbone, Protocol):
         seed: int | None = None,
     ) -> Completion:
         """Make one call, with ``seed`` in place of the backbone's own unless it sends none."""
+        ...
+
+
+@runtime_checkable
+class Staged(Protocol):
+    """A backbone that makes the calls of a stage in another way, or at another price."""
+
+    def at(self, stage: Stage) -> Backbone:
+        """Return what makes the calls of a stage: the same object each time."""
+        ...
+
+
+def backbone_at(backbone: Backbone, stage: Stage) -> Backbone:
+    """Return what makes a backbone's calls of a stage."""
+    return backbone.at(stage) if isinstance(backbone, Staged) else backbone
+
+
+@runtime_checkable
+class Gathering(Protocol):
+    """A backbone that sends the calls together that wait for it at the same time, such as one with batch files.
+
+    Its ``complete`` also takes the name of the ``call``, by which a continued run finds a reply that is under way.
+    """
+
+    widest: int
+    """Most calls that wait at the same time."""
+
+    def keep_in(self, folder: Path) -> None:
+        """Record in a folder what is sent, and go on with what an earlier process of the run sent."""
         ...
 
 

@@ -8,7 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, Lm, Sampled, TokenCounter
+from ace_bench.agents.single_turn import SingleTurn
+from ace_bench.core.backbones import (
+    EMBEDDER,
+    GENERATOR,
+    JUDGE,
+    Backbone,
+    Gathering,
+    Lm,
+    Sampled,
+    TokenCounter,
+    backbone_at,
+)
 from ace_bench.core.context import Context
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import CallLost, ConfigError, RolloutFault
@@ -167,10 +178,18 @@ class RunArena:
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """Apply in parallel; on an exception, drop the items that have not started and raise it."""
         todo = list(items)
-        if len(todo) <= 1 or self.concurrency == 1:
+        width = min(self._width(), len(todo))
+        if width <= 1:
             return list(map(function, todo))
-        with ThreadPoolExecutor(max_workers=min(self.concurrency, len(todo))) as pool:
-            return list(pool.map(function, todo))
+        with ThreadPoolExecutor(max_workers=width) as pool:
+            return list(pool.map(self.gateway.work.limited(function), todo))
+
+    def _width(self) -> int:
+        """Return how many rollouts are under way at a time: more where they wait together and hold no environment."""
+        generator = self.backbone(GENERATOR)
+        if isinstance(generator, Gathering) and isinstance(self.agent, SingleTurn):
+            return max(self.concurrency, generator.widest)
+        return self.concurrency
 
     def _recorded(self, key: str) -> RolloutRecord | None:
         """Return the recorded rollout, unless it needs a call that must be repeated."""
@@ -187,8 +206,8 @@ class RunArena:
         return BoundLm(gateway=self.gateway, backbone=self.backbone(role), caller=caller)
 
     def backbone(self, role: str) -> Backbone:
-        """Return the role's own backbone, or the generator's."""
-        return self.backbones.get(role) or self.backbones[GENERATOR]
+        """Return the role's own backbone, or the generator's, as it makes the calls of this stage."""
+        return backbone_at(self.backbones.get(role) or self.backbones[GENERATOR], self.stage)
 
     def _attempt(  # noqa: PLR0913 - as ``rollout``
         self, key: str, sample: Sample, context: Context, trial: int, reflection: str | None, *, draw: int

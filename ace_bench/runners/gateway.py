@@ -7,14 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 
-from ace_bench.core.backbones import Backbone, Sampled
+from ace_bench.core.backbones import Backbone, Gathering, Sampled
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import CallLost, RolloutFault
 from ace_bench.core.replies import takes_tools, without_surrogates
 from ace_bench.core.types import Completion, Fault, Message, Record, Stage
 from ace_bench.runners.call_slots import CallSlots
-from ace_bench.runners.limits import Budget, FaultRule, Outage, Reservations, Stop
+from ace_bench.runners.limits import Budget, FaultRule, Outage, Reservations, Stop, WorkLimit
 from ace_bench.store.call_log import CallLog, PaidReply
 from ace_bench.store.requests import PreparedRequest
 from ace_bench.store.responses import Responses, response_key
@@ -66,7 +67,7 @@ class CallGateway:
     run that is killed and continued asks the same in the same sessions and gets the recorded replies for free.
 
     A call waits for one of the ``slots``; ``critical_path_s`` estimates the seconds of work that a call of adaptation
-    holds up.
+    holds up. While it is made, another rollout may ``work``.
 
     A call that the backbone leaves unanswered raises ``CallLost``, unless ``faults`` accepts that as an answer. Where
     only recorded calls may be replayed, ``unrecorded`` returns what any other raises.
@@ -85,8 +86,10 @@ class CallGateway:
         spending: SharedSpending | None = None,
         critical_path_s: Callable[[], float] = lambda: 0.0,
         unrecorded: Callable[[Caller], Exception] | None = None,
+        work: WorkLimit | None = None,
         seed: int = 0,
     ):
+        self.work = work or WorkLimit()
         self.faults = faults or FaultRule()
         self._outage = Outage(self.faults, stop)
         self._calls = calls
@@ -114,9 +117,8 @@ class CallGateway:
             return recorded
         if self._unrecorded is not None:
             raise self._unrecorded(caller)
-        if self._responses is None:
-            return self._pay(call)
-        return self._cached_or_paid(call, self._responses)
+        with self.work.paused():
+            return self._pay(call) if self._responses is None else self._cached_or_paid(call, self._responses)
 
     def replay(self, session: str) -> None:
         """Let a session start over: prompts it sent before get their recorded replies."""
@@ -203,11 +205,12 @@ class CallGateway:
 
     def _send(self, call: _Call, backbone: Backbone) -> Completion:
         asked = call.request
-        if call.seed == self._seed or not isinstance(backbone, Sampled):
-            return backbone.complete(asked.messages, role=asked.role, session=asked.session, schema=asked.schema)
-        return backbone.complete(
-            asked.messages, role=asked.role, session=asked.session, schema=asked.schema, seed=call.seed
-        )
+        more: dict[str, Any] = {}
+        if call.seed != self._seed and isinstance(backbone, Sampled):
+            more["seed"] = call.seed
+        if isinstance(backbone, Gathering):
+            more["call"] = call.id
+        return backbone.complete(asked.messages, role=asked.role, session=asked.session, schema=asked.schema, **more)
 
     def _record(self, call: _Call, reply: PaidReply) -> None:
         self._calls.add(call.id, reply, stage=call.stage, request=call.request)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from queue import Empty, SimpleQueue
+from typing import TypeVar
 
 from ace_bench.core.backbones import Backbone, Limited, Priced
 from ace_bench.core.errors import BackboneUnavailable, BudgetExhausted, Stopped
@@ -22,6 +23,9 @@ from ace_bench.core.types import Fault, Usage
 from ace_bench.store.call_log import Account, Cost, Ledger
 from ace_bench.store.requests import PreparedRequest
 from ace_bench.store.spending import OtherRuns, SharedSpending
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
 
 _LIMITS = ("calls", "tokens", "usd")
 _FRAME_BYTES = 256
@@ -213,6 +217,37 @@ class Reservations:
     def _book(self) -> None:
         if self._shared is not None:
             self._shared.book(Cost.of(self._ledger.total), self._reserved())
+
+
+class WorkLimit:
+    """Lets a ``number`` of rollouts work at a time, of more that wait for their calls; ``None``: no limit."""
+
+    def __init__(self, number: int | None = None):
+        self._free = None if number is None else threading.Semaphore(number)
+
+    def limited(self, function: Callable[[_T], _R]) -> Callable[[_T], _R]:
+        """Return a function that waits for its turn to work."""
+        free = self._free
+        if free is None:
+            return function
+
+        def work(item: _T) -> _R:
+            with free:
+                return function(item)
+
+        return work
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let another rollout work inside the block."""
+        if self._free is None:
+            yield
+            return
+        self._free.release()
+        try:
+            yield
+        finally:
+            self._free.acquire()
 
 
 class Stop:

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from rich.console import Console
 
-from ace_bench.core.backbones import GENERATOR, Adaptive, Backbone, CacheReporting, Keyed, Limited, Probing, Served
+from ace_bench.core.backbones import (
+    GENERATOR,
+    Adaptive,
+    Backbone,
+    CacheReporting,
+    Gathering,
+    Keyed,
+    Limited,
+    Probing,
+    Served,
+)
 from ace_bench.core.errors import BudgetExhausted, ConfigError
 from ace_bench.core.leakage import find_leakage
 from ace_bench.core.scratch import scratch_folder
@@ -26,7 +36,7 @@ from ace_bench.runners.settings import place_of
 from ace_bench.runners.summary import compact
 from ace_bench.store.call_log import Account
 from ace_bench.store.calls import first_settings
-from ace_bench.store.folder import RunFolder, format_json
+from ace_bench.store.folder import BATCHES, RunFolder, format_json
 from ace_bench.store.results import METRICS
 
 if TYPE_CHECKING:
@@ -130,6 +140,8 @@ def parts_ready(spec: RunSpec, folder: RunFolder, console: Console, stop: Stop) 
                     backbone.adopt(settings)
                 if spec.unrecorded is not None:
                     continue
+                if isinstance(backbone, Gathering):
+                    backbone.keep_in(folder.path / BATCHES / place)
                 if isinstance(backbone, Lifecycle):
                     stack.callback(backbone.close)
                     backbone.start(say)

@@ -28,6 +28,8 @@ from ace_bench.store.processes import ProcessLog
 from ace_bench.store.results import Checksums
 
 STATUS, SAMPLES, LOCK = "status.json", "samples.json", ".lock"
+BATCHES = "batches"
+"""The folder of calls that were sent in files."""
 _log = logging.getLogger(__name__)
 _ATTEMPT = re.compile(r"^seed(?P<seed>\d+)(?:-(?P<attempt>\d+))?$")
 
@@ -56,7 +58,7 @@ class RunFolder:
     """One run on disk, locked by one process at a time.
 
     Files: ``config.yaml``, ``identity.json``, ``environment.json``, ``endpoints.json`` (of served
-    models), ``status.json``, ``samples.json``, ``prompts/``,
+    models), ``status.json``, ``samples.json``, ``prompts/``, ``batches/``,
     ``journal.jsonl``, ``calls.jsonl``, ``processes.jsonl``, ``contexts/``, ``metrics.json``, ``summary.txt`` and
     ``checksums.jsonl``. All methods that write raise ``FolderUnwritable`` if that fails; from then on only the status
     is written.
@@ -134,7 +136,8 @@ class RunFolder:
 
         A mistake that is found before the first call then leaves nothing behind.
         """
-        if self.path not in self._made or self.calls.made or self.journal.steps or self.journal.rollouts:
+        called = self.calls.made or self.journal.steps or self.journal.rollouts or any(self.path.glob(f"{BATCHES}/*/*"))
+        if called or self.path not in self._made:
             return False
         shutil.rmtree(self.path, ignore_errors=True)
         for parent in self._made[1:]:
