@@ -115,7 +115,8 @@ def composed(*overrides: str) -> tuple[DictConfig, dict[str, str]]:
 
 def _is_choice(override: str) -> bool:
     """Whether an override chooses an option of a group, or is one of those that only Hydra itself can apply."""
-    return override.startswith("hydra.") or (CONFIGS / re.split("[@=]", override.lstrip("+"))[0]).is_dir()
+    group = re.split("[@=]", override.lstrip("+"))[0]
+    return override.startswith("hydra.") or any((folder / group).is_dir() for folder in resources.config_folders())
 
 
 def built(config: DictConfig, place: str) -> Any:

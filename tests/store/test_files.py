@@ -12,6 +12,7 @@ OWN_FILES = {
     "ace_bench/store/spending.py": "a draft behind the guard of its folder",
     "ace_bench/cli/data.py": "a download that continues where it was cut",
     "ace_bench/backbones/vllm/server.py": "the log of a server",
+    "packages/ace_batch/run_batch.py": "the lock and the log of a process",
     "packages/ace_trackers/wandb.py": "the log and the id of a tracker, which must not stop a run",
     "ace_bench/runners/workers.py": "the logs of workers",
     "ace_bench/cli/sweep_summary.py": "a temporary file",

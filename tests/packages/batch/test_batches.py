@@ -1,0 +1,226 @@
+"""Whole experiments whose evaluations go in batch files, against a server that has OpenAI's files and batches."""
+
+import json
+import threading
+
+import pytest
+
+from ace_batch.files import BatchFiles
+from ace_batch.openai_files import OpenAIFiles
+from ace_bench.runners.limits import WorkLimit
+from tests.doubles import Crash
+from tests.launching import launch
+from tests.packages.batch.serving import batch_server
+
+TEST = 12
+QUICK = ("backbone.batch.gather_seconds=0.1", "backbone.batch.poll_seconds=0.01")
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789abcdef")
+
+
+def words(server, *more, batch="openai", method="base"):
+    return (
+        "backbone=openai_compatible",
+        f"backbone.base_url={server.address}",
+        "backbone.model=embedded",
+        "backbone.simulated=true",
+        "backbone.structured=json_schema",
+        "backbone.retry.first_pause=0.001",
+        "backbone.retry.longest_pause=0.002",
+        *(f"backbone.prices.{name}=1" for name in ("input", "cached_input", "output")),
+        "task=finer",
+        "task.source=sample",
+        f"limit={{train: 3, val: 1, test: {TEST}}}",
+        "mode.before=false",
+        f"method={method}",
+        *((f"batch={batch}", *QUICK) if batch else ()),
+        *more,
+    )
+
+
+def test_an_evaluation_is_one_file_at_half_the_price_with_the_same_records(tmp_path):
+    with batch_server() as server:
+        online = launch(tmp_path / "online", *words(server, batch=None))
+        ran = launch(tmp_path / "batch", *words(server))
+        again = launch(tmp_path / "online", *words(server))
+    assert (online.status, ran.status, again.status, server.sizes()) == (0, 0, 0, [TEST])
+    assert again.folder == online.folder, "batches identify no run: one begun online is the same with them"
+    assert {call["id"] for call in ran.lines("calls")} == {call["id"] for call in online.lines("calls")}
+    assert ran.metrics["usd"]["total"] == pytest.approx(online.metrics["usd"]["total"] / 2)
+    kept = ({name: value for name, value in one.lasting()[0].items() if name != "usd"} for one in (online, ran))
+    assert next(kept) == next(kept)
+
+
+def test_adaptation_goes_online_at_the_full_price(tmp_path):
+    with batch_server() as server:
+        online = launch(tmp_path / "online", *words(server, method="ace", batch=None))
+        ran = launch(tmp_path / "batch", *words(server, method="ace"))
+        validated = 1
+    assert ran.metrics["usd"]["adapt"] == online.metrics["usd"]["adapt"] > 0
+    assert ran.metrics["usd"]["evaluate"] == pytest.approx(online.metrics["usd"]["evaluate"] / 2)
+    assert server.sizes()[-1] == TEST
+    assert set(server.sizes()[:-1]) <= {validated}
+
+
+def test_adaptation_is_refused_before_anything_is_spent(tmp_path, capsys):
+    with batch_server() as server:
+        ran = launch(tmp_path, *words(server, "backbone.batch.adapt=refuse", method="ace"))
+    assert (ran.status, server.batches, ran.folder.exists()) == (2, {}, False)
+    assert "mode=evaluate" in capsys.readouterr().err
+
+
+def expired(lines):
+    return "expired", lines[:5]
+
+
+def cancelled(lines):
+    return "cancelled", []
+
+
+def with_holes_and_garbage(lines):
+    other = json.dumps({**json.loads(lines[0]), "custom_id": "of-nobody"})
+    return "completed", [*lines[1:], other, '{"custom_id":', "\x00\xff garbage"]
+
+
+def with_a_failed_line(lines):
+    failed = json.loads(lines[0])
+    failed["response"] = {"status_code": 500, "body": {"error": {"message": "try again"}}}
+    return "completed", [json.dumps(failed), *lines[1:]]
+
+
+def with_late_lines(lines):
+    late = json.loads(lines[0])
+    late |= {"response": None, "error": {"code": "batch_expired", "message": "too late"}}
+    return "expired", [json.dumps(late), *lines[1:]]
+
+
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        (expired, TEST - 5),
+        (cancelled, TEST),
+        (with_holes_and_garbage, 1),
+        (with_a_failed_line, 1),
+        (with_late_lines, 1),
+    ],
+)
+def test_only_calls_without_a_reply_are_sent_again(tmp_path, change, left):
+    with batch_server(change) as server:
+        ran = launch(tmp_path, *words(server))
+    assert (ran.status, server.sizes()) == (0, [TEST, left])
+    assert len(server.answered) == TEST + (change is with_holes_and_garbage)
+    assert ran.metrics["headline"]["n"] == TEST
+    assert ran.metrics["faults"]["evaluate"] == {}
+
+
+@pytest.mark.parametrize(("part", "name"), [(OpenAIFiles, "status"), (BatchFiles, "set_id"), (BatchFiles, "end")])
+def test_a_killed_run_goes_on_with_its_batch(tmp_path, monkeypatch, part, name):
+    def die(*_):
+        raise Crash
+
+    with batch_server() as server:
+        calm = launch(tmp_path / "calm", *words(server))
+        with monkeypatch.context() as patched:
+            patched.setattr(part, name, die)
+            with pytest.raises(Crash):
+                launch(tmp_path / "killed", *words(server))
+        ran = launch(tmp_path / "killed", *words(server))
+    assert (ran.status, server.sizes()) == (0, [TEST, TEST]), "one batch each"
+    assert ran.lasting() == calm.lasting()
+
+
+def test_a_batch_that_was_never_begun_is_sent_once(tmp_path, monkeypatch):
+    def die(*_):
+        raise Crash
+
+    with batch_server() as server:
+        with monkeypatch.context() as patched:
+            patched.setattr(OpenAIFiles, "send", die)
+            with pytest.raises(Crash):
+                launch(tmp_path, *words(server))
+        ran = launch(tmp_path, *words(server))
+    assert (ran.status, server.sizes()) == (0, [TEST])
+    assert not any(call["retries"] for call in ran.lines("calls"))
+
+
+def test_a_lost_answer_to_the_upload_begins_no_second_batch(tmp_path):
+    with batch_server() as server:
+        server.drop_created = True
+        ran = launch(tmp_path, *words(server))
+    assert (ran.status, server.sizes()) == (0, [TEST])
+
+
+def test_a_server_that_dies_while_a_batch_runs_stops_the_run_which_goes_on(tmp_path, capsys):
+    with batch_server() as server:
+        server.release.clear()
+        server.looks_left = 6
+        ran = launch(tmp_path, *words(server, "backbone.retry.seconds=0.05"))
+        assert ran.status == 3
+        assert "Run the same command to continue" in " ".join(capsys.readouterr().out.split())
+        server.looks_left = -1
+        server.release.set()
+        again = launch(tmp_path, *words(server))
+    assert (again.status, again.folder, server.sizes()) == (0, ran.folder, [TEST])
+
+
+def refused(lines):
+    return "failed", ["the file has too many tokens"]
+
+
+def test_a_batch_that_is_refused_stops_the_run_and_is_sent_again(tmp_path, capsys):
+    with batch_server(refused) as server:
+        assert launch(tmp_path, *words(server)).status == 3
+        assert "the file has too many tokens" in " ".join(capsys.readouterr().out.split())
+        assert launch(tmp_path, *words(server)).status == 0
+    assert server.sizes() == [TEST, TEST]
+
+
+@pytest.mark.parametrize("body", [b"<html>no</html>", b"[1", b"{}", b'{"data": 3}'])
+def test_a_server_without_batches_is_named_before_anything_is_sent(tmp_path, capsys, body):
+    with batch_server() as server:
+        if body == b"{}":
+            server.has_batches = False
+        else:
+            server.broken = (200, body)
+        ran = launch(tmp_path, *words(server))
+    assert (ran.status, ran.folder.exists()) == (2, False)
+    assert "has no batch interface" in capsys.readouterr().err
+
+
+def test_limits_of_the_provider_and_the_budget_are_kept(tmp_path, capsys):
+    with batch_server() as server:
+        assert launch(tmp_path / "lines", *words(server, "backbone.batch.max_lines=5")).status == 0
+        assert server.sizes() == [5, 5, 2]
+        assert launch(tmp_path / "budget", *words(server, "budget.calls=4")).status == 3
+        assert server.sizes() == [5, 5, 2, 4]
+        assert launch(tmp_path / "long", *words(server, "backbone.batch.max_mb=0.0001")).status == 3
+    assert len(server.batches) == 4
+    assert "more than backbone.batch.max_mb=0.0001" in " ".join(capsys.readouterr().out.split())
+
+
+def test_rollouts_that_wait_let_others_work_and_no_more_than_may():
+    limit, lock, seen = WorkLimit(2), threading.Lock(), {"working": 0, "waiting": 0, "most": 0}
+    together = threading.Barrier(9)
+
+    def count(name, by):
+        with lock:
+            seen[name] += by
+            seen["most"] = max(seen["most"], seen["working"])
+
+    def rollout(_):
+        count("working", 1)
+        count("working", -1)
+        with limit.paused():
+            together.wait()
+        count("working", 1)
+        count("working", -1)
+
+    threads = [threading.Thread(target=limit.limited(rollout), args=[0]) for _ in range(9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert seen["most"] <= 2
