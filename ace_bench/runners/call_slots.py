@@ -1,7 +1,7 @@
 """A limit of calls in flight over all runs of one command, such as a sweep: its runs take slots from one server.
 
-A run connects for each call and keeps the connection while the call is in flight. The connections of a process that
-dies close with it, so its slots become free without any further care.
+Runs in the process of the command take them directly. A run in another process connects for each call and keeps the
+connection while the call is in flight: the connections of a process that dies close with it, so its slots become free.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from itertools import count
+from typing import ClassVar, Protocol
 
 from ace_bench.core.errors import ConfigError, Stopped
 from ace_bench.core.scratch import clear_abandoned, scratch_folder
@@ -43,6 +45,63 @@ class CallSlots(Protocol):
         another that still follow it.
         """
         ...
+
+
+@dataclass(eq=False)
+class _Request:
+    """A call that waits for a slot or holds one; ``grant`` is called once, when it gets the slot."""
+
+    grant: Callable[[], object]
+    granted: bool = False
+    over: bool = False
+
+
+class Slots:
+    """``number`` slots for the calls of this process. ``peak`` is the most slots that were held at once."""
+
+    def __init__(self, number: int):
+        self.peak = 0
+        self._number = self._free = number
+        self._lock = threading.Lock()
+        self._waiting: list[tuple[float, int, _Request]] = []
+        self._arrivals = count()
+
+    @contextmanager
+    def acquire(self, priority: float, check: Callable[[], None]) -> Iterator[None]:
+        """Hold a slot."""
+        gate = threading.Lock()
+        gate.acquire()
+        request = self.request(priority, gate.release)
+        try:
+            while not gate.acquire(timeout=_LOOK_S):
+                check()
+            yield
+        finally:
+            self.release(request)
+
+    def request(self, priority: float, grant: Callable[[], object]) -> _Request:
+        """Ask for a slot."""
+        request = _Request(grant)
+        with self._lock:
+            heapq.heappush(self._waiting, (-priority, next(self._arrivals), request))
+            self._serve()
+        return request
+
+    def release(self, request: _Request) -> None:
+        """Give a slot back, or stop waiting for one."""
+        with self._lock:
+            request.over = True
+            self._free += request.granted
+            self._serve()
+
+    def _serve(self) -> None:
+        while self._free and self._waiting:
+            request = heapq.heappop(self._waiting)[2]
+            if not request.over:
+                request.granted = True
+                self._free -= 1
+                self.peak = max(self.peak, self._number - self._free)
+                request.grant()
 
 
 class SharedSlots:
@@ -76,24 +135,22 @@ def _received(connection: socket.socket) -> bytes | None:
 
 
 class SlotServer:
-    """Gives ``number`` slots to the runs of this machine's user, by a socket in a folder of its own.
+    """Gives slots to runs in other processes of this machine's user, by a socket in a folder of its own.
 
-    It serves in a thread, from ``__enter__`` to ``__exit__``. ``peak`` is the most slots that were held at once.
+    It serves in a thread, from ``__enter__`` to ``__exit__``. Runs in this process take ``slots`` directly.
     """
 
+    here: ClassVar[dict[str, Slots]] = {}
+    """The slots of the servers of this process, by address."""
+
     def __init__(self, number: int):
-        self._free = number
-        self._number = number
+        self.slots = Slots(number)
         clear_abandoned(_SCRATCH)
         self._scratch = ExitStack()
         folder = self._scratch.enter_context(scratch_folder(_SCRATCH, parent=_short_folder()))
         self.address = str(folder / "slots")
-        self.peak = 0
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._open: set[socket.socket] = set()
-        self._waiting: list[tuple[float, int, socket.socket]] = []
-        self._arrived = 0
-        self._holding: set[socket.socket] = set()
+        self._open: dict[socket.socket, _Request | None] = {}
         self._selector = selectors.DefaultSelector()
         self._wake, self._woken = socket.socketpair()
         self._thread = threading.Thread(target=self._serve, name="call slots", daemon=True)
@@ -104,9 +161,11 @@ class SlotServer:
         self._on_data(self._listener, self._accept)
         self._on_data(self._woken, self._end)
         self._thread.start()
+        self.here[self.address] = self.slots
         return self
 
     def __exit__(self, *_: object) -> None:
+        del self.here[self.address]
         self._wake.send(b"x")
         self._thread.join()
         for connection in (*self._open, self._wake):
@@ -118,15 +177,17 @@ class SlotServer:
         while self._woken in self._open:
             for key, _ in self._selector.select():
                 key.data()
-            self._grant()
 
     def _on_data(self, connection: socket.socket, read: Callable[[], None]) -> None:
-        self._open.add(connection)
+        self._open[connection] = None
         self._selector.register(connection, selectors.EVENT_READ, read)
 
     def _close(self, connection: socket.socket) -> None:
-        self._open.discard(connection)
+        """Close a connection; its slot is free."""
+        request = self._open.pop(connection)
         self._selector.unregister(connection)
+        if request is not None:
+            self.slots.release(request)
         connection.close()
 
     def _end(self) -> None:
@@ -137,29 +198,19 @@ class SlotServer:
         self._on_data(connection, partial(self._read, connection))
 
     def _read(self, connection: socket.socket) -> None:
-        """Take what a run asks for; at its end the connection's slot is free."""
+        """Take what a run asks for; it closes its connection when its call is over."""
         data = b""
         with suppress(OSError):
             data = connection.recv(64)
         if data:
-            self._arrived += 1
-            heapq.heappush(self._waiting, (-float(data), self._arrived, connection))
-            return
-        self._close(connection)
-        if connection in self._holding:
-            self._holding.discard(connection)
-            self._free += 1
+            self._open[connection] = self.slots.request(float(data), partial(_send_grant, connection))
+        else:
+            self._close(connection)
 
-    def _grant(self) -> None:
-        while self._free and self._waiting:
-            connection = heapq.heappop(self._waiting)[2]
-            if connection not in self._open:
-                continue  # it gave up
-            with suppress(OSError):  # its end is read next
-                connection.send(_GRANTED)
-            self._holding.add(connection)
-            self._free -= 1
-            self.peak = max(self.peak, self._number - self._free)
+
+def _send_grant(connection: socket.socket) -> None:
+    with suppress(OSError):  # the end of the connection is read next
+        connection.send(_GRANTED)
 
 
 def call_limit(words: Iterable[str]) -> int | None:
@@ -201,8 +252,7 @@ def slots_of_run(number: int | None) -> Iterator[CallSlots | None]:
     address = os.environ.get(ADDRESS)
     if number is None:
         yield None
-    elif address is not None:
-        yield SharedSlots(address)
+    elif address is None:
+        yield Slots(number)
     else:
-        with SlotServer(number) as server:
-            yield SharedSlots(server.address)
+        yield SlotServer.here.get(address) or SharedSlots(address)

@@ -32,11 +32,11 @@ def wait_for(condition):
     assert condition()
 
 
-def test_no_more_calls_than_slots_are_in_flight():
+def test_no_more_calls_than_slots_are_in_flight_in_this_process_and_others():
     inside, most, lock = [0], [0], threading.Lock()
 
-    def call(_):
-        with slots.acquire(0.0, nothing):
+    def call(number):
+        with (server.slots if number % 2 else shared).acquire(0.0, nothing):
             with lock:
                 inside[0] += 1
                 most[0] = max(most[0], inside[0])
@@ -45,16 +45,17 @@ def test_no_more_calls_than_slots_are_in_flight():
                 inside[0] -= 1
 
     with SlotServer(3) as server, ThreadPoolExecutor(20) as pool:
-        slots = SharedSlots(server.address)
+        shared = SharedSlots(server.address)
         list(pool.map(call, range(200)))
-        assert most[0] == server.peak == 3
+        assert most[0] == server.slots.peak == 3
 
 
-def test_the_longest_chain_gets_the_next_slot():
+@pytest.mark.parametrize("here", [True, False])
+def test_the_longest_chain_gets_the_next_slot(here):
     order = []
     release = threading.Event()
     with SlotServer(1) as server:
-        slots = SharedSlots(server.address)
+        slots = server.slots if here else SharedSlots(server.address)
         first = threading.Thread(target=hold, args=[slots], kwargs={"until": release, "into": order, "name": "first"})
         first.start()
         wait_for(lambda: order == ["first"])
@@ -62,7 +63,7 @@ def test_the_longest_chain_gets_the_next_slot():
         for chain in (1.0, 30.0, 0.0, float("inf"), 5.0):
             others.append(threading.Thread(target=hold, args=[slots, chain], kwargs={"into": order, "name": chain}))
             others[-1].start()
-        wait_for(lambda: len(server._waiting) == 5)
+        wait_for(lambda: len(server.slots._waiting) == 5)
         release.set()
         for thread in (first, *others):
             thread.join()
@@ -87,16 +88,17 @@ def test_a_killed_process_gives_its_slots_back():
         process.join()
 
 
-def test_a_call_that_waits_can_be_stopped():
+@pytest.mark.parametrize("here", [True, False])
+def test_a_call_that_waits_can_be_stopped(here):
     def stop():
         raise Interrupted("enough")
 
     release = threading.Event()
     with SlotServer(1) as server:
-        slots = SharedSlots(server.address)
+        slots = server.slots if here else SharedSlots(server.address)
         holder = threading.Thread(target=hold, args=[slots], kwargs={"until": release})
         holder.start()
-        wait_for(lambda: server.peak == 1)
+        wait_for(lambda: server.slots.peak == 1)
         with pytest.raises(Interrupted), slots.acquire(0.0, stop):
             pass
         release.set()
@@ -118,7 +120,11 @@ def test_a_run_takes_the_slots_of_its_command_and_else_its_own(monkeypatch):
     with slots_of_run(2) as slots:
         hold(slots)
     with slots_for_runs(2):
-        shared = os.environ[ADDRESS]
+        address = os.environ[ADDRESS]
         with slots_of_run(2) as slots:
-            assert slots._address == shared
+            assert slots is SlotServer.here[address]
+        monkeypatch.delitem(SlotServer.here, address)  # as in another process
+        with slots_of_run(2) as slots:
+            assert slots._address == address
+        SlotServer.here[address] = slots
     assert ADDRESS not in os.environ
