@@ -6,7 +6,6 @@ model is shown so. Only the standard library is there, so that an outcome does n
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import signal
@@ -45,7 +44,6 @@ class Sandbox:
         self._seconds = seconds
         self._memory = memory_mib << 20
         self._shown = output_chars
-        self._numbers = itertools.count(1)
         self.layers: tuple[str, ...] | None = None
         """What confined the code that was run last; ``None`` where none was."""
 
@@ -59,7 +57,7 @@ class Sandbox:
 
     def run(self, code: str) -> str:
         """Return what the code printed, its errors included, or why it was not run; safe between threads."""
-        uid = own_user(next(self._numbers), Path(os.__file__).parent)  # its code imports from there
+        uid = own_user(Path(os.__file__).parent)  # its code imports from there
         with scratch_folder(_SCRATCH) as scratch, tempfile.TemporaryFile() as output:
             folder = scratch / "own"
             folder.mkdir()

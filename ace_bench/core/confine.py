@@ -17,6 +17,7 @@ This module uses only the standard library, because processes of other interpret
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import resource
 import signal
@@ -61,6 +62,7 @@ _THREADS, _SPARE_THREADS = 64, 512
 """Threads that a process may have, and spare ones for other processes of the same user."""
 _USERS = range(61184, 65520)
 """User ids that systems reserve for short-lived users; containers that map 65,536 users include them."""
+_NUMBERS = itertools.count()
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -88,14 +90,14 @@ def missing_layers(layers: Iterable[str]) -> str:
     return "; ".join(words for layer, words in _MISSING.items() if layer not in layers)
 
 
-def own_user(number: int, reads: Path) -> int | None:
-    """Return a user id for a confined process, different for each number.
+def own_user(reads: Path) -> int | None:
+    """Return a user id for a confined process, another one at each call.
 
     ``None`` unless this process is root, and where other users cannot reach ``reads``, which the process must read.
     """
     if os.getuid() != 0 or not is_open_to_others(reads):
         return None
-    return _USERS[(os.getpid() * 61 + number) % len(_USERS)]
+    return _USERS[(os.getpid() * 61 + next(_NUMBERS)) % len(_USERS)]
 
 
 def is_open_to_others(folder: Path) -> bool:

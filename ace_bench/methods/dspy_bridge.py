@@ -6,8 +6,10 @@ This module imports ``dspy``, which takes a second: methods import it only when 
 from __future__ import annotations
 
 import sys
+import threading
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from contextvars import ContextVar
 from functools import cache
 from typing import Any, TextIO
@@ -52,12 +54,39 @@ class _MutedStream:
         return getattr(self._stream, name)
 
 
+class _Muted:
+    """Mutes the standard streams while any run wants it; a run that ends must not unmute those beside it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._muted = ExitStack()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._muted.enter_context(redirect_stdout(_MutedStream(sys.stdout)))
+                self._muted.enter_context(redirect_stderr(_MutedStream(sys.stderr)))
+                self._muted.enter_context(warnings.catch_warnings())
+                warnings.filterwarnings("ignore", ".* is an experimental feature")  # of samplers that MIPROv2 chose
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._muted.close()
+
+
+_MUTED = _Muted()
+
+
 @contextmanager
 def silenced() -> Iterator[None]:
     """Drop what this context and those copied from it write to the standard streams."""
     token = _SILENCED.set(True)
     try:
-        with redirect_stdout(_MutedStream(sys.stdout)), redirect_stderr(_MutedStream(sys.stderr)):
+        with _MUTED:
             yield
     finally:
         _SILENCED.reset(token)

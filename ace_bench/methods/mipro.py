@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from itertools import count
 from types import MappingProxyType
@@ -71,7 +70,6 @@ class Mipro(BaseMethod[Instruction]):
         Repeated, MIPROv2 makes the same calls in the same order.
         """
         import dspy  # takes a second
-        from optuna.exceptions import ExperimentalWarning
 
         from ace_bench.methods.dspy_bridge import MiproFormat, OptimiserSession
         from ace_bench.methods.dspy_program import score
@@ -84,8 +82,7 @@ class Mipro(BaseMethod[Instruction]):
             return score(prediction)
 
         session = OptimiserSession(context, arena, "mipro")
-        with session.open(adapter=MiproFormat(session)), warnings.catch_warnings():
-            warnings.simplefilter("ignore", ExperimentalWarning)  # of the sampler that MIPROv2 chose
+        with session.open(adapter=MiproFormat(session)):
             optimiser = dspy.MIPROv2(
                 metric=metric,
                 prompt_model=session.proposer,

@@ -83,7 +83,7 @@ class Servers:
         number = next(self._numbers)
         (self._folder / "tasks" / str(number)).write_text(task)
         state = self._states[number] = _ServerState()
-        users = own_user(2 * number, self._engine), own_user(2 * number + 1, self._engine)
+        users = own_user(self._engine), own_user(self._engine)
         connection, theirs = socket.socketpair()
         with theirs:
             request = {"start": number, "uids": users, "memory": self._memory, "timeout": timeout}
