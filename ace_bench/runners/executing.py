@@ -133,7 +133,13 @@ def _ending(folder: RunFolder, spec: RunSpec, host: Host) -> Ending:
         if kept:
             host.say(str(folder.path))
 
-    return Ending(interrupt=interrupt, abandon=abandon, parent=host.launch.parent, owns_process=host.owns_process)
+    return Ending(
+        interrupt=interrupt,
+        abandon=abandon,
+        parent=host.launch.parent,
+        owns_process=host.owns_process,
+        signals=host.launch.signals,
+    )
 
 
 @contextmanager

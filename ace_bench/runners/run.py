@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
 
@@ -15,7 +15,7 @@ from ace_bench.core.resources import missing_extra
 from ace_bench.core.types import Record
 from ace_bench.runners.composing import RunConfig
 from ace_bench.runners.identifying import IdentifiedRun, identify
-from ace_bench.runners.stopping import EXIT_INTERRUPTED
+from ace_bench.runners.stopping import EXIT_INTERRUPTED, Signals
 from ace_bench.runners.summary import summary_table
 from ace_bench.store.code import changed_modules
 from ace_bench.store.damage import Damage, examine
@@ -32,10 +32,14 @@ EXIT_ERROR, EXIT_STOPPED = 2, 3
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """What started a run: the ``command``, for its records, and the process whose end stops it, ``parent``."""
+    """What started a run: the ``command``, for its records, and what stops it.
+
+    That is the end of the process ``parent``, and ``signals`` where other runs share the process.
+    """
 
     command: str | None = None
     parent: int | None = None
+    signals: Signals | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,10 +87,14 @@ class RunReport(RunEnd):
 
 
 @contextmanager
-def reporting(launch: Launch | None = None) -> Iterator[RunReport]:
-    """Print what stops the run made inside the block, and then its folder."""
+def reporting(launch: Launch | None = None, output: TextIO | None = None) -> Iterator[RunReport]:
+    """Print what stops the run made inside the block, and then its folder; ``output`` is in place of the console."""
     folders: list[Path] = []
-    host = Host(console=Console(), launch=launch or Launch(), on_folder=folders.append)
+    launch = launch or Launch()
+    # Runs side by side print lines: one terminal cannot show the live progress of several.
+    console = Console(file=output, force_terminal=False if launch.signals else None)
+    host = Host(console=console, launch=launch, on_folder=folders.append)
+    errors = replace(host, console=Console(file=output, stderr=output is None))
     report = RunReport(host=host)
     try:
         yield report
@@ -94,7 +102,7 @@ def reporting(launch: Launch | None = None) -> Iterator[RunReport]:
         host.say_stopped(error)
         report.status = EXIT_INTERRUPTED if isinstance(error, Interrupted) else EXIT_STOPPED
     except AceBenchError as error:
-        replace(host, console=Console(stderr=True)).say(f"error: {error}", style="red")
+        errors.say(f"error: {error}", style="red")
         report.status = EXIT_ERROR
     except OSError as error:
         problem = disk_problem(error, failed="read or written")
@@ -105,7 +113,7 @@ def reporting(launch: Launch | None = None) -> Iterator[RunReport]:
     except ImportError as error:
         if (needed := missing_extra(error)) is None:
             raise
-        replace(host, console=Console(stderr=True)).say(f"error: {needed}", style="red")
+        errors.say(f"error: {needed}", style="red")
         report.status = EXIT_ERROR
     finally:
         report.folders = [*filter(Path.exists, dict.fromkeys(folders))]

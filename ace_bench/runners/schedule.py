@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 _LOOK_S = 0.5
-_START_S = 2.0
-"""CPU seconds that starting a process takes, about. Starts are spread so that the first runs are not slowed down."""
 
 Job = TypeVar("Job", bound=Hashable)
 Words = tuple[str, ...]
@@ -38,7 +35,7 @@ class Schedule(Generic[Job]):
     A job is ready once the jobs that it ``needs`` have ended, which come before it; ``words`` then returns its
     settings, or ``None`` if it is not to be made. ``chain`` is the length of a job's own chain of calls,
     ``memory`` what it takes in MiB, ``room`` what all jobs may take together, ``None`` without a limit. One job may
-    always run. ``starters`` is how many processes this machine can start at the same time.
+    always run.
     """
 
     jobs: Sequence[Job]
@@ -47,37 +44,28 @@ class Schedule(Generic[Job]):
     chain: Callable[[Job], float] = lambda _: 0.0
     memory: Callable[[Job], int] = lambda _: 0
     room: int | None = None
-    starters: int = field(default_factory=cores)
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _running: dict[Words, int] = field(default_factory=dict)
     _unready: set[Job] = field(init=False)
     _open: set[Job] = field(init=False)
     _urgency: Mapping[Job, float] = field(init=False)
     _ready: dict[Words, list[Job]] = field(default_factory=dict)
-    _processes: int = 0
-    _begun: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         self._unready, self._open = set(self.jobs), set(self.jobs)
         self._urgency = self._urgencies()
         self._find_ready()
 
-    def take(self, stopped: threading.Event, *, process: bool = False) -> Batch[Job] | None:
-        """Return the next jobs to make, once they may start; ``None`` if there are no more.
-
-        ``process``: they need a new process, which starts when this machine can start one.
-        """
+    def take(self, stopped: threading.Event) -> Batch[Job] | None:
+        """Return the next jobs to make, once they may start; ``None`` if there are no more."""
         with self._changed:
             while not stopped.is_set():
                 fitting = [words for words in self._ready if self._fits(words)]
-                pause = self._begun + self._processes // self.starters * _START_S - time.monotonic() if process else 0.0
-                if fitting and pause <= 0:
-                    self._processes += process
+                if fitting:
                     return self._start(max(fitting, key=self._urgency_of))
                 if not self._ready and not self._running:
                     return None  # what is left needs jobs that were not made
-                # A signal handler may set `stopped`, but not wake this thread.
-                self._changed.wait(min(max(pause, 0.0), _LOOK_S) if fitting else _LOOK_S)
+                self._changed.wait(_LOOK_S)  # a signal handler may set `stopped`, but not wake this thread
             return None
 
     def end(self, batch: Batch[Job]) -> None:

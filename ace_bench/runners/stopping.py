@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -18,8 +18,10 @@ from ace_bench.runners.limits import Stop
 
 EXIT_INTERRUPTED = 130
 
-_GRACE_S, _LIMIT_S = 2.0, 4.5
-"""Seconds for pending replies to arrive, and seconds for an interrupted run to end."""
+_GRACE_S, _LIMIT_S, _ABANDON_S = 2.0, 4.0, 0.5
+"""Seconds for pending replies to arrive, for an interrupted run to end, and for the runs beside it to note that they
+stopped.
+"""
 _PATIENCE_S = 60.0
 """Seconds for pending replies to arrive when the parent process has ended."""
 _LOOK_S = 1.0
@@ -46,13 +48,54 @@ class Ending:
 
     ``interrupt`` ends pending calls after some seconds of grace; ``abandon`` records that the run stopped, before the
     process is ended because the run did not stop in time. ``parent`` is the process whose end ends the run. Without
-    ``owns_process`` the process is never ended: a second Ctrl-C is Python's ``KeyboardInterrupt``.
+    ``owns_process`` the process is never ended: a second Ctrl-C is Python's ``KeyboardInterrupt``. ``signals`` are
+    those of the process, if others run in it, too.
     """
 
     interrupt: Callable[[float], None]
     abandon: Callable[[Interrupted], None]
     parent: int | None = None
     owns_process: bool = True
+    signals: Signals | None = None
+
+
+class Signals:
+    """Passes SIGINT and SIGTERM on to all runs of a process, also to those that start later.
+
+    What gets them is called with the number of signals so far, for one of them perhaps twice.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._runs: dict[int, Callable[[int], None]] = {}
+
+    @contextmanager
+    def handled(self) -> Iterator[None]:
+        """Handle the signals during the block; only the main thread of a process gets them."""
+        numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+        before = {number: signal.signal(number, self._pass_on) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @contextmanager
+    def passed_to(self, stop: Callable[[int], None]) -> Iterator[None]:
+        """Call ``stop`` at each signal during the block, and at its beginning if there was one before."""
+        self._runs[id(stop)] = stop
+        try:
+            if self._count:
+                stop(self._count)
+            yield
+        finally:
+            del self._runs[id(stop)]
+
+    def _pass_on(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        self._count += 1
+        for stop in [*self._runs.values()]:
+            stop(self._count)
 
 
 @contextmanager
@@ -64,17 +107,15 @@ def stop_on_signals(console: Console, ending: Ending) -> Iterator[Stop]:
     watch = _Watch(console=console, ending=ending)
     watch.look_for_parent()
     threading.Thread(target=watch.run, daemon=True).start()
-    handled = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
-    before = {number: signal.signal(number, watch.on_signal) for number in handled}
+    signals = ending.signals or Signals()
     try:
-        yield watch.stop
+        with nullcontext() if ending.signals else signals.handled(), signals.passed_to(watch.on_signal):
+            yield watch.stop
     except Interrupted:  # an interrupted backbone does not know the reason
         watch.stop.check()
         raise
     finally:
         watch.over.set()
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @dataclass(kw_only=True)
@@ -85,15 +126,13 @@ class _Watch:
     ending: Ending
     stop: Stop = field(default_factory=Stop)
     over: threading.Event = field(default_factory=threading.Event)
-    _signalled: bool = False
 
-    def on_signal(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
-        if self._signalled and not self.ending.owns_process:
+    def on_signal(self, times: int) -> None:
+        """Request a stop; the second time end the process."""
+        if times > 1 and not self.ending.owns_process:
             raise KeyboardInterrupt
-        if self._signalled:
+        if times > 1:
             os._exit(EXIT_INTERRUPTED)
-        self._signalled = True
         self.stop.request(Interrupted("interrupted by the user"))
 
     def look_for_parent(self) -> None:
@@ -119,5 +158,6 @@ class _Watch:
             if self.ending.owns_process and not self.over.wait(_LIMIT_S):
                 try:
                     self.ending.abandon(reason)
+                    time.sleep(_ABANDON_S if self.ending.signals else 0.0)
                 finally:
                     os._exit(EXIT_INTERRUPTED)

@@ -1,7 +1,9 @@
-"""Makes many runs: in worker processes, several at a time, in the order of a schedule.
+"""Makes many runs, several at a time, in the order of a schedule.
 
-A sweep over the cores of this machine and ``ace-bench reproduce`` make their runs here. A run that fails stops no
-other; one whose process dies is started once more, and no other run dies with it. Ctrl-C stops all runs cleanly.
+A sweep over the cores of this machine and ``ace-bench reproduce`` make their runs here. Runs whose backbones are
+servers mostly wait: they are threads of this process, which share its imports, data and slots. Runs that compute have
+worker processes, so that they use all cores. A run that fails stops no other; one whose worker process dies is started
+once more. Ctrl-C stops all runs cleanly.
 """
 
 from __future__ import annotations
@@ -14,21 +16,25 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from io import StringIO
 from multiprocessing import get_context
 from pathlib import Path
+from pkgutil import resolve_name
 from types import FrameType
+from typing import Any, TextIO
 
+from ace_bench.core.backbones import Interruptible
 from ace_bench.core.resources import config_folders
 from ace_bench.runners.composing import RunConfig, compose_run
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.run import Launch, RunEnd, reporting, run
-from ace_bench.runners.schedule import Batch, Job, Schedule, Words
-from ace_bench.runners.stopping import EXIT_INTERRUPTED, end_after
+from ace_bench.runners.schedule import Batch, Job, Schedule, Words, cores
+from ace_bench.runners.stopping import EXIT_INTERRUPTED, Signals, end_after
 from ace_bench.store.processes import command_of
 
 DIED = "the process of this run was killed, perhaps for want of memory"
@@ -41,15 +47,26 @@ _BROKEN = 1
 _log = logging.getLogger(__name__)
 
 
-def make_run(config: RunConfig, words: Sequence[str], *, parent: int | None = None) -> RunEnd:
-    """Make the run that ``words`` compose to, in any process; what stops it is printed."""
+def make_run(
+    config: RunConfig, words: Sequence[str], launch: Launch | None = None, *, output: TextIO | None = None
+) -> RunEnd:
+    """Make the run that ``words`` compose to, in any process; what stops it is printed, to ``output`` if given."""
     try:
-        with reporting(Launch(command=command_of(words), parent=parent)) as report:
+        with reporting(launch or Launch(command=command_of(words)), output) as report:
             report.metrics = run(config, report.host)
     except Exception:  # an error of the program, which is one row
-        traceback.print_exc()
+        traceback.print_exc(file=output)
         report.status = _BROKEN
     return RunEnd(status=report.status, metrics=report.metrics, folders=report.folders)
+
+
+def mostly_waits(settings: Mapping[str, Any]) -> bool:
+    """Whether a run with these settings waits most of its time, because servers answer all its calls."""
+    named = (settings["backbone"], *(settings.get("roles") or {}).values())
+    try:
+        return all(issubclass(resolve_name(node["_target_"]), Interruptible) for node in named)
+    except (ImportError, AttributeError, LookupError, TypeError, ValueError):
+        return False  # building it raises the error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,17 +79,26 @@ class Outcome:
 
 
 class Workers:
-    """Processes that make runs, ``count`` at a time, each one after another.
+    """Makes runs, ``count`` at a time: those that mostly wait side by side in this process, each other in a process.
 
-    With ``captures`` what runs print is in their outcomes; else it goes to the console.
+    At most ``processes`` processes run at a time. With ``captures`` what runs print is in their outcomes; else it goes
+    to the console. ``compose`` returns the configuration of a run.
     """
 
-    def __init__(self, count: int, *, captures: bool = False) -> None:
+    def __init__(
+        self,
+        count: int,
+        *,
+        processes: int | None = None,
+        captures: bool = False,
+        compose: Callable[[Words], RunConfig] | None = None,
+    ) -> None:
         self.count = count
         self.stopped = threading.Event()
+        self.compose = compose or _composer()
         self._captures = captures
-        self._compose = Composer(config_folders())
-        self._composing = threading.Lock()
+        self._processes = threading.Semaphore(processes or cores())
+        self._signals = Signals()
         self._busy: set[_Worker] = set()
 
     def make(self, schedule: Schedule[Job], done: Callable[[Batch[Job], Outcome], None]) -> None:
@@ -80,61 +106,96 @@ class Workers:
 
         def work(_: int) -> None:
             with closing(_Worker()) as worker:
-                process = True
-                while (batch := schedule.take(self.stopped, process=process)) is not None:
-                    process = False
+                while (batch := schedule.take(self.stopped)) is not None:
                     try:
                         done(batch, self._make_one(worker, batch.words))
                     finally:
                         schedule.end(batch)
 
-        with self._signals(), ThreadPoolExecutor(self.count) as threads:
+        with self._signals.handled(), self._signals.passed_to(self._stop), ThreadPoolExecutor(self.count) as threads:
             list(threads.map(work, range(self.count)))
 
     def _make_one(self, worker: _Worker, words: Words) -> Outcome:
         started = time.monotonic()
+        config = self.compose(words)
+        make = self._make_here if mostly_waits(config.settings) else self._make_apart
+        end, output = make(worker, config, words)
+        return Outcome(end=end, seconds=time.monotonic() - started, output=output)
+
+    def _make_here(self, worker: _Worker, config: RunConfig, words: Words) -> tuple[RunEnd, str]:
+        """Make a run in this thread."""
+        del worker
+        output = StringIO() if self._captures else None
+        launch = Launch(command=command_of(words), signals=self._signals)
+        return make_run(config, words, launch, output=output), output.getvalue() if output else ""
+
+    def _make_apart(self, worker: _Worker, config: RunConfig, words: Words) -> tuple[RunEnd | None, str]:
+        """Make a run in a process."""
         self._busy.add(worker)
         try:
             with tempfile.TemporaryDirectory() if self._captures else nullcontext() as folder:
                 log = None if folder is None else Path(folder) / "output"
-                end = self._attempt(worker, words, log)
-                output = "" if log is None or not log.exists() else log.read_text(encoding="utf-8", errors="replace")
+                end = self._attempt(worker, config, words, log)
+                return end, "" if log is None or not log.exists() else log.read_text(encoding="utf-8", errors="replace")
         finally:
             self._busy.discard(worker)
-        return Outcome(end=end, seconds=time.monotonic() - started, output=output)
 
-    def _attempt(self, worker: _Worker, words: Words, log: Path | None) -> RunEnd | None:
-        with self._composing:
-            config = compose_run(words, self._compose)
+    def _attempt(self, worker: _Worker, config: RunConfig, words: Words, log: Path | None) -> RunEnd | None:
         for again in reversed(range(_ATTEMPTS)):
             try:
-                worker.open()
-                if self.stopped.is_set():
-                    break
-                return worker.make(config, words, log)
+                with self._processes:
+                    worker.open()
+                    if self.stopped.is_set():
+                        break
+                    return worker.make(config, words, log)
             except BrokenProcessPool:
                 if not self.stopped.is_set():
                     _log.warning("%s: %s;%s", " ".join(words), DIED, " starting it once more" * again)
         return RunEnd(status=EXIT_INTERRUPTED) if self.stopped.is_set() else None
 
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        """Pass SIGINT and SIGTERM on; each run stops cleanly at the first and at once at the second."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _stop(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
+    def _stop(self, times: int) -> None:
+        """Start no further runs; each run stops cleanly at the first signal and at once at the second."""
+        del times
         self.stopped.set()
         for worker in tuple(self._busy):
             worker.interrupt()
+
+
+def _composer() -> Callable[[Words], RunConfig]:
+    """Return what composes runs from configuration files that are read once."""
+    compose, lock = Composer(config_folders()), threading.Lock()
+
+    def composed(words: Words) -> RunConfig:
+        with lock:
+            return compose_run(words, compose)
+
+    return composed
+
+
+def make_all(runs: Sequence[Sequence[str]], workers: Workers) -> list[RunEnd | None]:
+    """Make runs in their order and return how they ended, ``None`` where the process died."""
+    ends: dict[int, RunEnd | None] = {}
+
+    def note(batch: Batch[int], outcome: Outcome) -> None:
+        ends.update(dict.fromkeys(batch.jobs, outcome.end))
+
+    def words(jobs: Iterable[int]) -> dict[int, Words | None]:
+        return {job: tuple(runs[job]) for job in jobs}
+
+    workers.make(Schedule(jobs=range(len(runs)), words=words, chain=lambda job: -job), note)
+    return [ends.get(job) for job in range(len(runs))]
+
+
+def make_share(
+    runs: Sequence[Sequence[str]], configs: Sequence[RunConfig] = (), *, processes: int | None = None
+) -> list[RunEnd | None]:
+    """Make a share of a sweep's runs on a machine of a cluster and return how they ended.
+
+    ``configs`` are theirs, where they are composed already.
+    """
+    known = dict(zip(map(tuple, runs), configs, strict=True)) if configs else {}
+    compose = known.__getitem__ if known else None
+    return make_all(runs, Workers(len(runs), processes=processes, compose=compose))
 
 
 class _Worker:
@@ -193,7 +254,7 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 def _make(config: RunConfig, words: Words, log: Path | None, parent: int) -> RunEnd:
     with nullcontext() if log is None else _output_to(log):
-        return make_run(config, words, parent=parent)
+        return make_run(config, words, Launch(command=command_of(words), parent=parent))
 
 
 @contextmanager

@@ -23,7 +23,7 @@ def job(run):
 class Requested:
     """Jobs with their chains and memory; ``words`` answers as `Reproduction` does."""
 
-    def __init__(self, chains, *, memory=None, room=None, refused=(), same=(), starters=10**6):
+    def __init__(self, chains, *, memory=None, room=None, refused=(), same=()):
         self.jobs = [job(run) for run in chains]
         self.chains = {job(run): chain for run, chain in chains.items()}
         self.refused, self.same = refused, same
@@ -35,14 +35,13 @@ class Requested:
             chain=self.chains.__getitem__,
             memory=lambda one: (memory or {}).get(one.planned, 1),
             room=room,
-            starters=starters,
         )
         self.stopped = threading.Event()
 
-    def waiting(self, **how):
+    def waiting(self):
         """Take from another thread; what it gets is appended to the list that is returned beside it."""
         found = []
-        thread = threading.Thread(target=lambda: found.append(self.take(**how)[0]), daemon=True)
+        thread = threading.Thread(target=lambda: found.append(self.take()[0]), daemon=True)
         thread.start()
         thread.join(0.2)
         return thread, found
@@ -55,8 +54,8 @@ class Requested:
             found[one] = None if name in self.refused else ("same",) if name in self.same else (name,)
         return found
 
-    def take(self, **how):
-        batch = self.schedule.take(self.stopped, **how)
+    def take(self):
+        batch = self.schedule.take(self.stopped)
         return batch and [one.planned.overrides[0] for one in batch.jobs], batch
 
 
@@ -118,15 +117,6 @@ def test_a_run_is_not_made_again_while_it_is_being_made():
     assert found == [["after"]]
 
 
-def test_processes_start_one_after_another_where_the_machine_cannot_start_more(monkeypatch):
-    monkeypatch.setattr("ace_bench.runners.schedule._START_S", 1e6)
-    asked = Requested({LONG: 10, LAST: 5, SHORT: 1}, starters=1)
-    assert asked.take(process=True)[0] == ["long"]
-    assert asked.waiting(process=True)[0].is_alive()
-    assert asked.take()[0] == ["last"], "a process that runs already starts at once"
-    asked.stopped.set()
-
-
 def test_nothing_starts_after_a_stop():
     asked = Requested({SHORT: 1})
     asked.stopped.set()
@@ -154,3 +144,4 @@ def test_memory_counts_the_engines_episodes(compose):
     question = memory_of(compose(["task=finer", "method=ace"]))
     two, eight = (memory_of(compose(["task=appworld", "method=ace", f"concurrency={n}"])) for n in (2, 8))
     assert question < two < eight
+    assert memory_of(compose(["task=finer", "backbone=openai_compatible"])) < question, "it shares a process"

@@ -189,30 +189,53 @@ def wait_for_silence(server):
     return since - began
 
 
+SWEEP = ("run.py", "-m", "task=formula", "method=ace", "seed=0,1,2", "launcher=joblib", "hydra.launcher.n_jobs=2")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "program",
-    [
-        pytest.param(
-            ("run.py", "-m", "method=ace", "seed=0,1,2", "launcher=joblib", "hydra.launcher.n_jobs=2"), id="joblib"
-        ),
-        pytest.param(("scripts/reproduce.py", "table=4b", "--jobs", "2"), id="reproduce", marks=pytest.mark.thorough),
-    ],
-)
-def test_runs_end_with_the_process_that_started_them(program, tmp_path):
-    with running(ReaderServer(host="127.0.0.1", port=0, latency_s=0.05)) as server:
-        settings = [word for word in arguments(server) if not word.startswith(("task=", "method=", "limit="))]
-        task = () if "reproduce" in program[0] else ("task=formula",)
-        command = [sys.executable, *program, *task, *settings, f"results={tmp_path}"]
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            wait_for_requests(server, 40, process)
-            workers = children(process.pid)
-            process.kill()
-        assert wait_for_silence(server) < LONGEST_S
-    states = [json.loads(path.read_text()) for path in tmp_path.rglob("status.json")]
-    assert {state["state"] for state in states} <= {"stopped", "finished"}
-    assert any("the process that started the run has ended" in state["reason"] for state in states)
+def test_worker_processes_end_with_the_process_that_started_them(tmp_path):
+    command = [sys.executable, *SWEEP, "task.source=sample", "backbone=embedded", f"results={tmp_path}"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        until = time.monotonic() + 60
+        while len(list(tmp_path.rglob("calls.jsonl"))) < 2:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        workers = children(process.pid)
+        process.kill()
     until = time.monotonic() + 60
     while any(worker.exists() for worker in workers):
         assert time.monotonic() < until, "a worker waits for work that never comes"
         time.sleep(0.1)
+    states = [json.loads(path.read_text()) for path in tmp_path.rglob("status.json")]
+    assert {state["state"] for state in states} <= {"stopped", "finished"}
+    assert any("the process that started the run has ended" in state["reason"] for state in states)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
+def test_runs_in_one_process_stop_with_it_and_go_on_where_they_were(blow, tmp_path):
+    with running(ReaderServer(host="127.0.0.1", port=0, latency_s=0.05)) as server:
+        settings = [word for word in arguments(server) if not word.startswith(("task=", "method="))]
+        command = [sys.executable, *SWEEP, *settings, "mode.epochs=1", f"results={tmp_path / 'cut'}"]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "cwd": ROOT}
+        with subprocess.Popen(command, **pipes) as process:
+            wait_for_requests(server, 40, process)
+            asked = time.monotonic()
+            process.send_signal(blow)
+            output = process.communicate(timeout=60)[0]
+        assert time.monotonic() - asked < LONGEST_S
+        assert process.returncode == (130 if blow == signal.SIGINT else -blow), output
+        assert "Traceback" not in output
+        states = [json.loads(path.read_text())["state"] for path in tmp_path.rglob("status.json")]
+        assert set(states) == {"stopped" if blow == signal.SIGINT else "running"}
+        assert len(states) == 2, "runs that had not begun did not begin"
+        assert subprocess.run(command, **pipes, check=False).returncode == 0
+        runs = [Ran(status=0, folder=path.parent) for path in sorted(tmp_path.rglob("metrics.json"))]
+        for seed, run in enumerate(runs):
+            words = [word for word in (*SWEEP[2:4], *settings) if not word.startswith("seed=")]
+            assert run.lasting() == launch(tmp_path / "whole", *words, "mode.epochs=1", f"seed={seed}").lasting()
+    answered = server.stats()["completions"]
+    kept = sum(len(run.lines("calls")) for run in runs)
+    assert len(runs) == 3
+    # Beside the calls of both sweeps and of the runs alone there are probes, and what was in flight.
+    assert 2 * kept <= answered <= 2 * kept + 2 * len(runs) * 5 + 4

@@ -71,7 +71,9 @@ def reproduce(options: argparse.Namespace) -> int:
         return 0
     slots = call_limit(request.overrides)
     workers = options.jobs or _runs_at_a_time(request, len(wanted), slots)
-    reproduction = Reproduction(request, wanted, index, console, Workers(workers, captures=workers > 1))
+    reproduction = Reproduction(
+        request, wanted, index, console, Workers(workers, processes=options.jobs, captures=workers > 1)
+    )
     if options.dry_run:
         reproduction.show()
     elif Manifest(request).holds and not reproduction.unfinished(continue_begun=True):

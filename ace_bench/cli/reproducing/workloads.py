@@ -9,10 +9,12 @@ from typing import Any
 
 from ace_bench.cli.reproducing.estimating import APPWORLD, LEARNING_NOTHING, SIZES, limited, option_of, sample_counts
 from ace_bench.core.backbones import GENERATOR
+from ace_bench.runners.workers import mostly_waits
 
-_RUN_MIB, _ENGINE_MIB, _EPISODE_MIB = 110, 350, 100
-"""Measured: 85 to 106 MiB for a run on questions. AppWorld takes 390 MiB with one episode at a time and 720 MiB with
-eight, on the mini-world; twice that is reserved for an episode, because real worlds are larger."""
+_RUN_MIB, _SHARING_MIB, _ENGINE_MIB, _EPISODE_MIB = 110, 20, 350, 100
+"""Measured: 85 to 106 MiB for a run on questions in a process of its own, 5 in one that it shares. AppWorld takes 390
+MiB with one episode at a time and 720 MiB with eight, on the mini-world; twice that is reserved for an episode, because
+real worlds are larger."""
 _STEPS = 10
 """Turns of an AppWorld episode, about (paper, table 14)."""
 _IN_ONE_PIECE = ("gepa", "mipro")
@@ -48,9 +50,10 @@ def _calls_of_step(settings: Mapping[str, Any], turns: int) -> float:
 
 def memory_of(settings: Mapping[str, Any]) -> int:
     """Return about how many MiB a run takes with its processes; AppWorld's engine counts with its episodes."""
+    run = _SHARING_MIB if mostly_waits(settings) else _RUN_MIB
     if option_of(settings["task"]["_target_"]) != APPWORLD:
-        return _RUN_MIB
-    return _RUN_MIB + _ENGINE_MIB + _EPISODE_MIB * int(settings["concurrency"])
+        return run
+    return run + _ENGINE_MIB + _EPISODE_MIB * int(settings["concurrency"])
 
 
 def free_memory() -> int | None:

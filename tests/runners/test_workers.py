@@ -1,0 +1,90 @@
+"""Runs side by side in one process: each ends as it does alone, and none leaves a trace in the process."""
+
+import logging
+import os
+import signal
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+from ace_bench.runners import run as experiment
+from ace_bench.runners.build import assemble
+from ace_bench.runners.schedule import Schedule
+from ace_bench.runners.workers import Workers
+from ace_rehearsal.server.serve import ReaderServer
+from tests.backbones.serving import over_http, running
+from tests.launching import Ran, launch
+
+SMALL = ("task.source=sample", "embedder=hashing", "limit=2")
+RUNS = (("task=finer", "method=base"), ("task=formula", "method=ace", "mode.epochs=1", "concurrency=1"))
+OTHERS = (
+    ("task=finer", "method=ace", "mode.epochs=1", "labels=none"),
+    ("task=formula", "method=dc", "mode=online"),
+    ("task=finer", "method=mipro", "method.auto=light"),
+    ("task=formula", "method=mipro", "method.auto=light", "seed=1"),
+    ("task=formula", "method=gepa", "method.auto=null", "method.max_metric_calls=20"),
+    ("task=finer", "method=gepa", "method.auto=null", "method.max_metric_calls=20", "seed=1"),
+)
+
+
+@pytest.fixture
+def served():
+    """The settings of runs whose model is the reader at an address."""
+    with running(ReaderServer(host="127.0.0.1", port=0, latency_s=0.002)) as server:
+        yield (*SMALL, *over_http(server.address))
+
+
+def made(runs, **how):
+    """Make runs side by side; return their outcomes in the order of the runs."""
+    outcomes = {}
+    workers = Workers(len(runs), captures=True, **how)
+    schedule = Schedule(jobs=range(len(runs)), words=lambda jobs: {job: runs[job] for job in jobs})
+    workers.make(schedule, lambda batch, outcome: outcomes.update({batch.jobs[0]: outcome}))
+    return [outcomes[job] for job in range(len(runs))]
+
+
+def state():
+    """What runs of one process share and must not change."""
+    root = logging.getLogger()
+    return (
+        dict(os.environ),
+        os.getcwd(),
+        {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)},
+        (root.level, root.handlers[:], sys.stdout, sys.stderr, warnings.filters[:]),
+        repr(np.random.get_state()),
+        sorted(thread.name for thread in threading.enumerate() if not thread.daemon),
+    )
+
+
+@pytest.mark.parametrize(
+    "runs", [pytest.param(RUNS, id="few"), pytest.param(OTHERS, id="others", marks=pytest.mark.slow)]
+)
+def test_runs_side_by_side_end_as_each_does_alone(runs, served, tmp_path):
+    runs = [(*words, *served) for words in runs]
+    apart = [launch(tmp_path / "alone", *words) for words in runs]
+    before = state()
+    outcomes = made([(*words, f"results={tmp_path / 'beside'}") for words in runs])
+    assert state() == before
+    for alone, outcome in zip(apart, outcomes, strict=True):
+        assert outcome.end.status == 0, outcome.output
+        beside = Ran(status=0, folder=outcome.end.folders[0])
+        assert outcome.output.splitlines()[-1] == str(beside.folder)
+        assert beside.lasting() == alone.lasting()
+        assert {call["id"] for call in beside.lines("calls")} == {call["id"] for call in alone.lines("calls")}
+
+
+def test_a_run_that_crashes_is_one_failed_row(served, tmp_path, monkeypatch):
+    def crashing(found):
+        if found.settings.seed == 7:
+            raise ZeroDivisionError("of the program")
+        return assemble(found)
+
+    monkeypatch.setattr(experiment, "build_run", crashing)
+    runs = [("task=formula", "method=base", f"seed={seed}", *served, f"results={tmp_path}") for seed in (7, 8)]
+    crashed, other = made(runs)
+    assert (crashed.end.status, other.end.status) == (1, 0)
+    assert crashed.output.splitlines()[-1].endswith("ZeroDivisionError: of the program")
+    assert "Error" not in other.output
