@@ -1,13 +1,13 @@
-"""Where a sweep's runs go: over the cores of this machine, or over Ray. Each run is made from its composed settings.
+"""Where a sweep's runs go: this machine, the nodes of a Ray cluster, or jobs of Slurm. On each, ``Workers`` make them.
 
-The launchers that Hydra's project publishes end a whole sweep when one worker is killed for want of memory, or need an
-older cloudpickle than other parts of this project.
+The launchers that Hydra's project publishes make each run in a process of its own, end a whole sweep when one worker is
+killed for want of memory, or need an older cloudpickle than other parts of this project.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,6 @@ from ace_bench.core.settings import Count, check
 
 if TYPE_CHECKING:
     from ace_bench.runners.run import RunEnd
-    from ace_bench.runners.schedule import Batch
-    from ace_bench.runners.workers import Outcome
 
 _NAME = "hydra_plugins.ace_bench_launchers.launchers"
 _NODES: Mapping[str, Mapping[str, Any]] = {
@@ -33,8 +31,6 @@ _NODES: Mapping[str, Mapping[str, Any]] = {
 }
 for _option, _node in _NODES.items():
     ConfigStore.instance().store(group="hydra/launcher", name=_option, node=dict(_node), provider="ace_bench")
-
-_log = logging.getLogger(__name__)
 
 
 class RunsLauncher(Launcher):
@@ -50,21 +46,23 @@ class RunsLauncher(Launcher):
         """Store what is known of the sweep: a search needs a score of each run."""
         self._searches = "BasicSweeper" not in config.hydra.sweeper._target_
 
-    def result(self, overrides: Sequence[str], end: RunEnd | None, *, reason: str, shown: bool) -> JobReturn:
+    def result(
+        self, overrides: Sequence[str], end: RunEnd | None, *, reason: str, shown: bool, logs: str = "its error above"
+    ) -> JobReturn:
         """Return the result of a job; of a run without an end ``reason`` says why, and has a row in the sweep's table.
 
-        ``shown``: the console has the errors of runs.
+        ``shown``: the console has the errors of runs, else ``logs`` have them.
         """
         from ace_bench.runners.metrics import objective
 
-        for folder in end.folders if end else ():
+        for folder in filter(Path.exists, end.folders if end else ()):  # another machine's may not be seen from here
             note_run(folder)
         if end is not None and end.status and shown and not self._searches:
             note_failure([] if end.folders else overrides)
         elif end is None or end.status:
             if end is None or not end.folders:
                 note_failure(overrides)
-            why = reason if end is None else f"this run ended with status {end.status}, see its error above"
+            why = reason if end is None else f"this run ended with status {end.status}, see {logs}"
             found = JobReturn(overrides=list(overrides), status=JobStatus.FAILED)
             found.return_value = CompactHydraException(f"{' '.join(overrides)}: {why}")
             return found
@@ -72,43 +70,51 @@ class RunsLauncher(Launcher):
         done.return_value = objective(end.metrics) if end.metrics else None
         return done
 
+    def _results(
+        self, runs: Sequence[Sequence[str]], shares: Sequence[list[RunEnd | None] | str], logs: str
+    ) -> Sequence[JobReturn]:
+        """Return the results of runs that were dealt out like cards."""
+        found = []
+        for place, words in enumerate(runs):
+            share = shares[place % len(shares)]
+            end, reason = (
+                (None, share) if isinstance(share, str) else (share[place // len(shares)], "its process was killed")
+            )
+            found.append(self.result(words, end, reason=reason, shown=False, logs=logs))
+        return found
+
 
 class CoresLauncher(RunsLauncher):
-    """Runs ``n_jobs`` jobs at a time in worker processes, -1 for one a core."""
+    """Makes ``n_jobs`` runs at a time; -1: one a core, and all of them where calls are limited."""
 
     def __init__(self, n_jobs: int) -> None:
         if n_jobs != -1:
             check(n_jobs, Count, "hydra.launcher.n_jobs")
-        self._workers = n_jobs
+        self._at_a_time = n_jobs
 
     def launch(
         self,
         job_overrides: Sequence[Sequence[str]],
         initial_job_idx: int,  # noqa: ARG002 - jobs of later calls need no other numbers
     ) -> Sequence[JobReturn]:
-        """Run all jobs and return their results; Ctrl-C stops the runs cleanly and starts no further ones."""
-        from ace_bench.runners.schedule import Schedule, cores
-        from ace_bench.runners.workers import DIED, Workers
+        """Make all runs and return their results; Ctrl-C stops the runs cleanly and starts no further ones."""
+        from ace_bench.runners.call_slots import shares_slots
+        from ace_bench.runners.schedule import cores
+        from ace_bench.runners.workers import DIED, Workers, make_all
 
-        found: dict[int, JobReturn] = {}
-
-        def words(jobs: Iterable[int]) -> dict[int, tuple[str, ...] | None]:
-            return {job: tuple(job_overrides[job]) for job in jobs}
-
-        def note(batch: Batch[int], outcome: Outcome) -> None:
-            for job in batch.jobs:
-                found[job] = self.result(batch.words, outcome.end, reason=DIED, shown=True)
-
-        jobs = range(len(job_overrides))
-        workers = Workers(min(len(jobs), cores() if self._workers == -1 else self._workers))
-        workers.make(Schedule(jobs=jobs, words=words, chain=lambda job: -job), note)
+        usual = len(job_overrides) if shares_slots() else cores()
+        count = usual if self._at_a_time == -1 else self._at_a_time
+        workers = Workers(min(len(job_overrides), count), processes=max(cores(), self._at_a_time))
+        ends = make_all(job_overrides, workers)
         if workers.stopped.is_set():
             raise KeyboardInterrupt
-        return [found[job] for job in jobs]
+        return [
+            self.result(words, end, reason=DIED, shown=True) for words, end in zip(job_overrides, ends, strict=True)
+        ]
 
 
 class RayLauncher(RunsLauncher):
-    """Submits all jobs at once; Ray schedules them. ``init`` and ``remote`` are Ray's options."""
+    """Submits a share of the runs to each node. ``init`` and ``remote`` are Ray's options."""
 
     def __init__(self, init: Mapping[str, Any], remote: Mapping[str, Any]) -> None:
         self._init = init
@@ -119,36 +125,86 @@ class RayLauncher(RunsLauncher):
         job_overrides: Sequence[Sequence[str]],
         initial_job_idx: int,  # noqa: ARG002 - as above
     ) -> Sequence[JobReturn]:
-        """Run all jobs and return their results; a failed job or a dead worker does not stop the others."""
+        """Make all runs and return their results; the share of a node that dies is continued on another one."""
         import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        from ace_bench.core.resources import config_folders
-        from ace_bench.runners.composing import compose_run
-        from ace_bench.runners.planning import Composer
-        from ace_bench.runners.workers import make_run
+        from ace_bench.runners.workers import Workers, make_share
 
-        compose = Composer(config_folders())
-        configs = [compose_run(words, compose) for words in job_overrides]
+        compose = Workers(1).compose
+        configs = [compose(tuple(words)) for words in job_overrides]
         owned = not ray.is_initialized()
         if owned:
             ray.init(**_plain(self._init))
         try:
-            run = ray.remote(**_plain(self._remote))(make_run)
-            pending = [run.remote(config, words) for config, words in zip(configs, job_overrides, strict=True)]
-            return [self._end(ref, words) for ref, words in zip(pending, job_overrides, strict=True)]
+            listed: Any = ray.nodes  # its types are wrong
+            nodes = [node for node in listed() if node["Alive"] and node["Resources"].get("CPU")]
+            make: Any = ray.remote(**_plain(self._remote))(make_share)
+            pending = [
+                make.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=True)).remote(
+                    job_overrides[first :: len(nodes)],
+                    configs[first :: len(nodes)],
+                    processes=int(node["Resources"]["CPU"]),
+                )
+                for first, node in enumerate(nodes[: len(job_overrides)])
+            ]
+            shares = [_ends(partial(ray.get, ref), ray.exceptions.RayError) for ref in pending]
+            return self._results(job_overrides, shares, "its error above")
         finally:
             if owned:
                 ray.shutdown()
 
-    def _end(self, ref: Any, overrides: Sequence[str]) -> JobReturn:
-        import ray
 
-        try:
-            end: RunEnd = ray.get(ref)
-        except ray.exceptions.RayError as error:
-            return self.result(overrides, None, reason=str(error), shown=False)
-        end.folders = [*filter(Path.exists, end.folders)]  # another machine's may not be seen from here
-        return self.result(overrides, end, reason="", shown=False)
+class SlurmLauncher(RunsLauncher):
+    """Submits ``array_parallelism`` jobs, each with its share of the runs. ``options`` are those of submitit."""
+
+    def __init__(self, submitit_folder: str, max_num_timeout: int, array_parallelism: int, **options: Any) -> None:
+        self._folder = submitit_folder
+        self._timeouts = max_num_timeout
+        self._jobs = array_parallelism
+        self._options = options
+
+    def launch(
+        self,
+        job_overrides: Sequence[Sequence[str]],
+        initial_job_idx: int,  # noqa: ARG002 - as above
+    ) -> Sequence[JobReturn]:
+        """Make all runs and return their results; a job that is out of time is submitted again and continues."""
+        import submitit
+
+        executor = submitit.AutoExecutor(self._folder, cluster="slurm", slurm_max_num_timeout=self._timeouts)
+        known = submitit.AutoExecutor._typed_parameters()
+        executor.update_parameters(
+            **{name if name in known else f"slurm_{name}": value for name, value in self._options.items()}
+        )
+        count = min(self._jobs, len(job_overrides))
+        jobs = executor.map_array(SlurmShare(), [job_overrides[first::count] for first in range(count)])
+        shares = [_ends(job.result, submitit.core.utils.UncompletedJobError) for job in jobs]
+        return self._results(job_overrides, shares, f"the logs in {Path(self._folder).parent}")
+
+
+class SlurmShare:
+    """Makes the runs of one job."""
+
+    def __call__(self, runs: Sequence[Sequence[str]]) -> list[RunEnd | None]:
+        """Return how the runs ended."""
+        from ace_bench.runners.workers import make_share
+
+        return make_share(runs)
+
+    def checkpoint(self, runs: Sequence[Sequence[str]]) -> Any:
+        """Return what is submitted again when the time of a job is over."""
+        import submitit
+
+        return submitit.helpers.DelayedSubmission(self, runs)
+
+
+def _ends(wait: Callable[[], list[RunEnd | None]], failure: type[Exception]) -> list[RunEnd | None] | str:
+    """Return how the runs of a share ended, or why it did not."""
+    try:
+        return wait()
+    except failure as error:
+        return str(error)
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -151,7 +151,7 @@ def test_slurm_as_far_as_one_machine_can_tell(tmp_path):
     for name, text in {"sbatch": SBATCH, "srun": SRUN, "sacct": "#!/bin/bash\n"}.items():
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
-    checked(tmp_path, "launcher=slurm", PATH=f"{folder}:{os.environ['PATH']}")
+    checked(tmp_path, "launcher=slurm", "hydra.launcher.array_parallelism=2", PATH=f"{folder}:{os.environ['PATH']}")
 
 
 @pytest.mark.thorough

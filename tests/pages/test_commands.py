@@ -129,7 +129,7 @@ PREPARED = {
     "python scripts/reproduce.py table=2 backbone=vllm backbone.url=http://localhost:8000 backbone.model=NAME",
     TABLE_16,
     "python run.py -m task=finer,formula seed=0,1,2 backbone=vllm backbone.url=http://HOST:8000 backbone.model=MODEL "
-    "launcher=joblib hydra.launcher.n_jobs=6 max_calls_in_flight=64",
+    "launcher=joblib max_calls_in_flight=64",
     "python scripts/reproduce.py table=2 seed=0,1,2 backbone=vllm backbone.url=http://HOST:8000 backbone.model=MODEL "
     "max_calls_in_flight=64",
     "python run.py task=appworld method=ace backbone=deepseek_v3_1",
@@ -191,7 +191,7 @@ LONG = {
     "python run.py task=finer method=ace backbone=vllm backbone.launch=true "
     "backbone.model=meta-llama/Llama-3.3-70B-Instruct backbone.server.tensor_parallel=8 concurrency=64": "--cfg job",
     "python run.py -m task=finer,formula seed=0,1,2 backbone=vllm backbone.url=http://HOST:8000 backbone.model=MODEL "
-    "launcher=joblib hydra.launcher.n_jobs=6 max_calls_in_flight=64": "task=finer seed=0 dry_run=true",
+    "launcher=joblib max_calls_in_flight=64": "task=finer seed=0 dry_run=true",
     "python run.py -m task=finer,formula method=base,icl,ace seed=0,1,2": "method=base,icl seed=0",
     # where they are run, the sweeps before them are not
     **dict.fromkeys(
