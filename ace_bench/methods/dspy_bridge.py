@@ -8,10 +8,11 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from contextvars import ContextVar
-from functools import cache
+from contextvars import ContextVar, copy_context
+from functools import cache, partial
 from typing import Any, TextIO
 
 import dspy
@@ -163,11 +164,16 @@ class OptimiserSession:
     def __init__(self, start: Instruction, arena: Arena, name: str):
         self.context = start
         self.faults: list[Record] = []
-        self._arena = arena
+        self.arena = arena
         self._rollouts = ProgramRollouts(arena)
-        self._lm = arena.lm(PROPOSER, f"{name}/0")
+        self._name = name
+        self.proposer = self.proposer_in(0)
+
+    def proposer_in(self, session: int) -> dspy.LM:
+        """Return the model that proposes, in a session of its own."""
+        ask = partial(self._ask, self.arena.lm(PROPOSER, f"{self._name}/{session}"))
         # without DSPy's cache and retries: the run has its own
-        self.proposer = dspy.LM(f"ace-bench/{PROPOSER}", engine=_Engine(self._ask), cache=False, num_retries=0)
+        return dspy.LM(f"ace-bench/{PROPOSER}", engine=_Engine(ask), cache=False, num_retries=0)
 
     @contextmanager
     def open(self, **settings: Any) -> Iterator[None]:
@@ -183,7 +189,7 @@ class OptimiserSession:
 
     def compile(self, optimiser: Any) -> dspy.Module:
         """Return the best program of an optimiser; its instruction becomes ``context``."""
-        train, validation = examples(self._arena, "train"), examples(self._arena, "val")
+        train, validation = examples(self.arena, "train"), examples(self.arena, "val")
         best = optimiser.compile(program(self.context, self._rollouts), trainset=train, valset=validation)
         self.context = self._rollouts.context(best.predictors()[0])
         return best
@@ -197,9 +203,9 @@ class OptimiserSession:
         if not isinstance(error, LMError):
             self._note(Fault(owner="model", kind="unreadable_reply", message=str(error)))
 
-    def _ask(self, messages: Sequence[Message], schema: Record | None = None) -> Completion:
+    def _ask(self, lm: Lm, messages: Sequence[Message], schema: Record | None = None) -> Completion:
         try:
-            return self._lm(messages, schema)
+            return lm(messages, schema)
         except RolloutFault as error:
             self._note(error.fault)
             raise
@@ -222,6 +228,39 @@ class GepaProposer(InstructionProposer):  # type: ignore[misc]
         except Exception as error:
             self._session.failed(error)
             raise
+
+
+class ParallelProposer(GepaProposer):
+    """Asks for all proposals of an iteration side by side, each in a session of its own; one that fails has no texts.
+
+    GEPA calls back with each task of an iteration, then takes the proposals one by one.
+    """
+
+    def __init__(self, session: OptimiserSession):
+        super().__init__(session)
+        self._tasks: list[tuple[Any, ...]] = []
+        self._texts: deque[Any] = deque()
+        self._started = 0
+
+    def on_proposal_start(self, event: Any) -> None:
+        """Keep a task; called by GEPA."""
+        self._started += 1
+        self._tasks.append((self._started, event["parent_candidate"], event["reflective_dataset"], event["components"]))
+
+    def __call__(self, candidate: Any, reflective_dataset: Any, components_to_update: Any) -> Any:
+        """Return the next proposal, in the order of the tasks."""
+        if not self._texts:
+            asked = [partial(copy_context().run, self._propose, *task) for task in self._tasks]
+            self._tasks = []
+            self._texts.extend(self._session.arena.map(lambda ask: ask(), asked))
+        return self._texts.popleft()
+
+    def _propose(self, number: int, *task: Any) -> Any:
+        try:
+            with dspy.context(lm=self._session.proposer_in(number)):
+                return super().__call__(*task)
+        except Exception:  # noted; raised, it would have GEPA ask for all again
+            return {}
 
 
 class MiproFormat(ChatFormat):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 import dspy
@@ -53,12 +54,18 @@ def out_of_dspy() -> Iterator[None]:
 
 
 class ProgramRollouts:
-    """The rollouts that an optimiser asks for; ``keys`` holds the key of each distinct one."""
+    """The rollouts that an optimiser asks for; ``keys`` holds the key of each distinct one.
+
+    Evaluations of several candidates side by side share the run's concurrency: while one makes its rollouts, those of
+    the others gather, and are made together.
+    """
 
     def __init__(self, arena: Arena):
         self._arena = arena
         self._count = arena.counter("generator")
-        self._measured = lru_cache(maxsize=4)(self._measure)  # counting may need a request to a server
+        self._measured = lru_cache(maxsize=32)(self._measure)  # counting may need a request to a server
+        self._making, self._gathering = Lock(), Lock()
+        self._wanted: dict[tuple[str, str], tuple[Sample, Instruction]] = {}
         self.keys: set[str] = set()
 
     def __deepcopy__(self, memo: object) -> ProgramRollouts:
@@ -85,7 +92,13 @@ class ProgramRollouts:
 
     def prefetch(self, samples: Sequence[Sample], predictor: dspy.Predict) -> None:
         """Make rollouts in parallel, so that ``make`` finds them recorded."""
-        self._arena.rollouts(list({sample.id: sample for sample in samples}.values()), self.context(predictor))
+        context = self.context(predictor)
+        with self._gathering:
+            self._wanted.update({(sample.id, context.digest): (sample, context) for sample in samples})
+        with self._making:
+            with self._gathering:
+                wanted, self._wanted = self._wanted, {}
+            self._arena.map(lambda one: self._arena.rollout(*one), wanted.values())
 
     def fields(self, rollout: Rollout) -> Mapping[str, str]:
         """Return a rollout as the outputs of the predictor."""

@@ -22,13 +22,24 @@ class Gepa(BaseMethod[Instruction]):
     1,035 for V validation samples, so 1,434 for AppWorld's 57: paper, table 4a). ``max_metric_calls``, or
     ``max_full_evals`` passes over both splits, comes before ``auto``. ``minibatch`` samples are reflected on at a time
     (DSPy: 3).
+
+    With ``proposals`` an iteration proposes that many candidates side by side, each from a minibatch of its own: of as
+    many parents, or of ``parents``, each with an equal part. ``keep`` bounds how many that improve are kept.
     """
 
     generator = GeneratorSpec(template="instructed", answer_format="json")
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({"proposer": ()})  # it is asked in DSPy's own words
 
-    def __init__(
-        self, *, auto: Size | None, max_metric_calls: Count | None, max_full_evals: Count | None, minibatch: Count
+    def __init__(  # noqa: PLR0913 - settings, all keyword-only
+        self,
+        *,
+        auto: Size | None,
+        max_metric_calls: Count | None,
+        max_full_evals: Count | None,
+        minibatch: Count,
+        proposals: Count | None = None,
+        parents: Count | None = None,
+        keep: Count | None = None,
     ) -> None:
         counted = [value for value in (max_metric_calls, max_full_evals) if value is not None]
         if len(counted) > 1 or not (counted or auto):
@@ -41,6 +52,11 @@ class Gepa(BaseMethod[Instruction]):
         self._max_metric_calls = max_metric_calls
         self._max_full_evals = max_full_evals
         self._minibatch = minibatch
+        self._proposals, self._parents, self._keep = proposals or 1, parents or proposals or 1, keep
+        if self._proposals % self._parents or (keep or 1) > self._proposals:
+            raise SettingError(
+                f"proposals={self._proposals} must be a multiple of parents={self._parents} and at least keep={keep}"
+            )
 
     def start(self, arena: Arena) -> Instruction:
         """Return the task's own instruction."""
@@ -67,9 +83,10 @@ class Gepa(BaseMethod[Instruction]):
         train, validation = len(arena.samples("train")), len(arena.samples("val"))
         budget = self.metric_calls(train, validation)
         searched = max(0, budget - validation)
+        last = 2 * self._proposals * self._minibatch + (self._keep or self._proposals) * validation
         return Workload(
-            rollouts=Span(validation + min(train, searched // 2), budget + 2 * self._minibatch + validation),
-            roles={"proposer": Span(0, searched // self._minibatch + 1)},
+            rollouts=Span(validation + min(train, searched // 2), budget + last),
+            roles={"proposer": Span(0, searched // self._minibatch + self._proposals)},
         )
 
     def fit(self, context: Instruction, arena: Arena) -> ContextUpdate[Instruction]:
@@ -78,10 +95,13 @@ class Gepa(BaseMethod[Instruction]):
         Repeated, GEPA makes the same calls in the same order.
         """
         import dspy  # takes a second
+        from gepa.strategies.proposal_sampling import PxNSampling
+        from gepa.strategies.proposal_selection import TopKImprovements
 
-        from ace_bench.methods.dspy_bridge import GepaProposer, OptimiserSession
+        from ace_bench.methods.dspy_bridge import GepaProposer, OptimiserSession, ParallelProposer
 
         session = OptimiserSession(context, arena, "gepa")
+        proposer = GepaProposer(session) if self._proposals == 1 else ParallelProposer(session)
         with session.open():
             optimiser = dspy.GEPA(
                 metric=_metric,
@@ -90,14 +110,20 @@ class Gepa(BaseMethod[Instruction]):
                 max_full_evals=self._max_full_evals,
                 reflection_minibatch_size=self._minibatch,
                 reflection_lm=session.proposer,
-                instruction_proposer=GepaProposer(session),
-                num_threads=1,
+                instruction_proposer=proposer,
+                num_threads=self._proposals,
                 track_stats=True,
                 seed=arena.seed,
+                gepa_kwargs={
+                    "sampling_strategy": PxNSampling(p=self._parents, n=self._proposals // self._parents),
+                    "selection_strategy": TopKImprovements(k=self._keep) if self._keep else None,
+                    "callbacks": [proposer],
+                },
             )
             found = session.compile(optimiser).detailed_results
         summary = session.summary(metric_calls=found.total_metric_calls, budget=optimiser.max_metric_calls)
-        return ContextUpdate(context=session.context, events=(summary, *_candidates(found), *session.faults))
+        faults = session.faults if self._proposals == 1 else sorted(session.faults, key=str)  # they came side by side
+        return ContextUpdate(context=session.context, events=(summary, *_candidates(found), *faults))
 
     def metric_calls(self, train: int, validation: int) -> int:
         """Return the budget in metric calls, by DSPy's own rule where it has a name, for one predictor."""

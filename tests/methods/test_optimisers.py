@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from threading import Barrier
 
 import dspy
 import pytest
@@ -74,6 +75,30 @@ def test_gepa_reflects_on_the_attempt_and_its_feedback(tmp_path):
     assert "The answer is not correct.\\nReference answer: gold of toy-train-" in first
 
 
+def test_proposals_of_an_iteration_are_made_side_by_side(tmp_path):
+    side_by_side = Barrier(3)
+
+    def propose(call):
+        if call.trial <= 3:  # the first iteration
+            side_by_side.wait(timeout=10)
+        return FAILING if call.trial == 2 else one_word_more(call)
+
+    script = Scripted(generator=obedient, proposer=propose)
+    settings = (
+        "method.max_metric_calls=120",
+        "method.proposals=3",
+        "method.parents=1",
+        "method.keep=1",
+        "concurrency=4",
+    )
+    ran = play_optimiser(tmp_path, "gepa", *settings, script=script, train=9, val=4, test=4)
+    assert ran.metrics["headline"]["after"] == 100.0
+    found = [event["parents"] for event in events(ran) if event["event"] == "candidate"]
+    assert found[:2] == [[], [0]]
+    assert len(found) < len(script.of("proposer")) / 2, "one of three is kept"
+    assert ran.metrics["faults"]["adapt"] == {"proposer/model/content_filter": 1}
+
+
 def test_miprov2_shows_attempts_that_were_right(tmp_path):
     ran, _ = run(tmp_path, "mipro", "labels=correctness", generator=lambda call: {"final_answer": gold(call.sample)})
     demonstrations = context_of(ran)["demonstrations"]
@@ -121,6 +146,9 @@ def test_an_estimate_knows_the_budget(tmp_path, capsys):
         (("method=gepa", "method.auto=null", "method.max_full_evals=0"), "method.max_full_evals=0"),
         (("method=gepa", "method.auto=enormous"), "method.auto=enormous must be one of light, medium, heavy"),
         (("method=gepa", "method.minibatch=0"), "method.minibatch=0"),
+        (("method=gepa", "method.proposals=4", "method.parents=3"), "must be a multiple of parents=3"),
+        (("method=gepa", "method.proposals=2", "method.keep=3"), "at least keep=3"),
+        (("method=gepa", "method.parents=2"), "proposals=1 must be a multiple of parents=2"),
         (("method=mipro", "method.bootstrapped=-1"), "method.bootstrapped=-1"),
         (("method=mipro", "mode=online"), "use mode=offline"),
     ],
@@ -183,9 +211,10 @@ def test_a_mistake_in_the_harness_is_not_taken_for_a_bad_score(method, tmp_path)
 
 
 @pytest.mark.slow
-@METHODS
-def test_killed_in_any_call_and_continued_it_makes_no_call_twice(method, tmp_path):
+@pytest.mark.parametrize(("method", "more"), [("gepa", ()), ("gepa", ("method.proposals=3",)), ("mipro", ())], ids=str)
+def test_killed_in_any_call_and_continued_it_makes_no_call_twice(method, more, tmp_path):
     settings = ("task=formula", "task.source=sample", f"method={method}", *QUICK[method], "limit=4", "concurrency=3")
+    settings = (*settings, *more)
     made = []
     whole = launch(tmp_path / "whole", *settings, backbone=lambda inner: Recording(inner, made))
     total, rng = len(made), random.Random(7)
