@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import msgspec
 
@@ -15,7 +16,7 @@ from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Sample,
 from ace_bench.methods.base import BaseMethod
 from ace_field.attempts import own_answer
 
-_SEPARATOR = "\n\n"
+SEPARATOR = "\n\n"
 _SHOWN: Mapping[Labels, Literal["reference", "verdict", "own"]] = {
     Labels.GOLD: "reference",
     Labels.CORRECTNESS: "verdict",
@@ -51,11 +52,11 @@ class History(ContextValue):
         """Sum over all pairs."""
         return sum(pair.tokens for pair in self.pairs)
 
-    def with_pair(self, pair: Pair) -> History:
+    def with_pair(self, pair: Pair) -> Self:
         """Return the history with one more pair, the newest; an earlier one of the same question goes."""
         return self.changed(pairs=(*(one for one in self.pairs if one.question != pair.question), pair))
 
-    def visible(self) -> History:
+    def visible(self) -> Self:
         """Return the history with the newest pairs that fit into ``room``."""
         if self.room is None or self.tokens <= self.room:
             return self
@@ -67,45 +68,47 @@ class History(ContextValue):
 
     def render(self, sample: Sample) -> Mapping[str, Any]:
         """Return the fields ``past_answers``, "" without pairs, and ``answers``."""
-        return {"past_answers": _SEPARATOR.join(pair.text for pair in self.pairs), "answers": self.answers}
+        return {"past_answers": SEPARATOR.join(pair.text for pair in self.pairs), "answers": self.answers}
 
-    def shrink(self) -> History | None:
+    def shrink(self) -> Self | None:
         """Return a version without the oldest quarter; ``None`` without pairs."""
         return replace(self, pairs=self.pairs[-(-len(self.pairs) // 4) :]) if self.pairs else None
 
 
-class LongContext(BaseMethod[History]):
-    """Appends every question with an answer and shows them all; it makes no calls of its own.
+H = TypeVar("H", bound=History)
 
-    With ``labels=gold`` the answers are the reference answers, with ``correctness`` the model's own with the verdict,
-    with ``none`` its own alone. Where the context length of the generator's backbone is known, a prompt shows the
-    newest pairs that take at most the share ``fill`` of it; a prompt that is still too long goes without the oldest
-    quarter of these until it fits.
+
+class HistoryMethod(BaseMethod[H]):
+    """Appends a text for every sample, and makes no calls of its own.
+
+    Where the context length of the generator's backbone is known, a prompt shows the newest texts that take at most the
+    share ``fill`` of it; a prompt that is still too long goes without the oldest quarter of these until it fits.
     """
-
-    generator = GeneratorSpec(template="history", answer_format="text")
 
     def __init__(self, *, fill: Share) -> None:
         self._fill = fill
 
-    def start(self, arena: Arena) -> History:
-        """Return the history without pairs."""
+    def room(self, arena: Arena) -> int | None:
+        """Return the most tokens of all texts in a prompt."""
         length = arena.context_length("generator")
-        room = None if length is None else int(self._fill * length)
-        return History(room=room, answers=_SHOWN[arena.labels])
+        return None if length is None else int(self._fill * length)
 
-    def select(self, context: History, sample: Sample) -> History:
-        """Return the newest pairs that fit."""
+    @abstractmethod
+    def text(self, rollout: Rollout, context: H) -> str | None:
+        """Return what is appended for a rollout; ``None`` for nothing."""
+
+    def select(self, context: H, sample: Sample) -> H:
+        """Return the newest texts that fit."""
         del sample
         return context.visible()
 
-    def update(self, context: History, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate[History]:
-        """Append the questions of a batch; no call is made."""
+    def update(self, context: H, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate[H]:
+        """Append the samples of a batch; no call is made."""
         events, count = list[Record](), arena.counter("generator")
         for rollout in rollouts:
-            text = _text(rollout, context.answers)
+            text = self.text(rollout, context)
             if text is not None:
-                pair = Pair(rollout.sample.asked, text, count(text + _SEPARATOR))
+                pair = Pair(rollout.sample.asked, text, count(text + SEPARATOR))
                 context = context.with_pair(pair)
             events.append({"sample": rollout.sample.id, "event": "skipped" if text is None else "remembered"})
         return ContextUpdate(context=context, events=tuple(events))
@@ -116,13 +119,31 @@ class LongContext(BaseMethod[History]):
         return Workload(rollouts=exactly(learning.samples), roles={})
 
 
-def _text(rollout: Rollout, answers: str) -> str | None:
-    """Return a pair as text; ``None`` where an attempt has no answer or no verdict to show."""
-    feedback, answer = rollout.feedback, own_answer(rollout.attempt)
-    if answers == "reference" and feedback.gold is not None:
-        answer = feedback.gold
-    lost = rollout.fault is not None or (answers == "verdict" and feedback.correct is None)
-    if answer is None or lost:
-        return None
-    verdict = f"\nFeedback: {'correct' if feedback.correct else 'not correct'}" * (answers == "verdict")
-    return f"Question: {rollout.sample.asked}\nAnswer: {answer}{verdict}"
+class LongContext(HistoryMethod[History]):
+    """Appends every question with an answer and shows them all.
+
+    With ``labels=gold`` the answers are the reference answers, with ``correctness`` the model's own with the verdict,
+    with ``none`` its own alone.
+    """
+
+    generator = GeneratorSpec(template="history", answer_format="text")
+
+    def start(self, arena: Arena) -> History:
+        """Return the history without pairs."""
+        return History(room=self.room(arena), answers=_SHOWN[arena.labels])
+
+    def text(self, rollout: Rollout, context: History) -> str | None:
+        """Return a pair as text; ``None`` where an attempt has no answer or no verdict to show."""
+        feedback, answer = rollout.feedback, own_answer(rollout.attempt)
+        if context.answers == "reference" and feedback.gold is not None:
+            answer = feedback.gold
+        shows = context.answers == "verdict"
+        if answer is None or rollout.fault is not None or (shows and feedback.correct is None):
+            return None
+        return worded(rollout.sample, answer, feedback=f"{'' if feedback.correct else 'not '}correct" if shows else "")
+
+
+def worded(sample: Sample, answer: str, *, reasoning: str = "", feedback: str = "") -> str:
+    """Return a question and its answer as prompts show them."""
+    lines = (("Question", sample.asked), ("Reasoning", reasoning), ("Answer", answer), ("Feedback", feedback))
+    return "\n".join(f"{name}: {text}" for name, text in lines if text or name == "Answer")

@@ -27,6 +27,8 @@ RUNS = {
     "mam_stream_icl": ("task=formula", "method=mam_stream_icl", ONLINE),
     "awm": ("task=formula", "method=awm", ONLINE, "labels=none"),
     "reasoning_bank": ("task=formula", "method=reasoning_bank", ONLINE),
+    "exp_rag": ("task=formula", "method=exp_rag", ONLINE),
+    "remem": ("task=formula", "method=remem", ONLINE),
     "awm offline": ("task=formula", "method=awm_offline", OFFLINE, "method.examples=5", "mode.before=false"),
     "icl": ("task=finer", "method=icl", OFFLINE, "mode.before=false"),
     "gepa": ("task=formula", "method=gepa", OFFLINE, "method.max_metric_calls=60"),
@@ -41,6 +43,7 @@ EXACT = (
     "mem_prompt",
     "mam_stream_icl",
     "reasoning_bank",
+    "exp_rag",
     "awm offline",
     "icl",
     "base",
@@ -78,10 +81,21 @@ _FORMS = {
     "frozen": (f"method.context={PLAYBOOK}",),
     "gepa": ("method.max_metric_calls=60",),
     "mipro": ("method.auto=light",),
-    "reasoning_bank": ("mode=online method.top_k=3", "mode=offline mode.epochs=1"),
+    **dict.fromkeys(
+        ("reasoning_bank", "exp_rag", "remem"), ("mode=online method.top_k=3", "mode=offline mode.epochs=1")
+    ),
     **dict.fromkeys(("best_of_k", "reflexion"), ("mode=online", "mode=online method.trials=5")),
     **dict.fromkeys(
-        ("dc_rs", "grow_prompt", "mem_prompt", "self_stream_icl", "mam_stream_icl", "heuristic", "long_context"),
+        (
+            "dc_rs",
+            "grow_prompt",
+            "mem_prompt",
+            "self_stream_icl",
+            "mam_stream_icl",
+            "heuristic",
+            "long_context",
+            "full_history",
+        ),
         ("mode=online",),
     ),
 }

@@ -52,7 +52,18 @@ def test_what_labels_show_does_change_messages(labels, hides, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "method", ["self_stream_icl", "mem_prompt", "grow_prompt", "awm", "reasoning_bank", "reflexion"]
+    "method",
+    [
+        "self_stream_icl",
+        "mem_prompt",
+        "grow_prompt",
+        "awm",
+        "reasoning_bank",
+        "reflexion",
+        "full_history",
+        "exp_rag",
+        "remem",
+    ],
 )
 def test_a_memory_of_answers_holds_no_gold_whatever_labels_reveal(method, tmp_path):
     settings = ("task=ddxplus", f"method={method}", "mode=online", "labels=gold")

@@ -18,6 +18,7 @@ METHODS = {
     "dc_rs": ("mode=online",),
     "awm": ("mode=online", "labels=none"),
     "reasoning_bank": ("mode=online", "labels=none", "mode.window=2"),
+    "remem": ("mode=online",),
     "gepa": quick("gepa"),
     "mipro": quick("mipro"),
 }

@@ -28,6 +28,7 @@ VARIANTS = {
     "memory": ("method=mam_stream_icl", "backbone@roles.generator_3=embedded", *ONLINE, "mode.window=2"),
     "workflows": ("method=awm", *ONLINE, "labels=none"),
     "memory items": ("method=reasoning_bank", *ONLINE, "labels=none", "mode.window=2"),
+    "refined memory": ("method=remem", *ONLINE, "mode.window=2"),
     "workflows of examples": ("method=awm_offline", "mode.epochs=1", "method.examples=2"),
 }
 

@@ -21,7 +21,7 @@ _TAGS = (
     "reference_answer", "environment_feedback", "bullets_used", "bullets_to_merge", "demonstrations",
     "instruction", "cheatsheet", "episodes", "schema", "reference_query", "predicted_query",
     "reference_solution", "trajectory", "recent_reflections", "past_answers", "experiences", "workflows",
-    "memory_items", "earlier_notes", "proposals",
+    "memory_items", "earlier_notes", "proposals", "thoughts",
 )  # fmt: skip
 _OPEN = re.compile(rf"^<({'|'.join(_TAGS)})>[ \t]*$", re.MULTILINE)
 _BULLET = re.compile(
@@ -42,6 +42,7 @@ _OPERATION = re.compile(r'\{"type":[ ]?"([A-Z]+)"')
 PLAIN = "plain"
 _FORMS = (
     ("curator", re.compile(r'"operations":')),
+    ("refiner", re.compile(r'"operation":')),
     ("reflector", re.compile(r'"(?:key_insight|bullet_tags)":')),
     ("rewriter", re.compile(r'"playbook":')),
     ("generator", re.compile(r'"final_answer":')),

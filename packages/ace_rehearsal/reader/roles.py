@@ -162,6 +162,16 @@ def _cheatsheet(parts: PromptParts) -> str:
 _ENTRY = re.compile(r"\n- ")
 
 
+_NUMBERED = re.compile(r"^\[(\d+)\]\n(.*?)(?=\n\n\[\d+\]\n|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def _refiner(parts: PromptParts) -> str:
+    """Drop attempts that failed, then act."""
+    shown = _NUMBERED.findall(parts.get("past_answers"))
+    failed = [int(number) for number, text in shown if verdict(text.rpartition("\nFeedback:")[2]) is False]
+    return _json(operation="refine", drop=failed) if failed else _json(operation="act")
+
+
 def _merger(parts: PromptParts) -> str:
     text = parts.get("bullets_to_merge") or parts.plain
     contents = [bullet.content for bullet in read_bullets(text)]
@@ -196,6 +206,7 @@ _REPLIES: Mapping[str, Callable[[PromptParts], str]] = {
     "curator": _curator,
     "rewriter": _rewriter,
     "merger": _merger,
+    "refiner": _refiner,
     "judge": _judge,
     "self_reflection": lambda parts: _json(reflection=write_refutation(parts.get("predicted_answer"))),
     "self_judge": lambda parts: _json(**self_judge(parts)),

@@ -1,0 +1,258 @@
+"""Evo-Memory's baselines (arXiv 2511.20857): whole attempts as experiences, all, the nearest, or refined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import nlargest
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, Self
+
+import msgspec
+
+from ace_bench.contexts.playbook.embed import Embedder
+from ace_bench.contexts.selection import NearestTexts
+from ace_bench.core.backbones import TokenCounter
+from ace_bench.core.errors import RolloutFault
+from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload, exactly
+from ace_bench.core.prompts import Transcript, estimate_tokens
+from ace_bench.core.replies import ask
+from ace_bench.core.settings import Count
+from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
+from ace_bench.methods.base import fault_event
+from ace_field.attempts import own_answer
+from ace_field.long_context import SEPARATOR, History, HistoryMethod, Pair, worded
+
+ROLE = "refiner"
+TEMPLATE = "refine"
+
+_MOST_TOKENS = 4_000
+"""Longer steps of an agent lose their oldest outputs."""
+_MOST_NOTE = 500
+_SPEC = GeneratorSpec(template="experienced", answer_format="json")
+
+
+class Thoughts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was thought of a sample before its attempt."""
+
+    sample: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiences(History):
+    """Attempts, the oldest first. A prompt shows the ``top_k`` nearest by question, the most similar last.
+
+    ``None`` shows the newest that fit into ``room``. ``thoughts`` are those on the samples to be attempted.
+    """
+
+    top_k: int | None = None
+    thoughts: tuple[Thoughts, ...] = ()
+
+    kind: ClassVar[str] = "experiences"
+    generator = _SPEC
+    optional = "thoughts"
+
+    @property
+    def tokens(self) -> int:
+        """The most that a prompt can show, in tokens."""
+        return super().tokens if self.top_k is None else sum(nlargest(self.top_k, (one.tokens for one in self.pairs)))
+
+    @property
+    def size(self) -> int:
+        """Number of attempts."""
+        return len(self.pairs)
+
+    def select(self, sample: Sample, nearest: NearestTexts) -> Self:
+        """Return the attempts and thoughts that the sample is shown."""
+        thoughts = tuple(one for one in self.thoughts if one.sample == sample.id)
+        if self.top_k is None:
+            return replace(self.visible(), thoughts=thoughts)
+        found = nearest.find([pair.question for pair in self.pairs], near=[sample.asked], top_k=self.top_k)
+        return replace(self, pairs=tuple(self.pairs[place] for place, _ in found), thoughts=thoughts)
+
+    def render(self, sample: Sample) -> Mapping[str, Any]:
+        """Return the fields ``past_answers`` and ``thoughts``, "" without any."""
+        thoughts = SEPARATOR.join(one.text for one in self.thoughts)
+        return {"past_answers": SEPARATOR.join(pair.text for pair in self.pairs), "thoughts": thoughts}
+
+
+class FullHistory(HistoryMethod[Experiences]):
+    """Shows the newest attempts that take at most the share ``fill`` of a known context length.
+
+    An attempt is kept with its reasoning, or an agent's steps, and with what ``labels`` reveals: the verdict and what
+    the environment showed, never a reference answer.
+    """
+
+    generator = _SPEC
+
+    def start(self, arena: Arena) -> Experiences:
+        """Return no attempts."""
+        return Experiences(room=self.room(arena))
+
+    def text(self, rollout: Rollout, context: Experiences) -> str | None:
+        """Return an attempt as text; ``None`` for one that failed or has no answer."""
+        attempt, feedback = rollout.attempt, rollout.feedback
+        answer, steps = own_answer(attempt), Transcript(attempt.trajectory)
+        if answer is None or rollout.fault is not None:
+            return None
+        while estimate_tokens(steps.text) > _MOST_TOKENS and (fewer := steps.shrink()) is not None:
+            steps = fewer
+        return worded(
+            rollout.sample,
+            answer if attempt.ended is None else f"\n{steps.text}",
+            reasoning=attempt.reasoning.strip(),
+            feedback=feedback.message.removesuffix(feedback.report or "").strip(),
+        )
+
+
+class ExpRag(FullHistory):
+    """Shows each sample the ``top_k`` attempts whose questions are most like its own."""
+
+    def __init__(self, *, top_k: Count, embedder: Embedder) -> None:
+        super().__init__(fill=1.0)
+        self._top_k = top_k
+        self._embedder = embedder
+        self._nearest = NearestTexts(embedder)
+
+    @property
+    def embedders(self) -> Sequence[Embedder]:
+        """What finds similar questions."""
+        return (self._embedder,)
+
+    def start(self, arena: Arena) -> Experiences:
+        """Return no attempts."""
+        return Experiences(top_k=self._top_k)
+
+    def select(self, context: Experiences, sample: Sample) -> Experiences:
+        """Return the attempts nearest to the sample."""
+        return context.select(sample, self._nearest)
+
+    def workload(self, arena: Arena, learning: Learning) -> Workload:
+        """Return one rollout a sample."""
+        return replace(super().workload(arena, learning), shown_samples=self._top_k)
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """What to take from the attempt with this number."""
+
+    number: int
+    note: str
+
+
+class RefinerReply(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation: a thought, attempts to ``drop`` and ``notes`` on others, or nothing more before the attempt."""
+
+    operation: Literal["think", "refine", "act"]
+    thought: str = ""
+    drop: list[int] = []
+    notes: list[Note] = []
+
+
+@dataclass(frozen=True)
+class _Refined:
+    """What a sample is shown, after some operations; ``shown`` has ``None`` where an attempt was dropped."""
+
+    shown: tuple[Pair | None, ...]
+    thoughts: tuple[str, ...] = ()
+    events: tuple[Record, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The attempts with their numbers."""
+        numbered = enumerate(self.shown, start=1)
+        return SEPARATOR.join(f"[{number}]\n{pair.text}" for number, pair in numbered if pair is not None)
+
+    def after(self, reply: RefinerReply, count: TokenCounter) -> _Refined:
+        """Return it after an operation; numbers that are not shown are left out of account, with an event."""
+        if reply.operation == "think":
+            thought = {"event": "thought"}
+            return replace(self, thoughts=(*self.thoughts, reply.thought.strip()), events=(*self.events, thought))
+        known = {number for number, pair in enumerate(self.shown, start=1) if pair is not None}
+        notes = {one.number: one.note.strip()[:_MOST_NOTE] for one in reply.notes}
+        unknown = sorted({*reply.drop, *notes} - known)
+        found = list(self.shown)
+        for number in known:
+            pair = found[number - 1]
+            if number in reply.drop:
+                found[number - 1] = None
+            elif pair is not None and notes.get(number):
+                text = f"{pair.text}\nNote: {notes[number]}"
+                found[number - 1] = Pair(pair.question, text, count(text + SEPARATOR))
+        refined: Record = {"event": "refined", "dropped": len(known & {*reply.drop}), "unknown": unknown}
+        return replace(self, shown=tuple(found), events=(*self.events, refined))
+
+
+class ReMem(ExpRag):
+    """Thinks of a sample and refines the experiences found for it, in at most ``rounds`` operations, before it acts.
+
+    The role ``refiner`` chooses each operation. What it drops leaves the memory, and its notes stay.
+    """
+
+    roles: Mapping[str, tuple[str, ...]] = MappingProxyType({ROLE: (TEMPLATE,)})
+
+    def __init__(self, *, top_k: Count, rounds: Count, embedder: Embedder) -> None:
+        super().__init__(top_k=top_k, embedder=embedder)
+        self._rounds = rounds
+
+    def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return the fields of the refiner's template."""
+        return {TEMPLATE: inputs | {"past_answers", "thoughts", "left"}}
+
+    def prepare(
+        self, context: Experiences, samples: Sequence[Sample], step: Step, arena: Arena
+    ) -> ContextUpdate[Experiences]:
+        """Think and refine for each sample, side by side, and change the memory accordingly."""
+        chosen = [context.select(sample, self._nearest).pairs for sample in samples]
+
+        def refine(place: int) -> _Refined:
+            return self._refine(samples[place], chosen[place], f"{ROLE}/{samples[place].id}/{step.index}", arena)
+
+        refined = arena.map(refine, range(len(samples)))
+        changes = {
+            before.question: after
+            for pairs, one in zip(chosen, refined, strict=True)
+            for before, after in zip(pairs, one.shown, strict=True)
+            if before is not after
+        }
+        pairs = (changes.get(pair.question, pair) for pair in context.pairs)
+        thoughts = tuple(
+            Thoughts(sample=sample.id, text=SEPARATOR.join(one.thoughts))
+            for sample, one in zip(samples, refined, strict=True)
+            if one.thoughts
+        )
+        events = (
+            {"sample": sample.id, **event} for sample, one in zip(samples, refined, strict=True) for event in one.events
+        )
+        kept = context.changed(pairs=tuple(pair for pair in pairs if pair is not None), thoughts=thoughts)
+        return ContextUpdate(context=kept, events=tuple(events))
+
+    def update(
+        self, context: Experiences, rollouts: Sequence[Rollout], step: Step, arena: Arena
+    ) -> ContextUpdate[Experiences]:
+        """Append the attempts of a batch; thoughts are for these alone."""
+        return super().update(context.changed(thoughts=()), rollouts, step, arena)
+
+    def workload(self, arena: Arena, learning: Learning) -> Workload:
+        """Return also one to all operations a sample."""
+        calls = exactly(learning.samples).times(Span(1, self._rounds))
+        return replace(super().workload(arena, learning), roles={ROLE: calls})
+
+    def _refine(self, sample: Sample, pairs: Sequence[Pair], session: str, arena: Arena) -> _Refined:
+        lm, count = arena.lm(ROLE, session), arena.counter("generator")
+        state = _Refined(tuple(pairs))
+        for left in range(self._rounds, 0, -1):
+            fields = {
+                **sample.inputs,
+                "past_answers": state.text,
+                "thoughts": SEPARATOR.join(state.thoughts),
+                "left": left,
+            }
+            try:
+                reply = ask(lm, arena.prompts.render(TEMPLATE, fields), RefinerReply)
+            except RolloutFault as error:
+                return replace(state, events=(*state.events, fault_event(ROLE, error.fault)))
+            if reply.operation == "act":
+                break
+            state = state.after(reply, count)
+        return state
