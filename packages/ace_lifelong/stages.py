@@ -11,7 +11,7 @@ from ace_bench.core.task import Divisible, Task
 from ace_bench.core.types import Sample
 from ace_bench.runners.mode import TEST, TRAIN, VALIDATION
 
-_ANSWER, _GROUP = "answer", "group"
+_ANSWER, _GROUP, _TASK = "answer", "group", "task"
 _LONGEST = 40
 
 
@@ -35,6 +35,8 @@ def divide(task: Task, by: str | None, parts: int | None) -> Division:
         raise ConfigError(f"mode=lifelong must know what a stage is: {_choices(task, samples)}")
     values = {sample.id: _values(task, sample, by, samples) for sample in samples}
     counts = Counter(value for some in values.values() for value in some)
+    if by != _TASK:  # by name, as StreamBench sorts databases
+        counts = Counter(dict(sorted(counts.items())))
     if parts is not None and not 2 <= parts <= len(counts):
         raise ConfigError(
             f"mode.parts={parts} must be at least 2 and at most the number of values of {by}, {len(counts)}"
@@ -52,7 +54,7 @@ def divide(task: Task, by: str | None, parts: int | None) -> Division:
 
 
 def _parts(counts: Counter[str], parts: int | None) -> Mapping[str, str]:
-    """Return the part of each value: of about equal size, in the order in which values first appear."""
+    """Return the part of each value: of about equal size, in the order of values."""
     if parts is None:
         return {value: value for value in counts}
     found, before, left = dict[str, str](), 0, len(counts)
