@@ -57,6 +57,7 @@ WRITING: dict[str, Sequence[str]] = {
     "learn": ("learn", "{chats}", "results={at}/results", "--out", "{to}/learnt.json"),
     "leaderboard": ("leaderboard", "{appworld}", "--name", "a", "--method", "b", "--llm", "c", "--into", "{to}"),
     "benchmark": ("benchmark", "embedded", "--out", "{to}/figures.md"),
+    "lifelong": ("lifelong", "{lives}", "--out", "{to}/life"),
     "retrieval": ("retrieval", "--out", "{to}/ab.md", "--json", "{to}/ab.json"),
     "validity": ("validity", "curve", *_TINY, "seed=0", "--sizes", "1,2", "results={at}/results",
                  "--out", "{to}/curve.md"),
@@ -179,6 +180,7 @@ def given(tmp_path_factory):
     ran = [launch(runs, *SMALL, "method=ace", f"mode.epochs={epochs}") for epochs in (1, 2)]
     assert [run.status for run in ran] == [0, 0]
     launch(runs, *SMALL, "method=base")
+    launch(folder / "lives", "task=bird_sql", "task.source=sample", "mode=lifelong", "method=base", "limit=8")
     bullet = json.loads((ran[0].folder / "contexts" / "tested.json").read_text())["bullets"][0]
     appworld = folder / "appworld"
     appworld.mkdir()
@@ -193,6 +195,7 @@ def given(tmp_path_factory):
     server.files |= {f"/{Path(file.url).name}": b"x" * 5000 for file in files_of("formula")}
     yield {
         "runs": runs,
+        "lives": folder / "lives",
         "run": ran[0].folder,
         "bullet": bullet["id"],
         "sample": bullet["sources"][0],

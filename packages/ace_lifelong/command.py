@@ -1,0 +1,93 @@
+"""Tables, matrices and figures of runs of mode=lifelong.
+
+They show what each stage leaves, and what it takes from the others.
+
+    ace-bench lifelong results/main
+    ace-bench lifelong results/main method=ace,dc --out life
+
+Prints methods and orders, and writes lifelong.md (also .tex) with stages and matrices, lifelong.csv (a line a method
+and order), tests.csv (a line a run, test and stage) and, with matplotlib, figures as PDF and PNG: retention, matrices,
+and the growth of contexts and costs. Runs on other samples, stages or models are in tables of their own.
+KEY=VALUE[,VALUE] chooses runs by their settings. docs/lifelong.md explains the measures.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from ace_bench.cli.arguments import Parser, print_line
+from ace_bench.core.errors import AceBenchError, ConfigError
+from ace_bench.report.choosing import with_settings
+from ace_bench.report.figures.draw import render
+from ace_bench.report.figures.style import save, styled
+from ace_bench.report.records import RunSummary, find_runs
+from ace_bench.report.tables.formats import markdown
+from ace_bench.report.tables.grids import Grid
+from ace_bench.report.tables.latex import latex
+from ace_bench.store.files import write_files
+from ace_lifelong.figures import drawings
+from ace_lifelong.lives import Stream, group_lives
+from ace_lifelong.tables import METHODS, ORDERS, csv_of_measures, csv_of_tests, page_of
+
+_DRAWS = "matplotlib"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the tables and figures, print the tables, and return the exit status."""
+    parser = Parser("lifelong", __doc__)
+    parser.add_argument("words", nargs="*", metavar="FOLDER|KEY=VALUE", help="folders of runs (results), and settings")
+    parser.add_argument(
+        "--out", type=Path, metavar="FOLDER", help="where to write (default: lifelong in the first folder)"
+    )
+    options = parser.parse_intermixed_args(arguments)
+    folders = [Path(word) for word in options.words if "=" not in word or Path(word).is_dir()] or [Path("results")]
+    try:
+        runs = _runs(folders)
+        streams = group_lives(with_settings(runs, [word for word in options.words if Path(word) not in folders]))
+        files = _write(streams, options.out or folders[0] / "lifelong")
+    except AceBenchError as error:
+        print_line(f"error: {error}", "red")
+        return 2
+    for file in files:
+        print_line(file)
+    return 0
+
+
+def _runs(folders: Sequence[Path]) -> list[RunSummary]:
+    """Return the runs of all folders, each once; raises ``ConfigError``."""
+    if missing := [str(folder) for folder in folders if not folder.is_dir()]:
+        raise ConfigError(f"{', '.join(missing)} is not a folder; name folders of runs, or settings as KEY=VALUE")
+    found: dict[Path, RunSummary] = {}
+    for folder in folders:
+        index = find_runs(folder)
+        for damaged in index.damaged:
+            print_line(f"left out: {damaged.reason}", "yellow")
+        found |= {run.folder.resolve(): run for run in index.runs}
+    return [*found.values()]
+
+
+def _write(streams: Sequence[Stream], out: Path) -> list[Path]:
+    pages = [page_of(stream) for stream in streams]
+    text = "\n".join(map(markdown, pages))
+    sys.stdout.write("\n".join(markdown(replace(page, grids=_short(page.grids))) for page in pages))
+    tables = {"lifelong.md": text, "lifelong.tex": latex(pages)}
+    tables |= {"lifelong.csv": csv_of_measures(streams), "tests.csv": csv_of_tests(streams)}
+    files = write_files({out / name: content for name, content in tables.items()})
+    if find_spec(_DRAWS) is None:
+        print_line("Without matplotlib there are no figures: pip install 'ace-bench[analysis]'.", "yellow")
+        return files
+    with styled():
+        for number, stream in enumerate(streams, 1):
+            for name, drawing in drawings(stream):
+                stem = f"{name}_stream{number}" if len(streams) > 1 else name
+                files += save(render(drawing), out / stem)
+    return files
+
+
+def _short(grids: Sequence[Grid]) -> tuple[Grid, ...]:
+    """Return what is printed: methods and orders; the files also hold stages and matrices."""
+    return tuple(grid for grid in grids if grid.title in (METHODS, ORDERS))

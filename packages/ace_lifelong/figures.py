@@ -1,0 +1,160 @@
+"""Figures of lives: what remains of each stage, how contexts and costs grow, and learning against learning afresh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from math import isnan, nan
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from ace_bench.report.conditions import marks_of
+from ace_bench.report.figures.draw import Drawing, Panel, Series
+from ace_bench.report.figures.style import MAX_SERIES, Look, amount_axis, count_axis, looks, percent_axis
+from ace_lifelong.lives import Life, Lives, Stream
+from ace_lifelong.measures import Measure, difference, score
+from ace_lifelong.tables import arrow
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST, _ACROSS = 9, 3
+_LETTERS, _DARK = 12, 60
+"""The longest name of a stage in a matrix, and the score from which a cell is dark."""
+_STAGES = "stages learnt"
+_DODGE = 0.04
+"""The distance between series, so that their intervals stand beside each other."""
+
+
+def drawings(stream: Stream) -> Iterator[tuple[str, Drawing]]:
+    """Yield the figures of a stream by name; several orders have figures of retention of their own."""
+    learning = [one for one in stream.lives if one.first.learns]
+    mark = marks_of(simulated=stream.simulated, source=stream.source)
+    for number, order in enumerate(stream.orders, 1):
+        some = [one for one in learning if one.order == order]
+        title = f"Score of each stage along a life, {stream.title}\n{arrow(order)}" + f"\n{mark}" * bool(mark)
+        suffix = f"_order{number}" if len(stream.orders) > 1 else ""
+        yield f"retention{suffix}", _retention(some, title)
+        title = f"Score of each stage (column) after each stage (row), {stream.title}" + f"\n{mark}" * bool(mark)
+        yield f"matrices{suffix}", _matrices(some, title)
+        title = f"Growth and plasticity, {stream.title}\n{arrow(order)}" + f"\n{mark}" * bool(mark)
+        yield f"growth{suffix}", _growth(some, title)
+
+
+def _retention(lives: Sequence[Lives], title: str) -> Drawing:
+    """Draw the score of each stage after each number of learnt stages, a panel a method."""
+    order = lives[0].order
+    look = looks(order)
+    panels = [
+        Panel(
+            series=[_curve(one, stage, look[stage], place) for place, stage in enumerate(order[:MAX_SERIES], 1)],
+            title=one.name,
+            x_label=_STAGES,
+            y_label="score (%)",
+            scales=(percent_axis, count_axis),
+        )
+        for one in lives[:_MOST]
+    ]
+    more = f"{len(lives) - _MOST} methods more are in the table" if len(lives) > _MOST else ""
+    rows = -(-len(panels) // _ACROSS)
+    return Drawing(
+        panels=panels, title=title, height=1.2 + 1.8 * rows, across=_ACROSS, sharey="row", more=more, wide=True
+    )
+
+
+def _curve(one: Lives, stage: str, look: Look, place: int) -> Series:
+    numbers = range(len(one.order) + 1)
+    found = [score(one.scores({stage: one.at(number)})) for number in numbers]
+    return _series(f"{place}: {stage}", look, [number + _DODGE * (place - 1) for number in numbers], found)
+
+
+def _series(name: str, look: Look, x: Sequence[float], found: Sequence[Measure | None]) -> Series:
+    y = [one.value if one else nan for one in found]
+    bounds = [one.interval if one else None for one in found]
+    low = [some.low if some else value for some, value in zip(bounds, y, strict=True)]
+    high = [some.high if some else value for some, value in zip(bounds, y, strict=True)]
+    return Series(name=name, look=look, kind="line", x=x, y=y, low=low, high=high)
+
+
+def _matrices(lives: Sequence[Lives], title: str) -> Drawing:
+    """Draw the score of each stage after each number of learnt stages as cells, a panel a method."""
+    shown = lives[:_MOST]
+    panels = [Panel(series=(), title=one.name, scales=(partial(_cells, one),)) for one in shown]
+    more = f"{len(lives) - _MOST} methods more are in the table" if len(lives) > _MOST else ""
+    height = 0.9 + -(-len(panels) // _ACROSS) * (0.8 + 0.25 * len(lives[0].order))
+    return Drawing(panels=panels, title=title, height=height, across=_ACROSS, more=more, wide=True)
+
+
+def _cells(one: Lives, axis: Axes) -> None:
+    """Draw the scores of one method; frames mark each stage right after it was learnt."""
+    from matplotlib.patches import Rectangle
+
+    rows = [[one.mean(one.at(number), stage) for stage in one.order] for number in range(len(one.order) + 1)]
+    values = [[nan if found is None else found for found in row] for row in rows]
+    axis.imshow(values, cmap="Blues", vmin=0, vmax=100, aspect="auto")
+    axis.set_xticks(range(len(one.order)), [name[:_LETTERS] for name in one.order])
+    axis.set_yticks(range(len(rows)), ["before", *(name[:_LETTERS] for name in one.order)])
+    axis.grid(visible=False)
+    for row, line in enumerate(values):
+        for column, found in enumerate(line):
+            colour = "white" if found > _DARK else "black"
+            axis.annotate("" if isnan(found) else f"{found:.0f}", (column, row), ha="center", va="center", color=colour)
+        if row:
+            axis.add_patch(Rectangle((row - 1.5, row - 0.5), 1, 1, fill=False, linewidth=1.5, edgecolor="black"))
+
+
+def _growth(lives: Sequence[Lives], title: str) -> Drawing:
+    """Draw the size of the context, of a prompt, and the cost of a stage; and learning against learning afresh."""
+    lives = lives[:MAX_SERIES]
+    look = looks([one.name for one in lives])
+    amounts: Mapping[str, Callable[[Life, int], float | None]] = {
+        "context tokens": _size,
+        "prompt tokens an answer": _asked,
+        "tokens to learn the stage": lambda life, number: life.spent.get(f"stage{number}", 0) if number else None,
+    }
+    panels = [_amounts(lives, look, label, value) for label, value in amounts.items()]
+    afresh = [_afresh(one, look[one.name], _DODGE * at) for at, one in enumerate(lives) if one.scores(one.fresh)]
+    if afresh:
+        panels.append(Panel(series=afresh, x_label="stage", y_label="own - fresh (points)", scales=(_zero, count_axis)))
+    return Drawing(panels=panels, title=title, height=4.6, across=2, wide=True)
+
+
+def _size(life: Life, number: int) -> float | None:
+    name = f"stage{number}" if number else "before"
+    return life.tests[name].tokens if name in life.tests else None
+
+
+def _asked(life: Life, number: int) -> float | None:
+    name = f"stage{number}" if number else "before"
+    return life.tests[name].asked if name in life.tests else None
+
+
+def _amounts(
+    lives: Sequence[Lives], look: Mapping[str, Look], label: str, value: Callable[[Life, int], float | None]
+) -> Panel:
+    series, every = [], list[float]()
+    for one in lives:
+        known = [
+            (float(number), fmean(some))
+            for number in range(len(one.order) + 1)
+            if (some := [y for life in one.seeds.values() if (y := value(life, number)) is not None])
+        ]
+        every += [y for _, y in known]
+        series.append(
+            Series(name=one.name, look=look[one.name], kind="line", x=[x for x, _ in known], y=[y for _, y in known])
+        )
+
+    def scale(axis: Axes) -> None:
+        amount_axis(axis, [y for y in every if y > 0] or [1.0])
+
+    return Panel(series=series, x_label=_STAGES, y_label=label, scales=(count_axis, scale))
+
+
+def _afresh(one: Lives, look: Look, shift: float) -> Series:
+    places = [place + shift for place, stage in enumerate(one.order, 1) if stage in one.fresh]
+    found = [difference(one.scores({s: one.own[s]}), one.scores({s: one.fresh[s]})) for s in one.order[1:]]
+    return _series(one.name, look, places, found)
+
+
+def _zero(axis: Axes) -> None:
+    axis.axhline(0, color="#666666", linewidth=0.6, zorder=0)

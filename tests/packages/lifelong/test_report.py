@@ -1,0 +1,116 @@
+"""Tables, matrices and figures of lives, against what their definitions give for the scores in their metrics."""
+
+import csv
+from statistics import fmean
+
+import pytest
+
+from ace_lifelong import command
+from tests.launching import launch
+
+LIFE = ("task=stream", "mode=lifelong", "mode.stages=[finer,formula,ddxplus]", "limit={train: 30, test: 30}")
+ORDERS = (("ddxplus", "formula", "finer"), ("finer", "formula", "ddxplus"))
+
+
+@pytest.fixture(scope="module")
+def lives(tmp_path_factory):
+    """Two seeds of a method that forgets in one order, and one in another; and one that does not learn."""
+    folder = tmp_path_factory.mktemp("lives")
+    cases = (("dc", 0, 0), ("dc", 1, 0), ("dc", 0, 1), ("base", 0, 0))
+    for method, seed, order in cases:
+        named = f"mode.order=[{','.join(ORDERS[order])}]"
+        assert launch(folder, *LIFE, named, f"method={method}", f"seed={seed}").status == 0
+    return folder
+
+
+def read(path):
+    return [*csv.DictReader(path.read_text().splitlines())]
+
+
+def matrices(tests, order):
+    """The score of each stage by test, for each seed."""
+    found = {}
+    for row in tests:
+        if row["method"] == "dc" and row["order"] == " > ".join(order):
+            found.setdefault(row["seed"], {}).setdefault(row["after"], {})[row["stage"]] = float(row["score"])
+    return [*found.values()]
+
+
+def define(m, order):
+    """The measures by their definitions, from the score of each stage (second key) after each test (first key)."""
+    numbered = [*enumerate(order, 1)]
+    return {
+        "start": fmean(m["before"].values()),
+        "end": fmean(m["stage3"].values()),
+        "backward transfer": fmean(m["stage3"][s] - m[f"stage{n}"][s] for n, s in numbered[:2]),
+        "forward transfer": fmean(m[f"stage{n - 1}"][s] - m["before"][s] for n, s in numbered[1:]),
+        "own - fresh": fmean(m[f"stage{n}"][s] - m[f"fresh{n}"][s] for n, s in numbered[1:]),
+        "forgetting": fmean(max(m["stage1"][s], m["stage2"][s]) - m["stage3"][s] for s in order[:2]),
+    }
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Leave the figures out, which take seconds."""
+    monkeypatch.setattr(command, "drawings", lambda _: ())
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_measures_are_what_their_definitions_say(lives, tmp_path, capsys):
+    assert command.main([str(lives), "--out", str(tmp_path)]) == 0
+    measured = {(row["method"], row["order"]): row for row in read(tmp_path / "lifelong.csv")}
+    tests = read(tmp_path / "tests.csv")
+    for order, seeds in zip(ORDERS, (2, 1), strict=True):
+        row, some = measured["dc", " > ".join(order)], matrices(tests, order)
+        assert len(some) == seeds
+        found = [define(matrix, order) for matrix in some]
+        for name in found[0]:
+            assert float(row[name]) == pytest.approx(fmean(one[name] for one in found)), name
+        assert float(row["gain"]) == pytest.approx(float(row["end"]) - float(row["start"]))
+        assert float(row["gain low"]) < float(row["gain"]) < float(row["gain high"])
+    assert any(float(row["forgetting"]) > 0 for row in measured.values() if row["forgetting"])
+    printed = capsys.readouterr().out
+    assert "simulated, sample data: not comparable" in printed
+    assert "| dc | end | 2 |" in printed, "orders are compared"
+    assert measured["base", " > ".join(ORDERS[0])]["end"] == ""
+    page = (tmp_path / "lifelong.md").read_text()
+    assert page.count("### Score after each stage") == 2
+
+
+@pytest.mark.slow
+def test_each_order_has_its_figures(lives, tmp_path):
+    assert command.main([str(lives), "--out", str(tmp_path)]) == 0
+    names = {f"{kind}_order{n}.png" for kind in ("retention", "matrices", "growth") for n in (1, 2)}
+    assert names == {path.name for path in tmp_path.glob("*.png")}
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_memory_that_learns_from_what_it_is_tested_on_has_a_living_gain(tmp_path):
+    settings = ("task=bird_sql", "mode=lifelong", "mode.learnt_split=test", "mode.fresh=false", "limit=10")
+    ran = launch(tmp_path, *settings, "method=dc")
+    assert command.main([str(tmp_path), "method=dc", "--out", str(tmp_path / "out")]) == 0
+    (row,) = read(tmp_path / "out" / "lifelong.csv")
+    first = {}  # attempts, each before its sample is learnt from
+    for line in ran.lines("journal"):
+        if line["kind"] == "rollout" and line["stage"] == "adapt":
+            first.setdefault(line["sample"], 100 * line["grade"]["score"])
+    assert len(first) == 10
+    assert float(row["living"]) == pytest.approx(fmean(first.values()))
+    assert float(row["living gain"]) == pytest.approx(fmean(first.values()) - float(row["start"]))
+    assert row["own - fresh"] == ""
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_runs_that_are_no_lives_or_lack_rollouts_are_refused_in_a_sentence(tmp_path, capsys):
+    assert command.main([str(tmp_path / "none")]) == 2
+    ran = launch(tmp_path / "runs", "task=formula", "method=base", "limit=2")
+    assert command.main([str(tmp_path / "runs")]) == 2
+    ran = launch(tmp_path / "lives", "task=bird_sql", "mode=lifelong", "method=base", "limit=8")
+    journal = ran.folder / "journal.jsonl"
+    lines = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(line for line in lines if '"kind":"rollout"' not in line))
+    assert command.main([str(tmp_path / "lives")]) == 2
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert len(said) == 3
+    assert "is not a folder" in said[0]
+    assert "none of these runs is a finished one of mode=lifelong" in said[1]
