@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from filelock import FileLock
 
 from ace_bench.contexts.base import ContextValue, NoContext
 from ace_bench.contexts.cheatsheet import Cheatsheet
@@ -24,8 +25,8 @@ from ace_bench.core.method import Arena, C
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.resources import CONTEXTS
 from ace_bench.core.types import Record, Sample
-from ace_bench.store.files import write_files
-from ace_bench.store.results import read_checked
+from ace_bench.store.files import write_files, writing
+from ace_bench.store.results import CHECKSUMS, read_checked
 
 _LOG = logging.getLogger(__name__)
 
@@ -36,6 +37,22 @@ KINDS: tuple[type[Context], ...] = (NoContext, Cheatsheet, Demonstrations, Instr
 def save_context(context: Context, path: str | Path) -> None:
     """Write a context as JSON that ``load`` and ``method.initial`` read; raises ``FileUnwritable``."""
     write_files({Path(path): msgspec.json.format(msgspec.json.encode(context.dump())) + b"\n"})
+
+
+def change_playbook(path: Path, change: Callable[[Playbook], Playbook]) -> Playbook:
+    """Change a saved playbook; other processes that change it wait meanwhile.
+
+    Raises ``ConfigError`` for a file of a run, which keeps what it tested, ``DataError`` and ``FileUnwritable``.
+    """
+    if path.suffix != ".json" or (path.absolute().parent.parent / CHECKSUMS).exists():
+        raise ConfigError(f"{path} must be a .json file outside of run folders: `ace-bench playbook merge` makes one")
+    with writing(path), FileLock(path.with_name(f".{path.name}.lock")):
+        book = load(path)
+        if not isinstance(book, Playbook):
+            raise ConfigError(f"{path} holds a context of kind {book.kind}; give a playbook")
+        changed = change(book)
+        save_context(changed, path)
+    return changed
 
 
 def restore(record: Record, *also: type[Context]) -> Context:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
 from ace_bench.cli.arguments import Parser, print_line
 from ace_bench.cli.playbook.looking import print_diff, read_playbook, solved_samples
-from ace_bench.contexts.loading import save_context
+from ace_bench.contexts.loading import change_playbook, save_context
 from ace_bench.contexts.playbook.feedback import give_feedback
 from ace_bench.contexts.playbook.lint import find_leaks
 from ace_bench.contexts.playbook.merge import playbook_diff
@@ -79,10 +80,12 @@ def vote_on_bullet(arguments: Sequence[str]) -> int:
     parser.add_argument("--by", default="user", help="who votes (default: user)")
     parser.add_argument("--out", type=Path, help="file to write (JSON; default: the playbook's own)")
     options = parser.parse_args(arguments)
-    book, out = read_playbook(options.playbook), options.out or options.playbook
-    if out.suffix != ".json":
-        raise ConfigError(f"{out} cannot keep who voted: name a file with --out FILE.json")
-    book = give_feedback(book, options.bullet, vote=options.vote, by=options.by, note=options.note)
-    save_context(book, out)
-    print_line(f"{out}: [{options.bullet}] {book.index[options.bullet].counters}")
+    cast = partial(give_feedback, bullet=options.bullet, vote=options.vote, by=options.by, note=options.note)
+    if options.out is None:
+        book = change_playbook(options.playbook, cast)
+    elif options.out.suffix != ".json":
+        raise ConfigError(f"{options.out} cannot keep who voted: name a file with --out FILE.json")
+    else:
+        save_context(book := cast(read_playbook(options.playbook)), options.out)
+    print_line(f"{options.out or options.playbook}: [{options.bullet}] {book.index[options.bullet].counters}")
     return 0
