@@ -72,7 +72,7 @@ def commands_page() -> str:
             _help_text(name),
         ]
         if name == "playbook":
-            parts += [_help_text(name, one) for one in playbook.COMMANDS]
+            parts += [_help_text(name, one) for one in playbook.all_commands()]
     return "\n\n".join(parts) + "\n"
 
 

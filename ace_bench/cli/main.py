@@ -54,8 +54,13 @@ def find_command(name: str) -> str | None:
 
 def all_commands() -> Mapping[str, Command]:
     """Return all commands; the purpose of another package's is the first line of its module, which is not imported."""
-    points = sorted(entry_points(group=COMMANDS_OF_OTHERS))
-    return {**COMMANDS, **{point.name: Command(point.value, _purpose(point.value)) for point in points}}
+    return {**COMMANDS, **commands_of_others(COMMANDS_OF_OTHERS)}
+
+
+def commands_of_others(group: str) -> Mapping[str, Command]:
+    """Return the commands that packages add to a group of entry points."""
+    points = sorted(entry_points(group=group))
+    return {point.name: Command(point.value, _purpose(point.value)) for point in points}
 
 
 def _purpose(module: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from importlib.metadata import entry_points
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -193,7 +194,13 @@ FOLDER then holds final_playbook.txt and, with mode.select=best, best_playbook.t
 
 With --history, bullet_history.csv says in which step, and when, each bullet of the last playbook was created, last
 changed and last used.
+
+    ace-bench playbook export PLAYBOOK --as FORM --out FILE_OR_FOLDER
+
+writes one playbook, of a run or a file, in a form of another package{forms}.
 """
+FORMS = "ace_bench.playbook_forms"
+"""The group of entry points by which packages add forms: name = function of a playbook and a path."""
 
 
 INTERMEDIATE = "intermediate_playbooks"
@@ -246,12 +253,18 @@ def _history(run: Path) -> str:
 
 def export_playbooks(arguments: Sequence[str]) -> int:
     """Write the files and return the exit status."""
-    parser = Parser("playbook export", _EXPORT_HELP)
-    parser.add_argument("run", type=Path, help="folder of a finished run")
-    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    forms = entry_points(group=FORMS)
+    parser = Parser("playbook export", _EXPORT_HELP.format(forms=f": {', '.join(forms.names)}" if forms else ""))
+    parser.add_argument("run", type=Path, help="folder of a finished run; with --as also a playbook file")
+    parser.add_argument("--as", dest="form", choices=sorted(forms.names), help="form (default: the authors' texts)")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to; with --as what the form is")
     parser.add_argument("--every", type=count, default=50, help="steps between intermediate playbooks (default: 50)")
     parser.add_argument("--history", action="store_true", help="also write bullet_history.csv")
     options = parser.parse_args(arguments)
+    if options.form is not None:
+        book = read_playbook(options.run)
+        print_line(f"{', '.join(map(str, forms[options.form].load()(book, options.out)))}: {book.size} bullets")
+        return 0
     files = playbook_files(options.run, every=options.every)
     tables = {"bullet_history.csv": _history(options.run)} if options.history else {}
     write_files({options.out / name: text for name, text in {**files, **tables}.items()})
