@@ -19,7 +19,7 @@ import pytest
 
 from ace_bench.cli.data import files_of
 from ace_bench.cli.main import all_commands, main
-from ace_bench.cli.playbook import COMMANDS as OF_PLAYBOOKS
+from ace_bench.cli.playbook import all_commands as commands_of_playbooks
 from tests.cli.serving import FileServer
 from tests.launching import launch
 from tests.packages.importers import stand_ins
@@ -52,6 +52,8 @@ WRITING: dict[str, Sequence[str]] = {
     "playbook merge": ("playbook", "merge", "{run}", "{run}", "--out", "{to}/merged.json"),
     "playbook card": ("playbook", "card", "{run}", "--out", "{to}"),
     "playbook export": ("playbook", "export", "{run}", "--history", "--out", "{to}"),
+    "playbook export, for agents": ("playbook", "export", "{run}", "--as", "skill", "--out", "{to}"),
+    "playbook import": ("playbook", "import", "{agents}", "--into", "{to}/back.json"),
     "playbook forget": ("playbook", "forget", "{run}", "--sample", "{sample}", "--out", "{to}/left.json"),
     "playbook feedback": ("playbook", "feedback", "{run}", "--bullet", "{bullet}", "--harmful", "--out", "{to}/a.json"),
     "learn": ("learn", "{chats}", "results={at}/results", "--out", "{to}/learnt.json"),
@@ -62,12 +64,12 @@ WRITING: dict[str, Sequence[str]] = {
     "validity": ("validity", "curve", *_TINY, "seed=0", "--sizes", "1,2", "results={at}/results",
                  "--out", "{to}/curve.md"),
 }  # fmt: skip
-NOT_WRITING = ("check", "serve", "playbook show", "playbook diff", "playbook lint")
+NOT_WRITING = ("check", "serve", "playbook mcp", "playbook show", "playbook diff", "playbook lint")
 REPAIRING = ("doctor",)
 
 
 def test_each_command_that_writes_is_listed():
-    known = {*all_commands(), *(f"playbook {name}" for name in OF_PLAYBOOKS)} - {"playbook"}
+    known = {*all_commands(), *(f"playbook {name}" for name in commands_of_playbooks())} - {"playbook"}
     assert known == {name.partition(",")[0] for name in WRITING} | {*NOT_WRITING, *REPAIRING}
 
 
@@ -193,6 +195,7 @@ def given(tmp_path_factory):
     server = FileServer()
     server.files |= {f"/{split}.jsonl": b"x" * 5000 for split in ("train", "val", "test")}
     server.files |= {f"/{Path(file.url).name}": b"x" * 5000 for file in files_of("formula")}
+    assert main(["playbook", "export", str(ran[0].folder), "--as", "agents", "--out", str(folder / "AGENTS.md")]) == 0
     yield {
         "runs": runs,
         "lives": folder / "lives",
@@ -200,6 +203,7 @@ def given(tmp_path_factory):
         "bullet": bullet["id"],
         "sample": bullet["sources"][0],
         "appworld": appworld,
+        "agents": folder / "AGENTS.md",
         "chats": folder / "chats.jsonl",
         "checkout": folder / "checkout",
         "server": server.url,
