@@ -143,5 +143,7 @@ def instant_server(delay_s: float = 0.0) -> Iterator[str]:
     """Yield the URL of a server that replies like ``InstantModel`` and reports the bytes of a request as its tokens."""
     with subprocess.Popen([sys.executable, "-c", _SERVER, str(delay_s)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
-        process.kill()
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
+        finally:
+            process.kill()
