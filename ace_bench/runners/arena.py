@@ -251,8 +251,8 @@ class RunArena:
         )
 
     def _judge(self, sample: Sample, answer: str | None, grade: Grade) -> tuple[Grade, Fault | None]:
-        if not isinstance(self.task, Judged) or self.task.judge_template is None:
-            return grade, None
+        if getattr(self.task, "judge_template", None) is None or not isinstance(self.task, Judged):
+            return grade, None  # the first question is cheap, and asked of every rollout
         session = f"{JUDGE}/{sample.id}/{digest_of_text(answer or '')[:12]}"
         try:
             return self.task.judge(sample, answer, grade, self.prompts, self._bind(JUDGE, session, repeats=False)), None
@@ -267,6 +267,6 @@ def _unreadable_attempt(error: RolloutFault) -> Attempt:
 
 def fault_of(task: Task, record: RolloutRecord) -> Fault | None:
     """Return why a rollout has no grade: its own fault, or the judge's where only the judge can grade."""
-    if record.fault is None and isinstance(task, JudgedAlone) and task.judge_decides:
-        return record.judge_fault
+    if record.fault is None and record.judge_fault is not None:
+        return record.judge_fault if isinstance(task, JudgedAlone) and task.judge_decides else None
     return record.fault

@@ -55,6 +55,11 @@ class Budget:
         """Whether a limit depends on the size of calls."""
         return self.tokens is not None or self.usd is not None
 
+    @property
+    def has_limits(self) -> bool:
+        """Whether anything is limited."""
+        return self.seconds is not None or any(getattr(self, name) is not None for name in _LIMITS)
+
     def too_small_for(self, needed: Account) -> str | None:
         """Return the limit that a run with this cost would pass, ``None`` if there is none. Unknown costs fit."""
         for name in _LIMITS:
@@ -162,6 +167,7 @@ class Reservations:
         self._wall = wall
         self._check = check
         self._shared = shared
+        self._limited = budget.has_limits or shared is not None
         self._bounds = CallBounds()
         self._changed = threading.Condition()
         self._held: dict[object, Cost] = {}
@@ -170,6 +176,10 @@ class Reservations:
     @contextmanager
     def held(self, backbone: Backbone, request: PreparedRequest) -> Iterator[None]:
         """Reserve what a call may cost until it is over and in the ledger; raises ``BudgetExhausted``."""
+        if not self._limited:
+            self._check()
+            yield
+            return
         ticket = object()
         with self._changed:
             while not self._admit(ticket, backbone, request):

@@ -206,33 +206,68 @@ class Cost:
 NOTHING = Cost()
 
 
+class _Sums:
+    """An account that grows: adding a call to it takes a tenth of the time of adding two accounts."""
+
+    def __init__(self) -> None:
+        self._calls = self._replayed = self._retries = self._cut = 0
+        self._tokens: list[int | None] = [0, 0, 0]
+        self._usd: Fraction | None = Fraction(0)
+        self._seconds = self._waited = 0.0
+
+    def add(self, completion: Completion, *, answered: bool) -> None:
+        """Add one call; an unanswered one adds only its cost."""
+        self._calls += answered
+        self._retries += completion.retries
+        self._cut += completion.cut
+        self._seconds += completion.seconds
+        self._waited += completion.waited
+        if completion.replayed:
+            self._replayed += 1
+            return
+        used = completion.usage
+        for place, tokens in enumerate((used.prompt, used.completion, used.cached)):
+            known = self._tokens[place]
+            self._tokens[place] = None if known is None or tokens is None else known + tokens
+        if self._usd is not None and used.usd != 0:
+            self._usd = None if used.usd is None else self._usd + Fraction(used.usd)
+
+    def account(self) -> Account:
+        """Return the sums so far."""
+        prompt, completion, cached = self._tokens
+        usd = None if self._usd is None else float(self._usd)
+        return Account(
+            calls=self._calls,
+            replayed=self._replayed,
+            retries=self._retries,
+            cut=self._cut,
+            usage=Usage(prompt=prompt, completion=completion, cached=cached, usd=usd),
+            exact_usd=self._usd,
+            seconds=self._seconds,
+            waited=self._waited,
+        )
+
+
 class Ledger:
     """Accounts by (stage, role). Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._accounts: dict[tuple[Stage, str], Account] = {}
-        self._total = Account()
+        self._sums: dict[tuple[Stage, str], _Sums] = {}
+        self._total = _Sums()
         self._lock = threading.Lock()
 
     def add(self, stage: Stage, role: str, completion: Completion, *, answered: bool = True) -> None:
         """Add one call; an unanswered one adds only its cost."""
-        entry = Account(
-            calls=int(answered),
-            replayed=int(completion.replayed),
-            retries=completion.retries,
-            cut=int(completion.cut),
-            usage=NO_USAGE if completion.replayed else completion.usage,
-            seconds=completion.seconds,
-            waited=completion.waited,
-        )
         with self._lock:
-            self._accounts[stage, role] = self._accounts.get((stage, role), Account()) + entry
-            self._total = self._total + entry
+            own = self._sums.get((stage, role)) or self._sums.setdefault((stage, role), _Sums())
+            own.add(completion, answered=answered)
+            self._total.add(completion, answered=answered)
 
     @property
     def total(self) -> Account:
         """All calls together."""
-        return self._total
+        with self._lock:
+            return self._total.account()
 
     def stage(self, stage: Stage) -> Account:
         """All calls of a stage."""
@@ -240,8 +275,8 @@ class Ledger:
 
     def roles(self, stage: Stage) -> dict[str, Account]:
         """The calls of a stage by role, in order of name."""
-        return {role: replace(account) for (s, role), account in self._entries() if s is stage}
+        return {role: account for (s, role), account in self._entries() if s is stage}
 
     def _entries(self) -> list[tuple[tuple[Stage, str], Account]]:
         with self._lock:
-            return sorted(self._accounts.items())
+            return [(key, sums.account()) for key, sums in sorted(self._sums.items())]

@@ -200,7 +200,7 @@ class Journal:
 
     def add_rollout(self, record: RolloutRecord) -> None:
         """Add a graded rollout."""
-        self._append({"kind": "rollout", **msgspec.to_builtins(record)})
+        self._append({"kind": "rollout", **vars(record)})
         self.rollouts[record.key] = record
 
     def add_step(self, record: StepRecord) -> None:

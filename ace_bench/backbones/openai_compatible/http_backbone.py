@@ -63,16 +63,20 @@ class HttpBackbone:
         """Send a request of about ``tokens``, with retries; raises ``Interrupted`` after ``interrupt``."""
 
         def send_unless_interrupted() -> Answer | Problem:
-            self._pause(0.0)
+            self._check_interruption()
             result = send()
             if isinstance(result, Problem):  # perhaps because it was cut off
-                self._pause(0.0)
+                self._check_interruption()
             return result
 
         return attempt(send_unless_interrupted, retry=retry, pacer=self._pacer, tokens=tokens, clock=self._clock)
 
     def _pause(self, seconds: float) -> None:
-        if self._interrupted.wait(seconds):
+        self._interrupted.wait(seconds)
+        self._check_interruption()
+
+    def _check_interruption(self) -> None:
+        if self._interrupted.is_set():
             raise Interrupted("interrupted")
 
 
