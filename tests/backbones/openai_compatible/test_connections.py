@@ -141,8 +141,9 @@ def test_the_servers_word_to_close_is_kept():
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY),
         b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + BODY,
         response(BODY, b"X-Name: \xe9\xff"),
+        b"HTTP/1.1 100 Continue\r\n\r\n" + response(),
     ],
-    ids=["gzip", "chunked", "until the end", "latin"],
+    ids=["gzip", "chunked", "until the end", "latin", "continue"],
 )
 def test_replies_in_all_forms_of_http(reply):
     with Raw([reply]) as server:
@@ -152,7 +153,18 @@ def test_replies_in_all_forms_of_http(reply):
 
 
 @pytest.mark.parametrize(
-    "reply", [b"not HTTP at all\r\n\r\n", b"HTTP/1.1 abc\r\n\r\n", b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 500]
+    "reply",
+    [
+        b"not HTTP at all\r\n\r\n",
+        b"HTTP/1.1 abc\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 500,
+        b"HTTP/1.1 200 OK\r\nX: " + b"y" * 200_000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX-Name: y\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n" + BODY,
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n" + BODY,
+        response()[:-9],
+    ],
+    ids=["no HTTP", "no status", "many headers", "a long header", "no end of headers", "length", "chunk", "cut"],
 )
 def test_what_is_not_http_is_a_fault(reply):
     with Raw([reply], [reply]) as server, pytest.raises(RolloutFault) as caught:
