@@ -11,7 +11,7 @@ from typing import Any
 from ace_bench.core.backbones import CacheReporting
 from ace_bench.core.context import Context
 from ace_bench.core.errors import CallLost, StoreError
-from ace_bench.core.method import FINAL_TRIAL, ContextUpdate, Method
+from ace_bench.core.method import FINAL_TRIAL, RESTART, ContextUpdate, Method
 from ace_bench.core.types import CacheCounters, Rollout, Sample, Stage, Step
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.mode import VALIDATION, Batch, Mode, RunOutcome, StepTest, Validation
@@ -207,7 +207,7 @@ class Experiment:
         recorded = self.recorded_context(context, batch)
         if recorded is not None:
             return recorded
-        return self.record_step(context, batch, ContextUpdate(context=start, events=({"event": "restart"},)))
+        return self.record_step(context, batch, ContextUpdate(context=start, events=({"event": RESTART},)))
 
     def validate(self, context: Context, step: Step) -> Validation:
         """Score a context on the validation split."""

@@ -107,7 +107,7 @@ def panels_of(table: Table, path: str) -> list[Panel]:
         for row in table.rows:
             cells = [(table.columns[column].fields[path], table.cells[row][column]) for column in columns]
             known = [(value, cell) for value, cell in cells if cell.value is not None]
-            points = [(value, cell) for value, cell in known if value != MISSING]
+            points = [(_plain(value), cell) for value, cell in known if value != MISSING]
             lines |= {row: points} if points else {}
             levels |= {row: known[-1][1]} if known and not points else {}
         samples = {str(table.columns[column].fields.get(SAMPLES, MISSING)) for column in columns} - {MISSING}
@@ -116,6 +116,11 @@ def panels_of(table: Table, path: str) -> list[Panel]:
             found.append((title, Panel(title=where, lines=lines, levels=levels)))
     counts = Counter(title for title, _ in found)
     return [panel if counts[title] > 1 else replace(panel, title=title) for title, panel in found]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of a setting, as text where it is a list."""
+    return value_text(value) if isinstance(value, list) else value
 
 
 def _others(settings: Sequence[Settings], path: str) -> list[str]:

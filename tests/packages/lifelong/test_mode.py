@@ -2,6 +2,7 @@
 
 import pytest
 
+from ace_bench.report.records import read_run
 from tests.interference import Pair
 from tests.launching import launch, quick
 
@@ -24,6 +25,7 @@ def test_the_second_stage_learnt_afresh_is_as_if_it_came_first(tmp_path):
     assert rows["stage1"]["scores"]["finer"] > rows["before"]["scores"]["finer"]
     assert rows["stage2"]["scores"]["formula"] > rows["stage1"]["scores"]["formula"]
     assert rows["fresh2"]["items"] < rows["stage2"]["items"]
+    assert not read_run(other.folder).collapsed, "going back to the initial context is no collapse"
     # The last test is the run's result, and each task has half of the samples.
     tested = ran.metrics["splits"]["test"]["after"]
     assert rows["stage2"]["scores"] == {name: tested[f"score_{name}"] for name in ("finer", "formula")}

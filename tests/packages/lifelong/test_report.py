@@ -5,6 +5,8 @@ from statistics import fmean
 
 import pytest
 
+from ace_bench.api import load_runs
+from ace_bench.report.figures.own_runs import write_sweep_figures
 from ace_lifelong import command
 from tests.launching import launch
 
@@ -82,6 +84,8 @@ def test_each_order_has_its_figures(lives, tmp_path):
     assert command.main([str(lives), "--out", str(tmp_path)]) == 0
     names = {f"{kind}_order{n}.png" for kind in ("retention", "matrices", "growth") for n in (1, 2)}
     assert names == {path.name for path in tmp_path.glob("*.png")}
+    files = write_sweep_figures(load_runs(lives, "method=dc"), tmp_path / "own", x="order")
+    assert [path.suffix for path in files] == [".pdf", ".png"], "the order is a list"
 
 
 @pytest.mark.usefixtures("undrawn")
