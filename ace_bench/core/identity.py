@@ -30,16 +30,14 @@ _PLACES = {"task": ("data_dir", "source", "sample_data", "data", "instruction")}
 """Settings that say where data is, or hold or name a text; data and texts count by checksum."""
 _BY_CONTENT = ("prompts", "embedder")
 """Settings left out of the digest: templates count by content, an embedder in the settings of its user."""
-_YOUNG = ("proposals", "parents", "keep")
-"""Settings of methods that are younger than runs without them; null is their default."""
 _ACCESS = (
     *(_TARGET, "base_url", "url", "launch", "server", "api_key_env", "extra_headers", "headers_from_env"),
     *("context_length", "cache", "prices", "retry", "rate", "timeout", "connections", "simulated"),
     *("client", "azure", "batch"),
 )
 """How a backbone is reached, paced, priced and cached."""
-_YOUNGER = ("curator_sees", "curator_top_k")
-"""Settings of the method that are younger than its runs."""
+_YOUNGER = {"curator_sees": ("all", "curator_top_k"), "proposals": (None, "parents", "keep")}
+"""Settings of methods that are younger than their runs: with its default the first leaves out those named behind it."""
 _NOT_SENT = (_TARGET, "seed", "max_tokens_field")
 
 
@@ -72,12 +70,12 @@ def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     by the SHA-256 of its content, or by its path if it does not exist.
     """
     config = with_embedder(config, embedder_identity(config.get("embedder")))
-    left_out = {**_PLACES, "method": [name for name in _YOUNG if config["method"].get(name) is None]}
+    method = config["method"]
+    unset = [name for one, (usual, *more) in _YOUNGER.items() if method.get(one) == usual for name in (one, *more)]
+    left_out = {**_PLACES, "method": unset}
     found = {group: {k: v for k, v in config[group].items() if k not in left_out.get(group, ())} for group in GROUPS}
     if "window" in found["mode"] and found["mode"].get("batch_size") == 1:
         del found["mode"]["batch_size"]  # a setting that is younger than online runs
-    for name in _YOUNGER if found["method"].get("curator_sees") == "all" else ():
-        found["method"].pop(name, None)
     for group, name in CONTEXT_FILES:
         path = found[group].get(name)
         if isinstance(path, str) and Path(path).is_file():

@@ -72,7 +72,8 @@ def identify(config: RunConfig, code_of: Callable[[Record], Code] = code_of) -> 
     if settings.official_commit is not None:  # a finished run builds no method of its own
         check_commit(settings.official_commit, state_followed(build_part(resolved, "method"), task))
     roots, imported = _prompt_roots(resolved["prompts"])
-    prompts = PromptSet(*roots, task=task.name, prompt_group=task.prompt_group)
+    module = str((resolved["method"] or {}).get("_target_")).rpartition(".")[0].rpartition(".")[2]
+    prompts = PromptSet(*roots, task=task.name, prompt_group=task.prompt_group, module=module)
     identity = RunIdentity(settings=identity_settings(resolved), contents=_contents(task, prompts, backbones))
     parent = Path(resolved["results"]) / resolved["name"] / "-".join(names.values()) / identity.digest[:12]
     return IdentifiedRun(

@@ -28,6 +28,8 @@ class PromptSet:
     """The templates of one set of one task: its own folder first, then its prompt group, then ``common``.
 
     A set may be spread over several folders: a package with another task adds its templates to the set ``default``.
+    Templates in a folder of these are found, too, and are ``files`` only if it is the ``module`` of the run's method:
+    new ones rename no runs of other methods.
 
     Files whose names begin with ``_`` are parts that other templates include.
     A template has the blocks ``system`` (optional) and ``user``; each becomes one message. Within a block the
@@ -38,7 +40,7 @@ class PromptSet:
     ``USER:``, ``ASSISTANT:`` or ``SYSTEM:`` ends a line.
     """
 
-    def __init__(self, *roots: Path, task: str, prompt_group: str):
+    def __init__(self, *roots: Path, task: str, prompt_group: str, module: str = ""):
         """Use the set in the folders ``roots``; one must hold ``task`` or ``prompt_group``, else ``ConfigError``."""
         own, common = (
             [root / name for name in names for root in roots if (root / name).is_dir()]
@@ -47,7 +49,9 @@ class PromptSet:
         if not own:
             set_of = " and ".join(map(str, roots))
             raise ConfigError(f"prompt set {set_of} has neither a folder {task}/ nor {prompt_group}/; check prompts=")
-        self._folders = [*own, *common]
+        of_modules = [path for folder in (*own, *common) for path in sorted(folder.iterdir()) if path.is_dir()]
+        self._folders = [*own, *common, *of_modules]
+        self._counted = [*own, *common, *(path for path in of_modules if path.name == module)]
         self._templates: dict[str, Template] = {}
         self._fields: dict[str, frozenset[str]] = {}
 
@@ -144,7 +148,7 @@ class PromptSet:
     def files(self) -> Mapping[str, str]:
         """The templates that this task can use, by ``<folder>/<file>``."""
         found: dict[str, str] = {}
-        for folder in self._folders:
+        for folder in self._counted:
             for path in sorted(folder.glob("*.j2")):
                 try:
                     name = f"{folder.name}/{path.name}"

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import msgspec
 
 from ace_bench.core.encoding import converted
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import Arena, Span, exactly
-from ace_bench.core.prompts import Transcript, send_within_limit
+from ace_bench.core.prompts import Transcript, estimate_tokens, send_within_limit
 from ace_bench.core.replies import ask
 from ace_bench.core.types import Attempt, Labels, Record, Rollout
 from ace_bench.methods.base import dropped_event, fault_event
 
 Item = TypeVar("Item", bound=msgspec.Struct)
+Shown = TypeVar("Shown", bound="HasSteps")
 
 SELF_JUDGE = "self_judge"
 """The role that says whether an attempt succeeded, and its template."""
 
 ATTEMPT_FIELDS = frozenset(("trajectory", "reasoning", "answer", "observed"))
 """Fields that an attempt fills, beside its sample's."""
+
+_MOST_TOKENS = 4_000
+"""Steps that are kept lose their oldest outputs beyond it."""
 
 
 class SelfJudgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +51,44 @@ def own_answer(attempt: Attempt) -> str | None:
     if attempt.ended is None:
         return attempt.answer
     return "\n".join(turn.action for turn in attempt.trajectory if turn.action) or None
+
+
+def steps_text(attempt: Attempt) -> str:
+    """Return an agent's steps, of long ones without the oldest outputs."""
+    steps = Transcript(attempt.trajectory)
+    while estimate_tokens(steps.text) > _MOST_TOKENS and (fewer := steps.shrink()) is not None:
+        steps = fewer
+    return steps.text
+
+
+class HasSteps(Protocol):
+    """A frozen dataclass with the steps that a prompt shows."""
+
+    @property
+    def steps(self) -> Transcript:
+        """The steps."""
+        ...
+
+
+@dataclass(frozen=True)
+class ShownAttempts(Generic[Shown]):
+    """Attempts in a prompt; outputs of the longest give way first, then the first attempts."""
+
+    items: tuple[Shown, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of attempts and their outputs."""
+        return sum(1 + one.steps.size for one in self.items)
+
+    def shrink(self) -> Self | None:
+        """Return a shorter version; ``None`` for one attempt without older outputs."""
+        place = max(range(len(self.items)), key=lambda number: self.items[number].steps.size)
+        steps = self.items[place].steps.shrink()
+        if steps is not None:
+            longest: Any = self.items[place]
+            return type(self)((*self.items[:place], replace(longest, steps=steps), *self.items[place + 1 :]))
+        return type(self)(self.items[1:]) if len(self.items) > 1 else None
 
 
 def attempt_fields(rollout: Rollout, steps: Transcript) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -21,6 +21,7 @@ from ace_bench.methods.base import BaseMethod, dropped_event, fault_event
 from ace_field.attempts import (
     ATTEMPT_FIELDS,
     SELF_JUDGE,
+    ShownAttempts,
     attempt_fields,
     judge,
     judge_calls,
@@ -81,25 +82,6 @@ class Solved:
         return arena.prompts.render(EXPERIENCE, attempt_fields(self.rollout, self.steps))[-1].content
 
 
-@dataclass(frozen=True)
-class _Shown:
-    """The solved tasks in a prompt; outputs of the longest attempt give way first, then the first tasks."""
-
-    solved: tuple[Solved, ...]
-
-    @property
-    def size(self) -> int:
-        return sum(1 + one.steps.size for one in self.solved)
-
-    def shrink(self) -> _Shown | None:
-        place = max(range(len(self.solved)), key=lambda number: self.solved[number].steps.size)
-        steps = self.solved[place].steps.shrink()
-        if steps is not None:
-            shorter = replace(self.solved[place], steps=steps)
-            return _Shown((*self.solved[:place], shorter, *self.solved[place + 1 :]))
-        return _Shown(self.solved[1:]) if len(self.solved) > 1 else None
-
-
 def induce(
     memory: Workflows, solved: Sequence[Solved], *, of: Sample, arena: Arena, session: str
 ) -> ContextUpdate[Workflows]:
@@ -108,13 +90,13 @@ def induce(
     ``of`` is one of the samples, whose task text the inducer is shown.
     """
 
-    def send(shown: _Shown) -> InducerReply:
-        texts = [one.worded(arena) for one in shown.solved]
+    def send(shown: ShownAttempts[Solved]) -> InducerReply:
+        texts = [one.worded(arena) for one in shown.items]
         fields = {"background": of.inputs["background"], "experiences": texts}
         return ask(arena.lm(ROLE, session), arena.prompts.render(ROLE, fields), InducerReply)
 
     try:
-        reply, dropped = send_within_limit(_Shown(tuple(solved)), send)
+        reply, dropped = send_within_limit(ShownAttempts(tuple(solved)), send)
     except RolloutFault as error:
         return ContextUpdate(context=memory, events=(fault_event(ROLE, error.fault),))
     count = arena.counter("generator")

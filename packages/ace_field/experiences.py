@@ -15,19 +15,16 @@ from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload, exactly
-from ace_bench.core.prompts import Transcript, estimate_tokens
 from ace_bench.core.replies import ask
 from ace_bench.core.settings import Count
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
 from ace_bench.methods.base import fault_event
-from ace_field.attempts import own_answer
+from ace_field.attempts import own_answer, steps_text
 from ace_field.long_context import SEPARATOR, History, HistoryMethod, Pair, worded
 
 ROLE = "refiner"
 TEMPLATE = "refine"
 
-_MOST_TOKENS = 4_000
-"""Longer steps of an agent lose their oldest outputs."""
 _MOST_NOTE = 500
 _SPEC = GeneratorSpec(template="experienced", answer_format="json")
 
@@ -93,14 +90,12 @@ class FullHistory(HistoryMethod[Experiences]):
     def text(self, rollout: Rollout, context: Experiences) -> str | None:
         """Return an attempt as text; ``None`` for one that failed or has no answer."""
         attempt, feedback = rollout.attempt, rollout.feedback
-        answer, steps = own_answer(attempt), Transcript(attempt.trajectory)
+        answer = own_answer(attempt)
         if answer is None or rollout.fault is not None:
             return None
-        while estimate_tokens(steps.text) > _MOST_TOKENS and (fewer := steps.shrink()) is not None:
-            steps = fewer
         return worded(
             rollout.sample,
-            answer if attempt.ended is None else f"\n{steps.text}",
+            answer if attempt.ended is None else f"\n{steps_text(attempt)}",
             reasoning=attempt.reasoning.strip(),
             feedback=feedback.message.removesuffix(feedback.report or "").strip(),
         )

@@ -56,6 +56,15 @@ def test_a_template_shared_by_all_families_is_found_last_and_may_be_a_part_of_ot
         PromptSet(tmp_path, task="other", prompt_group="others")
 
 
+def test_templates_of_a_module_are_found_by_all_and_count_for_its_own_methods(tmp_path):
+    before = make(tmp_path, qa__a="{% block user %}a{% endblock %}").digest
+    (tmp_path / "qa" / "mine").mkdir()
+    (tmp_path / "qa" / "mine" / "b.j2").write_text("{% block user %}b{% endblock %}")
+    others, mine = (PromptSet(tmp_path, task="mytask", prompt_group="qa", module=name) for name in ("", "mine"))
+    assert others.render("b", {})[0].content == "b"
+    assert (others.digest == before, mine.digest == before) == (True, False)
+
+
 def test_a_template_may_ask_only_for_the_fields_that_there_are(tmp_path):
     prompts = make(
         tmp_path,
