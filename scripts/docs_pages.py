@@ -43,7 +43,7 @@ _REFERENCE = {
     ),
 }
 _COMMANDS, _SETTINGS = "reference/commands.md", "reference/settings.md"
-_GROUPS = ("task", "method", "mode", "backbone", "agent", "tracker", "launcher")
+_GROUPS = ("task", "method", "mode", "backbone", "batch", "agent", "tracker", "launcher")
 """The groups of the page of settings. Those of the presets hold settings of these."""
 _LINK = re.compile(r"(?<!`)\[(?P<text>[^]\[]+)\]\((?P<target>[^)\s:#]+)(?P<anchor>#[^)\s]*)?\)")
 

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import msgspec
 
+from ace_bench.core.resources import option_place
+
 _LINE = re.compile(r"(?P<indent> *)(?P<key>[\w@/]+):(?P<value> *(?:\"[^\"]*\"|'[^']*'|[^#]*?))(?: *# *(?P<text>.*))?$")
 _MORE = re.compile(r" +# *(?P<text>.*)$")
-_GLOBAL = "# @package _global_"
+_PACKAGE = "# @package "
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ def read_option(path: Path, group: str = "") -> OptionDoc:
     """Read a file of ``configs/<group>``; an indented comment on a line of its own continues the one above it."""
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines()
-    place = f"{group}." if group and _GLOBAL not in text else ""
+    place = f"{place}." if (place := option_place(text, group)) else ""
     defaults = (msgspec.yaml.decode(text) or {}).get("defaults", [])
     return OptionDoc(
         title=_read_title(lines),
@@ -51,7 +53,7 @@ def _read_title(lines: list[str]) -> str:
     for line in lines:
         if not line.startswith("#"):
             break
-        if line != _GLOBAL:
+        if not line.startswith(_PACKAGE):
             words.append(line.removeprefix("#").strip())
     return " ".join(words)
 

@@ -9,6 +9,7 @@ beside it, without a package.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
@@ -24,6 +25,8 @@ CONTEXTS = "ace_bench.contexts"
 """The group of entry points by which packages register their kinds of context: kind = class."""
 CONFIG_DIRS = "ACE_BENCH_CONFIG_DIRS"
 """The environment variable that passes the folders of ``--config-dir`` to this process and its children."""
+
+_PACKAGE = re.compile(r"^# @package (\w+)$", re.MULTILINE)
 
 
 def configs_folder() -> Path:
@@ -54,6 +57,12 @@ def options(group: str, folders: Sequence[Path]) -> dict[str, Path]:
         for path in (folder / group).glob("*.yaml"):
             found.setdefault(path.stem, path)
     return dict(sorted(found.items()))
+
+
+def option_place(text: str, group: str) -> str:
+    """Return where the settings of an option's file go: to its group or its package, "" for the top."""
+    package = _PACKAGE.search(text)
+    return group if package is None else package[1].removeprefix("_global_")
 
 
 def add_config_dir(folder: str) -> None:

@@ -17,7 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ace_bench.core.errors import AceBenchError, ConfigError
 from ace_bench.core.program import command_line
-from ace_bench.core.resources import missing, missing_extra, options
+from ace_bench.core.resources import missing, missing_extra, option_place, options
 from ace_bench.core.secrets import refuse_secret_arguments
 from ace_bench.runners.settings import RENAMED
 
@@ -26,7 +26,6 @@ _FEW = 24
 """The maximum number of names that a message lists."""
 _TAKING = ("--config-name", "-cn", "--config-path", "-cp", "--package", "-p")
 """Options of Hydra that take the next argument."""
-_GLOBAL = "# @package _global_"
 _MERGING = "Error merging override "
 _UNRESOLVED = "Error resolving interpolation '${protocol}"
 _LIMIT, _PRESETS, _OVERRIDE = "limit", ("experiment", "debug"), "override /"
@@ -243,31 +242,32 @@ def _keys(top: DictConfig, groups: Mapping[str, Mapping[str, Path]], chosen: Map
     defaults = _defaults(top)
     for group in groups:
         for option in _chosen(str(chosen.get(group, defaults.get(group)))):
-            keys += _option_keys(group, groups[group], option)
+            keys += _option_keys(groups[group], option, group)
     return keys
 
 
 def _keys_of_places(groups: Mapping[str, Mapping[str, Path]], given: Mapping[str, str]) -> list[str]:
     """Return the keys of options at places of their own, such as ``roles.reflector.model``."""
-    placed = ((*key.partition("@")[::2], value) for key, value in given.items() if "@" in key)
+    placed = ((*key.lstrip("+").partition("@")[::2], value) for key, value in given.items() if "@" in key)
     return [
-        f"{place}.{name.removeprefix(f'{group}.')}"
+        name
         for group, place, value in placed
         for option in _chosen(value)
-        for name in _option_keys(group, groups.get(group, {}), option)
+        for name in _option_keys(groups.get(group, {}), option, group, place)
     ]
 
 
-def _option_keys(group: str, files: Mapping[str, Path], option: str) -> list[str]:
-    """Return the keys that an option sets, with those of the options of its group that it inherits from."""
+def _option_keys(files: Mapping[str, Path], option: str, group: str, place: str = "") -> list[str]:
+    """Return the keys that an option sets at a place, with those of the options of its group that it inherits from."""
     if option not in files:
         return []
     node = OmegaConf.load(files[option])
     assert isinstance(node, DictConfig)
     defaults = [entry for entry in node.pop("defaults", []) if isinstance(entry, str) and entry != "_self_"]
     parents = [entry.partition("@")[0] for entry in defaults]
-    place = "" if _GLOBAL in files[option].read_text(encoding="utf-8") else f"{group}."
-    return [*_flat(node, place), *(key for parent in parents for key in _option_keys(group, files, parent))]
+    own = place or option_place(files[option].read_text(encoding="utf-8"), group)
+    inherited = (key for parent in parents for key in _option_keys(files, parent, group, place))
+    return [*_flat(node, f"{own}." if own else ""), *inherited]
 
 
 def _flat(node: object, prefix: str = "") -> list[str]:

@@ -187,7 +187,7 @@ class Gatherer:
         found = {call: result for call, result in read_lines(replies) if call in calls}
         missing, strange = len(calls) - len(found), len(replies.splitlines()) - len(found)
         self._say(
-            f"Batch {batch}: {status.word}"
+            f"Batch {batch} has ended: {status.word}"
             + (f", {missing:,} calls without a reply" if missing else "")
             + (f", {strange:,} lines that belong to no call" if strange else "")
         )

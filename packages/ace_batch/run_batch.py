@@ -25,6 +25,8 @@ from ace_bench.core.types import NO_USAGE, Probe, Record
 
 _LOCK, _OUTPUT, _LOG = ".process", ".output.jsonl", ".log"
 _LOG_LINES, _LOOK_S = 3, 0.05
+_ENDING_S = 3.0
+"""Seconds that a process has to end by itself."""
 
 
 class RunBatchFiles:
@@ -69,10 +71,10 @@ class RunBatchFiles:
     def status(self, batch: str) -> Status:
         """See ``Provider``; a process that ended without its output, and that another run started, was killed."""
         self._begun.add(batch)
-        child = self._children.get(batch)
-        if (child.poll() is None) if child else _is_held(batch):
+        if self._is_running(batch):
             return Status(state="running", word="running")
         self._begun.discard(batch)
+        child = self._children.get(batch)
         if child is not None and child.returncode:
             log = _beside(Path(batch), _LOG)
             lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_LINES:]
@@ -86,19 +88,20 @@ class RunBatchFiles:
         return output.read_bytes() if output.exists() else b""
 
     def close(self) -> None:
-        """End the processes, which nobody waits for."""
-        ends = time.monotonic() + self._server.stop_timeout
-        for batch in self._begun:
+        """End the processes, which nobody waits for any more."""
+        for batch in filter(self._is_running, self._begun):
             with suppress(OSError, ValueError):
-                group = int(Path(batch).read_text(encoding="ascii"))
+                group, ends = int(Path(batch).read_text(encoding="ascii")), time.monotonic() + _ENDING_S
+                os.killpg(group, signal.SIGTERM)
                 while self._is_running(batch):
-                    os.killpg(group, signal.SIGTERM if time.monotonic() < ends else signal.SIGKILL)
                     time.sleep(_LOOK_S)
+                    if time.monotonic() > ends:
+                        os.killpg(group, signal.SIGKILL)
         self._begun.clear()
 
     def _is_running(self, batch: str) -> bool:
         child = self._children.get(batch)
-        return child.poll() is None if child else _is_held(batch)
+        return _is_held(batch) if child is None else child.poll() is None
 
 
 class VllmBatch(BatchBackbone):

@@ -36,6 +36,8 @@ SERVES = "serves until it is stopped; tests/report/view does what it is for"
 
 NOT_RUN = {
     "make setup": PACKAGES,
+    "python run.py task=finer method=base backbone=gpt_5_1 batch=openai": "tests/packages/batch does it",
+    "python run.py task=qa method=base backbone=smollm2 batch=vllm": "tests/packages/batch does it",
     ".venv/bin/pip install -e '.[embeddings]'": PACKAGES,
     "pip install -e '.[optimisers]'": PACKAGES,
     "pip install -e '.[sweeps]'": PACKAGES,

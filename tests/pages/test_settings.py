@@ -7,7 +7,7 @@ from ace_bench.cli.setting_docs import read_option
 from ace_bench.core.resources import config_folders, options
 from tests.launching import CONFIGS, ROOT
 
-GROUPS = ("task", "method", "mode", "agent", "backbone", "tracker", "launcher")
+GROUPS = ("task", "method", "mode", "agent", "backbone", "batch", "tracker", "launcher")
 FILES = {
     "config.yaml": read_option(CONFIGS / "config.yaml"),
     **{
@@ -54,8 +54,9 @@ def test_a_setting_is_read_with_its_default_and_all_lines_of_its_comment(tmp_pat
         ("task.words", "[a, b]", ""),
         ("task.last", "null", ""),
     ]
-    file.write_text("# @package _global_\n# What it is.\nseed: 1\n")
-    assert read_option(file, "experiment").settings[0].key == "seed"
+    for package, key in (("_global_", "seed"), ("backbone", "backbone.seed")):
+        file.write_text(f"# @package {package}\n# What it is.\nseed: 1\n")
+        assert read_option(file, "experiment").settings[0].key == key
 
 
 def test_help_prints_the_settings_of_every_run_and_of_chosen_options(capsys):

@@ -7,9 +7,13 @@ import pytest
 
 from ace_batch.files import BatchFiles
 from ace_batch.openai_files import OpenAIFiles
+from ace_bench.runners.build import assemble
+from ace_bench.runners.composing import settled
+from ace_bench.runners.identifying import identify
 from ace_bench.runners.limits import WorkLimit
+from ace_bench.runners.rehearsal import rehearse
 from tests.doubles import Crash
-from tests.launching import launch
+from tests.launching import composed, launch
 from tests.packages.batch.serving import batch_server
 
 TEST = 12
@@ -63,6 +67,23 @@ def test_adaptation_goes_online_at_the_full_price(tmp_path):
     assert ran.metrics["usd"]["evaluate"] == pytest.approx(online.metrics["usd"]["evaluate"] / 2)
     assert server.sizes()[-1] == TEST
     assert set(server.sizes()[:-1]) <= {validated}
+
+
+def estimated(batch, *more, method="base"):
+    with batch_server() as server:
+        config, choices = composed(*words(server, *more, batch=batch, method=method))
+    return rehearse(assemble(identify(settled(config, choices)))).typical.usage.usd
+
+
+def test_estimates_have_the_price_of_batches():
+    assert estimated("openai") == pytest.approx(estimated(None) / 2)
+
+
+@pytest.mark.slow
+def test_estimates_price_each_stage():
+    online = estimated(None, method="ace")
+    assert online / 2 < estimated("openai", method="ace") < online
+    assert estimated("openai", "backbone.batch.adapt=batch", method="ace") == pytest.approx(online / 2)
 
 
 def test_adaptation_is_refused_before_anything_is_spent(tmp_path, capsys):
