@@ -83,13 +83,15 @@ class ModeWorkload:
     """How much a mode does, for estimates: samples learnt in steps, and rollouts of all evaluations.
 
     An evaluation of a context that did not change repeats recorded rollouts, which is the low end of ``evaluated``.
-    ``repeated`` is the most samples that are rolled out once more before they are learnt from.
+    ``repeated`` is the most samples that are rolled out once more before they are learnt from. An optimiser runs up to
+    ``fits`` times, each on a part of the samples.
     """
 
     learnt: int
     steps: int
     evaluated: Span
     repeated: int = 0
+    fits: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

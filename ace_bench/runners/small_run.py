@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ace_bench.core.context import Context
-from ace_bench.core.method import Learning, Workload
+from ace_bench.core.method import Learning, Span, Workload
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.task import Conversational
@@ -88,7 +88,11 @@ class Rehearsal:
         learning = Learning(
             samples=self.work.learnt, steps=self.work.steps, split=self.spec.mode.learnt_split, acts=acts
         )
-        return self.spec.method.workload(self.whole.arena, learning)
+        found, fits = self.spec.method.workload(self.whole.arena, learning), Span(1, self.work.fits)
+        if found is None or fits.high == 1:
+            return found
+        roles = {role: calls.times(fits) for role, calls in found.roles.items()}
+        return replace(found, rollouts=found.rollouts.times(fits), roles=roles)
 
     def roles(self, stage: Stage) -> Mapping[str, int]:
         """Return the calls of each role in a stage."""

@@ -26,15 +26,16 @@ _UNPLACED = Step(index=0, total=1, epoch=0)
 class Lifelong(Mode):
     """Stages, learnt in an order by one context; after each, the test samples of all stages are tested.
 
-    ``stages`` names them, ``None``: all that ``by`` gives (see ``stages.divide``), joined to ``parts``. ``order`` or
-    ``order_seed`` permutes them. ``learnt_split=test`` learns from the tested samples, each after its attempt.
-    ``fresh`` also learns each stage but the first from the initial context. A method that optimises in one go does so
-    in each stage, on the samples of that stage.
+    ``stages`` names them, ``None``: all that ``by`` gives (see ``stages.divide``), joined to ``parts``. ``stage_limit``
+    is the most samples of a stage in each split. ``order`` or ``order_seed`` permutes the stages. With
+    ``learnt_split=test`` the tested samples are learnt from, each after its attempt. ``fresh`` also learns each stage
+    but the first from the initial context. An optimiser is fitted once a stage, on the samples of that stage.
     """
 
     stages: Sequence[Text] | None
     by: Text | None
     parts: Count | None
+    stage_limit: Count | None
     order: Sequence[Text] | None
     order_seed: Seed | None
     learnt_split: Literal["train", "test"] = field()
@@ -72,8 +73,8 @@ class Lifelong(Mode):
             learnt, tested = len(self._of(name, self.learnt_split, experiment)), len(self._of(name, TEST, experiment))
             if not learnt or not tested:
                 raise ConfigError(
-                    f"stage {name} has {learnt} samples to learn from and {tested} to test: raise limit, join stages "
-                    "by mode.parts, or choose others by mode.stages"
+                    f"stage {name} has {learnt} samples to learn from and {tested} to test: raise limit (or set "
+                    "mode.stage_limit in its place), join stages by mode.parts, or choose others by mode.stages"
                 )
             sizes[name] = f"{name} ({learnt} samples to learn from, {tested} tested)"
         return f"Stages by {self._division(experiment).by}: {', then '.join(sizes.values())}."
@@ -84,15 +85,14 @@ class Lifelong(Mode):
         if not batches:
             return ModeWorkload(learnt=0, steps=0, evaluated=exactly(tested))
         looks = sum(len(batch.tests) for batch in batches) + tested * self.before
-        learnt = sum(len(batch.samples) for batch in batches)
-        if experiment.method.adaptation == "fit":
-            learnt = len(experiment.arena.samples(TRAIN))
-        return ModeWorkload(learnt=learnt, steps=len(batches), evaluated=Span(tested, looks))
+        fits = sum(bool(batch.tests) for batch in batches) if experiment.method.adaptation == "fit" else 1
+        learnt = sum(len(batch.samples) for batch in batches) or len(experiment.arena.samples(TRAIN))
+        return ModeWorkload(learnt=learnt, steps=len(batches), evaluated=Span(tested, looks), fits=fits)
 
     def tested(self, experiment: Experiment) -> Sequence[Sample]:
         """Return the test samples of all stages, in file order."""
-        stage_of, names = self._division(experiment).stage_of, {*self.order_of(experiment)}
-        return [sample for sample in experiment.arena.samples(TEST) if stage_of[sample.id] in names]
+        some = {sample.id for name in self.order_of(experiment) for sample in self._of(name, TEST, experiment)}
+        return [sample for sample in experiment.arena.samples(TEST) if sample.id in some]
 
     def batches(self, experiment: Experiment) -> Sequence[Batch]:
         """Return the steps of the stages learnt afresh, each followed by a restart, then those of the stream."""
@@ -155,9 +155,10 @@ class Lifelong(Mode):
         return self._divided[id(task)]
 
     def _of(self, name: str, split: str, experiment: Experiment) -> Sequence[Sample]:
-        """Return the samples of a stage in a split, in file order."""
+        """Return the first ``stage_limit`` samples of a stage in a split, in file order."""
         stage_of = self._division(experiment).stage_of
-        return [sample for sample in experiment.arena.samples(split) if stage_of[sample.id] == name]
+        found = [sample for sample in experiment.arena.samples(split) if stage_of[sample.id] == name]
+        return found[: self.stage_limit]
 
     def _stage(self, experiment: Experiment, name: str, scope: str, tests: Sequence[Sample]) -> Sequence[Batch]:
         """Return the steps of a stage, without their places in the run; the last one is tested."""

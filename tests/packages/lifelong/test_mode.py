@@ -3,8 +3,13 @@
 import pytest
 
 from ace_bench.report.records import read_run
+from ace_bench.runners.build import assemble
+from ace_bench.runners.composing import settled
+from ace_bench.runners.identifying import identify
+from ace_bench.runners.rehearsal import rehearse
+from ace_bench.store.code import code_of
 from tests.interference import Pair
-from tests.launching import launch, quick
+from tests.launching import composed, launch, quick
 
 LIFE = ("task=stream", "mode=lifelong", "mode.stages=[finer,formula]", "limit=12")
 
@@ -50,7 +55,7 @@ def test_a_life_that_was_cut_ends_as_one_that_was_not(method, shares, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "stages"),
     [
-        (("task=bird_sql", "limit=20"), ["garden_shop", "sports_club"]),
+        (("task=bird_sql", "limit=null", "mode.stage_limit=9"), ["garden_shop", "sports_club"]),
         (("task=ddxplus", "mode.by=answer", "mode.parts=3"), ["answer1", "answer2", "answer3"]),
         (("task=finer", "mode.by=answer", "mode.parts=2", "mode.order_seed=1"), ["answer2", "answer1"]),
     ],
@@ -64,6 +69,24 @@ def test_parts_of_one_task_are_stages(settings, stages, tmp_path):
     sizes = [stage["learnt"] for stage in found["stages"].values()]
     assert sum(sizes) == sum(len(step["samples"]) for step in ran.lines("journal") if step["kind"] == "step")
     assert min(sizes) > 0.5 * sum(sizes) / len(sizes)
+    assert max(sizes) <= (9 if "mode.stage_limit=9" in settings else 30)
+
+
+def test_the_code_of_all_tasks_of_a_stream_counts():
+    config = settled(*composed(*LIFE)).settings
+    assert {"ace_bench.tasks.finer", "ace_bench.tasks.formula", "ace_lifelong.stages"} <= {*code_of(config).modules}
+
+
+@pytest.mark.slow
+def test_an_estimate_counts_each_fit():
+    def rollouts(*settings):
+        spec = assemble(identify(settled(*composed(*LIFE, "method=gepa", "method.max_metric_calls=30", *settings))))
+        estimate = rehearse(spec)
+        return estimate.low.calls, estimate.high.calls
+
+    (low, three), (same, two) = rollouts(), rollouts("mode.fresh=false")
+    assert three > 1.3 * two
+    assert low == same
 
 
 @pytest.mark.parametrize(
@@ -78,7 +101,7 @@ def test_parts_of_one_task_are_stages(settings, stages, tmp_path):
         (("task=ddxplus",), "must know what a stage is: choose mode.by of answer"),
         (("task=finer", "mode.by=background"), "there is one stage"),
         (("task=ddxplus", "mode.by=answer", "mode.parts=99"), "mode.parts=99 must be"),
-        (("task=ddxplus", "mode.by=answer", "limit=3"), "raise limit, join stages"),
+        (("task=ddxplus", "mode.by=answer", "limit=3"), "raise limit (or set mode.stage_limit"),
         (("task=bird_sql", "method=reflexion"), "use mode=online"),
         (("task=bird_sql", "method=icl", "mode.learnt_split=test"), "use mode.learnt_split=train"),
     ],
