@@ -27,8 +27,10 @@ class Command:
 
 
 COMMANDS: Mapping[str, Command] = {
+    "init": Command("ace_bench.cli.init", "make and check the configuration of a first experiment, by five questions"),
     "run": Command("ace_bench.cli.run", "run one experiment, or a sweep of them"),
     "reproduce": Command("ace_bench.cli.reproduce", "make the runs behind a table or figure of the paper"),
+    "ls": Command("ace_bench.cli.ls", "list runs: how each ended, its score, cost and time"),
     "view": Command("ace_bench.cli.view", "look at runs in the browser: list, compare, follow"),
     "report": Command("ace_bench.cli.report", "write runs as one HTML page"),
     "results-page": Command(

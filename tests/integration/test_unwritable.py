@@ -35,6 +35,7 @@ WRITING: dict[str, Sequence[str]] = {
     "run": ("run", *_TINY, "results={to}"),
     "run, as a sweep": ("run", "-m", *_TINY, "seed=0,1", "results={to}"),
     "run, with a response cache": ("run", *_TINY, "results={at}/results", "response_cache={to}"),
+    "init": ("init", "--task", "formula", "--method", "base", "--into", "{to}"),
     "reproduce": ("reproduce", "experiment=field", "methods=base", "tasks=formula", "backbone=embedded", "limit=2",
                   "results={to}"),
     "reproduce, a measurement": ("reproduce", "experiment=seed_004", "results={to}"),
@@ -64,7 +65,7 @@ WRITING: dict[str, Sequence[str]] = {
     "validity": ("validity", "curve", *_TINY, "seed=0", "--sizes", "1,2", "results={at}/results",
                  "--out", "{to}/curve.md"),
 }  # fmt: skip
-NOT_WRITING = ("check", "serve", "playbook mcp", "playbook show", "playbook diff", "playbook lint")
+NOT_WRITING = ("check", "ls", "serve", "playbook mcp", "playbook show", "playbook diff", "playbook lint")
 REPAIRING = ("doctor",)
 
 

@@ -1,0 +1,134 @@
+"""Make the configuration of a first experiment: five questions, or options, and checks before anything is spent.
+
+    ace-bench init
+    ace-bench init --task finer --data sample --method ace --model embedded --budget none
+    ace-bench init --model NAME@http://localhost:8000/v1 --budget 500calls limit=20 mode.epochs=1
+
+What no option says is asked for; an empty line takes the default. The data, the results folder and the model are
+checked, and what a real model will cost is estimated. Then the file is written, and the command that runs it printed.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ace_bench.cli.arguments import Parser, print_line
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.resources import config_folders, options
+from ace_bench.store.files import write_files
+
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_BUDGET = re.compile(r"(?P<amount>\d+(\.\d+)?)\s*(?P<what>usd|calls|tokens)?")
+_NO_BUDGET = "none"
+_SOURCES = {"sample": "task.source=sample", "real": "task.source=real"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Question:
+    """``text`` is what a user is asked, and the help of the option ``--name``."""
+
+    name: str
+    text: str
+    default: str
+
+
+_QUESTIONS = (
+    _Question(name="task", text="task: finer, formula, ddxplus, bird_sql or appworld", default="finer"),
+    _Question(name="data", text="data: sample, real (from `ace-bench data TASK`), or a folder", default="sample"),
+    _Question(name="method", text="method: ace, base, gepa, dc ... (docs/methods.md)", default="ace"),
+    _Question(
+        name="model", text="model: embedded (no model), a backbone such as gpt_5_1, or NAME@URL", default="embedded"
+    ),
+    _Question(name="budget", text="budget: none, dollars such as 5, 500calls, or 1000000tokens", default=_NO_BUDGET),
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Ask, check, write and print; return the exit status."""
+    parser = Parser("init", __doc__)
+    for question in _QUESTIONS:
+        parser.add_argument(f"--{question.name}", help=f"{question.text} (default: {question.default})")
+    parser.add_argument("--key-env", metavar="VARIABLE", help="the variable that holds the key of NAME@URL")
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="more settings, as in a command of run")
+    parser.add_argument("--name", default="first", help="of the file and of the folder in results/ (default: first)")
+    parser.add_argument("--into", type=Path, default=Path("experiments"), help="folder (default: experiments)")
+    given = parser.parse_args(arguments)
+    if not _NAME.fullmatch(given.name):
+        raise ConfigError(f"--name {given.name} must be letters, digits, - and _")
+    if wrong := [word for word in given.settings if "=" not in word]:
+        raise ConfigError(f"{wrong[0]} is not a setting: write KEY=VALUE")
+    path = given.into / "experiment" / f"{given.name}.yaml"
+    if path.exists():
+        raise ConfigError(f"{path} exists: choose another --name, or remove it")
+    if given.name in options("experiment", config_folders()):
+        raise ConfigError(f"--name {given.name} is a preset already: choose another")
+    answers = {one.name: getattr(given, one.name) or _ask(one) for one in _QUESTIONS}
+    groups, settings = _overrides(answers, given.key_env)
+    settings += [f"name={given.name}", *given.settings]
+    _check([*(f"{group}={option}" for group, option in groups.items()), *settings])
+    write_files({path: _yaml(groups, settings)})
+    print_line(f"Wrote {path}. Run it:")
+    print_line(f"ace-bench run --config-dir {shlex.quote(str(given.into))} experiment={given.name}")
+    return 0
+
+
+def _ask(question: _Question) -> str:
+    """Read an answer from the standard input; its end and an empty line mean the default."""
+    sys.stderr.write(f"{question.text} [{question.default}]: ")
+    sys.stderr.flush()
+    line = sys.stdin.readline()
+    sys.stderr.write("" if line else "\n")
+    return line.strip() or question.default
+
+
+def _overrides(answers: Mapping[str, str], key_env: str | None) -> tuple[dict[str, str], list[str]]:
+    """Return the option of each group, and the other settings as in a command of ``run``."""
+    data, model, budget = answers["data"], answers["model"], answers["budget"]
+    if data not in _SOURCES and not Path(data).is_dir():
+        raise ConfigError(f"--data {data} is not a folder: say sample, real, or the folder of the task's files")
+    settings = [_SOURCES.get(data, f"task.data_dir={data}")]
+    name, at, url = model.partition("@")
+    if key_env and not at:
+        raise ConfigError("--key-env is for a model given as NAME@URL: the other backbones name their variable")
+    if at:
+        settings += [f"backbone.model={name}", f"backbone.base_url={url}", f"backbone.api_key_env={key_env or 'null'}"]
+    if budget != _NO_BUDGET:
+        amount = _BUDGET.fullmatch(budget)
+        if amount is None:
+            raise ConfigError(f"--budget {budget} is no budget: say none, 5 (dollars), 500calls or 1000000tokens")
+        settings.append(f"budget.{amount['what'] or 'usd'}={amount['amount']}")
+    backbone = "openai_compatible" if at else model
+    return {"task": answers["task"], "method": answers["method"], "backbone": backbone}, settings
+
+
+def _check(words: Sequence[str]) -> None:
+    """Check data, folder, model and budget as a run does before its first call; raises ``AceBenchError``."""
+    from rich.console import Console
+
+    from ace_bench.runners import preflight
+    from ace_bench.runners.composing import compose_run
+    from ace_bench.runners.identifying import identify
+    from ace_bench.runners.limits import Stop
+    from ace_bench.runners.run import build_run
+    from ace_bench.store.call_log import Account
+
+    spec = preflight.check_beginning(build_run(identify(compose_run(words))))
+    splits = getattr(spec.task, "splits", ("train", "val", "test"))
+    sizes = ", ".join(f"{split} {len(spec.task.samples(split)[: spec.limits.get(split)])}" for split in splits)
+    print_line(f"data: {spec.task.source}, samples: {sizes}")
+    preflight.check_beside(spec)
+    print_line("model: no language model, nothing to pay" if spec.simulated else "model: answers")
+    preflight.check_estimate(spec, Account(), Console(), Stop())
+
+
+def _yaml(groups: Mapping[str, str], settings: Sequence[str]) -> str:
+    from omegaconf import OmegaConf
+
+    chosen = "".join(f"  - override /{group}: {option}\n" for group, option in groups.items())
+    head = "# @package _global_\n# Made by ace-bench init; `ace-bench run --help` lists the settings.\n"
+    return f"{head}defaults:\n{chosen}\n{OmegaConf.to_yaml(OmegaConf.from_dotlist([*settings]))}"

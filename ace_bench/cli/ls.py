@@ -1,0 +1,109 @@
+"""List run folders: what each ran, how it ended, and its score, cost and time.
+
+    ace-bench ls
+    ace-bench ls results/main task=finer method=ace,base
+    ace-bench ls --state "broken off" --json
+
+A run is finished, running, broken off (the same command continues it), failed, or damaged. Dollars that a backbone does
+not report are n/a; the time is that of adaptation and evaluation.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ace_bench.cli.arguments import Parser
+from ace_bench.core.errors import ConfigError, StoreError
+from ace_bench.core.types import Record
+from ace_bench.report.choosing import with_settings
+from ace_bench.report.progress import Progress
+from ace_bench.report.records import Damaged, RunSummary, find_runs
+from ace_bench.store.folder import is_in_use
+
+_UNKNOWN = "n/a"
+_ABOUT = ("task", "source", "method", "backbone", "mode", "seed")
+_HEADINGS = ("task", "data", "method", "backbone", "mode", "seed", "score", "state", "cost", "time", "folder")
+_STATES = ("finished", "running", "broken off", "failed", "damaged")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print a line for each run; return the exit status."""
+    parser = Parser("ls", __doc__)
+    parser.add_argument("words", nargs="*", metavar="FOLDER|KEY=VALUE", help="folders (default: results), and settings")
+    parser.add_argument("--state", choices=_STATES, help="only runs in this state")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line, for programs")
+    options = parser.parse_args(arguments)
+    conditions = [word for word in options.words if "=" in word and not Path(word).is_dir()]
+    folders = [Path(word) for word in options.words if word not in conditions] or [Path("results")]
+    if missing := [str(folder) for folder in folders if not folder.is_dir()]:
+        raise ConfigError(f"{', '.join(missing)} is not a folder; name folders of runs, or settings as KEY=VALUE")
+    rows = [row for row in _rows(folders, conditions) if options.state in (None, row["state"])]
+    if options.json:
+        lines = [json.dumps(row) for row in rows]
+    else:
+        lines = _table([_HEADINGS, *map(_cells, rows)]) if rows else []
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    if not rows:
+        sys.stderr.write(f"no runs in {', '.join(map(str, folders))}\n")
+    return 0
+
+
+def _rows(folders: Sequence[Path], conditions: Sequence[str]) -> Iterator[Record]:
+    for folder in folders:
+        found = find_runs(folder)
+        runs = with_settings(found.runs, conditions) if conditions and found.runs else found.runs
+        yield from map(_row, runs)
+        yield from map(_damaged_row, () if conditions else found.damaged)
+
+
+def _row(run: RunSummary) -> Record:
+    """Return what is listed of a run; ``score`` is in percent, ``seconds`` those of a finished run."""
+    metrics = run.metrics
+    row = {
+        **{name: getattr(run, name) for name in _ABOUT},
+        "simulated": run.simulated,
+        "metric": metrics["headline"]["metric"] if metrics else None,
+        "score": metrics["headline"]["after"] if metrics else None,
+        "state": _state(run),
+        "reason": run.reason,
+        "calls": sum(sum(roles.values()) for roles in metrics["calls"].values()) if metrics else None,
+        "usd": run.value("usd.total"),
+        "seconds": round(sum(part["wall_s"] for part in metrics["timing"].values()), 1) if metrics else None,
+        "folder": str(run.folder),
+    }
+    if metrics:
+        return row
+    try:
+        spent = Progress(run.folder).record()
+    except StoreError as error:
+        return {**row, "state": "damaged", "reason": str(error)}
+    return {**row, "calls": spent["calls"], "usd": spent["usd"]}
+
+
+def _damaged_row(damaged: Damaged) -> Record:
+    names = (*_ABOUT, "simulated", "metric", "score", "calls", "usd", "seconds")
+    folder = str(damaged.folder)
+    return {**dict.fromkeys(names), "state": "damaged", "reason": damaged.reason, "folder": folder}
+
+
+def _state(run: RunSummary) -> str:
+    if run.finished or run.state == "failed":
+        return "finished" if run.finished else run.state
+    return "running" if is_in_use(run.folder) else "broken off"
+
+
+def _cells(row: Record) -> tuple[str, ...]:
+    about = ("-" if row[name] is None else str(row[name]) for name in _ABOUT)
+    score, usd, seconds = (row[name] for name in ("score", "usd", "seconds"))
+    cost = _UNKNOWN if usd is None else f"${usd:,.2f}"
+    time = _UNKNOWN if seconds is None else f"{seconds:,.0f}s"
+    mark = " simulated" if row["simulated"] else ""
+    return (*about, _UNKNOWN if score is None else f"{score:.2f}{mark}", row["state"], cost, time, row["folder"])
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

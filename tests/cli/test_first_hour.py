@@ -1,0 +1,115 @@
+"""The first commands of a user: `init` makes and checks a configuration, `ls` lists runs."""
+
+import io
+import json
+
+import pytest
+
+from ace_bench.cli.main import main
+from ace_bench.core.resources import CONFIG_DIRS
+from ace_bench.store.folder import RunFolder
+from tests.backbones.openai_compatible.scripted import answer, serving
+from tests.launching import launch
+
+
+@pytest.fixture
+def told(monkeypatch, tmp_path, capsys):
+    """Calls a command in an empty folder with what is typed; returns its status, output and errors."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(CONFIG_DIRS, "")
+
+    def call(*words, typed=""):
+        monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+        capsys.readouterr()
+        status = main(words)
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+def test_answers_become_a_configuration_that_the_printed_command_runs(told, tmp_path):
+    status, out, err = told("init", "limit=2", "mode.before=false", typed="formula\n\nbase\n\n\n")
+    assert status == 0
+    assert err.count("[") == 5, "five questions"
+    assert "data: sample, samples: train 2, val 2, test 2" in out
+    command = out.splitlines()[-1].split()
+    assert command[:2] == ["ace-bench", "run"]
+    status, out, _ = told(*command[1:])
+    assert (status, "formula · base · embedded" in out) == (0, True)
+    same = launch(
+        tmp_path / "other", "task=formula", "task.source=sample", "method=base", "limit=2", "mode.before=false"
+    )
+    assert out.split()[-1].split("/")[-2:] == [*same.folder.parts[-2:]], "the run of the same settings"
+    written = tmp_path / "experiments" / "experiment" / "first.yaml"
+    before = written.read_bytes()
+    status, _, err = told("init")
+    assert (status, "exists" in err, written.read_bytes()) == (2, True, before)
+
+
+def test_a_model_is_asked_and_its_budget_estimated_before_the_file_is_written(told, tmp_path):
+    with serving(answer('{"reasoning": "r", "final_answer": "1"}'), models=("tiny",)) as server:
+        words = ("init", "--task", "formula", "--data", "sample", "--method", "base", "--model", f"tiny@{server.url}")
+        status, _, err = told(*words, "--budget", "1calls", "limit=2")
+        assert (status, "budget.calls=1" in err) == (2, True)
+        assert not list(tmp_path.rglob("*.yaml"))
+        status, out, _ = told(*words, "--budget", "9calls", "limit=2", "--name", "mine", "--into", "my own")
+    assert (status, "model: answers" in out, "Estimate: 2 calls" in out) == (0, True, True)
+    assert out.splitlines()[-1] == "ace-bench run --config-dir 'my own' experiment=mine"
+    written = (tmp_path / "my own" / "experiment" / "mine.yaml").read_text()
+    assert f"base_url: {server.url}" in written
+    assert "calls: 9" in written
+
+
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (["--task", "finr"], "did you mean finer"),
+        (["--method", "acee"], "did you mean ace"),
+        (["--model", "gpt_51"], "did you mean gpt_5_1"),
+        (["--model", "m@http://127.0.0.1:9/v1"], "start the server"),
+        (["--model", "m@http://me:planted@h/v1"], "environment variable"),
+        (["--data", "real"], "ace-bench data finer"),
+        (["--data", "nowhere"], "--data nowhere"),
+        (["--budget", "much"], "500calls"),
+        (["--key-env", "KEY"], "NAME@URL"),
+        (["--name", "a/b"], "--name a/b"),
+        (["--name", "first_contact"], "preset"),
+        (["lmit=4"], "did you mean limit"),
+        (["limit"], "KEY=VALUE"),
+    ],
+)
+def test_a_wrong_answer_is_one_sentence_and_writes_nothing(told, tmp_path, words, fix):
+    status, _, err = told("init", *words)
+    said = err.splitlines()[-1]
+    assert (status, said[:6], fix in said, "planted" in err) == (2, "error:", True, False)
+    assert not list(tmp_path.rglob("*.yaml"))
+
+
+def test_runs_are_listed_by_how_they_ended(told, tmp_path):
+    small = ("task=formula", "limit=2", "mode.before=false", "mode.epochs=1")
+    finished = launch(tmp_path / "results", *small, "method=base")
+    broken = launch(tmp_path / "results", *small, "method=ace", "budget.calls=1")
+    status, out, _ = told("ls", "--json")
+    rows = {row["folder"]: row for row in map(json.loads, out.splitlines())}
+    assert status == 0
+    one, other = (rows[str(ran.folder.relative_to(tmp_path))] for ran in (finished, broken))
+    assert (one["state"], one["score"]) == ("finished", finished.metrics["headline"]["after"])
+    assert (one["method"], one["calls"], one["simulated"]) == ("base", 2, True)
+    assert one["seconds"] is not None
+    assert (other["state"], other["score"], other["calls"]) == ("broken off", None, 1)
+    assert "budget.calls=1" in other["reason"]
+    opened = RunFolder(broken.folder)
+    assert "  running  " in told("ls", "method=ace")[1]
+    opened.close()
+    out = told("ls", "--state", "finished")[1]
+    assert [line.split()[:2] for line in out.splitlines()] == [["task", "data"], ["formula", "sample"]]
+    assert f"{one['score']:.2f} simulated" in out
+    (finished.folder / "metrics.json").write_text("{")
+    assert "damaged" in told("ls")[1]
+
+
+def test_ls_says_what_it_does_not_find(told, tmp_path):
+    assert told("ls")[0] == 2
+    (tmp_path / "results").mkdir()
+    assert told("ls") == (0, "", "no runs in results\n")
