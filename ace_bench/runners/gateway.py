@@ -208,7 +208,7 @@ class CallGateway:
         more: dict[str, Any] = {}
         if call.seed != self._seed and isinstance(backbone, Sampled):
             more["seed"] = call.seed
-        if isinstance(backbone, Gathering):
+        if self.work.is_limited and isinstance(backbone, Gathering):
             more["call"] = call.id
         return backbone.complete(asked.messages, role=asked.role, session=asked.session, schema=asked.schema, **more)
 

@@ -234,6 +234,7 @@ class WorkLimit:
 
     def __init__(self, number: int | None = None):
         self._free = None if number is None else threading.Semaphore(number)
+        self.is_limited = number is not None
 
     def limited(self, function: Callable[[_T], _R]) -> Callable[[_T], _R]:
         """Return a function that waits for its turn to work."""

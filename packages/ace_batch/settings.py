@@ -22,7 +22,7 @@ class BatchSettings:
     ``price_factor`` of the price.
     """
 
-    calls: Parallel = 1000
+    calls: Parallel = 2000
     gather_seconds: NotNegative = 5.0
     poll_seconds: Seconds = 30.0
     adapt: Literal["online", "batch", "refuse"] = "online"

@@ -35,7 +35,7 @@ def test_help_names_the_groups_and_the_settings_of_every_run():
     done = cli("--help")
     assert done.returncode == 0
     tasks = "task: appworld, bird_sql, ddxplus, finer, formula"
-    for group in (tasks, "method: ace, ", "mode: evaluate, offline, online", "backbone: "):
+    for group in (tasks, "method: ace, ", "mode: evaluate, ", "offline, online", "backbone: "):
         assert group in done.stdout
     for override in ("seed=", "labels=", "limit=", "budget.calls=", "resume=", "--help method=ace", "mode.context="):
         assert override in done.stdout
