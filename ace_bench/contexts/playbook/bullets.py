@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.types import Record
+
+T = TypeVar("T")
 
 OTHERS = "others"
 """The section for bullets that fit no other (official code: OTHERS)."""
@@ -62,8 +63,29 @@ _Count = Annotated[int, msgspec.Meta(ge=0)]
 _ID = re.compile(r"[^\s\[\]]*[^\s\[\]0-9]([0-9]{1,18})")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bullet:
+class _Once(Generic[T]):
+    """A property of a bullet that is computed once and kept in the slot of its name, with an underscore."""
+
+    def __init__(self, compute: Callable[[Any], T]):
+        self._compute, self._slot = compute, f"_{compute.__name__}"
+
+    def __get__(self, bullet: Any, owner: type) -> T:
+        try:
+            known: T = getattr(bullet, self._slot)
+        except AttributeError:
+            known = self._compute(bullet)
+            object.__setattr__(bullet, self._slot, known)
+        return known
+
+
+class _Kept:
+    """Slots for what is computed once: a large playbook has no room for a dict in each bullet."""
+
+    __slots__ = ("_content_hash", "_fingerprint", "_number")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bullet(_Kept):
     """One lesson. ``content`` is clean text (see ``wording.clean``) and may have several lines.
 
     ``created`` is the step that added the bullet and ``changed`` the last step that changed content or counters;
@@ -82,7 +104,7 @@ class Bullet:
     sources: tuple[str, ...] = ()
     tokens: _Count
 
-    @cached_property
+    @_Once
     def number(self) -> int:
         """The number in the id, which orders bullets from old to new."""
         number = number_of(self.id)
@@ -90,7 +112,7 @@ class Bullet:
             raise ValueError(f"bullet id {self.id!r} does not end in a number")
         return number
 
-    @cached_property
+    @property
     def line(self) -> str:
         """The bullet as prompts show it: ``[id] (section) content``, without counters (they change too often).
 
@@ -99,7 +121,7 @@ class Bullet:
         """
         return f"[{self.id}] ({self.section}) {indent(self.content)}"
 
-    @cached_property
+    @property
     def counter_line(self) -> str:
         """``id: helpful 2, neutral 1``: what is not zero; empty while all counters are zero.
 
@@ -119,12 +141,17 @@ class Bullet:
         """Helpful minus harmful votes; pruning removes the lowest first."""
         return self.helpful - self.harmful
 
-    @cached_property
+    @property
     def comparable(self) -> str:
         """The content with case and white space folded."""
         return comparable(self.content)
 
-    @cached_property
+    @_Once
+    def content_hash(self) -> int:
+        """A hash of ``comparable``, for this process alone: a large playbook is too large to keep the text twice."""
+        return hash(self.comparable)
+
+    @_Once
     def fingerprint(self) -> bytes:
         """SHA-256 of all fields; cached, because versions of a playbook share most bullets."""
         return hashlib.sha256(msgspec.json.encode(list(self.record().values()))).digest()

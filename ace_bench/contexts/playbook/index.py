@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import accumulate, chain, count
 from typing import NamedTuple, Self
 
 from ace_bench.contexts.playbook.bullets import Bullet, number_of
@@ -32,12 +32,9 @@ class Block:
         return tuple([bullet.content for bullet in self.bullets])
 
     @cached_property
-    def ids_by_content(self) -> Mapping[str, Sequence[str]]:
-        """The ids of the bullets with a content, case and white space folded."""
-        found: dict[str, tuple[str, ...]] = {}
-        for bullet in self.bullets:
-            found[bullet.comparable] = (*found.get(bullet.comparable, ()), bullet.id)
-        return found
+    def content_hashes(self) -> frozenset[int]:
+        """Those of the bullets (``Bullet.content_hash``)."""
+        return frozenset([bullet.content_hash for bullet in self.bullets])
 
     @cached_property
     def text(self) -> str:
@@ -117,20 +114,18 @@ class BulletIndex(Mapping[str, Bullet]):
 
     def places(self, ids: Collection[str]) -> list[int]:
         """Return the places among ``bullets`` of those ids that are there, in order of creation."""
-        starts = accumulate([len(block.by_id) for block in self.blocks], initial=0)
-        wanted = frozenset(ids)
-        return [
-            start + place
-            for start, block in zip(starts, self.blocks, strict=False)
-            if not wanted.isdisjoint(block.by_id)
-            for place, bullet_id in enumerate(block.by_id)
-            if bullet_id in wanted
-        ]
+        found = [self[bullet_id] for bullet_id in frozenset(ids) if bullet_id in self]
+        starts = dict(zip(self._blocks, accumulate([len(block.by_id) for block in self.blocks], initial=0)))
+        keys = {bullet.number // _SPAN for bullet in found}
+        within = {key: dict(zip(self._blocks[key].by_id, count(starts[key]))) for key in keys}
+        return sorted(within[bullet.number // _SPAN][bullet.id] for bullet in found)
 
     def find_by_content(self, content: str, besides: Collection[str] = ()) -> str | None:
         """Return the id of a bullet with a content (``Bullet.comparable``) that is not among ``besides``."""
-        found = chain.from_iterable([block.ids_by_content.get(content, ()) for block in self.blocks])
-        return next((bullet_id for bullet_id in found if bullet_id not in besides), None)
+        wanted = hash(content)
+        near = chain.from_iterable([block.bullets for block in self.blocks if wanted in block.content_hashes])
+        same = (bullet.id for bullet in near if bullet.content_hash == wanted and bullet.comparable == content)
+        return next((bullet_id for bullet_id in same if bullet_id not in besides), None)
 
     def changed(self, *, put: Iterable[Bullet] = (), gone: Iterable[str] = ()) -> Self:
         """Return a version without some ids, and with bullets added or in the place of those with the same id.

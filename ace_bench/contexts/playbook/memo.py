@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
-from itertools import accumulate
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -61,13 +60,13 @@ class EmbeddingMemo:
     def rows_of(self, blocks: Collection[Texts]) -> Rows:
         """Return the row number of each text of some blocks; those of a block seen before are looked up at once."""
         with self._lock:
-            new = [block for block in blocks if block not in self._rows_of_blocks]
+            parts = [self._rows_of_blocks.get(block) for block in blocks]
+            new = [block for block, part in zip(blocks, parts, strict=True) if part is None]
             if new:
-                rows = self.rows([text for block in new for text in block.contents])
-                ends = accumulate(len(block.contents) for block in new)
-                for block, part in zip(new, np.split(rows, list(ends)), strict=False):
-                    self._rows_of_blocks[block] = part
-            return np.concatenate([_NO_ROWS, *[self._rows_of_blocks[block] for block in blocks]])
+                self.rows([text for block in new for text in block.contents])
+                self._rows_of_blocks.update((block, self.rows(block.contents)) for block in new)
+                parts = [self._rows_of_blocks[block] for block in blocks]
+            return np.concatenate([_NO_ROWS, *parts])
 
     @property
     def matrix(self) -> Matrix:

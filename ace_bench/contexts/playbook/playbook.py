@@ -211,8 +211,9 @@ class Playbook(ContextValue):
 
     def only(self, ids: Collection[str]) -> Playbook:
         """Return the part of the playbook with the bullets of some ids, for a prompt."""
-        bullets = self.bullets
-        return replace(self, bullets=tuple([bullets[place] for place in self.index.places(ids)]), partial=True)
+        found = [self.index[bullet_id] for bullet_id in frozenset(ids) if bullet_id in self.index]
+        ordered = sorted(found, key=lambda bullet: (bullet.number, bullet.id))
+        return replace(self, bullets=tuple(ordered), partial=True)
 
     def with_index(self, index: BulletIndex) -> Playbook:
         """Return a version with the bullets of an index."""

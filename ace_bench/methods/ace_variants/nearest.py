@@ -28,10 +28,10 @@ class NearestBullets:
         """Return the part for some insights, each with a lesson; all of a playbook with at most ``top_k`` bullets."""
         if playbook.size <= self.top_k:
             return playbook
-        texts = dict.fromkeys(text for one in insights for text in (one.lessons[-1], one.sample.asked))
+        texts = [f"{one.sample.asked}\n{one.lessons[-1]}" for one in insights]
         rows = self.memo.rows_of(playbook.index.blocks)
         found: dict[int, float] = {}
-        for vector in self.memo.embed([*texts]):
+        for vector in self.memo.embed(texts):
             nearest = self.memo.nearest(rows, vector, self.top_k)
             for place, score in zip(nearest.places.tolist(), nearest.scores.tolist(), strict=True):
                 found[place] = max(score, found.get(place, score))
