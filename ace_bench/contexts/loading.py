@@ -155,13 +155,20 @@ def _read(path: Path) -> str:
 
 def _record(text: str) -> Record:
     try:
-        json.loads(text)  # for the line number in errors
         record: dict[str, Any] = msgspec.json.decode(text, type=dict[str, Any])
-    except json.JSONDecodeError as error:
-        raise DataError(f"line {error.lineno}: broken JSON: {error.msg}") from error
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
-        raise DataError(f"broken JSON: {error}") from error
+        raise DataError(_describe_damage(text) or f"broken JSON: {error}") from error
     return record
+
+
+def _describe_damage(text: str) -> str | None:
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f"line {error.lineno}: broken JSON: {error.msg}"
+    except RecursionError:
+        pass
+    return None
 
 
 _NO_SAMPLE = Sample(id="", split="", inputs={"question": ""})

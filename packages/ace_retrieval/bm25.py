@@ -89,7 +89,7 @@ class LexicalIndex:
     def _remove(self, text: str) -> None:
         if self._slots.pop(text, None) is None:  # it came and went with one update
             return
-        words = words_of(text)
+        words = split_words(text)
         self._total -= len(words)
         for stem in set(map(stem_of, words)):
             self._postings[stem].live -= 1
@@ -106,7 +106,7 @@ class LexicalIndex:
             grown[: self._used] = self._lengths[: self._used]
             self._lengths = grown
         for text in new:
-            words = words_of(text)
+            words = split_words(text)
             slot = self._slots[text] = self._used
             self._used += 1
             self._lengths[slot] = len(words)
@@ -161,11 +161,14 @@ _SUFFIXES = ("ations", "ation", "ments", "ment", "ings", "ing", "ies", "ied", "e
 _SHORTEST_STEM = 3
 
 
-@lru_cache(maxsize=16_384)
-def words_of(text: str) -> tuple[str, ...]:
+def split_words(text: str) -> tuple[str, ...]:
     """Words in lower case without fillers; ``DebtInstrument`` and ``debt_instrument`` are two words each."""
     spaced = _INNER_CAPITAL.sub(" ", text)
     return tuple(word for word in _WORD.findall(spaced.casefold()) if word not in _FILLERS)
+
+
+words_of = lru_cache(maxsize=1024)(split_words)
+"""``split_words`` for texts that are asked for again, such as queries."""
 
 
 @lru_cache(maxsize=65_536)
