@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate, chain, count
+from itertools import accumulate, chain
 from typing import NamedTuple, Self
 
 from ace_bench.contexts.playbook.bullets import Bullet, number_of
@@ -114,11 +114,15 @@ class BulletIndex(Mapping[str, Bullet]):
 
     def places(self, ids: Collection[str]) -> list[int]:
         """Return the places among ``bullets`` of those ids that are there, in order of creation."""
-        found = [self[bullet_id] for bullet_id in frozenset(ids) if bullet_id in self]
-        starts = dict(zip(self._blocks, accumulate([len(block.by_id) for block in self.blocks], initial=0)))
-        keys = {bullet.number // _SPAN for bullet in found}
-        within = {key: dict(zip(self._blocks[key].by_id, count(starts[key]))) for key in keys}
-        return sorted(within[bullet.number // _SPAN][bullet.id] for bullet in found)
+        wanted = {bullet_id: self[bullet_id].number // _SPAN for bullet_id in ids if bullet_id in self}
+        sizes = accumulate([len(block.by_id) for block in self.blocks], initial=0)
+        starts = dict(zip(self._blocks, sizes, strict=False))
+        return sorted(
+            starts[key] + place
+            for key in {*wanted.values()}
+            for place, bullet_id in enumerate(self._blocks[key].by_id)
+            if bullet_id in wanted
+        )
 
     def find_by_content(self, content: str, besides: Collection[str] = ()) -> str | None:
         """Return the id of a bullet with a content (``Bullet.comparable``) that is not among ``besides``."""
