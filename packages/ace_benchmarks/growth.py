@@ -7,7 +7,6 @@ import os
 import statistics
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -66,7 +65,7 @@ class StepClock:
         """Open the file, and watch the parts."""
         del about, config
         self._file = (folder / _CLOCK).open("w")
-        self._spent: Counter[str] = Counter()
+        self._spent = dict.fromkeys(PARTS, 0.0)
         self._inner = 0.0
         self._watched = ExitStack()
         for part, functions in PARTS.items():
@@ -173,10 +172,10 @@ def _run(setting: Setting, url: str, size: int, mode: str, sees: str) -> _Cost:
 def _read_clock(path: Path) -> dict[str, float]:
     """Return the median of a step for ``all``, for each part and for the ``rest``."""
     times = [json.loads(line) for line in path.read_text().splitlines()][_WARM:]
-    steps = [{part: now[part] - before.get(part, 0.0) for part in now} for before, now in pairwise(times)]
+    steps = [{part: now[part] - before[part] for part in now} for before, now in pairwise(times)]
     for step in steps:
         step["rest"] = 2 * step["all"] - sum(step.values())
-    return {part: statistics.median(step.get(part, 0.0) for step in steps) for part in ("all", *PARTS, "rest")}
+    return {part: statistics.median(step[part] for step in steps) for part in ("all", *PARTS, "rest")}
 
 
 def _count_sent(folder: Path) -> int:
