@@ -102,6 +102,7 @@ EXTRAS: Mapping[str, str] = {
     "agent_episodic_memory": "langchain",
     "datasets": "data",
     "dspy": "optimisers",
+    "harbor": "harbor",
     "inspect_ai": "inspect",
     "langchain": "langchain",
     "langchain_core": "langchain",

@@ -1,0 +1,268 @@
+"""One attempt at a Harbor task, as a trial of Harbor's own: it makes the machine, runs the agent and then the tests.
+
+The agent of the trial asks this harness for replies. The trial goes on to its tests when the attempt is to be scored,
+so that neither tests nor solution are on the machine before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from harbor.agents.base import BaseAgent
+from harbor.environments.factory import EnvironmentFactory
+from harbor.models.task.task import Task
+from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfig, TrialConfig
+from harbor.models.trial.paths import EnvironmentPaths, TrialPaths
+from harbor.trial.hooks import TrialEvent
+from harbor.trial.trial import Trial
+from harbor.utils.logger import logger as harbor_logger
+
+from ace_bench.core.replies import ToolCall, ToolResult, offer, write_turn
+from ace_bench.core.types import Message
+from ace_environments.host import Ask, ReplyRequest, Scores, fault
+
+Commands = Literal["tool", "block"]
+harbor_logger.setLevel(logging.WARNING)  # else it says on the console what each trial does
+_MOST_OUTPUT = 8000
+"""Characters of a command's output that the model is shown; of more the middle is left out."""
+_MOST_TEST_OUTPUT = 2000
+_BLOCK = re.compile(r"```(?:bash|sh|shell)?[ \t]*\n(.*?)```", re.DOTALL)
+_TOLD = (
+    "You work on a Linux machine, by commands for bash. Each starts in the same folder; files stay as you leave them."
+)
+_HOW: Mapping[Commands, str] = {
+    "tool": "Run one with the tool bash and read what it prints. When the work is done, reply without calling it.",
+    "block": "Write one in a block that begins with ```bash and ends with ```; you are told what it prints. "
+    "When the work is done, reply without a block.",
+}
+_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "bash",
+        "description": "Run a command on the machine.",
+        "parameters": {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]},
+    },
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """How attempts are made; ``machine`` is a type of Harbor's environments or ``MODULE:CLASS``."""
+
+    machine: str
+    commands: Commands
+    command_timeout: int
+
+    @property
+    def environment(self) -> EnvironmentConfig:
+        """The machine, as Harbor's configuration names it."""
+        return EnvironmentConfig(**{"import_path" if ":" in self.machine else "type": self.machine})
+
+    def check(self, task: Task) -> None:
+        """Raise what the machine says of a task that it cannot run; it is not started."""
+        EnvironmentFactory.create_environment_from_config(
+            self.environment,
+            environment_dir=task.paths.environment_dir,
+            environment_name=task.short_name,
+            session_id="check",
+            trial_paths=TrialPaths(trial_dir=task.task_dir),
+            task_env_config=task.config.environment,
+        )
+
+
+def first_request(instruction: str, commands: Commands) -> ReplyRequest:
+    """Return what the model is asked first."""
+    system = Message(role="system", content=f"{_TOLD} {_HOW[commands]}")
+    schema = offer([_TOOL]) if commands == "tool" else None
+    return ReplyRequest(messages=(system, Message(role="user", content=instruction)), schema=schema)
+
+
+def as_command(script: str, commands: Commands) -> str:
+    """Return a solution as the model would give it, in the form that trajectories have."""
+    script = re.sub(r"\A#!.*\n", "", script).strip()
+    return f"bash(command={script!r})" if commands == "tool" else f"```bash\n{script}\n```"
+
+
+class HarborEpisode:
+    """Plays and scores one task."""
+
+    def __init__(self, task: Task, rules: Rules):
+        self._task = task
+        self._rules = rules
+        self._folder = tempfile.TemporaryDirectory(prefix="ace-harbor-", ignore_cleanup_errors=True)
+        self._attempted = asyncio.Event()
+        self._scored = asyncio.Event()
+        self._agent: HostedAgent | None = None
+        self._trial: Trial | None = None
+        self._running: asyncio.Task[Any] | None = None
+
+    @property
+    def final(self) -> str:
+        """The last reply."""
+        return "" if self._agent is None else self._agent.final
+
+    async def play(self, ask: Ask) -> None:
+        """Start the trial and wait until its agent has ended."""
+        config = TrialConfig(
+            task=TaskConfig(path=self._task.task_dir),
+            trials_dir=Path(self._folder.name),
+            trial_name=self._task.short_name[:32],
+            agent=AgentConfig(import_path=f"{HostedAgent.__module__}:{HostedAgent.__name__}"),
+            environment=self._rules.environment,
+        )
+        self._trial = await Trial.create(config)
+        assert isinstance(self._trial.agent, HostedAgent)
+        self._agent = self._trial.agent
+        self._agent.host(ask, self._rules)
+        self._trial.add_hook(TrialEvent.AGENT_END, self._wait_to_be_scored)
+        self._running = asyncio.ensure_future(self._trial.run())
+        ended = asyncio.ensure_future(self._attempted.wait())
+        try:
+            await asyncio.wait([self._running, ended], return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:  # the harness's limit of turns: the attempt is scored as it stands
+            self._agent.stop()
+            raise
+        finally:
+            ended.cancel()
+        if not self._attempted.is_set():
+            raise fault("environment", _failure(await self._running))
+
+    async def _wait_to_be_scored(self, event: object) -> None:
+        del event
+        self._attempted.set()
+        await self._scored.wait()
+        assert self._trial is not None
+        machine, rewards = self._trial.agent_environment, EnvironmentPaths.verifier_dir
+        # What commands left there would count as a reward.
+        await machine.exec(f"if [ -L {rewards} ]; then rm {rewards}; fi", user="root")
+        await machine.empty_dirs([rewards], chmod=True)
+
+    async def score(self, ask: Ask) -> Scores:
+        """Let the trial run the task's tests; the total is the reward ``reward``, or the mean of what they wrote."""
+        del ask
+        assert self._running is not None
+        assert self._trial is not None
+        self._scored.set()
+        result = await self._running
+        assert self._agent is not None
+        if self._agent.error is not None:
+            raise fault("environment", f"{type(self._agent.error).__name__}: {self._agent.error}")
+        rewards = result.verifier_result.rewards if result.verifier_result is not None else None
+        if not rewards:
+            raise fault("scorer", _failure(result))
+        parts = {name: float(value) for name, value in rewards.items()}
+        said = self._trial.paths.test_stdout_path
+        printed = said.read_text(encoding="utf-8", errors="replace")[-_MOST_TEST_OUTPUT:] if said.is_file() else ""
+        total = parts["reward"] if "reward" in parts else sum(parts.values()) / len(parts)
+        return Scores(total=total, parts=parts, explanation=printed.strip())
+
+    async def close(self) -> None:
+        """End the trial, which removes its machine."""
+        if self._running is not None and not self._running.done():
+            self._scored.set()
+            self._running.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._running
+        self._folder.cleanup()
+
+
+class HostedAgent(BaseAgent):  # type: ignore[misc]
+    """The agent of a trial: it asks this harness for replies and runs their commands on the machine."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.final = ""
+        self.error: Exception | None = None
+        self._playing: asyncio.Future[None] | None = None
+        self._stopped = False
+
+    @staticmethod
+    def name() -> str:
+        """The name in Harbor's records."""
+        return "ace-bench"
+
+    def version(self) -> str | None:
+        """No version of its own."""
+        return None
+
+    def host(self, ask: Ask, rules: Rules) -> None:
+        """Set whom to ask."""
+        self._ask, self._rules = ask, rules
+
+    def stop(self) -> None:
+        """End the attempt where it stands."""
+        self._stopped = True
+        if self._playing is not None:
+            self._playing.cancel()
+
+    async def setup(self, environment: Any) -> None:
+        """Nothing to set up."""
+
+    async def run(self, instruction: str, environment: Any, context: Any) -> None:
+        """Play until the model gives no command, is stopped, or the task's limit of time ends it."""
+        del context
+        self._playing = asyncio.ensure_future(self._play(instruction, environment))
+        try:
+            await self._playing
+        except asyncio.CancelledError:
+            if not self._stopped:
+                raise
+        except Exception as error:  # raised here, it would end the trial without a word of what failed
+            self.error = error
+
+    async def _play(self, instruction: str, environment: Any) -> None:
+        request = first_request(instruction, self._rules.commands)
+        messages = list(request.messages)
+        while True:
+            turn = await self._ask(ReplyRequest(messages=tuple(messages), schema=request.schema))
+            self.final = turn.content
+            if request.schema is not None:
+                messages.append(Message(role="assistant", content=write_turn(turn)))
+                for call in turn.tool_calls:
+                    result = ToolResult(tool_call_id=call.id, content=await self._run_call(environment, call))
+                    messages.append(Message(role="tool", content=write_turn(result)))
+                if not turn.tool_calls:
+                    return
+            else:
+                messages.append(Message(role="assistant", content=turn.content))
+                if (found := _BLOCK.search(turn.content)) is None:
+                    return
+                printed = await self._execute(environment, found[1])
+                messages.append(Message(role="user", content=printed))
+
+    async def _run_call(self, environment: Any, call: ToolCall) -> str:
+        try:
+            command = msgspec.json.decode(call.arguments, type=dict[str, str])["command"]
+        except (msgspec.DecodeError, KeyError, RecursionError):
+            command = None
+        if call.name != "bash" or command is None:
+            return 'Error: call bash with {"command": "..."}; there is no other tool'
+        return await self._execute(environment, command)
+
+    async def _execute(self, environment: Any, command: str) -> str:
+        limit = self._rules.command_timeout
+        try:
+            result = await environment.exec(command, timeout_sec=limit)
+        except (RuntimeError, TimeoutError) as error:
+            if isinstance(error, TimeoutError) or "timed out" in str(error):
+                return f"Error: the command did not end within {limit} s"
+            raise
+        printed = "\n".join(filter(None, [(result.stdout or "").strip(), (result.stderr or "").strip()]))
+        if len(printed) > _MOST_OUTPUT:
+            printed = f"{printed[: _MOST_OUTPUT // 2]}\n[...]\n{printed[-_MOST_OUTPUT // 2 :]}"
+        failed = "" if result.return_code == 0 else f"Error: exit status {result.return_code}"
+        return "\n".join(filter(None, [printed, failed])) or "(no output)"
+
+
+def _failure(result: Any) -> str:
+    told = result.exception_info
+    return "the trial gave no reward" if told is None else f"{told.exception_type}: {told.exception_message:.500}"
