@@ -1,0 +1,219 @@
+"""Runs on Harbor tasks with the real package, whose machines are confined folders of this system (bubblewrap)."""
+
+import asyncio
+import json
+import logging
+import shutil
+from importlib.util import find_spec
+
+import pytest
+
+from ace_rehearsal.server.serve import ReaderServer
+from tests.backbones.serving import over_http, running
+from tests.doubles import Recording
+from tests.launching import launch
+from tests.packages.environments.machine_tasks import write_tasks
+from tests.wrong.refusing import refusal
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:harbor")  # it warns of its own functions
+SMALL = ("task=harbor", "mode.epochs=1", "embedder=hashing", "estimate=false")
+MACHINE = "task.machine=bubblewrap"
+needs_harbor = pytest.mark.skipif(find_spec("harbor") is None, reason="needs the extra harbor, and Python 3.12")
+needs_bubblewrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs the program bwrap")
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    """Harbor leaves its loggers' levels behind."""
+    yield
+    logging.getLogger("harbor").handlers.clear()
+
+
+@pytest.mark.skipif(find_spec("harbor") is not None, reason="Harbor is installed")
+def test_a_missing_package_is_one_sentence(tmp_path, capsys):
+    said = refusal(["task=harbor", "task.folder=x"], tmp_path / "results", capsys)
+    assert said.startswith("task.machine=docker needs Harbor, which is not installed: run")
+
+
+@pytest.fixture(scope="module")
+def noted(tmp_path_factory):
+    """A finished run whose model and tasks are real, over HTTP."""
+    folder = tmp_path_factory.mktemp("harbor")
+    tasks = write_tasks(folder / "tasks")
+    with running(ReaderServer(host="127.0.0.1", port=0)) as model:
+        yield launch(folder, *SMALL, MACHINE, f"task.folder={tasks}", *over_http(model.address))
+
+
+@needs_harbor
+@needs_bubblewrap
+class TestRuns:
+    def test_ace_learns_from_the_tests(self, noted):
+        assert (noted.status, noted.metrics["faults"]) == (0, {"adapt": {}, "evaluate": {}})
+        assert (noted.metrics["headline"]["before"], noted.metrics["headline"]["after"]) == (0.0, 100.0)
+        right = _rollouts(noted)[-1]
+        assert right["attempt"]["trajectory"][0]["action"] == right["grade"]["gold"]
+        assert "there is no fruit.txt" in _rollouts(noted)[4]["grade"]["report"]
+
+    def test_a_run_that_is_continued_ends_with_the_same_results(self, tmp_path):
+        asked = (
+            *SMALL,
+            MACHINE,
+            f"task.folder={write_tasks(tmp_path / 'tasks')}",
+            "concurrency=1",
+            "mode.before=false",
+        )
+        assert launch(tmp_path / "cut", *asked, "budget.calls=7").status == 3
+        continued, whole = (launch(tmp_path / place, *asked) for place in ("cut", "whole"))
+        assert continued.lasting() == whole.lasting()
+
+    def test_tests_and_solution_are_hidden_without_labels(self, tmp_path):
+        made = []
+
+        def recording(inner):
+            made.append(Recording(inner))
+            return made[-1]
+
+        tasks = write_tasks(tmp_path / "tasks")
+        asked = (f"task.folder={tasks}", "task.commands=block", "mode.before=false", "labels=none")
+        assert launch(tmp_path, *SMALL, MACHINE, *asked, backbone=recording).status == 0
+        assert not any("reference_answer" in text or "there is no fruit" in text for _, _, text in made[0].asked)
+
+    def test_tests_that_write_no_reward_are_a_fault_of_the_task(self, tmp_path):
+        tasks = write_tasks(tmp_path / "tasks", ("a", "b", "c"), test="#!/bin/bash\nexit 0\n")
+        asked = ("method=base", "limit=1", "mode.before=false", f"task.folder={tasks}")
+        ran = launch(tmp_path, *SMALL, MACHINE, *asked)
+        fault = _rollouts(ran)[-1]["fault"]
+        assert (ran.status, fault["owner"]) == (0, "task")
+        assert "RewardFileNotFoundError" in fault["message"]
+
+    @pytest.mark.parametrize(
+        ("files", "asked", "said"),
+        [
+            ({}, "task.folder=null", "task.folder is not set: name a folder of Harbor tasks"),
+            ({}, "task.folder=nowhere", "task.folder=nowhere holds no Harbor task"),
+            ({}, "task.machine=oven", "task.machine=oven is unknown: give MODULE:CLASS or one of"),
+            ({}, "task.machine=nowhere:Oven", "task.machine=nowhere:Oven cannot be used"),
+            ({"settings": "[environment]\ncpus = 'many'\n"}, MACHINE, "a cannot be used"),
+            (
+                {"dockerfile": "RUN apt-get update"},
+                MACHINE,
+                "has 'RUN apt-get update', which machine=bubblewrap cannot",
+            ),
+            ({"settings": "[environment]\ngpus = 1\n"}, MACHINE, "bubblewrap environment does not support GPU"),
+            (
+                {"settings": "[environment]\nskills_dir = '/skills'\n"},
+                MACHINE,
+                "a needs skills, which is not supported",
+            ),
+        ],
+    )
+    def test_what_cannot_work_is_refused_before_anything_is_spent(self, files, asked, said, tmp_path, capsys):
+        tasks = write_tasks(tmp_path / "tasks", ("a", "b", "c"), **files)
+        given = ["task=harbor", MACHINE, f"task.folder={tasks}", asked]
+        assert said in refusal(given, tmp_path / "results", capsys)
+
+
+@needs_harbor
+@needs_bubblewrap
+class TestAttempts:
+    """What a model's commands can reach: each test plays one attempt by a script of commands."""
+
+    def test_a_command_sees_neither_tests_nor_solution_nor_the_network(self, tmp_path):
+        printed, scores = _attempt(
+            tmp_path, f"ls / /tests /solution {tmp_path}; cat /etc/shadow", "ls /sys/class/net", "env"
+        )
+        assert "tests" not in printed[0].splitlines()
+        assert printed[0].count("No such file or directory") == 4
+        assert "PWD=/app" in printed[2]
+        assert set(_names(printed[2])) <= {"HOME", "LANG", "OLDPWD", "PATH", "PWD", "SHLVL", "_"}
+        assert scores.total == 0.0
+
+    def test_files_stay_and_processes_end_with_their_command(self, tmp_path):
+        printed, scores = _attempt(
+            tmp_path, "touch a.txt; (sleep 60; rm a.txt) & echo $!", "ls; ls /proc | grep -c '^[0-9]'"
+        )
+        assert "a.txt" in printed[1]
+        assert scores.total == 1.0
+
+    def test_a_reward_that_a_command_writes_does_not_count(self, tmp_path):
+        forge = "echo 1 > /logs/verifier/reward.txt; echo '{\"reward\": 1}' > /logs/verifier/reward.json"
+        assert _attempt(tmp_path, forge)[1].total == 0.0
+
+    def test_a_link_to_this_system_brings_nothing_out(self, tmp_path):
+        (tmp_path / "reward.txt").write_text("1")
+        link = f"rm -r /logs/*; ln -s {tmp_path} /logs/verifier; ln -s {tmp_path} /logs/agent; ln -s /etc a.txt"
+        _, scores = _attempt(tmp_path, link)
+        assert scores.total == 0.0
+        assert (tmp_path / "reward.txt").read_text() == "1"
+
+    def test_a_command_that_does_not_end_is_told_to_the_model(self, tmp_path):
+        printed, scores = _attempt(tmp_path, "sleep 30", "touch a.txt; yes | head -c 100000")
+        assert printed[0] == "Error: the command did not end within 1 s"
+        assert 8000 < len(printed[1]) < 9000
+        assert scores.total == 1.0
+
+    def test_files_of_the_environment_are_copied(self, tmp_path):
+        made = "FROM debian\nENV PLACE=here\nWORKDIR /srv/work\nCOPY notes.txt data/ ./\n"
+        tasks = {"dockerfile": made, "notes.txt": "a note\n", "data/more.csv": "1"}
+        printed, _ = _attempt(tmp_path, "pwd; ls; cat notes.txt; echo $PLACE", **tasks)
+        assert printed[0].split() == ["/srv/work", "more.csv", "notes.txt", "a", "note", "here"]
+
+    def test_an_attempt_that_is_stopped_is_scored_as_it_stands(self, tmp_path):
+        async def play(episode, ask):
+            playing = asyncio.ensure_future(episode.play(ask))
+            while len(asked) < 2 and not playing.done():
+                await asyncio.sleep(0.01)
+            playing.cancel()
+            await asyncio.wait([playing])
+
+        asked = []
+        _, scores = _attempt(tmp_path, "touch a.txt", None, play=play, asked=asked)
+        assert scores.total == 1.0
+
+
+def _attempt(folder, *commands, play=None, asked=None, **files):
+    """Play commands on the task ``a``; return what each printed and the scores. ``None``: the model never replies."""
+    from harbor.models.task.task import Task
+
+    from ace_environments.harbor_episode import HarborEpisode, Rules
+
+    task = Task(write_tasks(folder / "tasks", ("a",), **files) / "a")
+    rules = Rules(
+        machine="ace_environments.harbor_bubblewrap:BubblewrapEnvironment", commands="block", command_timeout=1
+    )
+    asked = [] if asked is None else asked
+
+    async def ask(request):
+        asked.append(request)
+        if len(asked) > len(commands):
+            return _say("Done.")
+        command = commands[len(asked) - 1]
+        if command is None:
+            await asyncio.Event().wait()
+        return _say(f"```bash\n{command}\n```")
+
+    async def attempt():
+        episode = HarborEpisode(task, rules)
+        try:
+            await (episode.play(ask) if play is None else play(episode, ask))
+            return await episode.score(ask)
+        finally:
+            await episode.close()
+
+    scores = asyncio.run(attempt())
+    return [message.content for message in asked[-1].messages if message.role == "user"][1:], scores
+
+
+def _say(text):
+    from ace_bench.core.replies import ToolTurn
+
+    return ToolTurn(content=text)
+
+
+def _names(text):
+    return [line.partition("=")[0] for line in text.splitlines() if "=" in line]
+
+
+def _rollouts(ran):
+    lines = (json.loads(line) for line in (ran.folder / "journal.jsonl").read_text().splitlines())
+    return [line for line in lines if "attempt" in line]
