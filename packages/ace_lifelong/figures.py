@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from math import isnan, nan
 from statistics import fmean
@@ -18,7 +19,8 @@ from ace_lifelong.tables import arrow
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST, _ACROSS = 9, 3
+_MOST, _ACROSS, _ORDERS = 9, 3, 2
+"""Methods of a figure, in a line, and orders that have figures of their own."""
 _LETTERS, _DARK = 12, 60
 """The longest name of a stage in a matrix, and the score from which a cell is dark."""
 _STAGES = "stages learnt"
@@ -27,18 +29,32 @@ _DODGE = 0.04
 
 
 def drawings(stream: Stream) -> Iterator[tuple[str, Drawing]]:
-    """Yield the figures of a stream by name; several orders have figures of retention of their own."""
+    """Yield the figures of a stream by name: what happens along the first orders, and the end by order."""
     learning = [one for one in stream.lives if one.first.learns]
-    mark = marks_of(simulated=stream.simulated, source=stream.source)
-    for number, order in enumerate(stream.orders, 1):
+    about = "\n".join(filter(None, (stream.title, marks_of(simulated=stream.simulated, source=stream.source))))
+    for number, order in enumerate(stream.orders[:_ORDERS], 1):
         some = [one for one in learning if one.order == order]
-        title = f"Score of each stage along a life, {stream.title}\n{arrow(order)}" + f"\n{mark}" * bool(mark)
         suffix = f"_order{number}" if len(stream.orders) > 1 else ""
-        yield f"retention{suffix}", _retention(some, title)
-        title = f"Score of each stage (column) after each stage (row), {stream.title}" + f"\n{mark}" * bool(mark)
-        yield f"matrices{suffix}", _matrices(some, title)
-        title = f"Growth and plasticity, {stream.title}\n{arrow(order)}" + f"\n{mark}" * bool(mark)
-        yield f"growth{suffix}", _growth(some, title)
+        yield f"retention{suffix}", _retention(some, f"Score of each stage, {arrow(order)}\n{about}")
+        yield f"matrices{suffix}", _matrices(some, f"Score of each stage (column) after each stage (row)\n{about}")
+        yield f"growth{suffix}", _growth(some, f"Growth and plasticity, {arrow(order)}\n{about}")
+    if len(stream.orders) > 1:
+        yield "orders", _by_order(learning, stream.orders, f"Score of all stages at the end, by order\n{about}")
+
+
+def _by_order(lives: Sequence[Lives], orders: Sequence[tuple[str, ...]], title: str) -> Drawing:
+    """Draw the score at the end of each order, a series a method."""
+    names = [*dict.fromkeys(one.name for one in lives)][:MAX_SERIES]
+    look, series = looks(names), []
+    for at, name in enumerate(names):
+        found = [
+            (orders.index(one.order) + _DODGE * at, score(one.scores(one.end))) for one in lives if one.name == name
+        ]
+        made = _series(name, look[name], *zip(*sorted(found, key=lambda one: one[0]), strict=True))
+        series.append(replace(made, kind="points"))
+    labels = ["\n> ".join(stage[:_LETTERS] for stage in order) for order in orders]
+    panel = Panel(series=series, x_label="order", y_label="score (%)", names=labels, scales=(percent_axis,))
+    return Drawing(panels=[panel], title=title, height=3.0, wide=True)
 
 
 def _retention(lives: Sequence[Lives], title: str) -> Drawing:
