@@ -7,7 +7,7 @@ FULL := $(VENV)/.full
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow test-thorough test-printed test-official test-slurm test-openai2 lint docs coverage format data appworld tables figures rehearsal report bench statistics house mutants vllm-cpu llama-cpp real-model real-model-llama test-real test-vllm clean
+.PHONY: help setup run test test-slow test-thorough test-printed test-official test-slurm test-openai2 lint docs coverage format data appworld tables figures rehearsal report bench statistics house mutants vllm-cpu llama-cpp real-model real-model-llama test-real test-vllm release clean
 
 APPWORLD_READY := .appworld/.ready
 
@@ -157,6 +157,20 @@ test-vllm: $(FULL) $(VLLM_READY)  ## test against a real vLLM server on this mac
 
 test-slurm: $(FULL)  ## test sweeps on a real Slurm of one node; needs root and the packages slurmctld, slurmd, slurm-client, munge (minutes)
 	$(BIN)/python -m pytest -n 0 -v tests/slurm $(ARGS)
+
+RELEASE := .release
+
+release:  ## build wheel and source release in dist/, check both, install each into a new environment and run an experiment
+	rm -rf dist $(RELEASE)
+	$(PYTHON) -m venv $(RELEASE)/tools
+	$(RELEASE)/tools/bin/python -m pip install --quiet --disable-pip-version-check 'build==1.*' 'twine==6.*'
+	$(RELEASE)/tools/bin/python -m build
+	$(RELEASE)/tools/bin/python -m twine check --strict dist/*
+	for kind in whl tar.gz; do \
+	  $(PYTHON) -m venv $(RELEASE)/$$kind \
+	  && $(RELEASE)/$$kind/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.$$kind \
+	  && (cd $(RELEASE) && $$kind/bin/ace-bench run task=finer method=ace debug=fast) || exit 1; \
+	done
 
 clean:  ## remove the environment and caches, not results or data
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info
