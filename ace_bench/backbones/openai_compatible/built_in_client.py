@@ -18,7 +18,6 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from io import BufferedReader
 
 from ace_bench.backbones.openai_compatible import connections
 from ace_bench.backbones.openai_compatible.connections import CONNECT_S, Connection, Response, TransportError
@@ -127,7 +126,6 @@ class BuiltInConnection(Connection):
     def __init__(self, route: Route):
         self._route = route
         self._open: http.client.HTTPConnection | None = None
-        self._replies: BufferedReader
         self._used = 0.0
 
     def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
@@ -147,16 +145,20 @@ class BuiltInConnection(Connection):
     def close(self) -> None:
         """Close the connection; the next request opens another."""
         if self._open is not None:
-            self._replies.close()
             self._open.close()
             self._open = None
 
     def _exchange(self, request: bytes) -> Response:
-        self._make_ready().sock.sendall(request)
-        response, ends = read_reply(self._replies)
+        sock, refused = self._make_ready().sock, False
+        try:
+            sock.sendall(request)
+        except ConnectionError:
+            refused = True  # the server may have said why before it closed the connection
+        with sock.makefile("rb") as file:  # a new one each time: what follows a reply must not answer the next request
+            response, ends = read_reply(file)
         if ends and self.was_cut:
             raise OSError("the reply was cut off")
-        if ends:
+        if ends or refused:
             self.close()
         self._used = time.monotonic()
         return response
@@ -168,7 +170,6 @@ class BuiltInConnection(Connection):
             return kept
         self.close()
         self._open = self._route.connect()
-        self._replies = self._open.sock.makefile("rb")
         return self._open
 
 

@@ -13,6 +13,7 @@ import pytest
 from ace_bench.backbones.openai_compatible import connections
 from ace_bench.backbones.openai_compatible.settings import Retry
 from ace_bench.core.errors import BackboneUnavailable, Interrupted, RolloutFault
+from ace_bench.core.types import Message
 from tests.backbones.openai_compatible.scripted import PROMPT, Reply, answer, client, complete, serving
 
 pytestmark = pytest.mark.usefixtures("each_client")
@@ -132,6 +133,33 @@ def test_the_servers_word_to_close_is_kept():
         assert [ask(backbone).retries for _ in range(2)] == [0, 0]
         backbone.close()
     assert server.accepted == 2
+
+
+def test_what_follows_a_reply_does_not_answer_the_next_request(each_client):
+    if each_client == "openai":
+        pytest.skip("its library takes it for the next answer")
+    second = [response(BODY.replace(b"fine", b"good"))]
+    with Raw([response() + response(), *second], second) as server:
+        backbone = client(f"http://127.0.0.1:{server.port}/v1")
+        assert [ask(backbone).text for _ in range(2)] == ["fine", "good"]
+        backbone.close()
+
+
+class Refusing(Raw):
+    """Answers and closes before it has read the request."""
+
+    def serve(self, connection, replies):
+        received(connection)
+        connection.sendall(replies[0])
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_refusal_before_the_whole_request_was_read_is_heard():
+    reply = b"HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 8\r\n\r\ntoo long"
+    with Refusing([reply]) as server, pytest.raises(RolloutFault, match="too long"):
+        client(f"http://127.0.0.1:{server.port}/v1", retry=Retry(times=0)).complete(
+            (Message(role="user", content="x" * 20_000_000),), role="g", session="s"
+        )
 
 
 @pytest.mark.parametrize(
