@@ -67,25 +67,29 @@ class Extractor:
         """
         rollout, success = judged.rollout, bool(judged.success)
         own = {"success": success, "reasons": judged.reasons, "gold": gold}
-        form = {"most": self.most, "markdown": self.as_written}
 
         def send(steps: Transcript) -> ExtractorReply | str:
-            messages = arena.prompts.render(ROLE, {**attempt_fields(rollout, steps), **own, **form})
-            lm = arena.lm(ROLE, rollout.key)
-            return lm(messages).text if self.as_written else ask(lm, messages, ExtractorReply)
+            return self.ask(ROLE, {**attempt_fields(rollout, steps), **own}, rollout.key, arena)
 
         try:
             reply, dropped = send_within_limit(Transcript(rollout.attempt.trajectory), send)
         except RolloutFault as error:
             return None, (fault_event(ROLE, error.fault),)
-        experience, refused = self._read(reply, rollout.sample.asked, success=success)
+        experience, refused = self.read(reply, rollout.sample.asked, success=success)
         learnt = {"event": "extracted_success" if success else "extracted_failure"}
         events = (*dropped_event(ROLE, dropped), *refused, {**learnt, "items": [one.title for one in experience.items]})
         if not experience.text:
             return None, events
         return experience.measured(arena.counter("generator")), events
 
-    def _read(self, reply: ExtractorReply | str, question: str, *, success: bool) -> tuple[Experience, list[Record]]:
+    def ask(self, template: str, fields: Mapping[str, Any], session: str, arena: Arena) -> ExtractorReply | str:
+        """Return the reply to a template about attempts."""
+        form = {"most": self.most, "markdown": self.as_written}
+        messages, lm = arena.prompts.render(template, {**fields, **form}), arena.lm(ROLE, session)
+        return lm(messages).text if self.as_written else ask(lm, messages, ExtractorReply)
+
+    def read(self, reply: ExtractorReply | str, question: str, *, success: bool) -> tuple[Experience, list[Record]]:
+        """Return the items of a reply as an experience, and an event for each that cannot be used."""
         if isinstance(reply, str):
             return Experience(question=question, success=success, items=(), written=reply), []
         clean = MemoryItem.cleaned
@@ -121,9 +125,9 @@ class ReasoningBank(BaseMethod[ReasoningItems]):
             raise SettingError("protocol=authors shows the extractor no reference answers: use reference=false")
         if initial is not None and not Path(initial).is_file():
             raise SettingError(f"initial={initial} is not a file: give saved memory items, or null")
-        self._top_k = top_k
-        self._extractor = Extractor(most=most_items, as_written=protocol == "authors")
-        self._reference = reference
+        self.top_k = top_k
+        self.extractor = Extractor(most=most_items, as_written=protocol == "authors")
+        self.reference = reference
         self._initial = initial
         self._embedder = embedder
         self._nearest = NearestTexts(embedder)
@@ -135,7 +139,7 @@ class ReasoningBank(BaseMethod[ReasoningItems]):
 
     def check(self, arena: Arena) -> None:
         """Raise ``ConfigError`` where ``reference`` asks for what ``labels`` hides."""
-        if self._reference and arena.labels is not Labels.GOLD:
+        if self.reference and arena.labels is not Labels.GOLD:
             raise ConfigError(
                 f"method.reference=true shows reference answers; labels={arena.labels.value} forbids that: use "
                 "labels=gold"
@@ -144,10 +148,10 @@ class ReasoningBank(BaseMethod[ReasoningItems]):
     def start(self, arena: Arena) -> ReasoningItems:
         """Return the empty memory, or the one to start from."""
         if self._initial is None:
-            return ReasoningItems(top_k=self._top_k)
+            return ReasoningItems(top_k=self.top_k)
         loaded = load_kind(ReasoningItems, self._initial, arena=arena, required_by="ReasoningBank")
         measured = tuple(one.measured(arena.counter("generator")) for one in loaded.experiences)
-        return replace(loaded, experiences=measured, top_k=self._top_k)
+        return replace(loaded, experiences=measured, top_k=self.top_k)
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the extractor's and of the judge's template."""
@@ -173,10 +177,10 @@ class ReasoningBank(BaseMethod[ReasoningItems]):
         samples = exactly(learning.samples)
         judged = judge_calls(arena, learning.samples)
         roles = {ROLE: Span(0, samples.high) if judged else samples, **judged}
-        return Workload(rollouts=samples, roles=roles, shown_samples=self._top_k)
+        return Workload(rollouts=samples, roles=roles, shown_samples=self.top_k)
 
     def _learn(self, one: Judged, arena: Arena) -> tuple[Experience | None, tuple[Record, ...]]:
         if one.success is None:
             return None, ({"event": "skipped"},)
-        gold = one.rollout.feedback.gold if self._reference and not one.success else None
-        return self._extractor.extract(one, gold=gold, arena=arena)
+        gold = one.rollout.feedback.gold if self.reference and not one.success else None
+        return self.extractor.extract(one, gold=gold, arena=arena)

@@ -30,6 +30,7 @@ REASONING_BANK = Path("WebArena") / "prompts" / "memory_instruction.py"
 REFLEXION = Path("hotpotqa_runs") / "prompts.py"
 _INDUCE_PROMPT = Path("webarena") / "induce_prompt.py"
 _INDUCE_MEMORY = Path("WebArena") / "induce_memory.py"
+_INDUCE_SCALING = Path("WebArena") / "induce_scaling.py"
 _SHOTS = Path("hotpotqa_runs") / "fewshots.py"
 _ACTING = Path("alfworld_runs") / "generate_reflections.py"
 _TRIAL = "\nThought: {{ reasoning }}\nAction: Finish[{{ answer }}]\nObservation: Answer is INCORRECT"
@@ -56,14 +57,23 @@ def awm(checkout: Path) -> Mapping[str, str]:
 
 
 def reasoning_bank(checkout: Path) -> Mapping[str, str]:
-    """Return the extractor's templates by file of the set; raises ``DataError`` that names the file."""
+    """Return the extractor's templates, of one attempt and of several; raises ``DataError`` that names the file."""
     path, said = checkout / _INDUCE_MEMORY, checkout / REASONING_BANK
     system = either("success", *(literal(constant(said, name)) for name in ("SUCCESSFUL_SI", "FAILED_SI")))
     attempt = _worded(path, "main", {"ex['query']": "{{ question }}", "trajectory": _steps(path)})
     status = "{{ 'succeeded' if success else 'failed' }}"
     why = _worded(path, "main", {"status_label": status, "autoeval_thoughts": "{{ reasons }}"})
     asked = exact_block(system, "system_exact") + exact_block(f"{attempt}{{% if reasons %}}{why}{{% endif %}}")
-    return {f"{group}/extractor.j2": asked for group in ("qa", "agent")}
+    scaling = checkout / _INDUCE_SCALING
+    several = (
+        _worded(scaling, "main", {"ex['query']": "{{ question }}"}),
+        "{% for one in attempts %}",
+        _worded(scaling, "main", {"i + 1": "{{ loop.index }}"}),
+        "{{ one.trajectory or one.reply }}\n\n{% endfor %}",  # their main joins a step's text and two line breaks
+    )
+    contrast = exact_block(literal(constant(said, "PARALLEL_SI")), "system_exact") + exact_block("".join(several))
+    files = {"extractor": asked, "contrast": contrast}
+    return {f"{group}/{name}.j2": text for group in ("qa", "agent") for name, text in files.items()}
 
 
 def reflexion(checkout: Path) -> Mapping[str, str]:

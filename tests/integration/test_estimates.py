@@ -27,6 +27,7 @@ RUNS = {
     "mam_stream_icl": ("task=formula", "method=mam_stream_icl", ONLINE),
     "awm": ("task=formula", "method=awm", ONLINE, "labels=none"),
     "reasoning_bank": ("task=formula", "method=reasoning_bank", ONLINE),
+    "matts": ("task=formula", "method=matts", ONLINE, "labels=none"),
     "exp_rag": ("task=formula", "method=exp_rag", ONLINE),
     "remem": ("task=formula", "method=remem", ONLINE),
     "awm offline": ("task=formula", "method=awm_offline", OFFLINE, "method.examples=5", "mode.before=false"),
@@ -82,7 +83,7 @@ _FORMS = {
     "gepa": ("method.max_metric_calls=60",),
     "mipro": ("method.auto=light",),
     **dict.fromkeys(
-        ("reasoning_bank", "exp_rag", "remem"), ("mode=online method.top_k=3", "mode=offline mode.epochs=1")
+        ("reasoning_bank", "exp_rag", "remem", "matts"), ("mode=online method.top_k=3", "mode=offline mode.epochs=1")
     ),
     **dict.fromkeys(("best_of_k", "reflexion"), ("mode=online", "mode=online method.trials=5")),
     **dict.fromkeys(

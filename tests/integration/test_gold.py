@@ -51,20 +51,10 @@ def test_what_labels_show_does_change_messages(labels, hides, tmp_path):
     assert not same_calls(tmp_path, *settings, f"labels={labels}", hides=hides)[0]
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        "self_stream_icl",
-        "mem_prompt",
-        "grow_prompt",
-        "awm",
-        "reasoning_bank",
-        "reflexion",
-        "full_history",
-        "exp_rag",
-        "remem",
-    ],
-)
+MEMORIES = "self_stream_icl mem_prompt grow_prompt full_history exp_rag remem awm reasoning_bank matts reflexion"
+
+
+@pytest.mark.parametrize("method", MEMORIES.split())
 def test_a_memory_of_answers_holds_no_gold_whatever_labels_reveal(method, tmp_path):
     settings = ("task=ddxplus", f"method={method}", "mode=online", "labels=gold")
     assert same_calls(tmp_path, *settings, hides=(True, False))[0]

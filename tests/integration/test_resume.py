@@ -29,6 +29,8 @@ VARIANTS = {
     "workflows": ("method=awm", *ONLINE, "labels=none"),
     "memory items": ("method=reasoning_bank", *ONLINE, "labels=none", "mode.window=2"),
     "refined memory": ("method=remem", *ONLINE, "mode.window=2"),
+    "attempts": ("method=matts", "method.attempts=2", *ONLINE, "labels=none", "mode.window=2"),
+    "rechecks": ("method=matts", "method.scaling=sequential", *ONLINE),
     "workflows of examples": ("method=awm_offline", "mode.epochs=1", "method.examples=2"),
 }
 

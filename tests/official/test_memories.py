@@ -17,6 +17,7 @@ from ace_bench.cli.main import start
 from ace_bench.store.prompts import PromptSet
 from ace_bench.tasks.ddxplus import CONDITIONS, answer_of
 from ace_field.reflexion import _RULES
+from tests.launching import composed
 from tests.official import ours
 from tests.official.authors import checkout, run_attempts, run_memory
 from tests.official.comparing import compare
@@ -163,6 +164,33 @@ def test_reasoning_bank_extracts_and_keeps_what_the_authors_do(
         shown = call.prompt.partition("<memory_items>\n")[2].partition("\n</memory_items>")[0]
         assert shown in kept[:number]
     record_property(EQUAL, (len(kept), len(calls), 0))
+
+
+def test_matts_contrasts_attempts_as_the_authors_do(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    code = checkout("reasoning-bank")
+
+    def attempt(call: Any) -> str:
+        return json.dumps({"reasoning": f"{{{{ {call.trial} }}}} \\d", "final_answer": f"{call.sample}\n{call.trial}"})
+
+    script = Scripted(generator=attempt, extractor=lambda _: "# Memory Item 1\n")
+    settings = (*_ONLINE, "labels=none", f"prompts={_imported(code, tmp_path / 'set')}")
+    play(tmp_path, *settings, "method.attempts=3", script=script, method="matts", test=3)
+    replies: dict[str, dict[int, str]] = {}
+    for call in script.of("generator"):
+        replies.setdefault(call.sample, {})[call.trial] = attempt(call)
+    tasks = [
+        {"query": f"ask {sample}?", "replies": [made[trial] for trial in sorted(made)]}
+        for sample, made in sorted(replies.items())
+    ]
+    theirs = run_attempts("authors_scaling.py", code, tmp_path, tasks)["calls"]
+    asked = [call.prompt for call in script.of("extractor")]
+    assert asked == [f"{call['system']}\n{call['prompt']}" for call in theirs]
+    config, _ = composed("method=matts", "protocol=official", "mode=online")
+    assert {call["temperature"] for call in theirs} == {config.sampling.extractor.temperature}
+    assert script.of("self_judge") == []
+    record_property(EQUAL, (len(tasks), len(asked), 0))
 
 
 def test_reflexion_reflects_and_shows_notes_as_the_authors_do(

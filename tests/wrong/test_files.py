@@ -253,6 +253,7 @@ FILLED = {
     "memory items": ["method=reasoning_bank", "labels=none"],
     "observations": ["method=heuristic"],
     "history": ["method=long_context"],
+    "attempts": ["method=matts", "labels=none"],
     "experiences": ["method=remem", "mode=online"],
 }
 

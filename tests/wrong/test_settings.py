@@ -50,6 +50,7 @@ AT_LEAST_ONE = {
     "method=heuristic": "method.max_entries",
     "method=long_context": "method.fill",
     "method=full_history": "method.fill",
+    "method=matts": "method.attempts method.top_k",
     "method=remem": "method.top_k method.rounds",
     "mode=offline": "mode.epochs mode.batch_size mode.eval_every",
     "mode=online": "mode.window",
@@ -143,6 +144,11 @@ SAID = {
     "method=awm": {"method.initial=nowhere": "is not a file: give saved workflows, or null"},
     "method=awm_offline": {"labels=correctness": "learns from reference answers; labels=correctness forbids that"},
     "method=reasoning_bank": {"method.reference=true labels=none": "shows reference answers; labels=none forbids that"},
+    "method=matts": {
+        "method.attempts=1": "leaves nothing to compare: use more, or method=reasoning_bank",
+        "method.scaling=sequential method.protocol=authors": "their code runs scaling=parallel alone",
+        "method.scaling=both": "method.scaling=both must be one of parallel, sequential",
+    },
     "method=icl": {"labels=none": "method=icl shows reference answers; labels=none forbids that: use gold"},
     "method=gepa": {
         "labels=none": "method=gepa searches for the best score, and with labels=none there is none",

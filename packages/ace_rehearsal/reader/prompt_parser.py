@@ -21,7 +21,8 @@ _TAGS = (
     "reference_answer", "environment_feedback", "bullets_used", "bullets_to_merge", "demonstrations",
     "instruction", "cheatsheet", "episodes", "schema", "reference_query", "predicted_query",
     "reference_solution", "trajectory", "recent_reflections", "past_answers", "experiences", "workflows",
-    "memory_items", "earlier_notes", "proposals", "thoughts",
+    "memory_items", "earlier_notes", "proposals", "thoughts", "attempts",
+    "earlier_attempt",
 )  # fmt: skip
 _OPEN = re.compile(rf"^<({'|'.join(_TAGS)})>[ \t]*$", re.MULTILINE)
 _BULLET = re.compile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ace_bench.core.prompts import estimate_tokens
 from ace_rehearsal.reader.items import choose, joined
@@ -162,6 +162,22 @@ def _cheatsheet(parts: PromptParts) -> str:
 _ENTRY = re.compile(r"\n- ")
 
 
+_ATTEMPT = re.compile(
+    r"^## Attempt \d+(?:: (succeeded|failed))?\n(?:.*?^Answer: )?(.*?)"
+    r"(?=^(?:Feedback|In the eyes of .*?): |\s*^## Attempt |\s*\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def _extractor(parts: PromptParts) -> str:
+    """Learn from the attempt, or of several from the first that succeeded, else from the first."""
+    review, failed = review_of(parts), "why the attempt failed" in parts.plain
+    if shown := _ATTEMPT.findall(parts.get("attempts")):
+        said, text = next((one for one in shown if one[0] == "succeeded"), shown[0])
+        review, failed = replace(review, predicted=text.strip()), said != "succeeded"
+    return _json(**extractor(review, failed=failed))
+
+
 _NUMBERED = re.compile(r"^\[(\d+)\]\n(.*?)(?=\n\n\[\d+\]\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -211,7 +227,7 @@ _REPLIES: Mapping[str, Callable[[PromptParts], str]] = {
     "self_reflection": lambda parts: _json(reflection=write_refutation(parts.get("predicted_answer"))),
     "self_judge": lambda parts: _json(**self_judge(parts)),
     "inducer": lambda parts: _json(**inducer(parts)),
-    "extractor": lambda parts: _json(**extractor(review_of(parts), failed="why the attempt failed" in parts.plain)),
+    "extractor": _extractor,
     "tagged": _tagged,
     "cheatsheet": _cheatsheet,
     "plain": lambda parts: answer_to(parts).text,

@@ -185,7 +185,16 @@ def format_examples(examples):
     text = f"Q {ex['query']}\n{trajectory}"
     return "".join(["# From"] + [text] + ["# To"])
 """,
-    "WebArena/prompts/memory_instruction.py": "SUCCESSFUL_SI = 'Well {done}'\nFAILED_SI = 'Badly'",
+    "WebArena/prompts/memory_instruction.py": (
+        "SUCCESSFUL_SI = 'Well {done}'\nFAILED_SI = 'Badly'\nPARALLEL_SI = 'All {x}'"
+    ),
+    "WebArena/induce_scaling.py": r"""
+def main():
+    for i in range(2):
+        if i == 0:
+            text += f"Q {ex['query']}\n"
+        text += f"No {i+1}:\n"
+""",
     "WebArena/induce_memory.py": r"""
 def format_trajectory(thoughts, actions):
     return f"<{t}|{acts}>"
@@ -208,6 +217,7 @@ ASKED = {
     "qa/experience": "Q q?\n<r|a>",
     "agent/experience": "Q q?\nsteps",
     "qa/extractor": "Q q?: <r|a> It succeeded: why",
+    "qa/contrast": "Q q?\nNo 1:\none\n\nNo 2:\ntwo\n\n",
     "qa/self_reflection": "Eg. b q?\nThought: r\nAction: Finish[a]\nObservation: Answer is INCORRECT Why?",
     "agent/self_reflection": "Two. q?\nsteps Before:\nTrial #0: n\n Now?",
 }
@@ -221,6 +231,7 @@ def test_memories_ask_with_their_words_and_our_fields(tmp_path):
     assert start("prompts", [*(str(folder) for folder in sorted(tmp_path.iterdir())), str(tmp_path / "out")]) == 0
     defaults = [folder / "default" for folder in prompt_folders()]
     given = {"background": "b", "question": "q?", "reasoning": "r", "answer": "a", "success": True, "reasons": "why"}
+    given["attempts"] = [{"reply": "one", "trajectory": ""}, {"reply": "two", "trajectory": ""}]
     for name, text in ASKED.items():
         group, role = name.split("/")
         steps = "steps" if group == "agent" else ""
@@ -228,7 +239,8 @@ def test_memories_ask_with_their_words_and_our_fields(tmp_path):
         prompts = PromptSet(tmp_path / "out", *defaults, task="finer", prompt_group=group)
         messages = prompts.render(role, given | more)
         assert messages[-1].content == text
-        assert [one.content for one in messages[:-1] if role == "extractor"] == ["Well {done}"] * (role == "extractor")
+        said = {"extractor": ["Well {done}"], "contrast": ["All {x}"]}
+        assert [one.content for one in messages[:-1] if role in said] == said.get(role, [])
 
 
 @pytest.mark.parametrize(
