@@ -8,6 +8,8 @@
                                              all methods side by side; the same command again continues
     ace-bench benchmark fleet --results DIR --call-seconds 3
                                              the runs in DIR on one server, simulated from their recorded calls
+    ace-bench benchmark fleet --results DIR --slots 64 --call-seconds 0.2 --make table=2 seed=0,1,2
+                                             the same runs made on the embedded reader's server, and measured
 
 The figures depend on the machine and its load. These are measurements, not tests.
 """
@@ -52,7 +54,7 @@ CASES: dict[str, Callable[[Setting], list[Figure]]] = {
 }
 TABLES: dict[str, Callable[[Setting], list[Grid]]] = {"methods": methods, "fleet": fleet, "growth": growth}
 """Cases that make tables of their own. ``methods`` may keep and continue its runs, ``fleet`` reads finished
-ones."""
+ones, or makes them."""
 _DEFAULT = (*CASES, "methods")
 
 
@@ -72,6 +74,7 @@ def main(arguments: Sequence[str]) -> int:
                 prices=options.prices,
                 only=tuple(options.only or METHODS),
                 slots=tuple(options.slots),
+                make=tuple(options.make),
                 bullets=tuple(options.bullets or ()),
                 call_seconds=options.call_seconds,
                 runs=options.runs,
@@ -106,6 +109,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     table.add_argument("--slots", type=count, nargs="+", default=[1, 8, 64], help="calls in flight (fleet)")
     table.add_argument("--bullets", type=count, nargs="+", metavar="N", help="sizes of playbooks (growth)")
     table.add_argument("--call-seconds", type=_seconds, metavar="S", help="length of every call (fleet)")
+    table.add_argument(
+        "--make", nargs="+", default=[], metavar="WORD", help="make runs first, as `reproduce WORD...` does (fleet)"
+    )
     for split, size in SIZES.items():
         table.add_argument(
             f"--{split}", type=int, metavar="N", help=f"samples (default: {size} of real data, else all)"

@@ -1,10 +1,10 @@
-"""Plans many runs on one server: makespan and cost, simulated from the calls of finished runs."""
+"""Many runs on one server: makespan and cost, simulated from the calls of finished runs, and measured."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count, groupby
 from pathlib import Path
 
@@ -12,9 +12,11 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Stage
 from ace_bench.report.evidence import CallCosts, read_calls, read_steps
 from ace_bench.report.records import find_runs
+from ace_benchmarks.fleet_made import Measured, make_fleet
 from ace_benchmarks.measuring import Grid, Setting, price_card
 
 _HOUR = 3600
+_CALL_S = 0.2
 _NOT_OF_SAMPLE = 3
 """Sessions of samples are ``stage/[scope/]sample/context/trial``; others have at most so many parts."""
 _HEADINGS = ("slots", "makespan h", "longest chain h", "work / slots h", "makespan / bound", "slots in use", "list $")
@@ -57,7 +59,13 @@ class RunPlan:
 
 
 def fleet(setting: Setting) -> list[Grid]:
-    """finished runs on one server with some slots, simulated"""
+    """finished runs on one server with some slots, simulated; with ``make`` they are made first, and measured"""
+    slots = max(setting.slots)
+    measured = None
+    if setting.make:
+        seconds = setting.call_seconds or _CALL_S
+        setting = replace(setting, slots=(slots,), call_seconds=seconds)
+        measured = make_fleet(setting.make, setting.scratch, slots=slots, call_seconds=seconds)
     runs = [run for run in find_runs(setting.scratch).runs if run.finished]
     if not runs:
         raise ConfigError(f"{setting.scratch} holds no finished runs: give --results DIR, the folder of recorded runs")
@@ -70,16 +78,27 @@ def fleet(setting: Setting) -> list[Grid]:
     costs = [card.dollars(call.usage) for made in calls.values() for call in made]
     usd = "n/a" if None in costs else f"{sum(cost or 0 for cost in costs):,.2f}"
     chain, work = max(plan.chain for plan in plans), sum(plan.work for plan in plans)
-    rows = []
-    for slots in setting.slots:
-        makespan = simulate(plans, slots)
-        bound = max(chain, work / slots)
+
+    def row(slots: int, makespan: float, mark: str = "") -> tuple[str, ...]:
         hours = (f"{seconds / _HOUR:,.3f}" for seconds in (makespan, chain, work / slots))
-        rows.append((f"{slots}", *hours, f"{makespan / bound:.2f}", f"{work / makespan:.1f}", usd))
+        return (f"{slots}{mark}", *hours, f"{makespan / max(chain, work / slots):.2f}", f"{work / makespan:.1f}", usd)
+
+    rows = [row(slots, simulate(plans, slots)) for slots in setting.slots]
+    if measured is not None:
+        rows.append(row(slots, measured.seconds, ", measured"))
     length = f"{setting.call_seconds:g} s a call" if setting.call_seconds else "calls as long as recorded"
     simulated = " [simulated backbone]" if any(run.simulated for run in runs) else ""
     title = f"Fleet: {len(runs)} runs, {len(costs):,} calls, {length}{simulated}"
-    return [Grid(title=title, headings=_HEADINGS, rows=tuple(rows), notes=_NOTES)]
+    notes = _NOTES if measured is None else (*_NOTES, _measured_note(measured, len(costs)))
+    return [Grid(title=title, headings=_HEADINGS, rows=tuple(rows), notes=notes)]
+
+
+def _measured_note(measured: Measured, calls: int) -> str:
+    cpu = f"{measured.cpu:.1f} s of CPU ({1000 * measured.cpu / calls:.2f} ms a call)"
+    return (
+        f"Measured is the whole command, from its start to its tables: {measured.seconds:.1f} s, {cpu}, "
+        f"{measured.mib:.0f} MiB in {measured.processes} processes at most. The server is not counted."
+    )
 
 
 def steps_of(folder: Path) -> Mapping[str, int]:

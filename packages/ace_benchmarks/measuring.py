@@ -70,8 +70,8 @@ class Setting:
 
     ``sizes`` are samples by split, ``say`` reports the progress of a long case, ``prices`` names the backbone
     configuration whose prices apply to the counted tokens, ``only`` are the methods to run. ``slots`` are numbers of
-    calls in flight to plan for, ``call_seconds`` replaces the recorded length of every call, ``bullets`` are
-    the sizes of playbooks.
+    calls in flight to plan for, ``call_seconds`` replaces the recorded length of every call, ``make`` asks
+    ``reproduce`` for the runs to measure, ``bullets`` are the sizes of playbooks.
     ``runs`` are those of the folder that tables and viewer read.
     """
 
@@ -82,6 +82,7 @@ class Setting:
     prices: str = "deepseek_v3_1"
     only: tuple[str, ...] = ()
     slots: tuple[int, ...] = ()
+    make: tuple[str, ...] = ()
     bullets: tuple[int, ...] = ()
     call_seconds: float | None = None
     runs: int = 1000

@@ -166,6 +166,9 @@ LONG = {
     "max_calls_in_flight=64": "--dry-run",
     "python scripts/benchmark.py fleet --results results --slots 1 8 64": "--help",
     "python scripts/benchmark.py fleet --results results --call-seconds 3": "--help",
+    "python scripts/benchmark.py fleet --results fleet --slots 64 --call-seconds 0.2 --make table=2 seed=0,1,2": (
+        "--help"
+    ),
     "python scripts/reproduce.py table=2 results=results/smoke --jobs 2 backbone=vllm "
     "backbone.url=http://localhost:8000 backbone.model=NAME backbone.sampling.max_tokens=128 task.source=sample "
     "embedder=hashing limit=1 gepa:method.max_metric_calls=3 mipro:method.auto=light "
@@ -212,6 +215,9 @@ SHORTENED = {
     "python run.py task=appworld method=ace": "limit=1 mode.epochs=1",
     "python run.py task=appworld method=ace backbone=deepseek_v3_1": "'limit={train: 1, val: 1}' mode.epochs=1",
     "python run.py task=appworld task.test_split=test_challenge mode=evaluate mode.context=FILE": "limit=1",
+    "python scripts/benchmark.py fleet --results fleet --slots 64 --call-seconds 0.2 --make table=2 seed=0,1,2": (
+        "limit=1 seed=0 ace:mode.epochs=1 gepa:method.max_metric_calls=3 mipro:method.auto=light"
+    ),
 }
 """Commands of minutes, with the words that shorten them where they are run. The leaderboard wants the whole split."""
 

@@ -1,6 +1,7 @@
 """Fleets simulated from calls: small ones, computed by hand."""
 
 import json
+import re
 
 import pytest
 
@@ -75,3 +76,17 @@ def run_of_steps(tmp_path):
 def test_a_folder_without_finished_runs_is_named(tmp_path, capsys):
     assert main(["fleet", "--results", str(tmp_path)]) == 2
     assert "holds no finished runs: give --results DIR" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_fleet_is_made_and_measured_beside_its_simulation(tmp_path, capsys):
+    made = ("--make", "table=10", "limit=2", "ace:mode.epochs=1")
+    assert main(["fleet", "--results", str(tmp_path), "--slots", "2", "4", "--call-seconds", "0.01", *made]) == 0
+    said = capsys.readouterr().out
+    simulated, measured = (line.split("│")[1:] for line in said.splitlines() if line.startswith("│ 4"))
+    assert (simulated[0].strip(), measured[0].strip()) == ("4", "4, measured")
+    assert simulated[2:4] == measured[2:4]
+    assert float(measured[4]) > 1.0
+    assert re.search(r"[1-9]\d* MiB in [1-9]\d* processes", " ".join(said.split()))
+    assert main(["fleet", "--results", str(tmp_path / "no"), "--make", "table=nothing"]) == 2
+    assert "no runs make table nothing" in capsys.readouterr().err
