@@ -45,7 +45,7 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """One attempt in a file, without the secrets that it held; ``name`` is the file's own id for it, or ""."""
+    """One attempt in a file; ``name`` is the file's own id for it, or "". What its methods return holds no secrets."""
 
     name: str
     said: tuple[Said, ...]
@@ -54,15 +54,8 @@ class Trace:
     @classmethod
     def of(cls, name: str, said: Iterable[Said], outcome: Outcome, *, where: str) -> Trace:
         """Return a trace; raises ``DataError`` where nobody asks, or the agent says nothing."""
-        spoken = tuple(replace(one, text=hide_secrets(one.text), action=hide_secrets(one.action)) for one in said)
-        known = Outcome(
-            score=outcome.score,
-            feedback=hide_secrets(outcome.feedback),
-            reference=hide_secrets(outcome.reference),
-            observed=hide_secrets(outcome.observed),
-        )
-        found = cls(name=name, said=spoken, outcome=known)
-        if not found.question:
+        found = cls(name=name, said=tuple(said), outcome=outcome)
+        if not any(one.text for one in found._asked if one.role != "system"):
             raise DataError(f"{where}: there is no message of a user before the first of the assistant")
         if not any(one.role == "assistant" and (one.text or one.action) for one in found.said):
             raise DataError(f"{where}: the assistant says nothing, so there is no attempt to learn from")
@@ -71,12 +64,12 @@ class Trace:
     @property
     def background(self) -> str:
         """What the agent was told before the question."""
-        return "\n\n".join(one.text for one in self._asked if one.role == "system")
+        return hide_secrets("\n\n".join(one.text for one in self._asked if one.role == "system"))
 
     @property
     def question(self) -> str:
         """What users said before the agent first did."""
-        return "\n\n".join(one.text for one in self._asked if one.role != "system" and one.text)
+        return hide_secrets("\n\n".join(one.text for one in self._asked if one.role != "system" and one.text))
 
     @cached_property
     def _asked(self) -> tuple[Said, ...]:
@@ -87,10 +80,11 @@ class Trace:
         """Return what the agent did; each of its messages is a step, with what was said to it until the next one."""
         turns: list[Turn] = []
         for one in self.said[len(self._asked) :]:
+            text = hide_secrets(one.text)
             if one.role == "assistant":
-                turns.append(Turn(thought=one.text, action=one.action, observation=""))
+                turns.append(Turn(thought=text, action=hide_secrets(one.action), observation=""))
             else:
-                heard = "\n".join(filter(None, (turns[-1].observation, one.text)))
+                heard = "\n".join(filter(None, (turns[-1].observation, text)))
                 turns[-1] = replace(turns[-1], observation=heard, action=turns[-1].action or _TO_USER)
         texts = [turn.thought for turn in turns if turn.thought]
         return Attempt(
@@ -112,9 +106,9 @@ class Trace:
             score=score,
             correct=score >= right_from,
             judged=outcome.score is not None,
-            observed=outcome.observed,
-            gold=outcome.reference,
-            report="\n".join(filter(None, [*said, outcome.feedback])),
+            observed=hide_secrets(outcome.observed),
+            gold=hide_secrets(outcome.reference),
+            report=hide_secrets("\n".join(filter(None, [*said, outcome.feedback]))),
         )
 
 
