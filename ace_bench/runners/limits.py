@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
@@ -97,6 +95,7 @@ class CallBounds:
         self._share: dict[str, float] = {}
         self._reply: dict[str, int] = {}
         self._usd: dict[str, float] = {}
+        self._ways: dict[int, tuple[Limited | None, Priced | None]] = {}
 
     def of(self, backbone: Backbone, request: PreparedRequest) -> Cost:
         """Return the bound of a call."""
@@ -104,13 +103,12 @@ class CallBounds:
         share = self._share[role] * _MARGIN if role in self._share else 1.0
         prompt = math.ceil(_size(request) * share)
         longest = self._reply.get(role)
-        limit = backbone.reply_limit(role) if isinstance(backbone, Limited) else None
+        limited, priced = self._ways.get(id(backbone)) or self._ways.setdefault(id(backbone), _ways_of(backbone))
+        limit = None if limited is None else limited.reply_limit(role)
         if limit is None:
             limit = UNKNOWN_REPLY if longest is None else math.ceil(longest * _MARGIN)
         reply = max(limit, longest or 0)
-        usd = None
-        if isinstance(backbone, Priced):
-            usd = backbone.dollars(Usage(prompt=prompt, completion=reply, cached=0))
+        usd = None if priced is None else priced.dollars(Usage(prompt=prompt, completion=reply, cached=0))
         return Cost(calls=1, tokens=prompt + reply, usd=self._usd.get(role, 0.0) if usd is None else usd)
 
     def learn(self, request: PreparedRequest, usage: Usage) -> None:
@@ -122,6 +120,11 @@ class CallBounds:
             self._reply[role] = max(self._reply.get(role, 0), usage.completion)
         if usage.usd is not None:
             self._usd[role] = max(self._usd.get(role, 0.0), usage.usd)
+
+
+def _ways_of(backbone: Backbone) -> tuple[Limited | None, Priced | None]:
+    """Return a backbone as what limits replies and as what has prices: asking a protocol takes 10 µs."""
+    return backbone if isinstance(backbone, Limited) else None, backbone if isinstance(backbone, Priced) else None
 
 
 def longest_reply(backbone: Backbone, role: str) -> int | None:
@@ -171,6 +174,7 @@ class Reservations:
         self._bounds = CallBounds()
         self._changed = threading.Condition()
         self._held: dict[object, Cost] = {}
+        self._reserved = Cost()
         self._exhausted: str | None = None
 
     @contextmanager
@@ -188,7 +192,8 @@ class Reservations:
             yield
         finally:
             with self._changed:
-                del self._held[ticket]
+                cost = self._held.pop(ticket)
+                self._reserved = self._reserved - cost if self._held else Cost()  # floats leave a rest
                 self._changed.notify_all()
                 with self._others():
                     self._book()
@@ -208,25 +213,23 @@ class Reservations:
             raise BudgetExhausted(self._exhausted)
         cost = self._bounds.of(backbone, request) if self._budget.needs_bounds else Cost(calls=1)
         with self._others() as others:
-            taken = others.cost + Cost.of(self._ledger.total) + self._reserved()
+            taken = others.cost + Cost.of(self._ledger.total) + self._reserved
             refusal = self._budget.refusal(taken, cost)
             if refusal is None:
                 self._held[ticket] = cost
+                self._reserved += cost
                 self._book()
         if refusal is not None and not self._held and not others.in_flight:
             self._exhausted = refusal if self._shared is None else f"{refusal} (it is that of {self._shared})"
             raise BudgetExhausted(self._exhausted)
         return refusal is None
 
-    def _reserved(self) -> Cost:
-        return reduce(add, self._held.values(), Cost())
-
     def _others(self) -> AbstractContextManager[OtherRuns]:
         return nullcontext(OtherRuns()) if self._shared is None else self._shared.locked()
 
     def _book(self) -> None:
         if self._shared is not None:
-            self._shared.book(Cost.of(self._ledger.total), self._reserved())
+            self._shared.book(Cost.of(self._ledger.total), self._reserved)
 
 
 class WorkLimit:

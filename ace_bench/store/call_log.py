@@ -202,6 +202,14 @@ class Cost:
             usd=None if self.usd is None or other.usd is None else self.usd + other.usd,
         )
 
+    def __sub__(self, other: Cost) -> Cost:
+        """Take away what was added before; an unknown sum stays unknown."""
+        return self + Cost(
+            calls=-other.calls,
+            tokens=None if other.tokens is None else -other.tokens,
+            usd=None if other.usd is None else -other.usd,
+        )
+
 
 NOTHING = Cost()
 

@@ -31,7 +31,7 @@ _CLIENTS = get_args(Client)
 
 
 def network(setting: Setting) -> list[Figure]:
-    """calls over HTTP through a run's gateway, with its journal, and by bare clients: time and CPU"""
+    """calls over HTTP through a run's gateway, with its journal and a budget, and by bare clients: time and CPU"""
     del setting
     figures = []
     with instant_server(0.2) as url:
@@ -73,14 +73,14 @@ def _ours(url: str, client: Client, threads: int) -> Callable[[int], object]:
         retry=Retry(),
         rate=Rate(),
         cache=CacheHints(),
-        prices=PriceCard(),
+        prices=PriceCard(input=1.0, cached_input=1.0, output=2.0),
         connections=threads,
         client=client,
     )
     folder = Path(tempfile.mkdtemp())
     log = CallLog(folder / "calls.jsonl")
     journal = Journal(folder / "journal.jsonl", log)
-    gateway = CallGateway(calls=log, budget=Budget(), stop=Stop(), wall=lambda: 0.0)
+    gateway = CallGateway(calls=log, budget=Budget(tokens=10**12, usd=1e6), stop=Stop(), wall=lambda: 0.0)
 
     def call(number: int) -> object:
         caller = Caller(stage=Stage.EVALUATE, role="generator", session=f"sample {number}")
