@@ -151,7 +151,7 @@ class Lifelong(Mode):
     def _division(self, experiment: Experiment) -> Division:
         task = experiment.arena.task
         if id(task) not in self._divided:
-            self._divided[id(task)] = divide(task, self.by, self.parts)
+            self._divided[id(task)] = divide(task, self.reads(experiment.method), self.by, self.parts)
         return self._divided[id(task)]
 
     def _of(self, name: str, split: str, experiment: Experiment) -> Sequence[Sample]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.task import Divisible, Task
 from ace_bench.core.types import Sample
-from ace_bench.runners.mode import TEST, TRAIN, VALIDATION
 
 _ANSWER, _GROUP, _TASK = "answer", "group", "task"
 _LONGEST = 40
@@ -24,12 +23,12 @@ class Division:
     stage_of: Mapping[str, str]
 
 
-def divide(task: Task, by: str | None, parts: int | None) -> Division:
-    """Divide all samples of a task, whatever the run's limit; raises ``ConfigError``.
+def divide(task: Task, splits: Sequence[str], by: str | None, parts: int | None) -> Division:
+    """Divide all samples of these splits, whatever the run's limit; raises ``ConfigError``.
 
     Several values of one sample, as FiNER's tags, are separate: the sample goes where most of them are.
     """
-    samples = [sample for split in (TRAIN, VALIDATION, TEST) for sample in task.samples(split)]
+    samples = [sample for split in splits for sample in task.samples(split)]
     by = by or (task.divisions[0] if isinstance(task, Divisible) else None)
     if by is None:
         raise ConfigError(f"mode=lifelong must know what a stage is: {_choices(task, samples)}")
