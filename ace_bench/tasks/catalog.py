@@ -21,7 +21,7 @@ def task_class(name: str) -> type[Any]:
     """Return a task's class; raises ``ConfigError`` for an unknown task."""
     from hydra.utils import get_class
 
-    return get_class(_settings(name)["_target_"])
+    return get_class(settings_from_file(name)["_target_"])
 
 
 def make_task(name: str, *, sample_allowed: bool, **overrides: Any) -> Task:
@@ -34,7 +34,7 @@ def make_task(name: str, *, sample_allowed: bool, **overrides: Any) -> Task:
     kind = task_class(name)
     wanted = inspect.signature(kind).parameters
     # The group file may also hold choices that are not the task's own, such as its agent.
-    settings = {key: value for key, value in _settings(name).items() if key in wanted}
+    settings = {key: value for key, value in settings_from_file(name).items() if key in wanted}
     given = {key: value for key, value in overrides.items() if value is not None}
     merged = OmegaConf.to_container(OmegaConf.merge(settings, given))
     assert isinstance(merged, dict)
@@ -44,7 +44,8 @@ def make_task(name: str, *, sample_allowed: bool, **overrides: Any) -> Task:
     return task
 
 
-def _settings(name: str) -> Mapping[str, Any]:
+def settings_from_file(name: str) -> Mapping[str, Any]:
+    """Return the settings of a task's configuration file and of those that it builds on; raises ``ConfigError``."""
     from omegaconf import OmegaConf
 
     known = options("task", config_folders())
@@ -54,6 +55,6 @@ def _settings(name: str) -> Mapping[str, Any]:
     if not isinstance(settings, dict) or "_target_" not in settings:
         raise ConfigError(f"{known[name]} names no _target_ class")
     parents = [entry for entry in settings.get("defaults", ()) if isinstance(entry, str) and entry != "_self_"]
-    merged = OmegaConf.to_container(OmegaConf.merge(*map(_settings, parents), settings))
+    merged = OmegaConf.to_container(OmegaConf.merge(*map(settings_from_file, parents), settings))
     assert isinstance(merged, dict)
     return {str(key): value for key, value in merged.items()}

@@ -26,7 +26,7 @@ _ORDER = ("order", "order_seed")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Test:
+class LifeTest:
     """A test of a run: the size of its context, and the points of each stage's samples.
 
     ``asked`` is the mean number of tokens of the prompts that answered, ``None`` if unknown.
@@ -52,7 +52,7 @@ class Life:
 
     run: RunSummary
     order: tuple[str, ...]
-    tests: Mapping[str, Test]
+    tests: Mapping[str, LifeTest]
     living: Points
     spent: Mapping[str, int | None]
 
@@ -82,7 +82,7 @@ def read_life(run: RunSummary) -> Life:
 
 def _read_test(
     run: RunSummary, row: Record, stages: Record, lines: Sequence[RolloutLine], calls: Sequence[CallCosts]
-) -> Test:
+) -> LifeTest:
     begins = "/".join(filter(None, (Stage.EVALUATE.value, row["scope"]))) + "/"
     found = {
         line.sample: Point(score=line.grade.score, group=line.grade.group)
@@ -95,7 +95,7 @@ def _read_test(
         for call in calls
         if call.session.startswith(begins) and f"/{row['context'][:12]}/" in call.session and call.usage.prompt
     ]
-    test = Test(
+    test = LifeTest(
         tokens=row["tokens"],
         items=row["items"],
         asked=fmean(asked) if asked else None,

@@ -6,18 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, zip_longest
-from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.resources import config_folders, options
 from ace_bench.core.settings import Text, build
 from ace_bench.core.task import Confining, Judged, Lifecycle, Session, Task
 from ace_bench.core.types import Grade, Sample
 from ace_bench.tasks.answers import percent
+from ace_bench.tasks.catalog import settings_from_file
 from ace_bench.tasks.data import Source
 
 _AGENT, _ONE_TURN = "/agent@_global_.agent", "single_turn"
@@ -49,7 +46,7 @@ class TaskStream:
             raise ConfigError("task=stream needs two or more different tasks: mode.stages=[finer,formula]")
         if unknown := [name for name in settings or () if name not in named]:
             raise ConfigError(f"task.settings.{unknown[0]} is for a task that is not among {', '.join(named)}")
-        nodes = {name: {**_defaults(name), "source": source, **(settings or {}).get(name, {})} for name in named}
+        nodes = {name: _settings(name, {"source": source, **(settings or {}).get(name, {})}) for name in named}
         self._tasks: dict[str, Task] = {
             name: build(node, f"task.settings.{name}", sample_allowed=sample_allowed) for name, node in nodes.items()
         }
@@ -143,14 +140,16 @@ def _named(grade: Grade, task: str) -> Grade:
     return replace(grade, detail={**grade.detail, task: 1.0})
 
 
-def _defaults(name: str) -> dict[str, Any]:
-    """Return the settings of a task's configuration file; raises ``ConfigError``."""
-    known = options("task", config_folders())
-    if name not in known or name == TaskStream.name:
-        others = ", ".join(one for one in known if one != TaskStream.name)
-        raise ConfigError(f"there is no task {name} for task=stream (mode.stages); there are {others}")
-    node: dict[str, Any] = msgspec.yaml.decode(Path(known[name]).read_bytes())
-    defaults = [one for one in node.pop("defaults", []) if isinstance(one, dict)]
+def _settings(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a task's configuration file, changed by those given; raises ``ConfigError``."""
+    from omegaconf import OmegaConf
+
+    if name == TaskStream.name:
+        raise ConfigError("task=stream cannot hold itself: name other tasks in mode.stages")
+    found = dict(settings_from_file(name))
+    defaults = [one for one in found.pop("defaults", []) if isinstance(one, dict)]
     if (agent := next((one[_AGENT] for one in defaults if _AGENT in one), _ONE_TURN)) != _ONE_TURN:
         raise ConfigError(f"task={name} is solved by agent={agent}, others in one turn: use it alone, with mode.by")
-    return node
+    merged = OmegaConf.to_container(OmegaConf.merge(found, given))
+    assert isinstance(merged, dict)
+    return {str(key): value for key, value in merged.items()}

@@ -8,6 +8,8 @@ from ace_bench.runners.composing import settled
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.rehearsal import rehearse
 from ace_bench.store.code import code_of
+from ace_bench.tasks.catalog import make_task
+from ace_lifelong.stages import divide
 from tests.interference import Pair
 from tests.launching import composed, launch, quick
 
@@ -70,6 +72,21 @@ def test_parts_of_one_task_are_stages(settings, stages, tmp_path):
     assert sum(sizes) == sum(len(step["samples"]) for step in ran.lines("journal") if step["kind"] == "step")
     assert min(sizes) > 0.5 * sum(sizes) / len(sizes)
     assert max(sizes) <= (9 if "mode.stage_limit=9" in settings else 30)
+
+
+def test_an_optimiser_sees_the_samples_of_its_stage_alone(tmp_path):
+    ran = launch(tmp_path, *LIFE, "limit=4", "method=icl", "mode.fresh=false")
+    steps = [line for line in ran.lines("journal") if line["kind"] == "step"]
+    assert [event["of"] for step in steps for event in step["events"]] == [2, 2]
+
+
+def test_a_sample_with_several_answers_goes_where_most_of_them_are():
+    task = make_task("finer", sample_allowed=True, source="sample")
+    division = divide(task, ("train", "test"), "answer", 3)
+    for sample in task.samples("test"):
+        labels = [label.strip() for label in task.failing_grade(sample).gold.split(",")]
+        held = {name: sum(label in values for label in labels) for name, values in division.holds.items()}
+        assert held[division.stage_of[sample.id]] == max(held.values())
 
 
 def test_the_code_of_all_tasks_of_a_stream_counts():

@@ -7,7 +7,11 @@ import pytest
 
 from ace_bench.api import load_runs
 from ace_bench.report.figures.own_runs import write_sweep_figures
+from ace_bench.report.records import find_runs
+from ace_bench.report.statistics import Point
 from ace_lifelong import command
+from ace_lifelong.lives import Life, LifeTest, Lives, group_lives
+from ace_lifelong.measures import forgetting
 from tests.launching import launch
 
 LIFE = ("task=stream", "mode=lifelong", "mode.stages=[finer,formula,ddxplus]", "limit={train: 30, test: 30}")
@@ -90,7 +94,14 @@ def test_each_order_has_its_figures(lives, tmp_path):
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_memory_that_learns_from_what_it_is_tested_on_has_a_living_gain(tmp_path):
-    settings = ("task=bird_sql", "mode=lifelong", "mode.learnt_split=test", "mode.fresh=false", "limit=10")
+    settings = (
+        "task=bird_sql",
+        "mode=lifelong",
+        "mode.learnt_split=test",
+        "mode.fresh=false",
+        "limit=10",
+        "mode.epochs=2",
+    )
     ran = launch(tmp_path, *settings, "method=dc")
     assert command.main([str(tmp_path), "method=dc", "--out", str(tmp_path / "out")]) == 0
     (row,) = read(tmp_path / "out" / "lifelong.csv")
@@ -102,6 +113,23 @@ def test_a_memory_that_learns_from_what_it_is_tested_on_has_a_living_gain(tmp_pa
     assert float(row["living"]) == pytest.approx(fmean(first.values()))
     assert float(row["living gain"]) == pytest.approx(fmean(first.values()) - float(row["start"]))
     assert row["own - fresh"] == ""
+    (stream,) = group_lives(find_runs(tmp_path).runs)
+    spent, tokens = stream.lives[0].first.spent, ran.metrics["tokens"]["adapt"]
+    assert [*spent] == ["stage1", "stage2"]
+    assert sum(spent.values()) == tokens["in"] + tokens["out"]
+
+
+def test_a_stage_that_ends_at_its_best_is_remembered_better_than_ever():
+    def scored(**scores):
+        points = {stage: {f"{stage}-{n}": Point(score=n < score) for n in range(10)} for stage, score in scores.items()}
+        return LifeTest(tokens=0, items=0, asked=None, points=points)
+
+    tests = {"stage1": scored(a=6, b=0), "stage2": scored(a=5, b=4), "stage3": scored(a=8, b=1)}
+    life = Life(run=None, order=("a", "b", "c"), tests=tests, living={}, spent={})
+    lives = Lives(name="m", order=life.order, seeds={0: life})
+    assert forgetting(lives, "a").value == pytest.approx(-20)
+    assert forgetting(lives, "b").value == pytest.approx(30)
+    assert forgetting(lives).value == pytest.approx(5)
 
 
 @pytest.mark.usefixtures("undrawn")
