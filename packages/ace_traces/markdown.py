@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import NamedTuple
 
 from ace_bench.contexts.playbook.bullets import (
     BEFORE_FIRST_STEP,
@@ -31,6 +32,7 @@ _END = "<!-- ace-bench playbook ends"
 _BLOCK = re.compile(rf"^<!-- ace-bench playbook:[^\n]*\n(?P<body>.*?)^{_END}(?P<known>.*?)-->", re.M | re.S)
 _MARK = re.compile(rf"^(<!-- ace-bench playbook:|{_END})", re.M)
 _ENTRY = re.compile(r"[-*+] +(?:\[(?P<id>[^\s\[\]]+)\](?!\())? *(?P<text>.*)")
+_BLANK = Bullet(id="", section="", content="", created=BEFORE_FIRST_STEP, changed=BEFORE_FIRST_STEP, tokens=0)
 _LARGEST = 10**8
 """The largest number of an id that is taken from a file."""
 _USE = (
@@ -39,11 +41,12 @@ _USE = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Exported:
-    """An entry when it was exported: its votes (helpful, harmful, neutral) and the checksum of its content."""
+class Exported(NamedTuple):
+    """An entry when it was exported: its votes and the checksum of its content."""
 
-    votes: tuple[int, int, int]
+    helpful: int
+    harmful: int
+    neutral: int
     checksum: str
 
 
@@ -141,11 +144,10 @@ def _exported(text: str, where: str) -> Mapping[str, Exported]:
     found: dict[str, Exported] = {}
     for line in filter(str.strip, text.splitlines()):
         try:
-            name, *votes, checksum = line.split()
-            helpful, harmful, neutral = map(int, votes)
+            name, helpful, harmful, neutral, checksum = line.split()
+            found[name] = Exported(int(helpful), int(harmful), int(neutral), checksum)
         except ValueError as error:
             raise DataError(f"{where}: the comment that ends the playbook was changed: {line.strip()}") from error
-        found[name] = Exported(votes=(helpful, harmful, neutral), checksum=checksum)
     return found
 
 
@@ -172,7 +174,8 @@ def merge_edits(book: Playbook, block: Block, *, source: str) -> Playbook:
         known, before = book.index.get(name), block.exported.get(name)
         edited = before is None or before.checksum != _checksum(entry.content)
         if known is None and (edited or not book.size):
-            known = _new_bullet(name, before.votes if before else (0, 0, 0))
+            helpful, harmful, neutral, _ = before or Exported(0, 0, 0, "")
+            known = replace(_BLANK, id=name, helpful=helpful, harmful=harmful, neutral=neutral)
         if known is None:
             continue
         content = entry.content if edited or not known.content else known.content
@@ -185,19 +188,3 @@ def merge_edits(book: Playbook, block: Block, *, source: str) -> Playbook:
     sections = dict.fromkeys((*book.sections, *(entry.section for entry in block.entries)))
     known_sections = book.replace_fields(sections=tuple(sections), next_number=free)
     return known_sections.with_index(book.index.changed(put=[*put.values()], gone=gone))
-
-
-def _new_bullet(name: str, votes: tuple[int, int, int]) -> Bullet:
-    """Return a bullet without content and section."""
-    helpful, harmful, neutral = votes
-    return Bullet(
-        id=name,
-        section="",
-        content="",
-        helpful=helpful,
-        harmful=harmful,
-        neutral=neutral,
-        created=BEFORE_FIRST_STEP,
-        changed=BEFORE_FIRST_STEP,
-        tokens=0,
-    )

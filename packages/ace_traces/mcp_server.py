@@ -9,6 +9,7 @@ Without --port it talks over standard input and output, as agents start such ser
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -39,7 +40,7 @@ def make_server(file: Path, *, by: str) -> MCPServer[Any]:
     from mcp.server.mcpserver.exceptions import ToolError
 
     nearest = NearestTexts(HashingEmbedder())
-    server: MCPServer[Any] = MCPServer("ace-bench playbook", instructions=_INSTRUCTIONS)
+    server: MCPServer[Any] = MCPServer("ace-bench playbook", instructions=_INSTRUCTIONS, log_level="WARNING")
 
     def playbook(section: str | None) -> str:
         book = read_playbook(file)
@@ -82,6 +83,10 @@ def main(arguments: Sequence[str]) -> int:
     server = make_server(options.playbook, by=options.by)
     if options.port is None:
         server.run("stdio")
-    else:
-        server.run("streamable-http", port=options.port)
+        return 0
+    try:
+        socket.create_server(("127.0.0.1", options.port)).close()
+    except (OSError, OverflowError) as error:
+        raise ConfigError(f"--port {options.port} cannot be used ({error}); choose another one") from error
+    server.run("streamable-http", port=options.port)
     return 0

@@ -107,7 +107,7 @@ class TracesTask:
 
     def _add(self, where: str, trace: Trace, load: Callable[[], Trace], shared: dict[str, str]) -> None:
         """Add an attempt as a sample; of equal names the later ones get a number. Equal backgrounds are held once."""
-        own = "_".join((trace.name or where).replace("/", "_").split())
+        own = "_".join((trace.name or Path(where).name).replace("/", "_").split())
         self._named[own] += 1
         name = own if self._named[own] == 1 else f"{own}#{self._named[own]}"
         background = shared.setdefault(trace.background, trace.background)

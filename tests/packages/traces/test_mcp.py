@@ -87,6 +87,7 @@ def test_two_clients_over_http_and_a_command_change_one_file(book):
 
     with serving(book) as address:
         asyncio.run(both(address))
+        assert start("playbook", ["mcp", str(book), "--port", address.split(":")[2].split("/")[0]]) == 2
         assert start("playbook", ["feedback", str(book), "--bullet", "tu-00002", "--harmful"]) == 0
     voted = load(book).index["tu-00002"]
     assert (voted.helpful, voted.harmful, {one.split("@")[0] for one in voted.sources}) == (2, 1, {"bob", "user"})
