@@ -128,7 +128,8 @@ def test_spans_of_a_conversation_are_one_attempt_wherever_their_lines_are(learn)
     rows = [
         span("t1", 1, said=[weather], answered=[call], **{"operation.name": "chat"}),
         span("t2", 2, said=[part("user", "text", content="Hello")], answered=[part("assistant", "text", content="Hi")],
-             events=[{"name": "Tone", "score.label": "pass"}], **{"conversation.id": "talk"}),
+             **{"conversation.id": "talk"}),
+        span("t2", 2, events=[{"name": "Tone", "score.label": "pass"}], **{"operation.name": "evaluate"}),
         span("t1", 3, error="timeout", **{"operation.name": "execute_tool"}),
         span("t1", 4, said=[weather, call, result], answered=[part("assistant", "text", content="Rainy.")]),
         span("t1", 5, events=[bad], **{"operation.name": "evaluate"}),
