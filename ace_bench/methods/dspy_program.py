@@ -7,6 +7,7 @@ a score of 0, so exceptions of rollouts and calls are carried through it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -64,8 +65,8 @@ class ProgramRollouts:
         self._arena = arena
         self._count = arena.counter("generator")
         self._measured = lru_cache(maxsize=32)(self._measure)  # counting may need a request to a server
-        self._making, self._gathering = Lock(), Lock()
-        self._wanted: dict[tuple[str, str], tuple[Sample, Instruction]] = {}
+        self._making = Lock()
+        self._wanted: deque[tuple[Sample, Instruction]] = deque()
         self.keys: set[str] = set()
 
     def __deepcopy__(self, memo: object) -> ProgramRollouts:
@@ -93,12 +94,11 @@ class ProgramRollouts:
     def prefetch(self, samples: Sequence[Sample], predictor: dspy.Predict) -> None:
         """Make rollouts in parallel, so that ``make`` finds them recorded."""
         context = self.context(predictor)
-        with self._gathering:
-            self._wanted.update({(sample.id, context.digest): (sample, context) for sample in samples})
+        self._wanted.extend((sample, context) for sample in samples)
         with self._making:
-            with self._gathering:
-                wanted, self._wanted = self._wanted, {}
-            self._arena.map(lambda one: self._arena.rollout(*one), wanted.values())
+            wanted = [self._wanted.popleft() for _ in range(len(self._wanted))]
+            distinct = {(sample.id, context.digest): (sample, context) for sample, context in wanted}
+            self._arena.map(lambda one: self._arena.rollout(*one), distinct.values())
 
     def fields(self, rollout: Rollout) -> Mapping[str, str]:
         """Return a rollout as the outputs of the predictor."""
