@@ -22,12 +22,13 @@ from typing import Any
 from ace_rehearsal.reader.backbone import EmbeddedBackbone
 from ace_rehearsal.server.faults import Faults, parse_chances
 from ace_rehearsal.server.replies import completion_body, embeddings_body, error_body, model_body, stream_events
-from ace_rehearsal.server.requests import BadRequest, read_request
+from ace_rehearsal.server.requests import BadRequest, ChatRequest, read_request
 
 _INTERRUPTED = 130
 LARGEST_BODY, _LONGEST_LENGTH = 64 * 1024 * 1024, 20
 _RETRY_AFTER_S = "0.05"
 _CHAT, _EMBEDDINGS, _MODELS = "/v1/chat/completions", "/v1/embeddings", "/v1/models"
+_WITHOUT_REPLY = ("drop", "http_429", "http_500")
 _HINTS = {
     "/v1/responses": "; a client has a setting for that, such as use_responses_api=False or responses_api=False",
 }
@@ -69,21 +70,23 @@ class Handler(BaseHTTPRequestHandler):
                 hint = _HINTS.get(path, "")
                 message = f"There is nothing at {path}; this server has {_CHAT} and {_EMBEDDINGS}{hint}."
                 raise BadRequest(404, "not_found", message)
-            number = self.server.count("requests")
-            time.sleep(self.server.latency_s)
+            number, began = self.server.count("requests"), time.monotonic()
             fault = self.server.faults.draw()
+            answer = self._answer(body, number, fault) if path == _CHAT and fault not in _WITHOUT_REPLY else None
+            time.sleep(max(0.0, began + self.server.latency_s - time.monotonic()))
             if fault is not None:
                 self.server.count(f"fault_{fault}")
-            if fault == "drop":
+            if answer is not None:
+                self.server.count("completions")
+                self._reply(*answer, cut=fault == "truncate")
+            elif fault == "drop":
                 self._hang_up()
             elif fault == "http_429":
                 raise BadRequest(429, "rate_limit_exceeded", "Too many requests (a fault on purpose).")
             elif fault == "http_500":
                 raise BadRequest(500, "internal_error", "The server failed (a fault on purpose).")
-            elif path == _EMBEDDINGS:
-                self._send(200, embeddings_body(body, self.server.backbone.name), cut=fault == "truncate")
             else:
-                self._complete(body, number, fault)
+                self._send(200, embeddings_body(body, self.server.backbone.name), cut=fault == "truncate")
         except BadRequest as problem:
             if problem.status not in (429, 500):
                 self.server.count("bad_requests")
@@ -102,7 +105,7 @@ class Handler(BaseHTTPRequestHandler):
     def _path(self) -> str:
         return self.path.split("?", 1)[0].rstrip("/") or "/"
 
-    def _complete(self, body: bytes, number: int, fault: str | None) -> None:
+    def _answer(self, body: bytes, number: int, fault: str | None) -> tuple[ChatRequest, Mapping[str, Any]]:
         request = read_request(body, self.server.backbone.name)
         completion = self.server.backbone.complete(request.messages, role="", session="", schema=request.offer)
         answer = completion_body(completion, request, number=number, created=int(time.time()))
@@ -111,11 +114,13 @@ class Handler(BaseHTTPRequestHandler):
                 said = choice["message"]["content"] or ""
                 kept = said.partition("\n\n```python\n")[0] if fault == "no_code" else ""
                 choice["message"] = {"role": "assistant", "content": kept}
-        self.server.count("completions")
+        return request, answer
+
+    def _reply(self, request: ChatRequest, answer: Mapping[str, Any], *, cut: bool) -> None:
         if request.stream:
-            self._stream(list(stream_events(answer, include_usage=request.include_usage)), cut=fault == "truncate")
+            self._stream(list(stream_events(answer, include_usage=request.include_usage)), cut=cut)
         else:
-            self._send(200, answer, cut=fault == "truncate")
+            self._send(200, answer, cut=cut)
 
     def _read_body(self) -> bytes:
         """The request's body; raises ``BadRequest`` for a length that is absent, wrong or too large."""
@@ -219,7 +224,7 @@ def _read_arguments(arguments: Sequence[str] | None) -> ReaderServer:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, required=True, help="port to listen on; 0 picks a free one")
-    parser.add_argument("--latency-ms", type=float, default=0.0, help="time every reply waits (default: none)")
+    parser.add_argument("--latency-ms", type=float, default=0.0, help="time every reply takes at least (default: none)")
     parser.add_argument("--faults", default="", help='chances of faults, such as "http_500=0.1,drop=0.05"')
     parser.add_argument("--fault-seed", type=int, default=0, help="seed of the faults (default: %(default)s)")
     said = "a careful and forgetful agent, which recalls the look-ups of its newest N steps alone (default: off)"
