@@ -93,6 +93,10 @@ class Signals:
 
     def _pass_on(self, number: int, frame: FrameType | None) -> None:
         del number, frame
+        self.send()
+
+    def send(self) -> None:
+        """Stop all runs, as a signal does."""
         self._count += 1
         for stop in [*self._runs.values()]:
             stop(self._count)

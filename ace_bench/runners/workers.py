@@ -113,7 +113,11 @@ class Workers:
                         schedule.end(batch)
 
         with self._signals.handled(), self._signals.passed_to(self._stop), ThreadPoolExecutor(self.count) as threads:
-            list(threads.map(work, range(self.count)))
+            try:
+                list(threads.map(work, range(self.count)))
+            except BaseException:  # such as the end of a Slurm job's time
+                self._signals.send()
+                raise
 
     def _make_one(self, worker: _Worker, words: Words) -> Outcome:
         started = time.monotonic()

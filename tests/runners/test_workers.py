@@ -88,3 +88,30 @@ def test_a_run_that_crashes_is_one_failed_row(served, tmp_path, monkeypatch):
     assert (crashed.end.status, other.end.status) == (1, 0)
     assert crashed.output.splitlines()[-1].endswith("ZeroDivisionError: of the program")
     assert "Error" not in other.output
+
+
+class Ending(ReaderServer):
+    """Ends the main thread at a request, as the time limit of a job does."""
+
+    def count(self, what):
+        number = super().count(what)
+        if (what, number) == ("requests", 12):
+            os.kill(os.getpid(), signal.SIGUSR2)
+        return number
+
+
+def test_an_end_of_the_main_thread_stops_all_runs_cleanly(tmp_path):
+    def end(*_):
+        raise SystemExit
+
+    with running(Ending(host="127.0.0.1", port=0, latency_s=0.02)) as server:
+        settings = (*SMALL, *over_http(server.address), "concurrency=1", f"results={tmp_path}")
+        before = signal.signal(signal.SIGUSR2, end)
+        try:
+            with pytest.raises(SystemExit):
+                made([("task=formula", "method=ace", f"seed={seed}", *settings) for seed in (0, 1)])
+        finally:
+            signal.signal(signal.SIGUSR2, before)
+    states = [path.read_text() for path in tmp_path.rglob("status.json")]
+    assert states
+    assert all("interrupted by the user" in state for state in states)

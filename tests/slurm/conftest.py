@@ -47,7 +47,10 @@ SchedulerParameters=batch_sched_delay=1,sched_interval=2
 NodeName={host} NodeAddr=127.0.0.1 CPUs={cores} RealMemory=4000
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
-LAUNCHER = ("launcher=slurm", "hydra.launcher.cpus_per_task=1", "hydra.launcher.mem_gb=1")
+LAUNCHER = (
+    *("launcher=slurm", "hydra.launcher.array_parallelism=2", "hydra.launcher.cpus_per_task=1"),
+    "hydra.launcher.mem_gb=1",
+)
 
 
 @dataclass(frozen=True)
