@@ -137,6 +137,10 @@ class ContextValue:
         """Return all fields and the kind as a JSON object."""
         return {"kind": self.kind, **{name: msgspec.to_builtins(value) for name, value in self._saved()}}
 
+    def encode(self) -> bytes:
+        """Return what ``dump`` returns as JSON, without the many small objects of it."""
+        return msgspec.json.encode({"kind": self.kind, **dict(self._saved())})
+
     def _saved(self) -> Iterator[tuple[str, Any]]:
         for field in fields(self):
             value = getattr(self, field.name)

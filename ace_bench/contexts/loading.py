@@ -34,9 +34,15 @@ KINDS: tuple[type[Context], ...] = (NoContext, Cheatsheet, Demonstrations, Instr
 """The kinds of this package; a method with its own kind passes it as ``also``."""
 
 
+def encode_context(context: Context) -> bytes:
+    """Return a saved context as the content of a JSON file."""
+    encode = context.encode if isinstance(context, ContextValue) else lambda: msgspec.json.encode(context.dump())
+    return msgspec.json.format(encode(), indent=2) + b"\n"  # which holds no more than two copies at once
+
+
 def save_context(context: Context, path: str | Path) -> None:
     """Write a context as JSON that ``load`` and ``method.initial`` read; raises ``FileUnwritable``."""
-    write_files({Path(path): msgspec.json.format(msgspec.json.encode(context.dump())) + b"\n"})
+    write_files({Path(path): encode_context(context)})
 
 
 def change_playbook(path: Path, change: Callable[[Playbook], Playbook]) -> Playbook:

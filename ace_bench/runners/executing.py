@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from ace_bench.contexts.loading import official_text
+from ace_bench.contexts.loading import encode_context, official_text
 from ace_bench.core.backbones import Interruptible
 from ace_bench.core.errors import AceBenchError, DataError, Interrupted, Stopped, StoreError
 from ace_bench.core.redaction import redact
@@ -84,7 +84,7 @@ def execute(folder: RunFolder, spec: RunSpec, host: Host, resources: Resources =
                 metrics = run_metrics(experiment, outcome, spec.metadata)
                 folder.processes.end("finished")
                 summary = summary_text(metrics, folder.processes.processes)
-                folder.write({**files_of_contexts(outcome), SUMMARY: summary})
+                folder.write_in_parts(chain(files_of_contexts(outcome), [(SUMMARY, summary.encode())]))
                 folder.set_status("finished")
                 folder.write_json(METRICS, metrics)
                 for tracker in spec.trackers:
@@ -157,8 +157,10 @@ def save_questions(folder: RunFolder, spec: RunSpec) -> None:
 
     A continued run has the same templates and samples, because its digest covers them.
     """
-    contents = {f"prompts/{name}": text for name, text in spec.prompts.files.items()}
-    lost = {name: text for name, text in contents.items() if not folder.holds(name, text)}
+    contents = {f"prompts/{name}": text.encode() for name, text in spec.prompts.files.items()}
+    lost: dict[str, str | bytes] = {
+        name: content for name, content in contents.items() if not folder.holds(name, content)
+    }
     try:
         unpack_samples(read_object(folder.path, SAMPLES))
     except (StoreError, DataError):
@@ -168,12 +170,10 @@ def save_questions(folder: RunFolder, spec: RunSpec) -> None:
         folder.write(lost)
 
 
-def files_of_contexts(outcome: RunOutcome) -> Mapping[str, str]:
-    """Return the contexts as JSON, playbooks also in the text format of the published ones, by file name."""
-    files = {}
+def files_of_contexts(outcome: RunOutcome) -> Iterator[tuple[str, bytes]]:
+    """Yield the contexts as JSON, playbooks also in the text format of the published ones, with their file names."""
     for name, context in {**outcome.contexts, "tested": outcome.context}.items():
-        files[f"contexts/{name}.json"] = format_json(context.dump())
+        yield f"contexts/{name}.json", encode_context(context)
         text = official_text(context)
         if text is not None:
-            files[f"contexts/{name}.txt"] = text
-    return files
+            yield f"contexts/{name}.txt", text.encode()

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
+from ace_bench.contexts.loading import encode_context
 from ace_bench.core.backbones import CacheReporting
 from ace_bench.core.context import Context
 from ace_bench.core.errors import CallLost, StoreError
@@ -28,7 +29,7 @@ def run_loop(experiment: Experiment, mode: Mode) -> RunOutcome:
     predicted: list[RolloutRecord] = []
     validations: list[Validation] = []
     if batches:  # saved now and not at the end, so that a stopped run has it, too
-        experiment.folder.write_missing("contexts/initial.json", start.dump())
+        experiment.folder.write_missing("contexts/initial.json", encode_context(start))
     with experiment.clock:
         phase = f"evaluate {mode.split}"
         before = experiment.evaluate(tested, start, f"{phase}, before", "before") if mode.tests_start(method) else None

@@ -30,6 +30,8 @@ from ace_bench.store.results import Checksums
 STATUS, SAMPLES, LOCK = "status.json", "samples.json", ".lock"
 BATCHES = "batches"
 """The folder of calls that were sent in files."""
+_LARGE = 1 << 22
+"""Bytes of a file that is written apart."""
 _log = logging.getLogger(__name__)
 _ATTEMPT = re.compile(r"^seed(?P<seed>\d+)(?:-(?P<attempt>\d+))?$")
 
@@ -97,23 +99,33 @@ class RunFolder:
         """Write a JSON file atomically."""
         self.write({name: format_json(value)})
 
-    def write(self, contents: Mapping[str, str]) -> None:
+    def write(self, contents: Mapping[str, str | bytes]) -> None:
         """Write text files atomically and add their checksums; on return they are synced to disk."""
-        encoded = {name: text.encode() for name, text in contents.items()}
+        encoded = {name: text.encode() if isinstance(text, str) else text for name, text in contents.items()}
         self._checksums.add({name: content for name, content in encoded.items() if name != STATUS})
         with self.guard.writing(self.path):
             replace_files({self.path / name: content for name, content in encoded.items()})
 
-    def write_missing(self, name: str, value: Record) -> None:
-        """Write a JSON file, unless the folder has it with this content."""
-        text = format_json(value)
-        if not self.holds(name, text):
-            self.write({name: text})
+    def write_in_parts(self, files: Iterable[tuple[str, bytes]]) -> None:
+        """Write files by name as ``write`` does, large ones apart: memory need not hold all of them."""
+        part: dict[str, str | bytes] = {}
+        for name, content in files:
+            part[name] = content
+            if len(content) > _LARGE:
+                self.write(part)
+                part = {}
+        if part:
+            self.write(part)
 
-    def holds(self, name: str, text: str) -> bool:
+    def write_missing(self, name: str, content: bytes) -> None:
+        """Write a file, unless the folder has it with this content."""
+        if not self.holds(name, content):
+            self.write({name: content})
+
+    def holds(self, name: str, content: bytes) -> bool:
         """Whether a file has this content."""
         try:
-            return (self.path / name).read_bytes() == text.encode()
+            return (self.path / name).read_bytes() == content
         except OSError:
             return False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import pairwise
@@ -29,6 +29,8 @@ NO_COUNTERS = NO_REFLECTIONS = "(none)"
 RECENT_REFLECTIONS = "recent_reflections"
 """The prompt field with the reflections on earlier samples, where the Generator is shown some."""
 
+_OPTIONAL = ("layout", "shown_reflections")
+"""Fields that a saved playbook has only where they have a value."""
 _MAX_NUMBER = 10**9
 _Next = Annotated[int, msgspec.Meta(ge=1, le=_MAX_NUMBER + 1)]
 
@@ -100,11 +102,10 @@ class Playbook(ContextValue):
         book = cls.of(stored.bullets, sections=stored.sections, next_number=stored.next_number)
         return replace(book, recent=stored.recent, layout=stored.layout)
 
-    def dump(self) -> Record:
-        """Return all fields and the kind as a JSON object."""
-        optional = ("layout", "shown_reflections")
-        found = {name: value for name, value in super().dump().items() if name not in optional or value is not None}
-        return {name: value for name, value in found.items() if name not in ("helpful_first", "partial")}
+    def _saved(self) -> Iterator[tuple[str, Any]]:
+        for name, value in super()._saved():
+            if name not in ("helpful_first", "partial") and (name not in _OPTIONAL or value is not None):
+                yield name, value
 
     @property
     def size(self) -> int:
