@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from ace_batch.gathering import Gatherer
 from ace_batch.openai_files import OpenAIFiles
-from ace_batch.settings import BatchPrices, BatchSettings, Provider
+from ace_batch.settings import BatchPrices, BatchSettings, Provider, Unreachable
 from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
 from ace_bench.backbones.openai_compatible.http_backbone import Pacer, attempt
 from ace_bench.backbones.openai_compatible.outcomes import accept
@@ -20,7 +20,7 @@ from ace_bench.backbones.openai_compatible.requests import Question, read_dialec
 from ace_bench.backbones.openai_compatible.settings import ChatSettings, Rate
 from ace_bench.core.backbones import Backbone
 from ace_bench.core.encoding import digest_of_text
-from ace_bench.core.errors import ConfigError, Interrupted, SettingError
+from ace_bench.core.errors import BackboneUnavailable, ConfigError, Interrupted, SettingError
 from ace_bench.core.types import Completion, Message, Probe, Record, Stage
 
 
@@ -61,7 +61,10 @@ class BatchBackbone(OpenAICompatible):
     def probe(self) -> Probe:
         """Probe the endpoint, and whether it takes batches; raises ``SettingError`` where it does not."""
         found = super().probe()
-        self._provider.check()
+        try:
+            self._provider.check()
+        except Unreachable as error:
+            raise BackboneUnavailable(str(error)) from error
         return replace(found, facts={**found.facts, "batches": self._describe()})
 
     def complete(  # noqa: PLR0913 - that of a backbone

@@ -180,10 +180,10 @@ class Gatherer:
                 self._take(name, batch, status)
 
     def _take(self, name: str, batch: str, status: Status) -> None:
+        """Keep the replies of an ended batch and hand them out; calls without one fail, to be sent again."""
         replies = self._patiently(lambda: self._provider.replies(batch))
         self._kept.end(name, status.word, replies)
-        with self._changed:
-            calls = self._open.pop(name)
+        calls = self._open[name]
         found = {call: result for call, result in read_lines(replies) if call in calls}
         missing, strange = len(calls) - len(found), len(replies.splitlines()) - len(found)
         self._say(
@@ -191,15 +191,13 @@ class Gatherer:
             + (f", {missing:,} calls without a reply" if missing else "")
             + (f", {strange:,} lines that belong to no call" if strange else "")
         )
-        message = f"batch {batch} has no line for the call ({status.word})"
-        for call in calls:
-            result = found.get(call) or Problem(kind="dropped", message=message)
-            with self._changed:
-                future = self._asked.pop(call, None)
-                if future is None and isinstance(result, Answer):
-                    self._answers[call] = result
-            if future is not None:
-                future.set_result(result)
+        none = Problem(kind="dropped", message=f"batch {batch} has no line for the call ({status.word})")
+        with self._changed:  # as a whole: a call that is asked meanwhile must not be sent again
+            del self._open[name]
+            asked = {call: self._asked.pop(call) for call in calls if call in self._asked}
+            self._answers |= {c: r for c, r in found.items() if c not in asked and isinstance(r, Answer)}
+        for call, future in asked.items():
+            future.set_result(found.get(call, none))
 
     def _patiently(self, function: Callable[[], T]) -> T:
         """Call again while the provider is silent; raises ``BackboneUnavailable`` after ``patience`` seconds."""

@@ -86,7 +86,7 @@ class OpenAIFiles:
         """See ``Provider``."""
         with self._errors(lambda: self._unknown(batch)):
             found = self._client.batches.retrieve(batch)
-        word = str(getattr(found, "status", "unknown"))
+        word = str(getattr(found, "status", "unknown")).lower()  # some providers write capitals
         return Status(state=_STATES.get(word, "running"), word=word, why=_why(found) if word == "failed" else "")
 
     def replies(self, batch: str) -> bytes:

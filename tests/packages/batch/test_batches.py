@@ -58,6 +58,7 @@ def test_an_evaluation_is_one_file_at_half_the_price_with_the_same_records(tmp_p
     assert next(kept) == next(kept)
 
 
+@pytest.mark.slow
 def test_adaptation_goes_online_at_the_full_price(tmp_path):
     with batch_server() as server:
         online = launch(tmp_path / "online", *words(server, method="ace", batch=None))
@@ -209,6 +210,14 @@ def test_a_server_without_batches_is_named_before_anything_is_sent(tmp_path, cap
         ran = launch(tmp_path, *words(server))
     assert (ran.status, ran.folder.exists()) == (2, False)
     assert "has no batch interface" in capsys.readouterr().err
+
+
+def test_a_server_that_is_busy_stops_the_run_and_one_that_refuses_the_key_names_it(tmp_path, capsys):
+    with batch_server() as server:
+        for status, said in ((503, "fails: HTTP 503"), (401, "OPENAI_API_KEY")):
+            server.broken = (status, b'{"error": {"message": "no"}}')
+            assert launch(tmp_path, *words(server)).status == 3
+            assert said in " ".join(capsys.readouterr().out.split())
 
 
 def test_limits_of_the_provider_and_the_budget_are_kept(tmp_path, capsys):
