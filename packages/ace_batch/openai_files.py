@@ -87,14 +87,16 @@ class OpenAIFiles:
         with self._errors(lambda: self._unknown(batch)):
             found = self._client.batches.retrieve(batch)
         word = str(getattr(found, "status", "unknown")).lower()  # some providers write capitals
-        return Status(state=_STATES.get(word, "running"), word=word, why=_why(found) if word == "failed" else "")
+        why = self._endpoint.ready().hide_in_error(_why(found)) if word == "failed" else ""
+        return Status(state=_STATES.get(word, "running"), word=word, why=why)
 
     def replies(self, batch: str) -> bytes:
         """See ``Provider``."""
         with self._errors(lambda: self._unknown(batch)):
             found = self._client.batches.retrieve(batch)
             files = filter(None, (found.output_file_id, found.error_file_id))
-            return b"\n".join(self._client.files.content(file).content for file in files)
+            lines = b"\n".join(self._client.files.content(file).content for file in files)
+        return self._endpoint.ready().hide(lines.decode(errors="replace")).encode()
 
     def close(self) -> None:
         """See ``Provider``."""
