@@ -149,7 +149,8 @@ def test_a_killed_run_goes_on_with_its_batch(tmp_path, monkeypatch, part, name):
             patched.setattr(part, name, die)
             with pytest.raises(Crash):
                 launch(tmp_path / "killed", *words(server))
-        ran = launch(tmp_path / "killed", *words(server))
+        # One call at a time asks for its reply, so most replies come before their calls.
+        ran = launch(tmp_path / "killed", *words(server, "concurrency=1", "backbone.batch.calls=1"))
     assert (ran.status, server.sizes()) == (0, [TEST, TEST]), "one batch each"
     assert ran.lasting() == calm.lasting()
 
@@ -186,6 +187,18 @@ def test_a_server_that_dies_while_a_batch_runs_stops_the_run_which_goes_on(tmp_p
         server.release.set()
         again = launch(tmp_path, *words(server))
     assert (again.status, again.folder, server.sizes()) == (0, ran.folder, [TEST])
+
+
+def failed(lines):
+    response = {"status_code": 500, "body": {"error": {"message": "try again"}}}
+    return "completed", [json.dumps({**json.loads(line), "response": response}) for line in lines]
+
+
+def test_calls_that_failed_before_a_stop_are_sent_again(tmp_path):
+    with batch_server(failed) as server:
+        assert launch(tmp_path, *words(server, "backbone.retry.times=0")).status == 3
+        assert launch(tmp_path, *words(server, "backbone.retry.times=0")).status == 0
+    assert server.sizes()[-1] == TEST
 
 
 def refused(lines):
