@@ -5,7 +5,7 @@ class RolloutsView {
     this.choice = { query: "", outcome: "", stage: "" };
     this.search = el("input", { type: "search", placeholder: "sample, question, answer", oninput: debounced(() => this.set("query", this.search.value)) });
     this.count = el("p.note", { role: "status" });
-    this.outcome = select([["", "all"], ["fault", "faults"], ["wrong", "wrong"], ["right", "right"]], "", (value) => this.set("outcome", value));
+    this.outcome = select([["", "all"], ["fault", "faults"], ["wrong", "wrong"], ["right", "right"], ["unjudged", "not judged"]], "", (value) => this.set("outcome", value));
     const stages = [["", "all"], ["adapt", "adapt"], ["evaluate", "evaluate"]];
     this.detail = el("article.detail", { "aria-live": "polite" }, el("p.note", {}, "Choose a rollout."));
     this.list = new LazyList((rollout) => this.row(rollout), { empty: "No rollout matches." });
@@ -38,7 +38,7 @@ class RolloutsView {
   row(rollout) {
     const { sample, grade, attempt } = rollout;
     return el("li", {}, el("button.row", { type: "button", "data-key": rollout.key, "aria-pressed": rollout === this.chosen ? "true" : "false", onclick: () => this.choose(rollout) },
-      el(`span.tag.${verdict(rollout)}`, {}, verdict(rollout)), el("strong", {}, sample), el("span.note", {}, `${when(rollout)} · score ${+grade.score.toFixed(2)}`), el("span.cut", {}, attempt.answer === null ? "no answer" : attempt.answer)));
+      el(`span.tag.${verdict(rollout)}`, {}, verdict(rollout)), el("strong", {}, sample), el("span.note", {}, `${when(rollout)} · ${grade.judged === false ? "no score" : `score ${+grade.score.toFixed(2)}`}`), el("span.cut", {}, attempt.answer === null ? "no answer" : attempt.answer)));
   }
 
   choose(rollout) {
@@ -64,7 +64,7 @@ class RolloutsView {
       part("Question", run.input(sample, "question")),
       inputs.length > 0 && lazy("Other inputs", () => inputs.map(([name, text]) => part(name, text))),
       this.answers(attempt.answer, grade),
-      el("p", {}, `Score ${+grade.score.toFixed(4)}`, Object.entries(grade.detail).map(([name, value]) => ` · ${name} ${+value.toFixed(4)}`), grade.group && ` · group ${grade.group}`),
+      el("p", {}, grade.judged === false ? "No score" : `Score ${+grade.score.toFixed(4)}`, Object.entries(grade.detail).map(([name, value]) => ` · ${name} ${+value.toFixed(4)}`), grade.group && ` · group ${grade.group}`),
       grade.observed && part("Shown by the environment", grade.observed),
       grade.report && lazy("Report of the grader", () => el("pre.text", {}, grade.report)),
       attempt.reasoning && !attempt.trajectory.length && lazy("Reasoning", () => el("pre.text", {}, attempt.reasoning), { open: true }),
@@ -121,11 +121,12 @@ function part(label, text) {
 
 function verdict({ fault, grade }) {
   if (fault) return "fault";
+  if (grade.judged === false) return "unjudged";
   return grade.correct ? "right" : "wrong";
 }
 
 function rank(rollout) {
-  return ["fault", "wrong", "right"].indexOf(verdict(rollout));
+  return ["fault", "wrong", "unjudged", "right"].indexOf(verdict(rollout));
 }
 
 function when({ stage, trial, at, key }) {
