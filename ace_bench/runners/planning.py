@@ -59,6 +59,7 @@ class Composer:
         self._cache = cache_folder("plans") / digest_of([_FORM, digest_of_configs(folders)])
         parser = OverridesParser.create()
         self._parse = cache(lambda override: parser.parse_overrides([override])[0])
+        self._is_group = cache(self._loader.repository.group_exists)
         self._choose = cache(self._chosen)
         self._compose = cache(self._composed)
 
@@ -105,7 +106,7 @@ class Composer:
             raise ConfigError(f"{' '.join(overrides)} cannot be composed: {error}") from error
 
     def _is_choice(self, override: Override) -> bool:
-        return self._loader.repository.group_exists(override.key_or_group) and not isinstance(override.value(), dict)
+        return self._is_group(override.key_or_group) and not isinstance(override.value(), dict)
 
     def _chosen(self, choices: tuple[str, ...]) -> _Chosen:
         """Return the configuration of some options of groups, not resolved.
