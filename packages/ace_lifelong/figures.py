@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING
 from ace_bench.report.conditions import marks_of
 from ace_bench.report.figures.draw import Drawing, Panel, Series
 from ace_bench.report.figures.style import MAX_SERIES, Look, amount_axis, count_axis, looks, percent_axis
-from ace_lifelong.lives import Life, Lives, Stream
+from ace_lifelong.lives import STAGES_SHOWN, Life, Lives, Stream
 from ace_lifelong.measures import Measure, difference, score
-from ace_lifelong.tables import arrow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST, _ACROSS, _ORDERS = 9, 3, 2
 """Methods of a figure, in a line, and orders that have figures of their own."""
-_LETTERS, _DARK = 12, 60
-"""The longest name of a stage in a matrix, and the score from which a cell is dark."""
+_LETTERS, _DARK, _WITH_BARS = 12, 60, 4
+"""Letters of a stage in a figure, the score from which a cell is dark, and the most stages with intervals."""
 _STAGES = "stages learnt"
 _DODGE = 0.04
 """The distance between series, so that their intervals stand beside each other."""
@@ -35,11 +34,16 @@ def drawings(stream: Stream) -> Iterator[tuple[str, Drawing]]:
     for number, order in enumerate(stream.orders[:_ORDERS], 1):
         some = [one for one in learning if one.order == order]
         suffix = f"_order{number}" if len(stream.orders) > 1 else ""
-        yield f"retention{suffix}", _retention(some, f"Score of each stage, {arrow(order)}\n{about}")
+        yield f"retention{suffix}", _retention(some, f"Score of each stage, {_short(order)}\n{about}")
         yield f"matrices{suffix}", _matrices(some, f"Score of each stage (column) after each stage (row)\n{about}")
-        yield f"growth{suffix}", _growth(some, f"Growth and plasticity, {arrow(order)}\n{about}")
+        yield f"growth{suffix}", _growth(some, f"Growth and plasticity, {_short(order)}\n{about}")
     if len(stream.orders) > 1:
         yield "orders", _by_order(learning, stream.orders, f"Score of all stages at the end, by order\n{about}")
+
+
+def _short(order: Sequence[str]) -> str:
+    """Write an order of stages, without the middle of a long one."""
+    return " > ".join(order if len(order) <= STAGES_SHOWN else (order[0], f"{len(order) - 2} more", order[-1]))
 
 
 def _by_order(lives: Sequence[Lives], orders: Sequence[tuple[str, ...]], title: str) -> Drawing:
@@ -71,16 +75,28 @@ def _retention(lives: Sequence[Lives], title: str) -> Drawing:
         )
         for one in lives[:_MOST]
     ]
-    more = f"{len(lives) - _MOST} methods more are in the table" if len(lives) > _MOST else ""
+    more = "; ".join(
+        f"{left} more {what} are in the table"
+        for left, what in ((len(lives) - _MOST, "methods"), (len(order) - MAX_SERIES, "stages"))
+        if left > 0
+    )
     rows = -(-len(panels) // _ACROSS)
     return Drawing(
-        panels=panels, title=title, height=1.2 + 1.8 * rows, across=_ACROSS, sharey="row", more=more, wide=True
+        panels=panels,
+        title=title,
+        height=1.2 + 1.8 * rows,
+        across=min(_ACROSS, len(panels)),
+        sharey="row",
+        more=more,
+        wide=True,
     )
 
 
 def _curve(one: Lives, stage: str, look: Look, place: int) -> Series:
     numbers = range(len(one.order) + 1)
     found = [score(one.scores({stage: one.at(number)})) for number in numbers]
+    if len(one.order) > _WITH_BARS:
+        found = [replace(measure, interval=None) if measure else None for measure in found]
     return _series(f"{place}: {stage}", look, [number + _DODGE * (place - 1) for number in numbers], found)
 
 
@@ -98,7 +114,7 @@ def _matrices(lives: Sequence[Lives], title: str) -> Drawing:
     panels = [Panel(series=(), title=one.name, scales=(partial(_cells, one),)) for one in shown]
     more = f"{len(lives) - _MOST} methods more are in the table" if len(lives) > _MOST else ""
     height = 0.9 + -(-len(panels) // _ACROSS) * (0.8 + 0.25 * len(lives[0].order))
-    return Drawing(panels=panels, title=title, height=height, across=_ACROSS, more=more, wide=True)
+    return Drawing(panels=panels, title=title, height=height, across=min(_ACROSS, len(panels)), more=more, wide=True)
 
 
 def _cells(one: Lives, axis: Axes) -> None:
@@ -108,8 +124,10 @@ def _cells(one: Lives, axis: Axes) -> None:
     rows = [[one.mean(one.at(number), stage) for stage in one.order] for number in range(len(one.order) + 1)]
     values = [[nan if found is None else found for found in row] for row in rows]
     axis.imshow(values, cmap="Blues", vmin=0, vmax=100, aspect="auto")
-    axis.set_xticks(range(len(one.order)), [name[:_LETTERS] for name in one.order])
-    axis.set_yticks(range(len(rows)), ["before", *(name[:_LETTERS] for name in one.order)])
+    axis.set_xticks(range(len(one.order)), [f"{place}" for place, _ in enumerate(one.order, 1)])
+    axis.set_yticks(
+        range(len(rows)), ["before", *(f"{place} {name[:_LETTERS]}" for place, name in enumerate(one.order, 1))]
+    )
     axis.grid(visible=False)
     for row, line in enumerate(values):
         for column, found in enumerate(line):

@@ -22,6 +22,8 @@ _NO_BATCHES = "after"
 """The only test of a method that does not learn."""
 _SCOPE = re.compile(rf"^(?:{Stage.ADAPT}/)?({CARRIED}\d+)/")
 _ROUNDING = 0.01
+STAGES_SHOWN = 6
+"""The most stages that titles name."""
 _ORDER = ("order", "order_seed")
 
 
@@ -236,7 +238,8 @@ def _stream(runs: Sequence[RunSummary]) -> Stream:
     plain = len({run.method for run in firsts}) == len(firsts)
     labels = [run.method for run in firsts] if plain else differences(firsts).labels
     found = [lives for label, some in zip(labels, methods.values(), strict=True) for lives in _by_order(label, some)]
-    stages = ", ".join(sorted(runs[0].metrics[RESULTS]["stages"]))
+    names = sorted(runs[0].metrics[RESULTS]["stages"])
+    stages = ", ".join(names) if len(names) <= STAGES_SHOWN else f"{len(names)} stages"
     return Stream(
         title=f"{runs[0].task} ({stages}), {runs[0].backbone}",
         simulated=runs[0].simulated,
