@@ -178,7 +178,7 @@ def _instructions(folder: Path) -> Iterator[tuple[str, list[str]]]:
         if not line or line.startswith("#") or verb in _IGNORED:
             continue
         words = shlex.split(rest)
-        odd = rest.startswith("[") or any(word.startswith("--") for word in words)
+        odd = rest.startswith("[") or any(word.startswith("--") or ".." in word for word in words)
         if verb not in _FOLLOWED or odd or (verb == "ENV" and not all("=" in word for word in words)):
             raise ValueError(
                 f"its Dockerfile has {line[:60]!r}, which machine=bubblewrap cannot do: choose machine=docker"

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
 import msgspec
 from harbor.agents.base import BaseAgent
@@ -26,15 +27,15 @@ from harbor.trial.hooks import TrialEvent
 from harbor.trial.trial import Trial
 from harbor.utils.logger import logger as harbor_logger
 
-from ace_bench.core.replies import ToolCall, ToolResult, offer, write_turn
+from ace_bench.core.replies import ToolCall, ToolResult, offer, without_surrogates, write_turn
 from ace_bench.core.types import Message
-from ace_environments.host import Ask, ReplyRequest, Scores, fault
+from ace_environments.host import Ask, ReplyRequest, Scores, describe_tool, fault
 
 Commands = Literal["tool", "block"]
 harbor_logger.setLevel(logging.WARNING)  # else it says on the console what each trial does
 _MOST_OUTPUT = 8000
 """Characters of a command's output that the model is shown; of more the middle is left out."""
-_MOST_TEST_OUTPUT = 2000
+_MOST_TEST_OUTPUT, _LONGEST = 2000, 20_000
 _BLOCK = re.compile(r"```(?:bash|sh|shell)?[ \t]*\n(.*?)```", re.DOTALL)
 _TOLD = (
     "You work on a Linux machine, by commands for bash. Each starts in the same folder; files stay as you leave them."
@@ -44,14 +45,8 @@ _HOW: Mapping[Commands, str] = {
     "block": "Write one in a block that begins with ```bash and ends with ```; you are told what it prints. "
     "When the work is done, reply without a block.",
 }
-_TOOL = {
-    "type": "function",
-    "function": {
-        "name": "bash",
-        "description": "Run a command on the machine.",
-        "parameters": {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]},
-    },
-}
+_PARAMETERS = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
+_TOOL = describe_tool("bash", "Run a command on the machine.", _PARAMETERS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +110,7 @@ class HarborEpisode:
         config = TrialConfig(
             task=TaskConfig(path=self._task.task_dir),
             trials_dir=Path(self._folder.name),
-            trial_name=self._task.short_name[:32],
+            trial_name=f"{self._task.short_name[:32]}__{uuid4().hex[:8]}",  # names its container, too
             agent=AgentConfig(import_path=f"{HostedAgent.__module__}:{HostedAgent.__name__}"),
             environment=self._rules.environment,
         )
@@ -141,10 +136,8 @@ class HarborEpisode:
         self._attempted.set()
         await self._scored.wait()
         assert self._trial is not None
-        machine, rewards = self._trial.agent_environment, EnvironmentPaths.verifier_dir
         # What commands left there would count as a reward.
-        await machine.exec(f"if [ -L {rewards} ]; then rm {rewards}; fi", user="root")
-        await machine.empty_dirs([rewards], chmod=True)
+        await self._trial.agent_environment.empty_dirs([EnvironmentPaths.verifier_dir], chmod=True)
 
     async def score(self, ask: Ask) -> Scores:
         """Let the trial run the task's tests; the total is the reward ``reward``, or the mean of what they wrote."""
@@ -219,39 +212,31 @@ class HostedAgent(BaseAgent):  # type: ignore[misc]
         except Exception as error:  # raised here, it would end the trial without a word of what failed
             self.error = error
 
-    async def _play(self, instruction: str, environment: Any) -> None:
+    async def _play(self, instruction: str, machine: Any) -> None:
         request = first_request(instruction, self._rules.commands)
-        messages = list(request.messages)
+        tools, messages = request.schema is not None, list(request.messages)
         while True:
             turn = await self._ask(ReplyRequest(messages=tuple(messages), schema=request.schema))
             self.final = turn.content
-            if request.schema is not None:
-                messages.append(Message(role="assistant", content=write_turn(turn)))
-                for call in turn.tool_calls:
-                    result = ToolResult(tool_call_id=call.id, content=await self._run_call(environment, call))
-                    messages.append(Message(role="tool", content=write_turn(result)))
-                if not turn.tool_calls:
-                    return
-            else:
-                messages.append(Message(role="assistant", content=turn.content))
-                if (found := _BLOCK.search(turn.content)) is None:
-                    return
-                printed = await self._execute(environment, found[1])
-                messages.append(Message(role="user", content=printed))
+            messages.append(Message(role="assistant", content=write_turn(turn) if tools else turn.content))
+            for call in turn.tool_calls:
+                result = ToolResult(tool_call_id=call.id, content=await self._execute(machine, _command(call)))
+                messages.append(Message(role="tool", content=write_turn(result)))
+            block = None if tools else _BLOCK.search(turn.content)
+            if block is not None:
+                messages.append(Message(role="user", content=await self._execute(machine, block[1])))
+            elif not turn.tool_calls:
+                return
 
-    async def _run_call(self, environment: Any, call: ToolCall) -> str:
-        try:
-            command = msgspec.json.decode(call.arguments, type=dict[str, str])["command"]
-        except (msgspec.DecodeError, KeyError, RecursionError):
-            command = None
-        if call.name != "bash" or command is None:
-            return 'Error: call bash with {"command": "..."}; there is no other tool'
-        return await self._execute(environment, command)
-
-    async def _execute(self, environment: Any, command: str) -> str:
+    async def _execute(self, machine: Any, command: str | None) -> str:
+        """Run a command of the model's and return what it is told."""
         limit = self._rules.command_timeout
+        if command is None:
+            return 'Error: call bash with {"command": "..."}; there is no other tool'
+        if "\0" in command or without_surrogates(command) != command or len(command) > _LONGEST:
+            return f"Error: a command is a text of at most {_LONGEST} characters, without null bytes"
         try:
-            result = await environment.exec(command, timeout_sec=limit)
+            result = await machine.exec(command, timeout_sec=limit)
         except (RuntimeError, TimeoutError) as error:
             if isinstance(error, TimeoutError) or "timed out" in str(error):
                 return f"Error: the command did not end within {limit} s"
@@ -263,6 +248,17 @@ class HostedAgent(BaseAgent):  # type: ignore[misc]
         return "\n".join(filter(None, [printed, failed])) or "(no output)"
 
 
+def _command(call: ToolCall) -> str | None:
+    try:
+        arguments = msgspec.json.decode(call.arguments, type=dict[str, str])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    return arguments.get("command") if call.name == "bash" else None
+
+
 def _failure(result: Any) -> str:
     told = result.exception_info
-    return "the trial gave no reward" if told is None else f"{told.exception_type}: {told.exception_message:.500}"
+    if told is None:
+        return "the trial gave no reward"
+    said = " ".join(told.exception_message.split())  # a command comes first, its last words say what failed
+    return f"{told.exception_type}: {said if len(said) < 600 else f'{said[:200]} [...] {said[-400:]}'}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import SettingError
 from ace_bench.core.settings import Count, Seconds, Seed, Text
-from ace_environments.host import Episode
+from ace_environments.host import Episode, brief
 from ace_environments.splits import SplitRatio
 from ace_environments.task import EnvironmentItem, EnvironmentTask, background_of
 
@@ -105,8 +107,7 @@ def _tasks(setting: str, folder: str, rules: Rules) -> Sequence[Task]:
             tasks.append(Task(place))
             rules.check(tasks[-1])
         except Exception as error:
-            said = " ".join(str(error).split())[:300]
-            raise SettingError(f"{setting}={folder}: {place.name} cannot be used: {said}") from error
+            raise SettingError(f"{setting}={folder}: {place.name} cannot be used: {brief(error)}") from error
         _check(f"{setting}={folder}: {place.name}", tasks[-1])
     return tasks
 
@@ -132,4 +133,6 @@ def _item(task: Task, rules: Rules) -> EnvironmentItem:
     solution = task.paths.solution_dir / "solve.sh"
     script = solution.read_text(encoding="utf-8", errors="replace") if solution.is_file() else ""
     gold = as_command(script, rules.commands) if script else ""
-    return EnvironmentItem(question=task.instruction.strip(), gold=gold, make=make)
+    files = sorted(path for path in task.task_dir.rglob("*") if path.is_file())
+    digest = digest_of({str(path.relative_to(task.task_dir)): sha256(path.read_bytes()).hexdigest() for path in files})
+    return EnvironmentItem(question=task.instruction.strip(), gold=gold, make=make, digest=digest)

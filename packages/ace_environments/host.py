@@ -230,3 +230,13 @@ def _settle(waiting: asyncio.Future[ToolTurn], turn: ToolTurn) -> None:
 def fault(kind: str, message: str) -> RolloutFault:
     """Return a fault of the environment."""
     return RolloutFault(Fault(owner="task", kind=kind, message=message))
+
+
+def brief(error: BaseException) -> str:
+    """Return an error of another package in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+
+
+def describe_tool(name: str, description: str, parameters: Record) -> Record:
+    """Return a tool as chat completions offer it; ``parameters`` is a JSON schema."""
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}

@@ -42,7 +42,7 @@ from inspect_ai.util._store import init_subtask_store
 
 from ace_bench.core.replies import ToolCall, ToolResult, ToolTurn, offer, write_turn
 from ace_bench.core.types import Message, Record
-from ace_environments.host import Ask, ReplyRequest, Scores, fault
+from ace_environments.host import Ask, ReplyRequest, Scores, describe_tool, fault
 
 _FLOAT = value_to_float()
 
@@ -179,11 +179,7 @@ def _request(messages: Sequence[ChatMessage], tools: Sequence[ToolInfo], choice:
 
 
 def _function(tool: ToolInfo) -> Record:
-    described = {"name": tool.name, "description": tool.description}
-    return {
-        "type": "function",
-        "function": {**described, "parameters": tool.parameters.model_dump(mode="json", exclude_none=True)},
-    }
+    return describe_tool(tool.name, tool.description, tool.parameters.model_dump(mode="json", exclude_none=True))
 
 
 def _choice(choice: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ace_bench.core.errors import SettingError
 from ace_bench.core.settings import Seconds, Seed, Text
-from ace_environments.host import Episode
+from ace_environments.host import Episode, brief
 from ace_environments.splits import SplitRatio
 from ace_environments.task import EnvironmentItem, EnvironmentTask
 
@@ -85,7 +85,7 @@ def _load(name: str, args: Mapping[str, Any]) -> Task:
     try:
         tasks = load_tasks([name], dict(args))
     except Exception as error:
-        raise SettingError(f"name={name} cannot be loaded with args={dict(args)}: {_brief(error)}") from error
+        raise SettingError(f"name={name} cannot be loaded with args={dict(args)}: {brief(error)}") from error
     if len(tasks) != 1:
         raise SettingError(f"name={name} names {len(tasks)} tasks: name one as FILE.py@task or package/task")
     _check_arguments(name, args)
@@ -116,8 +116,3 @@ def _check(name: str, task: Task, *, judge: bool) -> None:
     graders = [one for scorer in task.scorer if (one := registry_unqualified_name(scorer)) in _GRADED_BY_MODEL]
     if graders and not judge:
         raise SettingError(f"judge=false, and {name} is graded by a model ({', '.join(graders)}): set task.judge=true")
-
-
-def _brief(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"

@@ -16,7 +16,7 @@ import httpx2
 
 from ace_bench.core.replies import ToolCall, ToolResult, ToolTurn, offer, write_turn
 from ace_bench.core.types import Message, Record
-from ace_environments.host import Ask, ReplyRequest, Scores, fault
+from ace_environments.host import Ask, ReplyRequest, Scores, describe_tool, fault
 
 PARAMETERS = "responses_create_params"
 _ROLES = {"developer": "system", "system": "system", "user": "user", "assistant": "assistant"}
@@ -68,13 +68,16 @@ class NemoGymEpisode:
         if call.name not in self._talk.tool_names:  # the name is the model's, and becomes a path
             return json.dumps({"error": f"there is no tool {call.name}; there are {', '.join(self._talk.tool_names)}"})
         try:
-            arguments = json.loads(call.arguments or "{}")
+            return (await self._send(call.name, json.loads(call.arguments or "{}"))).text
         except (ValueError, RecursionError) as error:
             return json.dumps({"error": f"the arguments are no JSON: {error}"})
-        return (await self._client.post(f"/{quote(call.name, safe='')}", json=arguments)).text
+
+    async def _send(self, name: str, body: Any) -> httpx2.Response:
+        told = {"Content-Type": "application/json"}
+        return await self._client.post(f"/{quote(name)}", content=json.dumps(body, allow_nan=False), headers=told)
 
     async def _post(self, name: str, body: Record) -> Any:
-        reply = await self._client.post(f"/{name}", json=body)
+        reply = await self._send(name, body)
         if not reply.is_success:
             raise fault("environment", f"the server answered /{name} with {reply.status_code}: {reply.text:.300}")
         return reply.json()
@@ -96,6 +99,10 @@ class Conversation:
         self._choice = parameters.get("tool_choice")
         if other := [tool.get("type") for tool in self._tools if tool.get("type") != "function"]:
             raise ValueError(f"tools of the type {other[0]} are not supported")
+        self._offered = [
+            describe_tool(tool["name"], tool.get("description") or "", tool.get("parameters") or {})
+            for tool in self._tools
+        ]
         if not self.question:
             raise ValueError("input has no message of a user")
         self.request()
@@ -135,7 +142,7 @@ class Conversation:
         """Return the conversation as a request for a chat completion."""
         schema = None
         if self._tools or any(_kind(item) != "message" for item in self._items):
-            schema = offer([_function(tool) for tool in self._tools], _choice(self._choice))
+            schema = offer(self._offered, _choice(self._choice))
         return ReplyRequest(messages=tuple(_messages(self._items, tools=schema is not None)), schema=schema)
 
     def response(self) -> Record:
@@ -194,11 +201,6 @@ def _text(item: Record) -> str:
     if other := [part.get("type") for part in content if part.get("type") not in _TEXTS]:
         raise ValueError(f"the environment shows {other[0]}, and this harness sends text only")
     return "\n".join(str(part["text"]) for part in content)
-
-
-def _function(tool: Record) -> Record:
-    described = {"name": tool["name"], "description": tool.get("description") or ""}
-    return {"type": "function", "function": {**described, "parameters": tool.get("parameters") or {}}}
 
 
 def _choice(choice: Any) -> Any:

@@ -7,11 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import SettingError
 from ace_bench.core.settings import Count, Seconds, Seed, Text
 from ace_bench.core.types import Record
 from ace_bench.tasks.data import read_records
-from ace_environments.host import Episode
+from ace_environments.host import Episode, brief
 from ace_environments.nemo_gym_episode import PARAMETERS, Conversation, NemoGymEpisode
 from ace_environments.splits import SplitRatio
 from ace_environments.task import EnvironmentItem, EnvironmentTask
@@ -65,8 +66,7 @@ def _endpoints(address: str, timeout: float) -> Collection[str]:
         reply = httpx2.get(f"{address}/openapi.json", timeout=timeout)
         paths = reply.raise_for_status().json()["paths"]
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, KeyError, TypeError) as error:
-        said = " ".join(str(error).split()) or type(error).__name__
-        raise SettingError(f"server={address} does not answer as a resources server of NeMo Gym: {said}") from error
+        raise SettingError(f"server={address} is no resources server of NeMo Gym: {brief(error)}") from error
     if missing := [path for path in _ENDPOINTS if path not in paths]:
         raise SettingError(f"server={address} has no {', '.join(missing)}: give the address of a resources server")
     if "/step" in paths:
@@ -104,7 +104,8 @@ class _Source:
         async def make() -> Episode:
             return NemoGymEpisode(self._address, row)
 
-        return EnvironmentItem(question=conversation.question, gold=_gold(where, row, self._answer), make=make)
+        gold = _gold(where, row, self._answer)
+        return EnvironmentItem(question=conversation.question, gold=gold, make=make, digest=digest_of(row))
 
 
 def _gold(where: str, row: Record, answer: str | None) -> str:

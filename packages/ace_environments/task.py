@@ -24,11 +24,15 @@ _OTHER_AGENT = "this environment leads the conversation itself: choose agent=env
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentItem:
-    """A sample of an environment: its question as text, the reference answer, and how an episode of it is made."""
+    """A sample of an environment: its question as text, the reference answer, and how an episode of it is made.
+
+    ``digest`` is of all that a sample is read from; "" where question and reference answer say it all.
+    """
 
     question: str
     gold: str
     make: Callable[[], Awaitable[Episode]]
+    digest: str = ""
 
 
 class EnvironmentSession:
@@ -145,7 +149,7 @@ class EnvironmentTask:
         self._items = _by_split(items, training, ratio, seed)
         self.checksums: Mapping[str, str] = {
             "samples": digest_of(
-                {split: [(i.question, i.gold) for i in found.values()] for split, found in self._items.items()}
+                {split: [_checked(item) for item in found.values()] for split, found in self._items.items()}
             )
         }
         self._lock = threading.Lock()
@@ -240,6 +244,10 @@ class EnvironmentTask:
                     raise ConfigError("the environment ends without asking a model, so there is nothing to learn in it")
                 self._background = background_of(request)
             return self._background
+
+
+def _checked(item: EnvironmentItem) -> Sequence[str]:
+    return (item.question, item.gold, *filter(None, [item.digest]))
 
 
 def graded(item: EnvironmentItem, scores: Scores | None) -> Grade:

@@ -21,8 +21,8 @@ from verifiers.v1.types import content_text
 from verifiers.v1.utils.decorators import invoke
 
 from ace_bench.core.replies import ToolCall, ToolResult, ToolTurn, offer, write_turn
-from ace_bench.core.types import Message, Record
-from ace_environments.host import Ask, ReplyRequest, Scores, fault
+from ace_bench.core.types import Message
+from ace_environments.host import Ask, ReplyRequest, Scores, describe_tool, fault
 
 
 class NoRuntime:
@@ -99,13 +99,8 @@ def opening(data: Any) -> list[Any]:
 
 
 def _request(messages: list[Any], tools: list[Any]) -> ReplyRequest:
-    schema = offer([_function(tool) for tool in tools]) if tools else None
+    schema = offer([describe_tool(tool.name, tool.description, tool.parameters) for tool in tools]) if tools else None
     return ReplyRequest(messages=tuple(_message(one, tools=schema is not None) for one in messages), schema=schema)
-
-
-def _function(tool: Any) -> Record:
-    described = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return {"type": "function", "function": described}
 
 
 def _message(one: Any, *, tools: bool) -> Message:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ace_bench.core.errors import SettingError
 from ace_bench.core.settings import Count, Seconds, Seed, Text
-from ace_environments.host import Episode
+from ace_environments.host import Episode, brief
 from ace_environments.splits import SplitRatio
 from ace_environments.task import EnvironmentItem, EnvironmentTask
 
@@ -80,7 +80,7 @@ class _Source:
             raise
         except Exception as error:
             raise SettingError(
-                f"environment={self._name} cannot be loaded with args={dict(args)}: {_brief(error)}"
+                f"environment={self._name} cannot be loaded with args={dict(args)}: {brief(error)}"
             ) from error
         if loaders.environment_class(plugin).__name__ != "SingleAgentEnv":
             raise self._refusal("several agents or a user simulator")
@@ -150,7 +150,3 @@ def _plugin(name: str) -> str:
 def _runs_programs(grader: Any) -> bool:
     parameter = inspect.signature(grader).parameters.get("runtime")
     return parameter is not None and parameter.default is inspect.Parameter.empty
-
-
-def _brief(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import shutil
+import socket
 from importlib.util import find_spec
 
 import pytest
@@ -99,6 +100,7 @@ class TestRuns:
                 MACHINE,
                 "has 'RUN apt-get update', which machine=bubblewrap cannot",
             ),
+            ({"dockerfile": "COPY ../tests /app/"}, MACHINE, "'COPY ../tests /app/', which machine=bubblewrap cannot"),
             ({"settings": "[environment]\ngpus = 1\n"}, MACHINE, "bubblewrap environment does not support GPU"),
             (
                 {"settings": "[environment]\nskills_dir = '/skills'\n"},
@@ -119,14 +121,19 @@ class TestAttempts:
     """What a model's commands can reach: each test plays one attempt by a script of commands."""
 
     def test_a_command_sees_neither_tests_nor_solution_nor_the_network(self, tmp_path):
-        printed, scores = _attempt(
-            tmp_path, f"ls / /tests /solution {tmp_path}; cat /etc/shadow", "ls /sys/class/net", "env"
-        )
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            reach = f"(echo > /dev/tcp/127.0.0.1/{listening.getsockname()[1]}) && echo reached"
+            printed, scores = _attempt(tmp_path, f"ls / /tests /solution {tmp_path}; cat /etc/shadow", reach, "env")
         assert "tests" not in printed[0].splitlines()
         assert printed[0].count("No such file or directory") == 4
-        assert "PWD=/app" in printed[2]
+        assert "reached" not in printed[1]
         assert set(_names(printed[2])) <= {"HOME", "LANG", "OLDPWD", "PATH", "PWD", "SHLVL", "_"}
         assert scores.total == 0.0
+
+    def test_a_command_that_is_no_text_is_told_to_the_model(self, tmp_path):
+        printed, scores = _attempt(tmp_path, "echo \0", "echo \ud800", "x" * 30_000, "touch a.txt")
+        assert [text.startswith("Error: a command is a text") for text in printed] == [True, True, True, False]
+        assert scores.total == 1.0
 
     def test_files_stay_and_processes_end_with_their_command(self, tmp_path):
         printed, scores = _attempt(
@@ -140,11 +147,27 @@ class TestAttempts:
         assert _attempt(tmp_path, forge)[1].total == 0.0
 
     def test_a_link_to_this_system_brings_nothing_out(self, tmp_path):
-        (tmp_path / "reward.txt").write_text("1")
-        link = f"rm -r /logs/*; ln -s {tmp_path} /logs/verifier; ln -s {tmp_path} /logs/agent; ln -s /etc a.txt"
-        _, scores = _attempt(tmp_path, link)
-        assert scores.total == 0.0
-        assert (tmp_path / "reward.txt").read_text() == "1"
+        from harbor.models.task.config import EnvironmentConfig
+        from harbor.models.trial.paths import TrialPaths
+
+        from ace_environments.harbor_bubblewrap import BubblewrapEnvironment
+
+        async def fetch():
+            folder = write_tasks(tmp_path / "tasks", ("a",)) / "a" / "environment"
+            paths = TrialPaths(trial_dir=tmp_path / "trial")
+            machine = BubblewrapEnvironment(folder, "a", "a", paths, EnvironmentConfig())
+            await machine.start(force_build=False)
+            await machine.exec(f"cd /logs/agent; touch kept; ln -s {tmp_path}/secret file; ln -s {tmp_path} /tmp/out")
+            await machine.download_dir("/logs/agent", tmp_path / "fetched")
+            with pytest.raises(ValueError, match="leads out"):
+                await machine.download_dir("/tmp/out", tmp_path / "fetched")
+            with pytest.raises(ValueError, match="leads out"):
+                await machine.upload_file(folder / "Dockerfile", "/tmp/out/Dockerfile")
+            await machine.stop(delete=True)
+
+        (tmp_path / "secret").write_text("1")
+        asyncio.run(fetch())
+        assert [path.name for path in (tmp_path / "fetched").iterdir()] == ["kept"]
 
     def test_a_command_that_does_not_end_is_told_to_the_model(self, tmp_path):
         printed, scores = _attempt(tmp_path, "sleep 30", "touch a.txt; yes | head -c 100000")

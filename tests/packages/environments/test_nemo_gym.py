@@ -77,8 +77,9 @@ def test_the_reference_answer_is_hidden_without_labels(tmp_path):
     assert not any("reference_answer" in text for _, _, text in made[0].asked)
 
 
-def test_a_model_cannot_call_what_is_no_tool():
-    turns = iter([ToolTurn(tool_calls=(_call("verify"), _call("../verify"), _call("atlas"))), ToolTurn()])
+def test_what_a_model_calls_wrongly_reaches_no_tool():
+    nan = ToolCall(id="nan", name="atlas", arguments="NaN")
+    turns = iter([ToolTurn(tool_calls=(_call("verify"), _call("../verify"), _call("atlas"), nan)), ToolTurn()])
     asked = []
 
     async def ask(request):
@@ -94,7 +95,8 @@ def test_a_model_cannot_call_what_is_no_tool():
         asyncio.run(play())
         assert gym.verified == []
     results = [message.content for message in asked[-1].messages if message.role == "tool"]
-    assert ["no tool verify" in results[0], "no tool ../verify" in results[1], "no JSON" in results[2]] == [True] * 3
+    for result, said in zip(results, ("no tool verify", "no tool ../verify", "no JSON", "no JSON"), strict=True):
+        assert said in result
 
 
 def test_earlier_turns_of_a_row_are_messages():
@@ -134,7 +136,10 @@ def test_what_cannot_work_is_refused_before_anything_is_spent(does, given, said,
     [
         ([], "task.server is not set"),
         (["task.server=http://127.0.0.1:9"], "task.samples is not set"),
-        (["task.server=http://127.0.0.1:9", "task.samples=x"], "does not answer as a resources server of NeMo Gym"),
+        (
+            ["task.server=http://127.0.0.1:9", "task.samples=x"],
+            "task.server=http://127.0.0.1:9 is no resources server of NeMo Gym",
+        ),
     ],
 )
 def test_a_missing_setting_or_server_is_named(asked, said, tmp_path, capsys):
