@@ -20,11 +20,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ace_bench.cli.arguments import Parser, print_line
-from ace_bench.core.errors import AceBenchError, ConfigError
-from ace_bench.report.choosing import with_settings
+from ace_bench.cli.results import chosen_runs
+from ace_bench.core.errors import AceBenchError
 from ace_bench.report.figures.draw import render
 from ace_bench.report.figures.style import save, styled
-from ace_bench.report.records import RunSummary, find_runs
 from ace_bench.report.tables.formats import markdown
 from ace_bench.report.tables.grids import Grid
 from ace_bench.report.tables.latex import latex
@@ -43,31 +42,17 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER", help="where to write (default: lifelong in the first folder)"
     )
+    parser.set_defaults(results=None, paper=None, differences=False)
     options = parser.parse_intermixed_args(arguments)
-    folders = [Path(word) for word in options.words if "=" not in word or Path(word).is_dir()] or [Path("results")]
+    folders = [Path(word) for word in options.words if Path(word).is_dir()] or [Path("results")]
     try:
-        runs = _runs(folders)
-        streams = group_lives(with_settings(runs, [word for word in options.words if Path(word) not in folders]))
-        files = _write(streams, options.out or folders[0] / "lifelong")
+        files = _write(group_lives(chosen_runs(options)), options.out or folders[0] / "lifelong")
     except AceBenchError as error:
         print_line(f"error: {error}", "red")
         return 2
     for file in files:
         print_line(file)
     return 0
-
-
-def _runs(folders: Sequence[Path]) -> list[RunSummary]:
-    """Return the runs of all folders, each once; raises ``ConfigError``."""
-    if missing := [str(folder) for folder in folders if not folder.is_dir()]:
-        raise ConfigError(f"{', '.join(missing)} is not a folder; name folders of runs, or settings as KEY=VALUE")
-    found: dict[Path, RunSummary] = {}
-    for folder in folders:
-        index = find_runs(folder)
-        for damaged in index.damaged:
-            print_line(f"left out: {damaged.reason}", "yellow")
-        found |= {run.folder.resolve(): run for run in index.runs}
-    return [*found.values()]
 
 
 def _write(streams: Sequence[Stream], out: Path) -> list[Path]:
