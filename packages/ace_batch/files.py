@@ -14,7 +14,7 @@ import msgspec
 
 from ace_bench.backbones.openai_compatible.problems import Problem, from_status
 from ace_bench.backbones.openai_compatible.replies import Answer, read_answer
-from ace_bench.core.errors import StoreError
+from ace_bench.core.errors import FileUnwritable, FolderUnwritable, StoreError
 from ace_bench.store.files import write_files
 
 URL: Literal["/v1/chat/completions"] = "/v1/chat/completions"
@@ -77,7 +77,10 @@ class BatchFiles:
 
     def _write(self, name: str, batch: Batch, contents: Mapping[str, bytes] = {}) -> None:
         written = {self._folder / f"{name}{suffix}": content for suffix, content in contents.items()}
-        write_files({**written, self._folder / f"{name}.json": msgspec.json.encode(batch)})
+        try:
+            write_files({**written, self._folder / f"{name}.json": msgspec.json.encode(batch)})
+        except FileUnwritable as error:  # the same command goes on
+            raise FolderUnwritable(str(error)) from error
         self.batches[name] = batch
 
     def _read(self, path: Path) -> Batch:

@@ -5,13 +5,16 @@ import threading
 
 import pytest
 
+from ace_batch import files
 from ace_batch.files import BatchFiles
 from ace_batch.openai_files import OpenAIFiles
+from ace_bench.core.errors import FileUnwritable
 from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settled
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.limits import WorkLimit
 from ace_bench.runners.rehearsal import rehearse
+from ace_bench.store.files import write_files
 from tests.doubles import Crash
 from tests.launching import composed, launch
 from tests.packages.batch.serving import batch_server
@@ -153,6 +156,21 @@ def test_a_killed_run_goes_on_with_its_batch(tmp_path, monkeypatch, part, name):
         ran = launch(tmp_path / "killed", *words(server, "concurrency=1", "backbone.batch.calls=1"))
     assert (ran.status, server.sizes()) == (0, [TEST, TEST]), "one batch each"
     assert ran.lasting() == calm.lasting()
+
+
+def test_a_full_disk_stops_the_run_which_goes_on_with_its_batch(tmp_path, monkeypatch, capsys):
+    def write(contents):
+        if any(path.name.endswith("replies.jsonl") for path in contents):
+            raise FileUnwritable("the disk is full; free some space")
+        return write_files(contents)
+
+    with batch_server() as server:
+        with monkeypatch.context() as patched:
+            patched.setattr(files, "write_files", write)
+            assert launch(tmp_path, *words(server)).status == 3
+        assert "free some space" in " ".join(capsys.readouterr().out.split())
+        assert launch(tmp_path, *words(server)).status == 0
+    assert server.sizes() == [TEST]
 
 
 def test_a_batch_that_was_never_begun_is_sent_once(tmp_path, monkeypatch):
