@@ -37,7 +37,7 @@ def test_the_second_run_is_better_and_the_same_command_again_is_free(tmp_path, m
     page = (ROOT / "docs/integrations.md").read_text()
     shown = [line for line in table.with_suffix(".md").read_text().splitlines() if line[:1] == "|" and "50" in line]
     assert len(shown) == 3
-    assert all(line in page for line in shown)
+    assert all("|".join(map(str.strip, line.split("|"))) in page for line in shown)
 
 
 def test_a_backbone_without_tools_is_named_before_the_first_call(tmp_path, capsys):

@@ -22,4 +22,4 @@ def test_the_table_is_written_and_is_the_one_on_the_page(tmp_path, capsys):
     }
     page = (ROOT / "docs/retrieval.md").read_text()
     for name in {row["configuration"] for row in rows}:
-        assert f"{name} | {shares[name, 'natural']} | {shares[name, 'distant']} |" in page
+        assert f"{name}|{shares[name, 'natural']}|{shares[name, 'distant']}|" in page
