@@ -34,12 +34,14 @@ EXIT_ERROR, EXIT_STOPPED = 2, 3
 class Launch:
     """What started a run: the ``command``, for its records, and what stops it.
 
-    That is the end of the process ``parent``, and ``signals`` where other runs share the process.
+    That is the end of the process ``parent``, and ``signals`` where other runs share the process. ``begun`` is called
+    once the run has a folder.
     """
 
     command: str | None = None
     parent: int | None = None
     signals: Signals | None = None
+    begun: Callable[[], object] = lambda: None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +95,12 @@ def reporting(launch: Launch | None = None, output: TextIO | None = None) -> Ite
     launch = launch or Launch()
     # Runs side by side print lines: one terminal cannot show the live progress of several.
     console = Console(file=output, force_terminal=False if launch.signals else None)
-    host = Host(console=console, launch=launch, on_folder=folders.append)
+
+    def note(folder: Path) -> None:
+        folders.append(folder)
+        launch.begun()
+
+    host = Host(console=console, launch=launch, on_folder=note)
     errors = replace(host, console=Console(file=output, stderr=output is None))
     report = RunReport(host=host)
     try:

@@ -19,8 +19,9 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from io import StringIO
 from multiprocessing import get_context
 from pathlib import Path
@@ -95,10 +96,12 @@ class Workers:
     ) -> None:
         self.count = count
         self.stopped = threading.Event()
-        self.compose = compose or _composer()
+        self.compose = compose or partial(compose_run, compose=Composer(config_folders()))
         self._captures = captures
         self._processes = threading.Semaphore(processes or cores())
         self._signals = Signals()
+        self._turn = threading.Semaphore()
+        """Of the run that begins: several at once would compute, and keep the calls of the others waiting."""
         self._busy: set[_Worker] = set()
 
     def make(self, schedule: Schedule[Job], done: Callable[[Batch[Job], Outcome], None]) -> None:
@@ -121,16 +124,22 @@ class Workers:
 
     def _make_one(self, worker: _Worker, words: Words) -> Outcome:
         started = time.monotonic()
-        config = self.compose(words)
-        make = self._make_here if mostly_waits(config.settings) else self._make_apart
-        end, output = make(worker, config, words)
+        with ExitStack() as turn:
+            turn.enter_context(self._turn)
+            if self.stopped.is_set():
+                return Outcome(end=RunEnd(status=EXIT_INTERRUPTED))
+            config = self.compose(words)
+            if mostly_waits(config.settings):
+                end, output = self._make_here(config, words, turn.close)
+            else:
+                turn.close()
+                end, output = self._make_apart(worker, config, words)
         return Outcome(end=end, seconds=time.monotonic() - started, output=output)
 
-    def _make_here(self, worker: _Worker, config: RunConfig, words: Words) -> tuple[RunEnd, str]:
-        """Make a run in this thread."""
-        del worker
+    def _make_here(self, config: RunConfig, words: Words, begun: Callable[[], object]) -> tuple[RunEnd | None, str]:
+        """Make a run in this thread; ``begun`` is called once it has a folder."""
         output = StringIO() if self._captures else None
-        launch = Launch(command=command_of(words), signals=self._signals)
+        launch = Launch(command=command_of(words), signals=self._signals, begun=begun)
         return make_run(config, words, launch, output=output), output.getvalue() if output else ""
 
     def _make_apart(self, worker: _Worker, config: RunConfig, words: Words) -> tuple[RunEnd | None, str]:
@@ -163,17 +172,6 @@ class Workers:
         self.stopped.set()
         for worker in tuple(self._busy):
             worker.interrupt()
-
-
-def _composer() -> Callable[[Words], RunConfig]:
-    """Return what composes runs from configuration files that are read once."""
-    compose, lock = Composer(config_folders()), threading.Lock()
-
-    def composed(words: Words) -> RunConfig:
-        with lock:
-            return compose_run(words, compose)
-
-    return composed
 
 
 def make_all(runs: Sequence[Sequence[str]], workers: Workers) -> list[RunEnd | None]:
