@@ -15,10 +15,11 @@ from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload, exactly
+from ace_bench.core.prompts import send_within_limit
 from ace_bench.core.replies import ask
 from ace_bench.core.settings import Count
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
-from ace_bench.methods.base import fault_event
+from ace_bench.methods.base import dropped_event, fault_event
 from ace_field.attempts import own_answer, steps_text
 from ace_field.long_context import SEPARATOR, History, HistoryMethod, Pair, worded
 
@@ -146,16 +147,29 @@ class RefinerReply(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class _Refined:
-    """What a sample is shown, after some operations; ``shown`` has ``None`` where an attempt was dropped."""
+    """What a sample is shown, after some operations; ``shown`` has ``None`` where an attempt was dropped.
+
+    A prompt leaves out the first ``hidden``, which are the least similar.
+    """
 
     shown: tuple[Pair | None, ...]
     thoughts: tuple[str, ...] = ()
     events: tuple[Record, ...] = ()
+    hidden: int = 0
+
+    @property
+    def size(self) -> int:
+        """Number of attempts that a prompt does not leave out."""
+        return len(self.shown) - self.hidden
+
+    def shrink(self) -> _Refined | None:
+        """Return a version that leaves out one more attempt."""
+        return replace(self, hidden=self.hidden + 1) if self.size > 1 else None
 
     @property
     def text(self) -> str:
         """The attempts with their numbers."""
-        numbered = enumerate(self.shown, start=1)
+        numbered = list(enumerate(self.shown, start=1))[self.hidden :]
         return SEPARATOR.join(f"[{number}]\n{pair.text}" for number, pair in numbered if pair is not None)
 
     def after(self, reply: RefinerReply, count: TokenCounter) -> _Refined:
@@ -164,7 +178,7 @@ class _Refined:
             thought = {"event": "thought"}
             return replace(self, thoughts=(*self.thoughts, reply.thought.strip()), events=(*self.events, thought))
         known = {number for number, pair in enumerate(self.shown, start=1) if pair is not None}
-        notes = {one.number: one.note.strip()[:_MOST_NOTE] for one in reply.notes}
+        notes = {one.number: " ".join(one.note.split())[:_MOST_NOTE] for one in reply.notes}
         unknown = sorted({*reply.drop, *notes} - known)
         found = list(self.shown)
         for number in known:
@@ -172,7 +186,8 @@ class _Refined:
             if number in reply.drop:
                 found[number - 1] = None
             elif pair is not None and notes.get(number):
-                text = f"{pair.text}\nNote: {notes[number]}"
+                before, _, last = pair.text.rpartition("\n")
+                text = f"{before if last.startswith('Note: ') else pair.text}\nNote: {notes[number]}"
                 found[number - 1] = Pair(pair.question, text, count(text + SEPARATOR))
         refined: Record = {"event": "refined", "dropped": len(known & {*reply.drop}), "unknown": unknown}
         return replace(self, shown=tuple(found), events=(*self.events, refined))
@@ -237,16 +252,17 @@ class ReMem(ExpRag):
         lm, count = arena.lm(ROLE, session), arena.counter("generator")
         state = _Refined(tuple(pairs))
         for left in range(self._rounds, 0, -1):
-            fields = {
-                **sample.inputs,
-                "past_answers": state.text,
-                "thoughts": SEPARATOR.join(state.thoughts),
-                "left": left,
-            }
+
+            def send(shown: _Refined, left: int = left) -> RefinerReply:
+                thoughts = SEPARATOR.join(shown.thoughts)
+                fields = {**sample.inputs, "past_answers": shown.text, "thoughts": thoughts, "left": left}
+                return ask(lm, arena.prompts.render(TEMPLATE, fields), RefinerReply)
+
             try:
-                reply = ask(lm, arena.prompts.render(TEMPLATE, fields), RefinerReply)
+                reply, dropped = send_within_limit(state, send)
             except RolloutFault as error:
                 return replace(state, events=(*state.events, fault_event(ROLE, error.fault)))
+            state = replace(state, events=(*state.events, *dropped_event(ROLE, dropped)))
             if reply.operation == "act":
                 break
             state = state.after(reply, count)

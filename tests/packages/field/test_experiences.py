@@ -114,6 +114,18 @@ def test_what_is_dropped_leaves_the_memory_and_notes_stay(tmp_path):
     assert (refined["sample"], refined["dropped"], refined["unknown"]) == ("toy-test-2", 1, [9])
 
 
+def test_a_later_note_replaces_one_and_a_prompt_that_is_too_long_shows_fewer_attempts(tmp_path):
+    def cramped(call):
+        if "[1]" in call.prompt and "[2]" in call.prompt:
+            return TOO_LONG
+        return {"operation": "refine", "notes": [{"number": 2, "note": f"seen\nby {call.sample}"}]}
+
+    ran, prompts, _ = attempts(tmp_path, "remem", "method.top_k=2", "method.rounds=1", refiner=cramped, test=5)
+    notes = [line for line in prompts["toy-test-4"].splitlines() if line.startswith("Note: ")]
+    assert notes == ["Note: seen by toy-test-4"]
+    assert [event["items"] for event in events(ran) if event["event"] == "dropped_from_prompt"] == [1] * 3
+
+
 @pytest.mark.parametrize("reply", ["no JSON", {"operation": "sleep"}, BROKEN], ids=["text", "unknown", "refused"])
 def test_a_refiner_that_cannot_be_read_is_a_fault_and_the_attempt_goes_on(reply, tmp_path):
     ran, _, _ = attempts(tmp_path, "remem", refiner=lambda _: reply, test=2)
