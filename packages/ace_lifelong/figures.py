@@ -149,7 +149,10 @@ def _growth(lives: Sequence[Lives], title: str) -> Drawing:
     panels = [_amounts(lives, look, label, value) for label, value in amounts.items()]
     afresh = [_afresh(one, look[one.name], _DODGE * at) for at, one in enumerate(lives) if one.scores(one.fresh)]
     if afresh:
-        panels.append(Panel(series=afresh, x_label="stage", y_label="own - fresh (points)", scales=(_zero, count_axis)))
+        stages = partial(_stages_axis, len(lives[0].order))
+        panels.append(
+            Panel(series=afresh, x_label="stage", y_label="own - fresh (points)", scales=(_zero, count_axis, stages))
+        )
     return Drawing(panels=panels, title=title, height=4.6, across=2, wide=True)
 
 
@@ -192,3 +195,8 @@ def _afresh(one: Lives, look: Look, shift: float) -> Series:
 
 def _zero(axis: Axes) -> None:
     axis.axhline(0, color="#666666", linewidth=0.6, zorder=0)
+
+
+def _stages_axis(count: int, axis: Axes) -> None:
+    """Show all stages but the first, which is always learnt afresh."""
+    axis.set_xlim(1.5, count + 0.5)
