@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 
 from ace_bench.contexts.base import NoContext
+from ace_bench.contexts.loading import encode_context
 from ace_bench.contexts.playbook.bullets import clean, section_name, slug
 from ace_bench.contexts.playbook.deltas import Add, Remove, Tag, Update, Votes
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError
+from ace_bench.store.folder import format_json
 
 from .making import SAMPLE, SECTIONS, bullet, count, examples, ids, playbook, playbooks, run
 
@@ -123,6 +125,8 @@ def test_dump_and_load_give_the_same_playbook(book: Playbook) -> None:
     again = Playbook.load(json.loads(json.dumps(book.dump())))
     assert again == book
     assert again.digest == book.digest
+    assert encode_context(book).decode() == format_json(book.dump())
+    assert encode_context(book.only([one.id for one in book.bullets])) == encode_context(book)
 
 
 @given(playbooks(), playbooks())

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from ace_bench.contexts.playbook.embed import HashingEmbedder, ModelEmbedder, make_embedder
+from ace_bench.contexts.playbook.memo import EmbeddingMemo
 from ace_bench.core.errors import ConfigError
 from ace_retrieval.bm25 import LexicalIndex, is_conversational, words_of
 from ace_retrieval.features import CrossEncoderReranker
@@ -136,6 +137,16 @@ def test_a_changed_playbook_is_searched_as_it_is_now():
     assert numbers(one.ranked(grown, "coupon bond"))[0] == 6
     assert numbers(one.ranked(book, "coupon bond"))[0] == 5
     assert one.ranked(playbook(), "coupon bond") == ()
+
+
+def test_retrieval_takes_the_embeddings_of_an_equal_embedder_and_of_no_other():
+    memo, book = EmbeddingMemo(HashingEmbedder()), playbook(*ABOUT)
+    for dim in (512, 64):
+        one = retriever("embeddings", embedder=HashingEmbedder(dim))
+        one.share(memo)
+        assert (one.embedder is memo.embedder) is (dim == 512)
+        assert numbers(one.ranked(book, "coupon bond"))[0] == 5
+    assert memo.matrix.shape == (len(ABOUT), 512)
 
 
 def test_threads_that_share_a_retriever_get_what_one_alone_gets():
