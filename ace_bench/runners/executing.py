@@ -174,6 +174,6 @@ def files_of_contexts(outcome: RunOutcome) -> Iterator[tuple[str, bytes]]:
     """Yield the contexts as JSON, playbooks also in the text format of the published ones, with their file names."""
     for name, context in {**outcome.contexts, "tested": outcome.context}.items():
         yield f"contexts/{name}.json", encode_context(context)
-        text = official_text(context)
-        if text is not None:
+        if (text := official_text(context)) is not None:
             yield f"contexts/{name}.txt", text.encode()
+        del text  # before the next one is made

@@ -114,6 +114,7 @@ class RunFolder:
             if len(content) > _LARGE:
                 self.write(part)
                 part = {}
+            del content  # before the next one is made
         if part:
             self.write(part)
 
