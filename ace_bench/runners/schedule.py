@@ -63,8 +63,8 @@ class Schedule(Generic[Job]):
                 fitting = [words for words in self._ready if self._fits(words)]
                 if fitting:
                     return self._start(max(fitting, key=self._urgency_of))
-                if not self._ready and not self._running:
-                    return None  # what is left needs jobs that were not made
+                if not self._ready and not (self._running and self._unready):
+                    return None  # what is left, if anything, needs jobs that were not made
                 self._changed.wait(_LOOK_S)  # a signal handler may set `stopped`, but not wake this thread
             return None
 

@@ -65,6 +65,7 @@ SHORT, LONG, LAST = planned("short"), planned("long"), planned("last")
 def test_the_longest_chain_starts_first():
     asked = Requested({SHORT: 1, LONG: 10, LAST: 5})
     assert [asked.take()[0] for _ in range(3)] == [["long"], ["last"], ["short"]]
+    assert asked.waiting()[1] == [None], "nothing can become ready: who asks need not wait for the others"
 
 
 def test_a_run_starts_as_soon_as_what_it_needs_has_ended_and_counts_for_its_urgency():
