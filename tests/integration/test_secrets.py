@@ -83,7 +83,7 @@ def test_a_run_that_cannot_start_shows_no_secret(tmp_path, capfd, status):
     server = serve.ReaderServer(host="127.0.0.1", port=0)
 
     class Refusing(Echoing):
-        def _complete(self, *_: object) -> None:
+        def _reply(self, *_: object, **__: object) -> None:
             self._error(status, "refused", "No.")
 
     server.RequestHandlerClass = Refusing
