@@ -44,6 +44,7 @@ EXACT = (
     "mem_prompt",
     "mam_stream_icl",
     "reasoning_bank",
+    "matts",
     "exp_rag",
     "awm offline",
     "icl",

@@ -87,6 +87,8 @@ NOT_RUN = {
     "python run.py task=finer method=ace tracker=wandb": ACCOUNT,
     "wandb sync results/main/*/*/*/wandb/offline-run-*": ACCOUNT,
     "docker build -t ace-bench .": DOCKER,
+    "docker build --file Containerfile --tag ace-bench .": DOCKER,
+    "docker run --rm ace-bench": DOCKER,
     "docker run --rm --pids-limit 2000 --memory 16g --cap-drop ALL --cap-add SETUID --cap-add SETGID --cap-add CHOWN "
     "--cap-add DAC_OVERRIDE --cap-add KILL --cap-add FOWNER "
     '-v "$PWD/results:/ace-bench/results" -v "$PWD/data:/ace-bench/data" '
