@@ -1,4 +1,4 @@
-"""The built-in client: takes a tenth of the stock client's CPU time for a call.
+"""The built-in client: takes a third of the stock client's CPU time for a call.
 
 ``http.client`` connects; the constant part of the requests is encoded once, and a short one is sent in one piece.
 """
