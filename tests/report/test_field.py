@@ -12,7 +12,7 @@ from ace_bench.cli.reproducing.checking import refused
 from ace_bench.cli.reproducing.request import jobs, read_request
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.report.figures.draw import Drawing, Panel, Series, render
-from ace_bench.report.figures.field import Point, PointLabel, panels_of, pareto_front, place_labels, score_by_cost
+from ace_bench.report.figures.field import Point, find_points, pareto_front, place_names, score_by_cost
 from ace_bench.report.figures.style import canvas, log_axis, looks
 from ace_bench.report.statistics import Point as SamplePoint
 from ace_bench.report.tables.cells import Measured, Place
@@ -192,14 +192,11 @@ def test_the_front_holds_what_no_other_beats():
 
 def test_names_cover_neither_each_other_nor_points():
     figure, (axis,) = canvas(1, 1, (6.75, 2.0))
-    labels = [
-        PointLabel(text=f"some method {n}", x=1 + n % 4 / 50, y=20 + n // 4, low=15, high=30, colour="black")
-        for n in range(16)
-    ]
-    axis.plot([label.x for label in labels], [label.y for label in labels], ".")
+    points = [point(f"some method {n}", 1 + n % 4 / 50, 20 + n // 4) for n in range(16)]
+    axis.plot([one.cost for one in points], [one.score for one in points], ".")
     axis.set(xlim=(0, 2), ylim=(0, 50))
     figure.draw_without_rendering()
-    boxes = place_labels(axis, labels)
+    boxes = place_names(axis, points, looks(["labels gold"]))
     common = [Bbox.intersection(*pair) for pair in combinations(boxes, 2)]
     assert all(one is None or one.width * one.height <= 1 for one in common)
     frame = axis.get_window_extent()
@@ -209,10 +206,10 @@ def test_names_cover_neither_each_other_nor_points():
 
 @pytest.mark.slow
 def test_the_figure_has_a_panel_for_each_group_with_costs_in_tokens_where_dollars_are_unknown(table):
-    found = panels_of(table)
+    found = find_points(table)
     assert not found.in_dollars
-    (panel,) = [one for one in found.panels if one.title == "FiNER accuracy\njson, online, labels gold"]
-    assert [point.name.split()[0] for point in panel.points] == ["base", "dc"]
+    (group,) = [one for one in found.groups if one.title == "FiNER accuracy\njson, online, labels gold"]
+    assert [point.name.split()[0] for point in group.points] == ["base", "dc"]
     figures = {part: render(drawing) for part, drawing in score_by_cost(table, "Field")}
     panels = {"finer_answer_alone": 4, "finer_json": 4, "formula_answer_alone": 2, "formula_json": 2}
     assert {part: len(figure.axes) for part, figure in figures.items()} == panels

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ace_bench.core.statistics import Array
-from ace_bench.report.figures import draw
-from ace_bench.report.figures.draw import Drawing, Series, series_of_cells
+from ace_bench.report.figures.draw import Drawing, Panel, Series, series_of_cells
 from ace_bench.report.figures.style import GREY, Look, log_axis, looks, percent_axis
 from ace_bench.report.tables.cells import Measured, error_bars
 from ace_bench.report.tables.field import dollars, groups_of, on_front, tokens, with_certainty
@@ -60,32 +59,31 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel:
+class Group:
     """One task and one group of methods; the base row is in each group without retries."""
 
-    column: str
-    scaffold: str
+    figure: str
     title: str
     points: Sequence[Point]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panels:
-    """What the figure shows: costs in dollars, or in tokens if dollars are unknown.
+class Groups:
+    """What the figures show: costs in dollars, or in tokens if dollars are unknown.
 
     ``unknown`` names the finished rows whose cost is unknown or zero; they are not drawn.
     """
 
     in_dollars: bool
-    panels: Sequence[Panel]
+    groups: Sequence[Group]
     unknown: Sequence[str]
 
 
-def panels_of(table: Table) -> Panels:
-    """Gather the finished cells of a table, a panel for each group."""
+def find_points(table: Table) -> Groups:
+    """Gather the finished cells of a table by group."""
     runs = [run for cell in table.measured for run in cell.runs]
     in_dollars = bool(runs) and all(dollars(run) for run in runs)
-    panels, unknown = [], dict[str, None]()
+    found, unknown = [], dict[str, None]()
     for group in groups_of(table, dollars if in_dollars else tokens):
         points = []
         for one in with_certainty(group.members):
@@ -97,8 +95,8 @@ def panels_of(table: Table) -> Panels:
             points.append(Point(name=one.name + share, kind=kind, cost=one.cost, cell=one.cell))
         if points:
             title = f"{table.columns[group.column].title}\n{group.title}"
-            panels.append(Panel(column=group.column, scaffold=group.scaffold, title=title, points=points))
-    return Panels(in_dollars=in_dollars, panels=panels, unknown=list(unknown))
+            found.append(Group(figure=f"{group.column}_{group.scaffold}", title=title, points=points))
+    return Groups(in_dollars=in_dollars, groups=found, unknown=list(unknown))
 
 
 def pareto_front(points: Sequence[Point]) -> list[Point]:
@@ -112,129 +110,84 @@ def pareto_front(points: Sequence[Point]) -> list[Point]:
 
 def score_by_cost(table: Table, title: str) -> Iterator[tuple[str, Drawing]]:
     """Draw a figure for each task and scaffold, with a panel for each group of at least two finished methods."""
-    found = panels_of(table)
-    kinds = looks(list(dict.fromkeys(point.kind for panel in found.panels for point in panel.points)))
-    parts: dict[str, list[Panel]] = {}
-    for panel in found.panels:
-        parts.setdefault(f"{panel.column}_{panel.scaffold}", []).append(panel)
-    for part, panels in parts.items():
-        yield part, _drawing(replace(found, panels=panels), kinds, title)
+    found = find_points(table)
+    kinds = looks(list(dict.fromkeys(point.kind for group in found.groups for point in group.points)))
+    parts: dict[str, list[Group]] = {}
+    for group in found.groups:
+        parts.setdefault(group.figure, []).append(group)
+    for part, groups in parts.items():
+        yield part, _drawing(replace(found, groups=groups), kinds, title)
 
 
-def _drawing(found: Panels, kinds: Mapping[str, Look], title: str) -> Drawing:
-    lines = -(-len(found.panels) // _ACROSS)
+def _drawing(found: Groups, kinds: Mapping[str, Look], title: str) -> Drawing:
+    lines = -(-len(found.groups) // _ACROSS)
     cost = "dollars" if found.in_dollars else "tokens"
     panels = [
-        draw.Panel(
-            series=_series(panel, kinds),
-            title=panel.title,
-            x_label=f"Cost of a query ({cost})" if place >= len(found.panels) - _ACROSS else "",
+        Panel(
+            series=_series(group.points, kinds),
+            title=group.title,
+            x_label=f"Cost of a query ({cost})" if place >= len(found.groups) - _ACROSS else "",
             y_label="Score (%)" if place % _ACROSS == 0 else "",
             margins=(0.12, 0.1),
             scales=(log_axis, percent_axis),
         )
-        for place, panel in enumerate(found.panels)
+        for place, group in enumerate(found.groups)
     ]
-    whole = "\n".join(fill(line, _LETTERS) for line in (*title.split("\n"), _note(found)))
-
-    def name_points(figure: Figure) -> None:
-        for axis, panel in zip(figure.axes, found.panels, strict=True):
-            labels = _labels(panel, kinds)
-            place_labels(axis, labels, [label for label in labels if label.bold])
-
-    height = _FRAME + _LINE * lines
-    return Drawing(panels=panels, title=whole, height=height, across=_ACROSS, sharey="row", finish=name_points)
-
-
-def _series(panel: Panel, kinds: Mapping[str, Look]) -> list[Series]:
-    front = pareto_front(panel.points)
-    by_kind = groupby(sorted(panel.points, key=lambda point: list(kinds).index(point.kind)), lambda point: point.kind)
-    return [
-        *(
-            series_of_cells(kind, kinds[kind], [(point.cost, point.cell) for point in points], "points")
-            for kind, points in by_kind
-        ),
-        Series(
-            name="Pareto front of the means",
-            look=_FRONTS_LOOK,
-            kind="steps",
-            x=[point.cost for point in front],
-            y=[point.score for point in front],
-        ),
-    ]
-
-
-def _labels(panel: Panel, kinds: Mapping[str, Look]) -> list[PointLabel]:
-    """Return the names of the points, those on the front first and in bold."""
-    front = pareto_front(panel.points)
-    ordered = [*front, *(point for point in panel.points if point not in front)]
-    labels = []
-    for point in ordered:
-        below, above = error_bars(point.cell)
-        labels.append(
-            PointLabel(
-                text=point.name,
-                x=point.cost,
-                y=point.score,
-                low=point.score - below,
-                high=point.score + above,
-                colour=kinds[point.kind].colour,
-                bold=point in front,
-            )
-        )
-    return labels
-
-
-def _note(found: Panels) -> str:
     notes = ["bars: 95% intervals; bold: on the front; percentages: bootstrap draws in which it is on the front"]
     if not found.in_dollars:
         notes.append("costs are in tokens, because the dollars of some runs are unknown or zero")
     if found.unknown:
         notes.append(f"not drawn, since their tokens are unknown: {', '.join(found.unknown)}")
-    return "; ".join(notes)
+    whole = "\n".join(fill(line, _LETTERS) for line in (*title.split("\n"), "; ".join(notes)))
+
+    def name_points(figure: Figure) -> None:
+        for axis, group in zip(figure.axes, found.groups, strict=True):
+            place_names(axis, group.points, kinds)
+
+    height = _FRAME + _LINE * lines
+    return Drawing(panels=panels, title=whole, height=height, across=_ACROSS, sharey="row", finish=name_points)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PointLabel:
-    """The name of a point, in data coordinates; ``low`` and ``high`` are the ends of its error bar."""
-
-    text: str
-    x: float
-    y: float
-    low: float
-    high: float
-    colour: str
-    bold: bool = False
+def _series(points: Sequence[Point], kinds: Mapping[str, Look]) -> list[Series]:
+    front, order = pareto_front(points), list(kinds)
+    by_kind = groupby(sorted(points, key=lambda point: order.index(point.kind)), lambda point: point.kind)
+    series = [
+        series_of_cells(kind, kinds[kind], [(one.cost, one.cell) for one in some], "points") for kind, some in by_kind
+    ]
+    costs, scores = [one.cost for one in front], [one.score for one in front]
+    name = "Pareto front of the means"
+    return [*series, Series(name=name, look=_FRONTS_LOOK, kind="steps", x=costs, y=scores)]
 
 
-def place_labels(axis: Axes, labels: Sequence[PointLabel], steps: Sequence[PointLabel] = ()) -> list[Bbox]:
-    """Write the names, the first ones closest to their points; returns the room they take, in points of the figure.
+def place_names(axis: Axes, points: Sequence[Point], kinds: Mapping[str, Look]) -> list[Bbox]:
+    """Write the names, those of the front first and in bold; returns the room they take, in points of the figure.
 
     They cover neither points nor each other: in three panels of 16 points at most one marker, where adjustText 1.4
-    covered 4 to 32 and took 14 times as long.
-
-    ``steps`` are the points that a line joins, first across and then up or down. The figure must have been drawn: its
-    layout and the limits of the axis may not change any more.
+    covered 4 to 32 and took 14 times as long. The figure must have been drawn: its layout and the limits of the axis
+    may not change any more.
     """
     from matplotlib.transforms import Bbox
 
     scale = 72 / axis.figure.dpi
     frame = scale * np.ravel(axis.get_window_extent().get_points())
+    front = pareto_front(points)
+    ordered = [*front, *(point for point in points if point not in front)]
     obstacles, places, found = list[tuple[float, ...]](), list[Array](), []
-    for label in labels:
-        ends = [(label.x, y) for y in (label.low, label.y, label.high)]
+    for point in ordered:
+        below, above = error_bars(point.cell)
+        ends = [(point.cost, y) for y in (point.score - below, point.score, point.score + above)]
         (_, low), (x, y), (_, high) = scale * axis.transData.transform(ends)
         places.append(np.array([x, y]))
         obstacles.append((_ON_MARKER, x - _MARKER, y - _MARKER, x + _MARKER, y + _MARKER))
         obstacles.append((_ON_LINE, x - _BAR, low, x + _BAR, high))
-    corners = [scale * axis.transData.transform((step.x, step.y)) for step in steps]
-    for (x, y), (right, top) in pairwise(corners):
+    for (x, y), (right, top) in pairwise(places[: len(front)]):  # the front goes across, then up
         obstacles.append((_ON_LINE, x, y - _BAR, right, y + _BAR))
         obstacles.append((_ON_LINE, right - _BAR, y, right + _BAR, top))
-    for label, place in zip(labels, places, strict=True):
-        weight = "bold" if label.bold else "normal"
-        text = axis.annotate(label.text, (label.x, label.y), (0, 0), textcoords="offset points", ha="center",
-                             va="center", fontsize=_SIZE, color=label.colour, fontweight=weight)  # fmt: skip
+    for point, place in zip(ordered, places, strict=True):
+        at, colour = (point.cost, point.score), kinds[point.kind].colour
+        weight = "bold" if point in front else "normal"
+        text = axis.annotate(point.name, at, (0, 0), textcoords="offset points", ha="center",
+                             va="center", fontsize=_SIZE, color=colour, fontweight=weight)  # fmt: skip
         text.set_in_layout(False)
         box = _best(place, scale * np.array(text.get_window_extent().size), frame, np.array(obstacles))
         obstacles.append((_ON_TEXT, *box))
@@ -243,8 +196,8 @@ def place_labels(axis: Axes, labels: Sequence[PointLabel], steps: Sequence[Point
         text.set_position((across, up))
         across, up = np.clip(place, box[:2], box[2:]) - place
         if hypot(across, up) > _LINE_FROM:
-            style = {"arrowstyle": "-", "color": label.colour, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 2}
-            line = axis.annotate("", (label.x, label.y), (across, up), textcoords="offset points", arrowprops=style)
+            style = {"arrowstyle": "-", "color": colour, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 2}
+            line = axis.annotate("", at, (across, up), textcoords="offset points", arrowprops=style)
             line.set_in_layout(False)
     return found
 

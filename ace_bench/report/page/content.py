@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import re
 import zlib
 from collections.abc import Iterator, Mapping
@@ -129,38 +128,30 @@ def write_bundle(results: Results, folder: Path) -> list[str]:
     return problems
 
 
-def style_page(title: str, body: str) -> str:
-    """Return a page of markup alone, in the style of the others; its policy allows no script and no request."""
-    style = _asset("page.css")
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src {_source(style)}; '
-        "base-uri 'none'; form-action 'none'\">\n"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{html.escape(title)} · ace-bench</title>\n<style>{style}</style></head>\n"
-        f"<body>\n{body}\n</body></html>\n"
-    )
-
-
 @cache
 def viewer_policy() -> str:
     """Return the content security policy of ``viewer_page``, which a server also sends as a header."""
     return _policy(_FETCHES)
 
 
+def render_results(title: str, **values: object) -> str:
+    """Return a page of markup alone, in the style of the others; its policy allows no script and no request."""
+    style = _asset("page.css")
+    policy = f"default-src 'none'; style-src {_source(style)}; base-uri 'none'; form-action 'none'"
+    return _render("results.html", title=title, style=style, policy=policy, **values)
+
+
 def _page(title: str, data: str, fetches: str = "") -> str:
-    parts: Mapping[str, str] = {
-        "policy": _policy(fetches),
-        "title": html.escape(title),
-        "style": _asset("page.css"),
-        "data": data,
-        "script": _script(),
-    }
-    page = _asset("page.html")
-    for name, text in parts.items():
-        before, after = page.split(f"<!-- {name} -->")  # one by one: a part must not be inserted into another
-        page = before + text + after
-    return page
+    style, script = _asset("page.css"), _script()
+    return _render("page.html", policy=_policy(fetches), title=title, style=style, data=data, script=script)
+
+
+def _render(name: str, **values: object) -> str:
+    """Fill in a template; values are escaped where it does not call them safe."""
+    from jinja2 import Environment, StrictUndefined
+
+    templates = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return templates.from_string(_asset(name)).render(values)
 
 
 def _policy(fetches: str) -> str:
