@@ -3,7 +3,7 @@
 import pytest
 
 from ace_bench.cli.main import all_commands
-from ace_bench.cli.setting_docs import read_option
+from ace_bench.cli.run_help import read_option
 from ace_bench.core.resources import config_folders, options
 from tests.launching import CONFIGS, ROOT
 
