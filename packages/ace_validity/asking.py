@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from statistics import fmean
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from ace_bench.api import Run
 from ace_bench.core.statistics import bootstrap_interval, paired_difference
-from ace_bench.core.types import Sample
+from ace_bench.core.types import Record, Sample
 from ace_bench.report.evidence import read_lines_of
 from ace_bench.report.tables.grids import p_value
 from ace_validity.planning import Make, PlannedRun, Request, Row, Study, Words, find_run, keep, parse_words, without
@@ -23,36 +24,14 @@ _CONTROLS = 10
 _TASK_SETTINGS = ("task", "method", "mode", "agent", "protocol", "labels")
 
 
-class _Attempt(msgspec.Struct):
-    answer: str | None = None
+def _lines(made: Run) -> list[dict[str, Any]]:
+    return read_lines_of(made.folder / "journal.jsonl", dict[str, Any])
 
 
-class _Grade(msgspec.Struct):
-    correct: bool = False
-
-
-class _Event(msgspec.Struct):
-    event: str
-    sample: str = ""
-
-
-class _Line(msgspec.Struct):
-    kind: str
-    sample: str = ""
-    split: str = ""
-    attempt: _Attempt = msgspec.field(default_factory=_Attempt)
-    grade: _Grade = msgspec.field(default_factory=_Grade)
-    events: tuple[_Event, ...] = ()
-
-
-def _lines(made: Run) -> list[_Line]:
-    found: list[_Line] = read_lines_of(made.folder / "journal.jsonl", _Line)
-    return found
-
-
-def _attempts(made: Run) -> Mapping[str, _Line]:
-    """Return the last attempt at each tested sample."""
-    return {line.sample: line for line in _lines(made) if line.kind == "rollout" and line.split == "test"}
+def _attempts(made: Run) -> Mapping[str, Record]:
+    """Return the last attempt at each tested sample, as lines of the journal."""
+    lines = _lines(made)
+    return {line["sample"]: line for line in lines if line["kind"] == "rollout" and line["split"] == "test"}
 
 
 def _ask(words: Words, questions: Sequence[tuple[str, str]], instruction: str) -> dict[str, str]:
@@ -61,20 +40,13 @@ def _ask(words: Words, questions: Sequence[tuple[str, str]], instruction: str) -
     file = keep(words, "".join(f"{msgspec.json.encode(row).decode()}\n" for row in rows), "jsonl")
     asked = {"data": f"{{test: {file}}}", "instruction": str(keep(words, instruction, "txt")), "grader": "f1"}
     form = {**asked, "id": "id", "question": "question", "answer": "answer", "split": "null", "source": "auto"}
-    task = {f"task.{name}": value for name, value in form.items()}
-    return {
-        **without(words, *_TASK_SETTINGS),
-        "task": "qa",
-        "method": "base",
-        "mode": "online",
-        "limit": "null",
-        **task,
-    }
+    task = {"task": "qa", **{f"task.{name}": value for name, value in form.items()}}
+    return {**without(words, *_TASK_SETTINGS), "method": "base", "mode": "online", "limit": "null", **task}
 
 
 def _replies(made: Run) -> list[str]:
     """Return the replies to ``_ask`` in the order of the questions."""
-    found = {sample.rpartition("-")[2]: line.attempt.answer or "" for sample, line in _attempts(made).items()}
+    found = {sample.rpartition("-")[2]: line["attempt"]["answer"] or "" for sample, line in _attempts(made).items()}
     return [found[str(place)] for place in range(len(found))]
 
 
@@ -169,7 +141,7 @@ class Judges(Study):
     def rows(self, make: Make) -> Iterator[Row]:
         """Compare each judge with the grader, and with the other judges."""
         source = make(self._source)
-        graded = [line.grade.correct for line in _attempts(source).values()]
+        graded = [line["grade"]["correct"] for line in _attempts(source).values()]
         said = {name: [_verdict(reply) for reply in _replies(make(run))] for name, run in self._judges.items()}
         for name, verdicts in said.items():
             yield _agreement(name, "grading", [*zip(verdicts, graded, strict=True)])
@@ -185,8 +157,8 @@ def _judging(words: Words, runs: Sequence[Run]) -> Words:
     questions = [
         (
             "{background}\n\n{question}\n\nProposed answer:\n".format(**samples[key])
-            + (line.attempt.answer or "(no answer)"),
-            "yes" if line.grade.correct else "no",
+            + (line["attempt"]["answer"] or "(no answer)"),
+            "yes" if line["grade"]["correct"] else "no",
         )
         for key, line in _attempts(runs[0]).items()
     ]
@@ -201,9 +173,9 @@ def _verdict(reply: str) -> bool | None:
 def _own_verdicts(made: Run) -> list[tuple[bool, bool]]:
     """Return what the method's own judge said of its attempts, and their grades."""
     lines = _lines(made)
-    grades = {line.sample: line.grade.correct for line in lines if line.kind == "rollout"}
-    events = [event for line in lines for event in line.events if event.event.startswith("judged_")]
-    return [(event.event == "judged_success", grades[event.sample]) for event in events]
+    right = {line["sample"]: line["grade"]["correct"] for line in lines if line["kind"] == "rollout"}
+    events = [event for line in lines for event in line.get("events", ()) if event["event"].startswith("judged_")]
+    return [(event["event"] == "judged_success", right[event["sample"]]) for event in events]
 
 
 def _agreement(one: str, other: str, pairs: Sequence[tuple[bool | None, bool | None]]) -> Row:

@@ -29,14 +29,14 @@ from ace_bench.report.conditions import marks_of
 from ace_bench.report.escaping import csv_of
 from ace_bench.report.tables.cells import FEW_SEEDS
 from ace_bench.report.tables.formats import Page, markdown
-from ace_bench.report.tables.grids import Grid
+from ace_bench.report.tables.grids import Grid, number, wide_notes
 from ace_bench.report.tables.latex import latex
 from ace_bench.store.call_log import Account
 from ace_bench.store.files import write_files
 from ace_validity.asking import Contamination, Judges
+from ace_validity.gains import Curve, Placebo, Stream, Transfer
 from ace_validity.planning import Laboratory, PlannedRun, Request, Study
-from ace_validity.playbooks import Placebo, Transfer
-from ace_validity.variation import Curve, Stream, Variance
+from ace_validity.variance import Variance
 
 KINDS: Mapping[str, Callable[[Request], Study]] = {
     kind.__name__.lower(): kind for kind in (Transfer, Placebo, Contamination, Judges, Variance, Curve, Stream)
@@ -118,8 +118,7 @@ def _calls(account: Account) -> str:
 
 
 def _tokens(account: Account) -> str:
-    used = account.usage
-    return "n/a" if used.prompt is None or used.completion is None else f"{used.prompt + used.completion:,}"
+    return number(account.usage.tokens)
 
 
 def _dollars(account: Account) -> str:
@@ -149,6 +148,6 @@ def _table(options: argparse.Namespace, study: Study, laboratory: Laboratory) ->
         title=" ".join(filter(None, ("Validity:", options.kind, *settings, mark))),
         label=f"validity-{options.kind}",
         grids=(Grid(title=str(KINDS[options.kind].__doc__), header=study.columns, rows=rows),),
-        notes=(study.note, *_reservation(made)),
+        notes=(study.note, *_reservation(made), *wide_notes(study.wide_gains, study.wide_scores)),
     )
     return page, csv_of([dict(zip(study.columns, row, strict=True)) for row in found])

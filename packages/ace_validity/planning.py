@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 
@@ -15,11 +16,10 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.measurement import Value
-from ace_bench.report.statistics import Interval, Seeds, compare, mean_score, score_interval
-from ace_bench.report.tables.grids import p_value
+from ace_bench.report.statistics import Seeds
 from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import compose_run
-from ace_bench.runners.identifying import IdentifiedRun, identify
+from ace_bench.runners.identifying import IdentifiedRun, build_part, identify
 from ace_bench.runners.rehearsal import rehearse
 from ace_bench.store.call_log import Account
 from ace_bench.store.files import write_files
@@ -28,8 +28,6 @@ from ace_bench.store.results import METRICS
 Words = Mapping[str, str]
 """Settings of a run by key, as on a command line."""
 Row = tuple[Value, ...]
-SCORED = ("seeds", "score", "95% interval", "gain", "95% interval of it", "p")
-"""Columns of ``score_row``, after the name."""
 
 
 def parse_words(words: Sequence[str]) -> dict[str, str]:
@@ -85,6 +83,15 @@ class Request:
         """Return the words of a run with this seed and other settings."""
         return {**self.words, "seed": str(seed), **changes}
 
+    def playbook_runs(self, words: Words) -> list[PlannedRun]:
+        """Plan a run a seed that learns a playbook; raises ``ConfigError`` for a method that learns something else."""
+        planned = [PlannedRun(words={**words, "seed": str(seed)}) for seed in self.seeds]
+        method = build_part(find_run(planned[0].words).config.settings, "method")
+        kind = get_type_hints(type(method).start)["return"]
+        if isinstance(kind, type) and not issubclass(Playbook, kind):
+            raise ConfigError(f"method={words['method']} learns no playbook: choose one that does, such as method=ace")
+        return planned
+
     def limits(self, train: int) -> str:
         """Return ``limit`` with another number of training samples. Raises ``ConfigError``."""
         try:
@@ -121,6 +128,16 @@ class Study:
     note: str
     runs: Sequence[PlannedRun]
 
+    @cached_property
+    def wide_gains(self) -> list[Sequence[str]]:
+        """Why each interval of a gain is wider than 95% needs; filled by ``rows``."""
+        return []
+
+    @cached_property
+    def wide_scores(self) -> list[Sequence[str]]:
+        """Why each interval of a score is wider than 95% needs; filled by ``rows``."""
+        return []
+
     def rows(self, make: Make) -> Iterator[Row]:
         """Make the runs and yield the rows; raises ``AceBenchError``."""
         raise NotImplementedError
@@ -131,7 +148,9 @@ def fixed_run(words: Words, method: str) -> PlannedRun:
     return PlannedRun(words={**without(words, "method", "protocol"), "method": method})
 
 
-def frozen_run(words: Words, source: PlannedRun, change: Callable[[Playbook], Playbook]) -> PlannedRun:
+def frozen_run(
+    words: Words, source: PlannedRun, change: Callable[[Playbook], Playbook] = lambda book: book
+) -> PlannedRun:
     """Plan the evaluation of a playbook made from that of another run."""
     planned = fixed_run(words, "frozen")
 
@@ -194,21 +213,9 @@ def _listed(words: Words) -> list[str]:
 def scores_of(runs: Sequence[PlannedRun], make: Make) -> Seeds:
     """Return the scores of runs by seed and sample; raises ``DataError`` where the metric is no mean over samples."""
     found = {}
-    for planned in runs:
-        made = make(planned)
+    for made in map(make, runs):
         points = made.points(metric := made.metrics["headline"]["metric"])
         if points is None:
             raise DataError(f"{made.folder}: {metric} is not a mean over samples, so it has no interval")
         found[made.seed] = points
     return found
-
-
-def score_row(name: Value, ours: Seeds, base: Seeds | None = None, *, base_adapts: bool = False) -> Row:
-    """Return a name, the score with its interval and, with a base, the gain over it with interval and p."""
-    gain = compare(ours, base, base_adapts=base_adapts) if base else None
-    compared = (round(gain.difference, 1), _bounds(gain.interval), p_value(gain.p)) if gain else (None, None, None)
-    return name, len(ours), round(mean_score(ours), 1), _bounds(score_interval(ours)), *compared
-
-
-def _bounds(interval: Interval | None) -> str | None:
-    return f"{interval.low:.1f} to {interval.high:.1f}" if interval else None

@@ -1,4 +1,4 @@
-"""How results vary: with the number of training samples, the order of a stream, and the sources of chance."""
+"""The parts of the variance of a score: orders of samples, draws of replies, and items."""
 
 from __future__ import annotations
 
@@ -11,70 +11,9 @@ import numpy as np
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.statistics import Array
-from ace_bench.report.statistics import mean_score, seed_spread
-from ace_validity.planning import (
-    SCORED,
-    Make,
-    PlannedRun,
-    Request,
-    Row,
-    Study,
-    find_run,
-    fixed_run,
-    score_row,
-    scores_of,
-)
+from ace_validity.planning import Make, PlannedRun, Request, Row, Study, find_run, scores_of
 
 _TAIL = 0.025
-
-
-class Curve(Study):
-    """The score by the number of training samples (--sizes), and its gain over a base (--base)"""
-
-    columns = ("training samples", *SCORED)
-    note = "0: the base. `ace-bench figures RESULTS --x train` draws it."
-
-    def __init__(self, request: Request) -> None:
-        sizes = request.options["sizes"]
-        first = request.having(request.seeds[0], limit=request.limits(max(sizes)))
-        self._base = fixed_run(first, request.options["base"])
-        self._sizes = {
-            size: [PlannedRun(words=request.having(seed, limit=request.limits(size))) for seed in request.seeds]
-            for size in sizes
-        }
-        self.runs = [self._base, *chain.from_iterable(self._sizes.values())]
-
-    def rows(self, make: Make) -> Iterator[Row]:
-        """Compare each size with the base."""
-        base = scores_of([self._base], make)
-        yield score_row(0, base)
-        for size, runs in self._sizes.items():
-            yield score_row(size, scores_of(runs, make), base)
-
-
-class Stream(Study):
-    """An online method under several orders of the stream, one a seed: each, all, spread and worst"""
-
-    columns = ("order", *SCORED)
-    note = "The interval of one order is about this order; that of all is about the method."
-
-    def __init__(self, request: Request) -> None:
-        orders = [request.having(seed, mode="online") for seed in request.seeds]
-        self._base = fixed_run(orders[0], request.options["base"])
-        self.runs = [self._base, *(PlannedRun(words=words) for words in orders)]
-
-    def rows(self, make: Make) -> Iterator[Row]:
-        """Compare each order, and all together, with the base."""
-        base, orders = scores_of([self._base], make), scores_of(self.runs[1:], make)
-        each = {seed: {seed: points} for seed, points in orders.items()}
-        for seed, points in each.items():
-            yield score_row(f"order {seed}", points, base)
-        yield score_row("all", orders, base)
-        if len(orders) > 1:
-            spread = seed_spread(orders) or 0.0
-            yield "sd over orders", len(orders), round(spread, 1), _sd_bounds(spread, len(orders) - 1), None, None, None
-        worst = min(each, key=lambda seed: mean_score(each[seed]))
-        yield f"worst: order {worst}", 1, round(mean_score(each[worst]), 1), None, None, None, None
 
 
 class Variance(Study):
@@ -107,7 +46,7 @@ class Variance(Study):
         total = sum(max(0.0, one.variance) for one in found)
         for one in found:
             sd = sqrt(max(0.0, one.variance))
-            yield one.name, round(sd, 2), _sd_bounds(sd, one.df), f"{sd**2 / (total or 1):.0%}", round(one.df, 1)
+            yield one.name, round(sd, 2), sd_bounds(sd, one.df), f"{sd**2 / (total or 1):.0%}", round(one.df, 1)
 
 
 class Component(NamedTuple):
@@ -157,7 +96,7 @@ def _mean_square(scores: Array, effect: Sequence[int]) -> float:
     return float((left**2).sum() * weight / _freedom(scores, effect))
 
 
-def _sd_bounds(sd: float, df: float) -> str | None:
+def sd_bounds(sd: float, df: float) -> str | None:
     """Format the 95% interval of a standard deviation of normal values; none of 0, or with less than one freedom."""
     from scipy.special import chdtri
 
