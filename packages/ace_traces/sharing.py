@@ -52,7 +52,8 @@ def write_skill(book: Playbook, out: Path) -> Sequence[Path]:
     for bullet in book.bullets:
         sections.setdefault(bullet.section, []).append(bullet)
     titles = {name: name.replace("_", " ").capitalize() for name in sections}
-    links = [f"- [{titles[name]}]({_REFERENCES}/{name}.md): {len(some)} entries" for name, some in sections.items()]
+    sizes = {name: f"{len(some)} {'entry' if len(some) == 1 else 'entries'}" for name, some in sections.items()}
+    links = [f"- [{titles[name]}]({_REFERENCES}/{name}.md): {size}" for name, size in sizes.items()]
     head = _read(out / _SKILL) or _HEAD.format(name=out.name, sections=", ".join(titles.values()).lower())
     index = enclose(["Read the part that fits the task:", "", *links, ""])
     texts = {out / _SKILL: put_block(head, index, str(out / _SKILL))}

@@ -101,7 +101,7 @@ def test_a_skill_has_front_matter_and_keeps_its_users_words(book, tmp_path):
     skill.write_text(skill.read_text().replace("description: ", "description: Mine. "))
     export(book, folder, "skill")
     assert "description: Mine. " in skill.read_text()
-    assert "[Tool use](references/tool_use.md): 1 entries" in skill.read_text()
+    assert "[Tool use](references/tool_use.md): 1 entry\n" in skill.read_text()
 
 
 @pytest.mark.parametrize(
