@@ -1,87 +1,74 @@
-"""StreamBench's memories: what is stored, what a sample is shown, and in which order."""
+"""StreamBench's memories and long context: what is stored, what a sample is shown, and in which order."""
+
+import re
+from functools import partial
 
 import pytest
 
+from ace_field.long_context import History, Pair
 from tests.launching import launch
 from tests.methods.playing import context_of
-from tests.packages.field.making import BROKEN, TOO_LONG, Themed
-from tests.runners.scripted import Scripted, Toy, answer, gold, play, rollouts, steps
+from tests.packages.field.making import BROKEN, Themed, even_right_as_text, learn, prompts_of, shown
+from tests.runners.scripted import answer, gold, rollouts, steps
 
-WRONG = "a guess"
+TOY = range(6)
+GOLDS = [f"gold of toy-test-{number}" for number in TOY]
+OWN = [gold if number % 2 == 0 else f"wrong on toy-test-{number}" for number, gold in enumerate(GOLDS)]
+VERDICTS = ["correct" if number % 2 == 0 else "not correct" for number in TOY]
 
-
-def even_right(call):
-    """Right on samples with even numbers."""
-    return gold(call.sample) if int(call.sample[-1]) % 2 == 0 else WRONG
-
-
-def stream(tmp_path, method, *overrides, generator=even_right, test=6, task=Toy, mode="online", stage="adapt", **sizes):
-    script = Scripted(generator=generator)
-    settings = (f"mode={mode}", "mode.before=false", "labels=correctness", "mode.shuffle=false", *overrides)
-    ran = play(tmp_path, *settings, script=script, method=method, task=task, test=test, **sizes)
-    assert ran.status == 0
-    calls = script.of("generator")
-    return ran, {call.sample: call.prompt for call in calls if call.session.startswith(stage)}
+stream = partial(learn, generator=even_right_as_text)
 
 
-def entries(prompt):
-    """Question, answer and verdict of each entry in a prompt, in order."""
+def lines(prompt, name):
+    """What a prompt's entries say after a name, in order."""
     text = prompt.partition("<past_answers>\n")[2].partition("\n</past_answers>")[0]
-    return [
-        tuple(line.partition(": ")[2] for line in (*entry.split("\n"), "")[:3])
-        for entry in filter(None, text.split("\n\n"))
-    ]
+    return re.findall(rf"^{name}: (.*)$", text, re.MULTILINE)
 
 
-def asked(*numbers):
-    return [f"ask toy-test-{number}?" for number in numbers]
-
-
-def test_self_stream_icl_stores_right_answers_only_and_names_no_verdict(tmp_path):
-    ran, prompts = stream(tmp_path, "self_stream_icl")
-    assert {entry[:2] for entry in entries(prompts["toy-test-5"])} == {
-        (f"ask toy-test-{number}?", f"gold of toy-test-{number}") for number in (0, 2, 4)
-    }
-    assert {entry[2] for entry in entries(prompts["toy-test-5"])} == {""}
-    assert [entry["correct"] for entry in context_of(ran)["entries"]] == [True] * 3
-    assert ran.metrics["operations"] == {"remembered": 3, "skipped": 3}
+@pytest.mark.parametrize(
+    ("method", "labels", "answers", "verdicts"),
+    [
+        ("self_stream_icl", "correctness", OWN, False),
+        ("mem_prompt", "correctness", OWN, True),
+        ("grow_prompt", "correctness", OWN, True),
+        ("long_context", "gold", GOLDS, False),
+        ("long_context", "correctness", OWN, True),
+        ("long_context", "none", OWN, False),
+    ],
+)
+def test_what_is_stored_is_shown_with_what_the_labels_reveal(method, labels, answers, verdicts, tmp_path):
+    ran, script = stream(tmp_path, method, f"labels={labels}", test=6)
+    prompt = prompts_of(script)["toy-test-5"]
+    assert sorted(shown(prompt)) == ([0, 2, 4] if method == "self_stream_icl" else [0, 1, 2, 3, 4])
+    assert lines(prompt, "Answer") == [answers[number] for number in shown(prompt)]
+    assert lines(prompt, "Feedback") == ([VERDICTS[number] for number in shown(prompt)] if verdicts else [])
+    kept = 3 if method == "self_stream_icl" else 6
+    assert ran.metrics["operations"] == {"remembered": kept, **({"skipped": 6 - kept} if kept < 6 else {})}
     assert ran.metrics["calls"]["adapt"] == {"generator": 6}
+    assert prompts_of(script)["toy-test-0"] == "Toy.ask toy-test-0?"
 
 
-def test_mem_prompt_stores_right_and_wrong_answers_with_their_verdict(tmp_path):
-    _, prompts = stream(tmp_path, "mem_prompt")
-    found = {entry[0]: entry[1:] for entry in entries(prompts["toy-test-5"])}
-    assert found["ask toy-test-4?"] == ("gold of toy-test-4", "correct")
-    assert found["ask toy-test-3?"] == (WRONG, "not correct")
-    assert len(found) == 5
-
-
-def test_without_entries_the_prompt_is_that_of_the_task_alone(tmp_path):
-    _, prompts = stream(tmp_path, "mem_prompt", test=1)
-    assert prompts == {"toy-test-0": "Toy.ask toy-test-0?"}
-
-
-def test_grow_prompt_shows_the_latest_the_oldest_first(tmp_path):
-    ran, prompts = stream(tmp_path, "grow_prompt", "method.top_k=2")
-    assert [entry[0] for entry in entries(prompts["toy-test-5"])] == asked(3, 4)
-    assert [entry["question"] for entry in context_of(ran)["entries"]] == asked(4, 5)
-
-
-@pytest.mark.parametrize(("shown", "numbers"), [("correct", (2, 4)), ("incorrect", (3,))])
-def test_only_entries_with_the_wanted_verdict_of_those_found_are_shown(shown, numbers, tmp_path):
-    _, prompts = stream(tmp_path, "grow_prompt", "method.top_k=3", f"method.shown={shown}")
-    assert [entry[0] for entry in entries(prompts["toy-test-5"])] == asked(*numbers)
+@pytest.mark.parametrize(
+    ("settings", "numbers"),
+    [(("top_k=2",), [3, 4]), (("top_k=3", "shown=correct"), [2, 4]), (("top_k=3", "shown=incorrect"), [3])],
+)
+def test_grow_prompt_shows_the_latest_and_of_these_the_wanted_verdict(settings, numbers, tmp_path):
+    asked = (f"method.{setting}" for setting in settings)
+    ran, script = stream(tmp_path, "grow_prompt", "labels=correctness", *asked, test=6)
+    assert shown(prompts_of(script)["toy-test-5"]) == numbers
+    kept = 2 if "top_k=2" in settings else 3
+    assert [entry["question"] for entry in context_of(ran)["entries"]] == [f"ask toy-test-{n}?" for n in TOY][-kept:]
 
 
 def test_the_most_similar_questions_are_shown_in_the_order_that_is_set(tmp_path):
     def numbers(order):
-        _, prompts = stream(
-            tmp_path / order, "mem_prompt", "method.top_k=3", f"method.order={order}", task=Themed, test=9
+        settings = ("labels=correctness", "method.top_k=3", f"method.order={order}")
+        return shown(
+            prompts_of(stream(tmp_path / order, "mem_prompt", *settings, task=Themed, test=9)[1])["toy-test-8"]
         )
-        return [entry[0] for entry in entries(prompts["toy-test-8"])]
 
     last, first, shuffled = map(numbers, ("similar_last", "similar_first", "random"))
-    assert all("tin" in question for question in last)
+    assert [number % 2 for number in last] == [0] * 3
     assert first == last[::-1]
     assert sorted(shuffled) == sorted(last)
 
@@ -93,90 +80,71 @@ def by_roles(answers=gold):
 
 
 def test_models_take_turns_from_the_second_on_and_share_one_memory(tmp_path):
-    script = Scripted(**by_roles(lambda sample: gold(sample) if int(sample[-1]) < 2 else None))
-    settings = ("mode=online", "mode.before=true", "mode.shuffle=false", "labels=correctness")
-    ran = play(tmp_path, *settings, script=script, method="mam_stream_icl", test=5)
+    roles = by_roles(lambda sample: gold(sample) if int(sample[-1]) < 2 else None)
+    ran, script = learn(tmp_path, "mam_stream_icl", "labels=correctness", "mode.before=true", test=5, **roles)
     turns = ["generator_2", "generator_3", "generator", "generator_2", "generator_3"]
     for stage in ("evaluate", "adapt"):
-        lines = rollouts(ran, stage)
-        assert {line["sample"]: line["role"] for line in lines} == {
-            f"toy-test-{place}": role for place, role in enumerate(turns)
-        }
+        found = {line["sample"]: line["role"] for line in rollouts(ran, stage)}
+        assert found == {f"toy-test-{place}": role for place, role in enumerate(turns)}
         assert ran.metrics["calls"][stage] == {"generator_2": 2, "generator_3": 2, "generator": 1}
-    last = script.of("generator_3")[-1]
-    assert {entry[0] for entry in entries(last.prompt)} == set(asked(0, 1))
+    assert sorted(shown(script.of("generator_3")[-1].prompt)) == [0, 1]
 
 
 def test_turns_go_on_over_batches_and_epochs_and_begin_anew_in_a_test(tmp_path):
-    settings = ("mode.batch_size=2", "mode.epochs=2", "mode.shuffle=false", "labels=correctness")
-    ran = play(tmp_path, *settings, script=Scripted(**by_roles()), method="mam_stream_icl", train=4, test=3)
+    settings = ("mode.batch_size=2", "mode.epochs=2", "labels=correctness")
+    ran, _ = learn(tmp_path, "mam_stream_icl", *settings, mode="offline", train=4, test=3, **by_roles())
     learnt = {line["key"].split("/")[1] + line["sample"][-1]: line["role"] for line in rollouts(ran, "adapt")}
     turns = ["generator_2", "generator_3", "generator"]
     assert learnt == {f"epoch{place // 4}{place % 4}": turns[place % 3] for place in range(8)}
     assert [line["role"] for line in sorted(rollouts(ran, "evaluate"), key=lambda one: one["sample"])] == turns
 
 
-def test_a_fault_counts_for_the_model_whose_turn_it_was(tmp_path):
-    script = Scripted(**{**by_roles(), "generator_3": lambda _: BROKEN})
-    settings = ("mode=online", "mode.before=false", "labels=correctness")
-    ran = play(tmp_path, *settings, script=script, method="mam_stream_icl", test=6)
-    assert ran.metrics["faults"]["adapt"] == {"generator_3/model/content_filter": 2}
-
-
-@pytest.mark.parametrize(
-    "other", [(), ("backbone@roles.generator_3=embedded",), ("sampling.generator_2.temperature=1",)]
-)
+@pytest.mark.parametrize("other", [(), ("sampling.generator_2.temperature=1",)])
 def test_a_run_says_if_one_model_answers_in_every_turn(other, tmp_path, capsys):
     settings = ("task=ddxplus", "task.source=sample", "mode=online", "limit=1", "labels=correctness", *other)
     assert launch(tmp_path, "method=mam_stream_icl", *settings).status == 0
     assert ("one model answers every sample" in capsys.readouterr().out.replace("\n", " ")) == (not other)
 
 
-def test_a_failed_rollout_is_not_stored(tmp_path):
-    ran, _ = stream(tmp_path, "mem_prompt", generator=lambda call: BROKEN if call.sample.endswith("0") else WRONG)
-    assert ran.metrics["operations"] == {"remembered": 5, "skipped": 1}
+def test_a_failed_rollout_is_not_stored_and_counts_for_the_model_whose_turn_it_was(tmp_path):
+    roles = {**by_roles(lambda _: None), "generator_3": lambda _: BROKEN}
+    ran, _ = learn(tmp_path, "mam_stream_icl", "labels=correctness", "method.shown=all", test=6, **roles)
+    assert ran.metrics["faults"]["adapt"] == {"generator_3/model/content_filter": 2}
+    ran, _ = learn(tmp_path, "mem_prompt", "labels=correctness", generator=lambda _: BROKEN, test=2)
+    assert ran.metrics["operations"] == {"skipped": 2}
 
 
 def test_a_batch_is_answered_under_the_memory_before_it(tmp_path):
-    ran, prompts = stream(tmp_path, "mem_prompt", "mode.batch_size=3", mode="offline", train=6, test=1)
+    settings = ("labels=correctness", "mode.batch_size=3")
+    ran, script = stream(tmp_path, "mem_prompt", *settings, mode="offline", train=6, test=1)
     first, second = (step["samples"] for step in steps(ran)[:2])
-    assert all(entries(prompts[sample]) == [] for sample in first)
-    assert all(len(entries(prompts[sample])) == 3 for sample in second)
+    sizes = {sample: len(shown(prompt)) for sample, prompt in prompts_of(script, "adapt").items()}
+    assert sizes == {**dict.fromkeys(first, 0), **dict.fromkeys(second, 3)}
 
 
-@pytest.mark.parametrize(("protocol", "kept"), [("ours", 4), ("authors", 12)])
-def test_a_question_that_comes_again_replaces_its_entry_except_for_the_authors(protocol, kept, tmp_path):
-    settings = ("mode.epochs=3", f"method.protocol={protocol}")
-    ran, _ = stream(tmp_path, "mem_prompt", *settings, mode="offline", train=4, test=1)
-    assert len(context_of(ran)["entries"]) == kept
+@pytest.mark.parametrize(
+    ("method", "setting", "kept"),
+    [("mem_prompt", "protocol=ours", 3), ("mem_prompt", "protocol=authors", 9), ("long_context", "fill=0.5", 3)],
+)
+def test_a_question_that_comes_again_replaces_its_entry_except_for_the_authors(method, setting, kept, tmp_path):
+    settings = ("labels=correctness", "mode.epochs=3", f"method.{setting}")
+    ran, _ = stream(tmp_path, method, *settings, mode="offline", train=3, test=1)
+    saved = context_of(ran)
+    assert len(saved.get("entries") or saved["pairs"]) == kept
 
 
 @pytest.mark.parametrize("protocol", ["ours", "authors"])
 def test_only_the_authors_keep_the_reasoning_before_an_answer(protocol, tmp_path):
-    settings = ("agent.scaffold=json", f"method.protocol={protocol}")
-    _, prompts = stream(tmp_path, "grow_prompt", *settings, generator=lambda _: answer("4"), test=2)
+    settings = ("labels=correctness", "agent.scaffold=json", f"method.protocol={protocol}")
+    _, script = learn(tmp_path, "grow_prompt", *settings, generator=lambda _: answer("4"), test=2)
     reasoning = "Rationale: thought of 4\n" if protocol == "authors" else ""
-    assert f"Question: ask toy-test-0?\n{reasoning}Answer: 4\nFeedback: not correct" in prompts["toy-test-1"]
+    told = f"Question: ask toy-test-0?\n{reasoning}Answer: 4\nFeedback: not correct"
+    assert told in prompts_of(script)["toy-test-1"]
 
 
-def test_a_prompt_that_is_too_long_loses_the_least_similar_entries(tmp_path):
-    def cramped(call):
-        return TOO_LONG if len(entries(call.prompt)) > 2 else WRONG
-
-    ran, prompts = stream(tmp_path, "mem_prompt", generator=cramped, task=Themed, test=8)
-    kept = [entry[0] for entry in entries(prompts["toy-test-7"])]
-    assert len(kept) == 2
-    assert all("violins" in question for question in kept)
-    assert ran.metrics["faults"]["adapt"] == {}
-
-
-def test_a_saved_memory_shows_the_same_under_the_method_frozen(tmp_path):
-    settings = {"mode": "offline", "stage": "evaluate", "task": Themed}
-    ran, shown = stream(tmp_path, "self_stream_icl", "method.top_k=2", train=8, test=4, **settings)
-    saved = ran.folder / "contexts" / "final.json"
-    settings = ("task=formula", "task.source=sample", "method=frozen", "mode=evaluate", f"mode.context={saved}")
-    script = Scripted(generator=even_right)
-    again = launch(tmp_path, *settings, backbone=lambda _: script, task=lambda _: Themed(test=4))
-    assert again.status == 0
-    assert {call.sample: call.prompt for call in script.of("generator")} == shown
-    assert all(len(entries(prompt)) == 2 for prompt in shown.values())
+def test_a_prompt_shows_the_newest_pairs_that_fit():
+    pairs = tuple(Pair(f"q{number}", f"text {number}", tokens) for number, tokens in enumerate((5, 90, 4, 6)))
+    assert [pair.question for pair in History(pairs=pairs, room=10).visible().pairs] == ["q2", "q3"]
+    assert [pair.question for pair in History(pairs=pairs, room=9).visible().pairs] == ["q3"]
+    assert History(pairs=pairs, room=105).visible().pairs == History(pairs=pairs).visible().pairs == pairs
+    assert [pair.question for pair in (History(pairs=pairs).shrink() or History()).pairs] == ["q1", "q2", "q3"]

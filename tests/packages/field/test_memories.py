@@ -1,0 +1,199 @@
+"""What the field's memories share: what may teach, what fits into a prompt, and what is saved."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ace_bench.contexts import system_prompt
+from ace_bench.contexts.loading import restore
+from ace_bench.core.encoding import digest_of
+from ace_field.reasoning_items import Experience, MemoryItem, ReasoningItems
+from ace_field.stream_memory import Memory, MemoryEntry
+from ace_field.workflows import Workflow, Workflows
+from tests.launching import launch
+from tests.methods.playing import context_of
+from tests.packages.field.making import (
+    BROKEN,
+    TOO_LONG,
+    Themed,
+    even_right,
+    even_right_as_text,
+    events_of,
+    item,
+    learn,
+    prompts_of,
+    shown,
+    titles,
+    workflow,
+)
+from tests.runners.scripted import Scripted
+
+WRITERS = {"awm": ("inducer", "workflows"), "reasoning_bank": ("extractor", "memory_items")}
+"""The role that writes a memory, and the list in its reply."""
+
+
+@pytest.mark.parametrize("method", WRITERS)
+@pytest.mark.parametrize("reply", ["no JSON", "wrong type", {}, BROKEN], ids=["text", "type", "nothing", "refused"])
+def test_a_reply_that_cannot_be_read_is_a_fault_and_teaches_nothing(reply, method, tmp_path):
+    role, name = WRITERS[method]
+    said = {name: "many"} if reply == "wrong type" else reply
+    ran, _ = learn(tmp_path, method, test=1, **{role: lambda _: said})
+    assert titles(ran) == []
+    assert [event["role"] for event in events_of(ran, "fault")] == [role]
+
+
+STEPS = (["alone"], ["a", " \n"], ["a", "b" * 8_001], ["a"] * 31, [["a"], ["b"]])
+BAD = [("reasoning_bank", one) for one in (item("blank", " "), item("t" * 201), item("x", "c" * 8_001), item("x", []))]
+BAD += [("awm", {"title": "x", "steps": steps}) for steps in STEPS]
+BAD += [("awm", 5), ("awm", {"title": "", "steps": ["a", "b"]}), ("reasoning_bank", {"title": "no content"})]
+
+
+@pytest.mark.parametrize(("method", "bad"), BAD, ids=lambda bad: str(bad)[:40])
+def test_an_item_that_cannot_be_used_is_refused_by_itself(method, bad, tmp_path):
+    role, name = WRITERS[method]
+    one, two = map(workflow if method == "awm" else item, ("one", "two"))
+    ran, _ = learn(tmp_path, method, test=1, **{role: lambda _: {name: [one, bad, two]}})
+    assert titles(ran) == ["one", "two"]
+    (refused,) = events_of(ran, "refused")
+    assert (refused["role"], refused["item"]) == (role, 1)
+
+
+@pytest.mark.parametrize("method", WRITERS)
+@pytest.mark.parametrize("judge", [BROKEN, "no JSON", {"success": "perhaps"}], ids=["refused", "text", "no verdict"])
+def test_neither_a_failed_rollout_nor_an_attempt_without_a_verdict_teaches(judge, method, tmp_path):
+    def generator(call):
+        return BROKEN if call.sample.endswith("0") else even_right(call)
+
+    ran, script = learn(tmp_path, method, "labels=none", generator=generator, self_judge=lambda _: judge, test=2)
+    assert script.of(WRITERS[method][0]) == []
+    assert {call.sample for call in script.of("self_judge")} == {"toy-test-1"}
+    assert ran.metrics["operations"] == {"skipped": 2}
+
+
+@pytest.mark.parametrize("method", WRITERS)
+def test_where_verdicts_are_hidden_the_model_judges_its_attempts_itself(method, tmp_path):
+    def judge(call):
+        assert "<predicted_answer>" in call.prompt
+        return {"reasoning": f"because of {call.sample}", "success": call.sample.endswith(("1", "2"))}
+
+    ran, script = learn(tmp_path, method, "labels=none", self_judge=judge, test=4)
+    assert [title for title in titles(ran) if "failed" not in title] == {
+        "awm": ["saw toy-test-1", "saw toy-test-2"],
+        "reasoning_bank": ["succeeded on toy-test-1", "succeeded on toy-test-2"],
+    }[method]  # the first of them is wrong
+    assert ran.metrics["calls"]["adapt"]["self_judge"] == 4
+    assert all(f": because of {call.sample}\n</judgement>" in call.prompt for call in script.of("extractor"))
+
+
+@pytest.mark.parametrize("method", ["mem_prompt", "reasoning_bank", "awm", "full_history"])
+def test_a_prompt_that_is_too_long_loses_the_least_similar_or_the_oldest(method, tmp_path):
+    def cramped(call):
+        return TOO_LONG if len(shown(call.prompt)) > 2 else even_right(call)
+
+    labels = "labels=none" if method == "awm" else "labels=correctness"
+    top = ("method.top_k=3",) if method == "reasoning_bank" else ()
+    ran, script = learn(tmp_path, method, labels, *top, generator=cramped, task=Themed, test=8)
+    left = shown(prompts_of(script)["toy-test-7"])
+    assert left == [5, 6] if method in ("awm", "full_history") else [number % 2 for number in left] == [1, 1]
+    assert ran.metrics["faults"]["adapt"] == {}
+
+
+SAVED = {
+    "self_stream_icl": ("method.top_k=2",),
+    "reasoning_bank": ("method.top_k=2",),
+    "awm": (),
+    "exp_rag": ("method.top_k=2",),
+}
+
+
+@pytest.mark.parametrize("method", SAVED)
+def test_a_saved_memory_is_where_a_run_starts_and_frozen_shows_the_same(method, tmp_path):
+    settings = ("labels=correctness", *SAVED[method])
+    generator = even_right_as_text if method == "self_stream_icl" else even_right
+    sizes = {"train": 6, "test": 4}
+    ran, script = learn(tmp_path, method, *settings, mode="offline", task=Themed, generator=generator, **sizes)
+    saved = ran.folder / "contexts" / "final.json"
+    evaluated, frozen = prompts_of(script, "evaluate"), Scripted(generator=generator)
+    overrides = ("task=formula", "task.source=sample", "method=frozen", "mode=evaluate", f"mode.context={saved}")
+    again = launch(tmp_path / "frozen", *overrides, backbone=lambda _: frozen, task=lambda _: Themed(test=4))
+    assert again.metrics["context"]["kind"] == context_of(ran)["kind"]
+    assert prompts_of(frozen) == evaluated
+    assert all(len(shown(prompt)) == (3 if method == "awm" else 2) for prompt in evaluated.values())
+    if method in WRITERS:
+        goes_on, script = learn(tmp_path / "on", method, f"method.initial={saved}", task=Themed, test=1)
+        assert titles(goes_on)[: len(titles(ran))] == titles(ran)
+        assert len(shown(script.of("generator")[0].prompt)) == (3 if method == "awm" else 1)  # top_k is the run's
+
+
+@pytest.mark.parametrize(("method", "kept"), [("mem_prompt", "entries"), ("dc_rs", "episodes")])
+def test_memories_keep_what_is_asked_and_not_the_schema(method, kept, tmp_path):
+    ran = launch(tmp_path, "task=bird_sql", f"method={method}", "mode=online", "labels=correctness", "limit={test: 4}")
+    entries = context_of(ran)[kept]
+    assert len(entries) >= 3
+    assert not any("CREATE TABLE" in entry["question"] for entry in entries)
+
+
+def entry(number):
+    return MemoryEntry(question=f"Frage {number} é?", answer=f"{number}\n", correct=number % 3 == 0, tokens=number)
+
+
+def experience(number):
+    memory_item = MemoryItem(title=f"title {number}", content=f"„content“ {number} " * 20)
+    return Experience(question=f"question {number}", success=number % 2 == 0, items=(memory_item,), tokens=number)
+
+
+def routine(number):
+    return Workflow(title=f"title {number}", steps=(f"open {number}", f"close {number}"), tokens=number)
+
+
+GROWING = {
+    "memory": (Memory(), lambda value, number: value.with_entry(entry(number))),
+    "reasoning_items": (ReasoningItems(), lambda value, number: value.with_experience(experience(number))),
+    "workflows": (Workflows(), lambda value, number: value.with_new([routine(number)])),
+}
+RECORDED = {
+    "memory": "996378bd8c3839803b35e34b93409c3d35fed7f399fcbfdef6e6216c2ffb450a",
+    "reasoning_items": "ef5d83b7c2927dfff9007b18043dc7d9d4beb46ec066ba333d5ee703217eb717",
+    "workflows": "66b2739a553a9158a2ebe0df8ec3853af8f7458720b45ee6d85741da8388a96a",
+}
+"""Digests that run folders hold."""
+
+
+def grown(kind, numbers):
+    value, add = GROWING[kind]
+    for number in numbers:
+        value = add(value, number)
+    return value
+
+
+@pytest.mark.parametrize("kind", GROWING)
+@given(numbers=st.lists(st.integers(0, 6), max_size=8), more=st.lists(st.integers(0, 6), max_size=4))
+def test_a_version_is_the_same_however_it_came_about(kind, numbers, more):
+    before = grown(kind, numbers)
+    after = before
+    for number in more:
+        after = GROWING[kind][1](after, number)
+    again = before.patched(json.loads(json.dumps(after.patch(before))))
+    assert again == after == restore(json.loads(json.dumps(after.dump())))
+    assert again.digest == after.digest == digest_of(after.dump())
+    assert before.digest == digest_of(before.dump())
+    assert after.patch(after) == {}
+    assert grown(kind, [1, 2, 3, 2]).digest == RECORDED[kind]
+
+
+@pytest.mark.parametrize("kind", GROWING)
+def test_a_patch_of_an_addition_holds_the_addition(kind):
+    before = grown(kind, range(50))
+    ((name, edits),) = GROWING[kind][1](before, 50).patch(before).items()
+    assert (name, [(start, end, len(new)) for start, end, new in edits]) == (before.grows, [(50, 50, 1)])
+
+
+def test_other_programs_get_a_memory_as_text():
+    routines = Workflows(items=(Workflow(title="Add", steps=("Write {a} + {b}.", "Sum up.")),))
+    assert "<workflows>\n## Add\n1. Write {a} + {b}.\n2. Sum up.\n</workflows>" in system_prompt(routines)
+    items = (MemoryItem(title="Add", content="twice"),)
+    known = ReasoningItems(experiences=(Experience(question="q", success=True, items=items),))
+    assert "<memory_items>\n## Add\ntwice\n</memory_items>" in system_prompt(known)
+    assert system_prompt(ReasoningItems()) == system_prompt(Workflows()) == ""
