@@ -1,11 +1,12 @@
 """Make small wrong changes at random places of the code, and count those that the tests notice.
 
-    python scripts/measure_tests.py [--changes 100] [--seed 0] [--folders report,store] [--jobs 2]
+    python scripts/measure_tests.py [--changes 100] [--seed 0] [--folders report,ace_field] [--jobs 2]
 
 A change turns a comparison around, adds 1 to a whole number, negates a condition, or swaps ``and`` and ``or``. It is
 drawn from all that can be made in ``ace_bench`` and made in a copy of the tree. A change in ``ace_bench/FOLDER`` runs
-``tests/FOLDER``; one that survives there also runs the tests of ``--then``. The lines at the end say how many were
-noticed by each. The tests must pass before the first change.
+``tests/FOLDER``, one in a guest ``packages/ace_NAME`` runs ``tests/packages/NAME``; one that survives there also runs
+the tests of ``--then``. The lines at the end say how many were noticed by each. The tests must pass before the first
+change.
 """
 
 from __future__ import annotations
@@ -101,10 +102,17 @@ def is_only_for_types(test: ast.expr) -> bool:
 
 
 def draw_changes(folders: list[str], count: int, seed: int) -> list[Change]:
-    """Draw changes without replacement from all that can be made in some folders of ``ace_bench``."""
-    files = sorted(path for folder in folders for path in (ROOT / "ace_bench" / folder).rglob("*.py"))
+    """Draw changes without replacement from all that can be made in some folders of ``ace_bench``, or guests."""
+    places = [ROOT / ("packages" if name.startswith("ace_") else "ace_bench") / name for name in folders]
+    files = sorted(path for place in places for path in place.rglob("*.py"))
     changes = [change for path in files for change in find_changes(path.relative_to(ROOT))]
     return random.Random(seed).sample(changes, min(count, len(changes)))
+
+
+def tests_of(change: Change) -> str:
+    """Return the folder of tests of the changed file's folder."""
+    name = change.path.parts[1]
+    return f"tests/packages/{name.removeprefix('ace_')}" if change.path.parts[0] == "packages" else f"tests/{name}"
 
 
 def is_noticed(change: Change, tests: list[str], tree: Path, jobs: int, seconds: float) -> bool:
@@ -143,7 +151,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--changes", type=int, default=100, help="how many wrong changes")
     parser.add_argument("--seed", type=int, default=0, help="seed of the draw")
-    parser.add_argument("--folders", help="folders of ace_bench, with commas between; all by default")
+    parser.add_argument(
+        "--folders", help="folders of ace_bench, or guests, with commas between; all of ace_bench by default"
+    )
     parser.add_argument("--then", nargs="*", default=[], help="tests that survivors run, too")
     parser.add_argument("--jobs", type=int, default=2, help="processes of a run of tests")
     options = parser.parse_args()
@@ -168,12 +178,12 @@ def measure(changes: list[Change], then: list[str], tree: Path, jobs: int, conso
             raise SystemExit(f"{' '.join(tests)} fails before any change: repair it first")
         return max(SECONDS, 2 * (time.monotonic() - begun))
 
-    limits = {name: limit([f"tests/{name}"]) for name in sorted({change.path.parts[1] for change in changes})}
+    limits = {tests: limit([tests]) for tests in sorted(set(map(tests_of, changes)))}
     limit_later = limit(then) if then else SECONDS
     first = later = 0
     for change in changes:
-        name = change.path.parts[1]
-        if is_noticed(change, [f"tests/{name}"], tree, jobs, limits[name]):
+        tests = tests_of(change)
+        if is_noticed(change, [tests], tree, jobs, limits[tests]):
             first += 1
         elif then and is_noticed(change, then, tree, jobs, limit_later):
             later += 1
