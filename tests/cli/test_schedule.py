@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
+from ace_bench.cli.reproducing.estimating import chain_of, memory_of
 from ace_bench.cli.reproducing.request import Job
-from ace_bench.cli.reproducing.workloads import chain_of, memory_of
 from ace_bench.core.resources import config_folders
 from ace_bench.report.planned import Need, PlannedRun
 from ace_bench.runners.planning import Composer

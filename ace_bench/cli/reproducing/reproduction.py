@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
+from ace_bench.cli.reproducing.estimating import chain_of, free_memory, memory_of
 from ace_bench.cli.reproducing.manifest import Manifest
 from ace_bench.cli.reproducing.request import (
     EMBEDDED,
@@ -24,7 +25,6 @@ from ace_bench.cli.reproducing.request import (
     measurements,
     paper_results,
 )
-from ace_bench.cli.reproducing.workloads import chain_of, free_memory, memory_of
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.program import command_line
 from ace_bench.report.conditions import Variant
@@ -144,9 +144,9 @@ class Reproduction:
         """Print the state of each run and its command."""
         for job in self._jobs:
             command = self._as_typed(job, self._states.command(job))
-            self._console.print(f"{self._states.of(job).value:9} {command}", markup=False)
+            self._console.print(f"{self._states.of(job).value:9} {command}")
         for name in measurements(self._request, self._index.experiments):
-            self._console.print(f"measured  experiment={name}", markup=False)
+            self._console.print(f"measured  experiment={name}")
         finished = sum(self._states.of(job) is State.FINISHED for job in self._jobs)
         self._console.print(f"{len(self._jobs)} runs, {finished} of them finished")
         self._show_similar(self._jobs)
@@ -158,7 +158,6 @@ class Reproduction:
             self._console.print(
                 f"{number} of these exist as finished runs that differ in {settings}: tables show them, marked; given "
                 "these settings, this command takes them in place of new runs.",
-                markup=False,
                 style="yellow",
             )
 
@@ -251,7 +250,7 @@ class Reproduction:
         with self._lock:
             self._problems[job] = problem
             text = f"[{len(self._problems)}] {self._as_typed(job)}: {problem}{details}"
-            self._console.print(text, markup=False, style="red" if problem else None)
+            self._console.print(text, style="red" if problem else None)
 
     def _write_results(self) -> list[Path]:
         """Write the tables and figures of the request from the runs that exist; return the files."""
@@ -277,7 +276,7 @@ class Reproduction:
             files += write_figures(index, request.results / "figures", wanted)
         for file in files:
             if file.suffix in (".md", ".png") or (request.style != "screen" and file.suffix == ".pdf"):
-                self._console.print(str(file), markup=False)
+                self._console.print(str(file))
         return files
 
     def _as_typed(self, job: Job, arguments: Sequence[str] | None = None) -> str:
@@ -289,7 +288,7 @@ class Reproduction:
     def _summarize(self) -> int:
         problems = {job: problem for job, problem in self._problems.items() if problem}
         for job, problem in problems.items():
-            self._console.print(f"{problem}: {self._as_typed(job)}", markup=False, style="red")
+            self._console.print(f"{problem}: {self._as_typed(job)}", style="red")
         if not self._jobs and self._measured:
             return 0
         counted = Counter("not finished" if problem else "finished now" for problem in self._problems.values())

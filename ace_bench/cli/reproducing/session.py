@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from ace_bench.cli.arguments import add_column
 from ace_bench.cli.reproducing.checking import by_reason, check_packages, check_settings, refused
-from ace_bench.cli.reproducing.estimating import APPWORLD, CostRange, Estimator, Rehearsals
+from ace_bench.cli.reproducing.estimating import APPWORLD, Estimator, Rehearsals
 from ace_bench.cli.reproducing.manifest import Manifest
 from ace_bench.cli.reproducing.reproduction import Reproduction
 from ace_bench.cli.reproducing.request import (
@@ -30,6 +31,7 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import config_folders
 from ace_bench.core.secrets import refuse_secret_arguments
+from ace_bench.core.statistics import Array
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.planned import run_overrides
 from ace_bench.report.tables.results_index import ResultsIndex
@@ -43,7 +45,7 @@ from ace_bench.runners.workers import Workers
 
 def reproduce(options: argparse.Namespace) -> int:
     """List, estimate, show or make runs; returns the exit status. Raises ``AceBenchError`` for a mistake."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(markup=False, highlight=False, soft_wrap=True)
     compose = Composer(config_folders())
     checks = RunChecks(compose)
     index = ResultsIndex(results=Path("results"), compose=compose, refusal=checks.refusal)
@@ -60,7 +62,7 @@ def reproduce(options: argparse.Namespace) -> int:
     left_out = refused(request, wanted, index)
     wanted = [job for job in wanted if job not in left_out]
     for line in by_reason(left_out):
-        console.print(line, markup=False)
+        console.print(line)
     if options.estimate:
         if not wanted:
             raise ConfigError("no runs are asked for, and the cost of a measurement cannot be estimated")
@@ -77,13 +79,13 @@ def reproduce(options: argparse.Namespace) -> int:
     if options.dry_run:
         reproduction.show()
     elif Manifest(request).holds and not reproduction.unfinished(continue_begun=True):
-        console.print(_nothing_to_do(wanted, request), markup=False)
+        console.print(_nothing_to_do(wanted, request))
         return 0
     check_packages(request)
     unfinished = reproduction.unfinished(continue_begun=not options.only_missing)
     notes = checks.check((reproduction.candidate(job) for job in unfinished), results=request.results)
     for note in notes if options.dry_run or workers > 1 else ():  # side by side, what runs print is shown at their end
-        console.print(note, style="yellow", markup=False)
+        console.print(note, style="yellow")
     if options.dry_run:
         return 0
     with slots_for_runs(slots):
@@ -138,7 +140,7 @@ def estimates(jobs: Sequence[Job], index: ResultsIndex, compose: Composer, *, re
     estimator, rehearsals = Estimator(index.experiments.paper), Rehearsals(compose)
     experiments = index.experiments
     listed = {run for name in experiments.combined for run in experiments.runs(name) if run.option("task") != APPWORLD}
-    costs: dict[Job, CostRange] = {}
+    costs: dict[Job, Array] = {}
     small = {job for job in jobs if rehearsed and job.planned in listed}
     for job in track(jobs, "Estimating", console=Console(stderr=True), transient=True, disable=not small):
         overrides = run_overrides(job.planned, job.extra, index.compose)
@@ -147,8 +149,8 @@ def estimates(jobs: Sequence[Job], index: ResultsIndex, compose: Composer, *, re
     for heading in ("run", "calls", "tokens in", "tokens out", "dollars", "hours"):
         add_column(table, heading)
     for job, cost in costs.items():
-        table.add_row(_named(job), *(column.text([cost]) for column in _COLUMNS))
-    table.add_row(f"{len(costs)} together", *(column.text([*costs.values()]) for column in _COLUMNS), style="bold")
+        table.add_row(_named(job), *_sums([cost]))
+    table.add_row(f"{len(costs)} together", *_sums([*costs.values()]), style="bold")
     yield table
     if small:
         yield _REHEARSED
@@ -167,34 +169,17 @@ def _named(job: Job) -> str:
     return " ".join([re.sub(r"^(task|method|mode)=", "", word) for word in words] + [f"seed={job.seed}"])
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A column of the estimate: a field of ``Cost``, its format, and the unit that it is shown in."""
-
-    name: str
-    form: str
-    unit: float = 1
-    suffix: str = ""
-
-    def text(self, costs: Sequence[CostRange]) -> str:
-        """Sum up what is known, and say of how many runs if it is not all of them."""
-        ends = [[getattr(end, self.name) for end in cost.ends] for cost in costs]
-        known = [numbers for numbers in ends if None not in numbers]
-        if not known:
-            return "n/a"
-        sums = (format(sum(column) / self.unit, self.form) for column in zip(*known, strict=True))
-        text = " to ".join(dict.fromkeys(sums)) + self.suffix
-        return text if len(known) == len(ends) else f"{text} ({len(known)} of {len(ends)} runs)"
+def _sums(costs: Sequence[Array]) -> Iterator[str]:
+    """Sum up what is known of each part of some costs, and say of how many runs if it is not all of them."""
+    for (form, unit, suffix), ends in zip(_FORMS, np.moveaxis(np.stack(costs), 2, 0), strict=True):
+        known = ends[~np.isnan(ends).any(axis=1)]
+        sums = dict.fromkeys(format(end / unit, form) for end in known.sum(axis=0))
+        part = "" if len(known) == len(ends) else f" ({len(known)} of {len(ends)} runs)"
+        yield " to ".join(sums) + suffix + part if len(known) else "n/a"
 
 
-_COLUMNS = (
-    _Column("calls", ",.0f"),
-    _Column("prompt", ",.1f", 1e6, "M"),
-    _Column("completion", ",.2f", 1e6, "M"),
-    _Column("usd", ",.2f"),
-    _Column("seconds", ",.1f", 3600),
-)
-
+_FORMS = ((",.0f", 1, ""), (",.1f", 1e6, "M"), (",.2f", 1e6, "M"), (",.2f", 1, ""), (",.1f", 3600, ""))
+"""The format, the unit and what follows it, of calls, prompt and completion tokens, dollars and hours."""
 _REHEARSED = (
     f"From {REHEARSED} samples of each split, answered by the embedded reader: from no retry to all of them, and a "
     "context that keeps growing, to replies as long as their limit. Hours are unknown."
