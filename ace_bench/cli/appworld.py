@@ -32,6 +32,7 @@ from ace_bench.tasks.data import download_folder
 
 _DESCRIBE = "import json, appworld, appworld.apps as a; print(json.dumps([appworld.__version__, a.APP_TO_DESCRIPTION]))"
 _HIDDEN = ("admin",)
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 _WAY_OUT = ("http_proxy", "https_proxy", "no_proxy", "all_proxy", "ssl_cert_file", "requests_ca_bundle")
 """Environment variables of proxies and certificates, in lower or upper case."""
 
@@ -41,9 +42,9 @@ def install(folder: Path, console: Console) -> None:
     check_path(folder)
     python = python_of(folder)
     if not (folder / "pyvenv.cfg").is_file() or not python.exists():
-        console.print(f"creating {folder}", highlight=False)
+        console.print(f"creating {folder}")
         _run([sys.executable, "-m", "venv", "--clear", str(folder)])
-    console.print(f"installing appworld {VERSION}", highlight=False)
+    console.print(f"installing appworld {VERSION}")
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet"]
     _run([*pip, "install", "--constraint", str(HERE / "constraints.txt"), f"appworld=={VERSION}"])
     console.print("unpacking its apps")
@@ -56,9 +57,9 @@ def install(folder: Path, console: Console) -> None:
 def download(folder: Path, target: Path, console: Console) -> None:
     """Download the official data into ``target/data``; existing data is replaced only by a complete download."""
     if (target / "data" / "datasets").is_dir():
-        console.print(f"the official data is already in {target}; move it away to download it again", highlight=False)
+        console.print(f"the official data is already in {target}; move it away to download it again")
         return
-    console.print(f"downloading the official data into {target}", highlight=False)
+    console.print(f"downloading the official data into {target}")
     check_path(target)
     part = target.with_name(f"{target.name}.part")
     shutil.rmtree(part, ignore_errors=True)
@@ -81,7 +82,7 @@ def download(folder: Path, target: Path, console: Console) -> None:
 def check(task: AppWorld, console: Console) -> float:
     """Run and grade one reference solution of the mini-world; return the seconds it took."""
     try:
-        task.start(lambda line: console.print(line, highlight=False, markup=False))
+        task.start(lambda line: console.print(line))
         sample = task.samples("train")[0]
         started = time.perf_counter()
         with task.open(sample) as session:
@@ -96,9 +97,7 @@ def check(task: AppWorld, console: Console) -> float:
         task.close()
 
 
-def _appworld(
-    folder: Path, *arguments: str, cwd: Path | None = None, more: Mapping[str, str] = MappingProxyType({})
-) -> str:
+def _appworld(folder: Path, *arguments: str, cwd: Path | None = None, more: Mapping[str, str] = _NOTHING) -> str:
     environment = {"APPWORLD_CACHE": str(folder / "cache"), "PATH": "/usr/bin:/bin", "HOME": str(folder), **more}
     return _run([str(folder / "bin" / "appworld"), *arguments], cwd=cwd or folder, environment=environment)
 
@@ -116,14 +115,14 @@ def main(arguments: Sequence[str]) -> int:
     parser = Parser("appworld", __doc__)
     parser.add_argument("--data", action="store_true", help="download the official data into data/appworld, too")
     options = parser.parse_args(arguments)
-    console = Console()
+    console = Console(highlight=False, markup=False)
     try:
         find_engine()
     except ConfigError:
         install(engine_folder(), console)
     task: Any = make_task("appworld", source="sample", sample_allowed=True)
-    console.print(f"mini-world: {len(task.samples('train'))} tasks to learn from, in {task.root}", highlight=False)
-    console.print(f"health check passed: a rollout took {check(task, console):.2f} s", highlight=False)
+    console.print(f"mini-world: {len(task.samples('train'))} tasks to learn from, in {task.root}")
+    console.print(f"health check passed: a rollout took {check(task, console):.2f} s")
     if options.data:
         download(engine_folder(), download_folder("appworld"), console)
     return 0

@@ -12,10 +12,8 @@ reason: BIRD-SQL's official rule gives no point to a gold query that returns no 
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
@@ -32,50 +30,47 @@ from ace_bench.core.types import Grade, Sample
 from ace_bench.tasks.catalog import make_task, task_names
 from ace_bench.tasks.data import SOURCES, RemoteFile, difference
 
-_ACTS = "agent"
-"""The prompt group of agentic tasks, whose reference answer is code that defines a function."""
-_RUN = "\nsolution(apis, requester)"
-
 
 def grade_golds(task: Task, samples: Sequence[Sample]) -> list[tuple[Sample, Grade]]:
     """Grade each sample's reference answer; samples without one, as on AppWorld's test splits, are left out."""
+    acts = task.prompt_group == "agent"  # its reference answer is code that defines a function
     grades = []
     for sample in samples:
         gold = task.failing_grade(sample).gold
-        if not gold and task.prompt_group == _ACTS:
+        if acts and not gold:
             continue
         with task.open(sample) as session:
-            if task.prompt_group == _ACTS:
-                session.step(gold + _RUN)
+            if acts:
+                session.step(f"{gold}\nsolution(apis, requester)")
             grades.append((sample, session.grade(gold)))
     return grades
 
 
-def golds_graded(task: Task, graded: Sequence[tuple[Sample, Grade]], total: int) -> str:
-    """Describe how the reference answers of a split were graded."""
+def _describe_grades(task: Task, graded: Sequence[tuple[Sample, Grade]], total: int) -> str:
     scores = task.score([grade for _, grade in graded])
     missing = [f"{total - len(graded)} without a reference"] if len(graded) < total else []
     return "\n".join([*(f"{name} {value:.2f}" for name, value in scores.items()), *missing])
 
 
-def published(task: Task, name: str) -> str:
-    """Describe how a file compares with the published one of the same name."""
-    if task.source == "sample":
-        return "sample set"
+def _describe_file(task: Task, name: str) -> str:
+    """Return the checksum of a file, and how it compares with the published one of the same name."""
+    checksum = task.checksums.get(name)
+    if checksum is None:
+        return "n/a"
+    files: Mapping[str, Path] = getattr(task, "files", {})
     downloads: Sequence[RemoteFile] = getattr(task, "downloads", ())
     known = next((file for file in downloads if file.name == name), None)
-    if known is None:
-        return "no published file known"
-    return "differs from the official file" if difference(_path(task, name), known) else "the official file"
+    if task.source == "sample":
+        published = "sample set"
+    elif known is None:
+        published = "no published file known"
+    else:
+        published = "differs from the official file" if difference(files[name], known) else "the official file"
+    return f"{name}, {published}\nsha256 {checksum[:16]}…"
 
 
-def _path(task: Task, name: str) -> Path:
-    files: Mapping[str, Path] = getattr(task, "files", {})
-    return files[name]
-
-
-def shape(samples: Sequence[Sample]) -> str:
-    """Describe a split's inputs: each field with its distinct values and median length in characters."""
+def _describe_inputs(samples: Sequence[Sample]) -> str:
+    """Return each field of a split with its distinct values and median length in characters."""
     parts = []
     for field in samples[0].inputs:
         values = [sample.inputs[field] for sample in samples]
@@ -84,47 +79,32 @@ def shape(samples: Sequence[Sample]) -> str:
     return "\n".join(parts)
 
 
-def repeated(samples: Sequence[Sample]) -> int:
-    """Count the samples whose inputs equal those of an earlier one."""
-    texts = Counter(hashlib.sha256(repr(sorted(sample.inputs.items())).encode()).digest() for sample in samples)
-    return sum(count - 1 for count in texts.values())
-
-
 def check(task: Task, console: Console) -> int:
     """Print the report of a task; return how many gold answers were graded as wrong without a reason."""
-    console.print(f"Task {task.name}: {task.source} data", style="bold", highlight=False)
+    console.print(f"Task {task.name}: {task.source} data", style="bold")
     lost: list[tuple[Sample, Grade]] = []
     for split in getattr(task, "splits", ("train", "val", "test")):
         samples = task.samples(split)
         graded = grade_golds(task, samples)
         lost += [(sample, grade) for sample, grade in graded if not grade.correct]
+        repeated = len(samples) - len({tuple(sorted(sample.inputs.items())) for sample in samples})
         table = Table.grid(padding=(0, 2))
-        table.add_row(f"\n{split}", f"\n{len(samples)} samples, {repeated(samples)} repeated", style="bold")
-        table.add_row("  inputs", shape(samples))
-        table.add_row("  gold answers", golds_graded(task, graded, len(samples)))
+        table.add_row(f"\n{split}", f"\n{len(samples)} samples, {repeated} repeated", style="bold")
+        table.add_row("  inputs", _describe_inputs(samples))
+        table.add_row("  gold answers", _describe_grades(task, graded, len(samples)))
         table.add_row("  leakage", str(find_leakage(task, split)))
-        table.add_row("  file", _file_description(task, f"{split}.jsonl"))
-        console.print(table, highlight=False)
+        table.add_row("  file", _describe_file(task, f"{split}.jsonl"))
+        console.print(table)
     expected: Callable[[Grade], str | None] = getattr(task, "expected_loss", lambda _: None)
     reasons = {sample.id: expected(grade) for sample, grade in lost}
     console.print()
     for name, reason in reasons.items():
         line = f"{name}: the gold answer is graded as wrong{f', as expected: {reason}' if reason else ''}"
-        console.print(line, style="dim" if reason else "red", highlight=False, markup=False)
-    console.print(f"\nThe grader and its quirks\n\n{notes(task)}", highlight=False, markup=False)
-    return sum(reason is None for reason in reasons.values())
-
-
-def notes(task: Task) -> str:
-    """Return the notes on grading in the docstring of the task's module, one line per paragraph or list item."""
+        console.print(line, style="dim" if reason else "red")
     module = inspect.getmodule(type(task))
-    text = (module.__doc__ or "") if module else ""
-    return re.sub(r"(?<!\n)\n(?![\n*])", " ", text).strip()
-
-
-def _file_description(task: Task, name: str) -> str:
-    checksum = task.checksums.get(name)
-    return "n/a" if checksum is None else f"{name}, {published(task, name)}\nsha256 {checksum[:16]}…"
+    notes = re.sub(r"(?<!\n)\n(?![\n*])", " ", (module.__doc__ or "") if module else "").strip()  # a line a paragraph
+    console.print(f"\nThe grader and its quirks\n\n{notes}")
+    return sum(reason is None for reason in reasons.values())
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -151,5 +131,5 @@ def main(arguments: Sequence[str]) -> int:
     given |= {"data_dir": options.data_dir, "source": options.source, "sample_allowed": True}
     task = make_task(options.task.removeprefix("task="), **given)
     with closing(task) if isinstance(task, Lifecycle) else nullcontext():
-        wrong = check(task, Console())
+        wrong = check(task, Console(markup=False, highlight=False))
     return 1 if wrong else 0

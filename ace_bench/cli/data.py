@@ -26,7 +26,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
 from ace_bench.cli.arguments import Parser
 from ace_bench.core.errors import ConfigError, DataError
@@ -92,39 +92,30 @@ def fetch(file: RemoteFile, folder: Path, url: str, report: Report) -> bool:
 
 def _transfer(url: str, part: Path, report: Report) -> None:
     """Download to ``part``, from where it ends; raises ``DataError`` for a failure of network or server."""
+    have = part.stat().st_size if part.is_file() else 0
+    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
-        _receive(url, part, report)
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
+            # A server without support for ranges answers 200 and sends the file from its start.
+            have = have if response.status == http.client.PARTIAL_CONTENT else 0
+            length = response.headers.get("Content-Length")
+            total = have + int(length) if length is not None and length.isdigit() else None
+            with part.open("ab" if have else "wb") as stream:
+                report(have, total)
+                while chunk := response.read(CHUNK):
+                    stream.write(chunk)
+                    have += len(chunk)
+                    report(have, total)
+        if total is not None and have < total:
+            raise ConnectionError(f"received {have} of {total} bytes")
     except urllib.error.HTTPError as error:
-        raise DataError(f"{url}: the server answered {error.code} {error.reason}") from error
+        # 416: nothing is left to send; the checksum shows whether the file is complete.
+        if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE or not have:
+            raise DataError(f"{url}: the server answered {error.code} {error.reason}") from error
     except urllib.error.URLError as error:
         raise DataError(f"{url} cannot be reached: {error.reason}; check the network or use --base-url") from error
     except (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as error:
         raise DataError(f"{url}: the connection was cut; the same command again continues from there") from error
-
-
-def _receive(url: str, part: Path, report: Report) -> None:
-    have = part.stat().st_size if part.is_file() else 0
-    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
-    try:
-        response = urllib.request.urlopen(request, timeout=TIMEOUT)
-    except urllib.error.HTTPError as error:
-        # 416: nothing is left to send; the checksum shows whether the file is complete.
-        if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and have:
-            return
-        raise
-    with response:
-        # A server without support for ranges answers 200 and sends the file from its start.
-        have = have if response.status == http.client.PARTIAL_CONTENT else 0
-        length = response.headers.get("Content-Length")
-        total = have + int(length) if length is not None and length.isdigit() else None
-        with part.open("ab" if have else "wb") as stream:
-            report(have, total)
-            while chunk := response.read(CHUNK):
-                stream.write(chunk)
-                have += len(chunk)
-                report(have, total)
-    if total is not None and have < total:
-        raise ConnectionError(f"received {have} of {total} bytes")
 
 
 def convert(options: argparse.Namespace) -> Made | None:
@@ -156,7 +147,7 @@ def write(made: Made, folder: Path, console: Console) -> None:
         if not there:
             write_files({final: content})
         state = "already there and the same" if there else "written"
-        console.print(f"{final}: {len(rows)} rows, {state}", highlight=False, soft_wrap=True)
+        console.print(f"{final}: {len(rows)} rows, {state}")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -169,7 +160,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--release", type=Path, help="ddxplus: folder with the original release, instead of the hub")
     parser.add_argument("--rows", type=int, default=RELEASE_ROWS, help="with --release: rows drawn a split")
     options = parser.parse_args(arguments)
-    console = Console(stderr=True)
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         folder = options.dir or download_folder(options.task)
         made = convert(options)
@@ -189,28 +180,22 @@ def main(arguments: Sequence[str]) -> int:
 def add_archive(archive: Archive, folder: Path, base_url: str | None, console: Console) -> None:
     """Download an archive, unpack the files that are missing in the folder, and remove it."""
     if not archive.lacking(folder):
-        console.print(f"{archive.file.name}: all its files exist", highlight=False)
+        console.print(f"{archive.file.name}: all its files exist")
         return
     _fetch_with_progress(archive.file, folder, base_url, console)
     with writing(folder):
         archive.unpack(folder / archive.file.name, folder)
         (folder / archive.file.name).unlink()
-    console.print(f"{archive.file.name}: unpacked into {folder} and removed", highlight=False, soft_wrap=True)
+    console.print(f"{archive.file.name}: unpacked into {folder} and removed")
 
 
 def _fetch_with_progress(file: RemoteFile, folder: Path, base_url: str | None, console: Console) -> None:
     name = os.path.basename(urlsplit(file.url).path)
     url = f"{base_url.rstrip('/')}/{name}" if base_url else file.url
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
+    columns = (*Progress.get_default_columns()[:2], DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         row = progress.add_task(file.name, total=None)
         fetched = fetch(file, folder, url, lambda done, total: progress.update(row, completed=done, total=total))
     verified = "downloaded and verified" if file.sha256 or file.git_blob else "downloaded; no checksum is published"
     state = verified if fetched else "already there and right"
-    console.print(f"{folder / file.name}: {state}", highlight=False, soft_wrap=True)
+    console.print(f"{folder / file.name}: {state}")

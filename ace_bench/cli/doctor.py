@@ -39,15 +39,16 @@ from ace_bench.store.folder import is_in_use
 from ace_bench.store.responses import FILE as CACHE
 from ace_bench.store.responses import damage_of, salvage
 
-_UNKNOWN = "n/a"
+_UNKNOWN, _UNCOUNTED = "n/a", Usage()
 _DRAFT = re.compile(rf"\.[0-9a-f]{{8}}{re.escape(DRAFT)}$")
 _OLD_S = 3600.0
 """Nobody writes to a draft for that long."""
+_SOUND = "--repair keeps the sound replies; the others are made again when a run asks for them"
 _TRY = "--repair rebuilds it without any call if the recorded calls allow it"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class _Finding:
     """A damaged run or cache. ``calls`` would have to be made again, and cost ``usage`` when they were made first.
 
     ``note`` says what was done, or why it could not be done.
@@ -57,8 +58,8 @@ class Finding:
     problems: tuple[str, ...]
     note: str
     repaired: bool = False
-    calls: int | None = 0
-    usage: Usage = NO_USAGE
+    calls: int | None = None
+    usage: Usage = _UNCOUNTED
 
 
 @dataclass(kw_only=True)
@@ -68,11 +69,11 @@ class _Checkup:
     runs: int = 0
     caches: int = 0
     in_use: list[Path] = field(default_factory=list)
-    damaged: list[Finding] = field(default_factory=list)
+    damaged: list[_Finding] = field(default_factory=list)
     temporary: list[Path] = field(default_factory=list)
 
     @property
-    def left(self) -> list[Finding]:
+    def left(self) -> list[_Finding]:
         return [one for one in self.damaged if not one.repaired]
 
 
@@ -104,11 +105,13 @@ def _check(results: Path, launch: Launch | None) -> _Checkup:
         checkup.runs += 1
         if is_in_use(folder):
             checkup.in_use.append(folder)
-        else:
-            checkup.damaged += _check_run(folder, launch)
+        elif found := _check_run(folder, launch):
+            checkup.damaged.append(found)
     for path in sorted(results.rglob(CACHE)):
         checkup.caches += 1
-        checkup.damaged += _check_cache(path, repairs=launch is not None)
+        if problem := damage_of(path):
+            note, repaired = _repair_cache(path) if launch else (_SOUND, False)
+            checkup.damaged.append(_Finding(path=path, problems=(problem,), note=note, repaired=repaired))
     checkup.temporary = [*abandoned_folders(), *_drafts(results)]
     for path in checkup.temporary if launch is not None else ():
         if path.is_dir():
@@ -119,33 +122,26 @@ def _check(results: Path, launch: Launch | None) -> _Checkup:
     return checkup
 
 
-def _check_run(folder: Path, launch: Launch | None) -> list[Finding]:
+def _check_run(folder: Path, launch: Launch | None) -> _Finding | None:
     try:
         damage = examine(folder)
     except AceBenchError as error:
-        return [Finding(path=folder, problems=(str(error),), note="it cannot be read", calls=None, usage=Usage())]
+        return _Finding(path=folder, problems=(str(error),), note="it cannot be read")
     if not damage.problems:
-        return []
-    note, repaired = (_advice(damage), False) if launch is None else _repaired(folder, damage, launch)
-    usage = damage.lost if damage.lost_calls else NO_USAGE
-    return [
-        Finding(
-            path=folder, problems=damage.problems, note=note, repaired=repaired, calls=damage.lost_calls, usage=usage
-        )
-    ]
+        return None
+    note, repaired = _TRY, False
+    if damage.lost_calls and damage.metrics:
+        note = "the result is valid; to make the lost calls again, remove metrics.json and repeat the command"
+    elif damage.lost_calls:
+        note = "the command of the run makes the lost calls again"
+    elif launch is not None:
+        note, repaired = _repair_run(folder, damage, launch)
+    calls, usage = damage.lost_calls, damage.lost if damage.lost_calls else NO_USAGE
+    return _Finding(path=folder, problems=damage.problems, note=note, repaired=repaired, calls=calls, usage=usage)
 
 
-def _advice(damage: Damage) -> str:
-    if not damage.lost_calls:
-        return _TRY
-    if damage.metrics:
-        return "the result is valid; to make the lost calls again, remove metrics.json and repeat the command"
-    return "the command of the run makes the lost calls again"
-
-
-def _repaired(folder: Path, damage: Damage, launch: Launch) -> tuple[str, bool]:
-    if damage.lost_calls:
-        return _advice(damage), False
+def _repair_run(folder: Path, damage: Damage, launch: Launch) -> tuple[str, bool]:
+    """Return what to say of a repair, and whether it succeeded."""
     try:
         repair_run(folder, damage, launch)
         left = examine(folder).problems
@@ -156,17 +152,11 @@ def _repaired(folder: Path, damage: Damage, launch: Launch) -> tuple[str, bool]:
     return ("; ".join(left), False) if left else ("repaired from the recorded calls", True)
 
 
-def _check_cache(path: Path, *, repairs: bool) -> list[Finding]:
-    problem = damage_of(path)
-    if not problem:
-        return []
-    note = "--repair keeps the sound replies; the others are made again when a run asks for them"
-    if repairs:
-        try:
-            note = f"repaired: {salvage(path)} sound replies were kept"
-        except AceBenchError as error:
-            note, repairs = f"not repaired: {error}", False
-    return [Finding(path=path, problems=(problem,), note=note, repaired=repairs, calls=None, usage=Usage())]
+def _repair_cache(path: Path) -> tuple[str, bool]:
+    try:
+        return f"repaired: {salvage(path)} sound replies were kept", True
+    except AceBenchError as error:
+        return f"not repaired: {error}", False
 
 
 def _drafts(results: Path) -> Iterator[Path]:
@@ -208,7 +198,9 @@ def _show(checkup: _Checkup) -> None:
     if lost:
         table = Table(Column("to make again", overflow="fold"), "calls", "tokens", "dollars")
         for one in lost:
-            table.add_row(str(one.path), _number(one.calls), _number(one.usage.tokens), _number(one.usage.usd, "$,.4f"))
+            sums = ((one.calls, ","), (one.usage.tokens, ","), (one.usage.usd, ",.4f"))
+            calls, tokens, usd = (_UNKNOWN if value is None else format(value, form) for value, form in sums)
+            table.add_row(str(one.path), calls, tokens, usd if usd == _UNKNOWN else f"${usd}")
         console.print(table)
     for path in checkup.in_use:
         plain(f"{path} is in use and was not checked")
@@ -218,9 +210,3 @@ def _show(checkup: _Checkup) -> None:
     plain(
         f"runs: {checkup.runs}, response caches: {checkup.caches}; {len(checkup.damaged)} damaged, {repaired} repaired"
     )
-
-
-def _number(value: float | None, form: str = ",") -> str:
-    if value is None:
-        return _UNKNOWN
-    return f"${value:{form[1:]}}" if form.startswith("$") else f"{value:{form}}"

@@ -14,7 +14,6 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ace_bench.cli.arguments import Parser, print_line
@@ -25,34 +24,25 @@ from ace_bench.store.files import write_files
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _BUDGET = re.compile(r"(?P<amount>\d+(\.\d+)?)\s*(?P<what>usd|calls|tokens)?")
 _NO_BUDGET = "none"
+_HEAD = "# @package _global_\n# Made by ace-bench init; `ace-bench run --help` lists the settings.\n"
 _SOURCES = {"sample": "task.source=sample", "real": "task.source=real"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Question:
-    """``text`` is what a user is asked, and the help of the option ``--name``."""
-
-    name: str
-    text: str
-    default: str
-
-
-_QUESTIONS = (
-    _Question(name="task", text="task: finer, formula, ddxplus, bird_sql or appworld", default="finer"),
-    _Question(name="data", text="data: sample, real (from `ace-bench data TASK`), or a folder", default="sample"),
-    _Question(name="method", text="method: ace, base, gepa, dc ... (docs/methods.md)", default="ace"),
-    _Question(
-        name="model", text="model: embedded (no model), a backbone such as gpt_5_1, or NAME@URL", default="embedded"
-    ),
-    _Question(name="budget", text="budget: none, dollars such as 5, 500calls, or 1000000tokens", default=_NO_BUDGET),
-)
+_QUESTIONS = {
+    "task": ("task: finer, formula, ddxplus, bird_sql or appworld", "finer"),
+    "data": ("data: sample, real (from `ace-bench data TASK`), or a folder", "sample"),
+    "method": ("method: ace, base, gepa, dc ... (docs/methods.md)", "ace"),
+    "model": ("model: embedded (no model), a backbone such as gpt_5_1, or NAME@URL", "embedded"),
+    "budget": ("budget: none, dollars such as 5, 500calls, or 1000000tokens", _NO_BUDGET),
+}
+"""What a user is asked, which is the help of the option, too, and the default."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Ask, check, write and print; return the exit status."""
     parser = Parser("init", __doc__)
-    for question in _QUESTIONS:
-        parser.add_argument(f"--{question.name}", help=f"{question.text} (default: {question.default})")
+    for name, (text, default) in _QUESTIONS.items():
+        parser.add_argument(f"--{name}", help=f"{text} (default: {default})")
     parser.add_argument("--key-env", metavar="VARIABLE", help="the variable that holds the key of NAME@URL")
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="more settings, as in a command of run")
     parser.add_argument("--name", default="first", help="of the file and of the folder in results/ (default: first)")
@@ -67,23 +57,27 @@ def main(arguments: Sequence[str]) -> int:
         raise ConfigError(f"{path} exists: choose another --name, or remove it")
     if given.name in options("experiment", config_folders()):
         raise ConfigError(f"--name {given.name} is a preset already: choose another")
-    answers = {one.name: getattr(given, one.name) or _ask(one) for one in _QUESTIONS}
+    from omegaconf import OmegaConf
+
+    answers = {name: getattr(given, name) or _ask(*question) for name, question in _QUESTIONS.items()}
     groups, settings = _overrides(answers, given.key_env)
     settings += [f"name={given.name}", *given.settings]
     _check([*(f"{group}={option}" for group, option in groups.items()), *settings])
-    write_files({path: _yaml(groups, settings)})
+    chosen = "".join(f"  - override /{group}: {option}\n" for group, option in groups.items())
+    more = OmegaConf.to_yaml(OmegaConf.from_dotlist(settings))
+    write_files({path: f"{_HEAD}defaults:\n{chosen}\n{more}"})
     print_line(f"Wrote {path}. Run it:")
     print_line(f"ace-bench run --config-dir {shlex.quote(str(given.into))} experiment={given.name}")
     return 0
 
 
-def _ask(question: _Question) -> str:
+def _ask(text: str, default: str) -> str:
     """Read an answer from the standard input; its end and an empty line mean the default."""
-    sys.stderr.write(f"{question.text} [{question.default}]: ")
+    sys.stderr.write(f"{text} [{default}]: ")
     sys.stderr.flush()
     line = sys.stdin.readline()
     sys.stderr.write("" if line else "\n")
-    return line.strip() or question.default
+    return line.strip() or default
 
 
 def _overrides(answers: Mapping[str, str], key_env: str | None) -> tuple[dict[str, str], list[str]]:
@@ -124,11 +118,3 @@ def _check(words: Sequence[str]) -> None:
     preflight.check_beside(spec)
     print_line("model: no language model, nothing to pay" if spec.simulated else "model: answers")
     preflight.check_estimate(spec, Account(), Console(), Stop())
-
-
-def _yaml(groups: Mapping[str, str], settings: Sequence[str]) -> str:
-    from omegaconf import OmegaConf
-
-    chosen = "".join(f"  - override /{group}: {option}\n" for group, option in groups.items())
-    head = "# @package _global_\n# Made by ace-bench init; `ace-bench run --help` lists the settings.\n"
-    return f"{head}defaults:\n{chosen}\n{OmegaConf.to_yaml(OmegaConf.from_dotlist([*settings]))}"

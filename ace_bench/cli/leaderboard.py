@@ -17,7 +17,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ import msgspec
 from rich.console import Console
 from rich.progress import track
 
-from ace_bench.cli.arguments import Parser
+from ace_bench.cli.arguments import Parser, print_line
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Grade, Sample, Turn
 from ace_bench.report.evidence import RolloutLine, tested_rollouts
@@ -46,28 +46,18 @@ class _AttemptLine(RolloutLine):
     attempt: _Attempt = _Attempt()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tested:
-    """A finished run: its task settings and the agents' actions on the test split, by sample id."""
-
-    settings: dict[str, Any]
-    turns: dict[str, tuple[Turn, ...]]
-
-
-def read_tested(folder: Path) -> Tested:
-    """Read the rollouts behind a run's test figures; raises ``ConfigError`` and ``StoreError``."""
+def _read_tested(folder: Path) -> tuple[Mapping[str, Any], dict[str, tuple[Turn, ...]]]:
+    """Read the task settings of a finished run and the agents' actions on the test split, by sample id."""
     if not (folder / "metrics.json").is_file():
         raise ConfigError(f"{folder} is not the folder of a finished run; give one that a run printed last")
     run = read_run(folder)
     if run.task != "appworld":
         raise ConfigError(f"{folder} is a run on {run.task}; only AppWorld has this leaderboard")
     lines = tested_rollouts(folder, run.metrics, _AttemptLine)
-    return Tested(
-        settings=dict(run.settings["task"]), turns={sample: line.attempt.trajectory for sample, line in lines.items()}
-    )
+    return run.settings["task"], {sample: line.attempt.trajectory for sample, line in lines.items()}
 
 
-def replay(task: AppWorld, sample: Sample, turns: Sequence[Turn], target: Path) -> tuple[Grade, int]:
+def _replay(task: AppWorld, sample: Sample, turns: Sequence[Turn], target: Path) -> tuple[Grade, int]:
     """Replay a rollout and save its final state; return its grade and how many outputs differ from the record."""
     with task.open(sample) as session:
         # Actions that the agent answered from memory only read data, so running them now changes nothing.
@@ -76,35 +66,33 @@ def replay(task: AppWorld, sample: Sample, turns: Sequence[Turn], target: Path) 
         return session.grade(""), sum(before != now for before, now in shown)
 
 
-def official(engine: Engine, into: Path, *arguments: str) -> None:
-    """Run the engine's command line on the prepared folder; raises ``ConfigError``."""
+def _call_engine(engine: Engine, into: Path, *arguments: str) -> None:
+    """Run the engine's own command line on the prepared folder."""
     command = [str(engine.folder / "bin" / "appworld"), *arguments, "--root", str(into)]
-    done = subprocess.run(
-        command, cwd=into, env=engine.environment(into, into), capture_output=True, text=True, check=False
-    )
+    environment = engine.environment(into, into)
+    done = subprocess.run(command, cwd=into, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ConfigError(f"`appworld {arguments[0]}` failed: {(done.stderr or done.stdout)[-1000:]}")
 
 
-def row(scores: Mapping[str, float], grades: Sequence[Grade]) -> dict[str, dict[str, float | None]]:
-    """Return the leaderboard's figures: TGC, SGC and interactions, over all tasks and by level of difficulty."""
-    levels: dict[str, list[Grade]] = {"": list(grades)}
-    for level in (1, 2, 3):
-        levels[f"_level{level}"] = [grade for grade in grades if grade.detail["difficulty"] == level]
-    return {
-        f"level {suffix[-1]}" if suffix else "all": {
+def _figures(scores: Mapping[str, float], grades: Sequence[Grade]) -> dict[str, dict[str, float | None]]:
+    """Return TGC, SGC and interactions as the leaderboard shows them, over all tasks and by level of difficulty."""
+    figures = {}
+    for level in (0, 1, 2, 3):
+        some = [grade for grade in grades if level in (0, grade.detail["difficulty"])]
+        suffix = f"_level{level}" if level else ""
+        figures[f"level {level}" if level else "all"] = {
             "task_goal_completion": scores.get(f"tgc{suffix}"),
             "scenario_goal_completion": scores.get(f"sgc{suffix}"),
             "interactions": sum(g.detail["interactions"] for g in some) / len(some) if some else None,
         }
-        for suffix, some in levels.items()
-    }
+    return figures
 
 
-def pack(options: argparse.Namespace, console: Console) -> None:
-    """Replay, evaluate officially, pack, and write the row."""
-    tested = read_tested(options.run)
-    split = tested.settings["test_split"]
+def _pack(options: argparse.Namespace) -> None:
+    """Replay all rollouts, evaluate officially, pack, and write the row."""
+    settings, turns = _read_tested(options.run)
+    split = settings["test_split"]
     if not _NAME.fullmatch(options.name):
         raise ConfigError(f"--name {options.name} may contain only lower-case letters, digits, - and _")
     experiment = f"{options.name}_{split}"
@@ -114,38 +102,28 @@ def pack(options: argparse.Namespace, console: Console) -> None:
     outputs.mkdir(parents=True)
     engine = find_engine()
     names = ("data_dir", "source", "sample_data", "test_split", "timeout", "memory_gib", "confinement")
-    task: Any = make_task("appworld", **{name: tested.settings.get(name) for name in names}, sample_allowed=True)
+    task: Any = make_task("appworld", **{name: settings.get(name) for name in names}, sample_allowed=True)
     if not (into / "data").exists():
         os.symlink(task.root / "data", into / "data")
-    try:
-        grades, different = replay_all(task, tested, outputs / "tasks", console)
-    finally:
-        task.close()
-    official(engine, into, "evaluate", experiment, split)
-    official(engine, into, "pack", experiment, split, options.method, "", options.llm, "", options.url)
-    scores = task.score(grades)
+    with closing(task):
+        samples = task.samples("test")
+        if len(turns) < len(samples):
+            raise ConfigError(f"the run tested {len(turns)} of {len(samples)} tasks; the leaderboard requires all")
+        grades, differences = zip(
+            *(
+                _replay(task, one, turns[one.id], outputs / "tasks" / one.id.removeprefix("appworld-test-"))
+                for one in track(samples, description="playing again", console=Console())
+            ),
+            strict=True,
+        )
+    _call_engine(engine, into, "evaluate", experiment, split)
+    _call_engine(engine, into, "pack", experiment, split, options.method, "", options.llm, "", options.url)
+    scores, different = task.score(grades), sum(differences)
     about = {"experiment": experiment, "source": task.source, "method": options.method, "llm": options.llm}
-    figures = {**about, "different_outputs": different, split: row(scores, grades)}
-    write_files({into / f"{experiment}.row.json": json.dumps(figures, indent=1) + "\n"})
-    console.print(
-        f"TGC {scores['tgc']:.1f}, SGC {scores['sgc']:.1f} on {split}; {different} outputs differ from the record\n"
-        f"{outputs / 'leaderboard.bundle'}",
-        highlight=False,
-    )
-
-
-def replay_all(task: AppWorld, tested: Tested, target: Path, console: Console) -> tuple[list[Grade], int]:
-    """Replay all rollouts; return the grades and how many outputs differ. Raises ``ConfigError`` for partial runs."""
-    samples = task.samples("test")
-    if len(tested.turns) < len(samples):
-        raise ConfigError(f"the run tested {len(tested.turns)} of {len(samples)} tasks; the leaderboard requires all")
-    grades, different = [], 0
-    for sample in track(samples, description="playing again", console=console):
-        key = sample.id.removeprefix("appworld-test-")
-        grade, changes = replay(task, sample, tested.turns[sample.id], target / key)
-        grades.append(grade)
-        different += changes
-    return grades, different
+    record = {**about, "different_outputs": different, split: _figures(scores, grades)}
+    write_files({into / f"{experiment}.row.json": json.dumps(record, indent=1) + "\n"})
+    shown = f"TGC {scores['tgc']:.1f}, SGC {scores['sgc']:.1f}"
+    print_line(f"{shown} on {split}; {different} outputs differ from the record\n{outputs / 'leaderboard.bundle'}")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -158,5 +136,5 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--url", default="", help="where to read more")
     parser.add_argument("--into", type=Path, help="where to write (default: RUN/leaderboard)")
     options = parser.parse_args(arguments)
-    pack(options, Console())
+    _pack(options)
     return 0

@@ -41,11 +41,12 @@ def main(arguments: Sequence[str]) -> int:
     if missing := [str(folder) for folder in folders if not folder.is_dir()]:
         raise ConfigError(f"{', '.join(missing)} is not a folder; name folders of runs, or settings as KEY=VALUE")
     rows = [row for row in _rows(folders, conditions) if options.state in (None, row["state"])]
-    if options.json:
-        lines = [json.dumps(row) for row in rows]
-    else:
-        lines = _table([_HEADINGS, *map(_cells, rows)]) if rows else []
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    cells = [] if options.json else [_HEADINGS, *map(_cells, rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in rows if options.json else ():
+        sys.stdout.write(f"{json.dumps(row)}\n")
+    for line in cells if rows else ():
+        sys.stdout.write("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n")
     if not rows:
         sys.stderr.write(f"no runs in {', '.join(map(str, folders))}\n")
     return 0
@@ -102,8 +103,3 @@ def _cells(row: Record) -> tuple[str, ...]:
     time = _UNKNOWN if seconds is None else f"{seconds:,.0f}s"
     mark = " simulated" if row["simulated"] else ""
     return (*about, _UNKNOWN if score is None else f"{score:.2f}{mark}", row["state"], cost, time, row["folder"])
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
