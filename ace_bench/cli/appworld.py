@@ -82,7 +82,7 @@ def download(folder: Path, target: Path, console: Console) -> None:
 def check(task: AppWorld, console: Console) -> float:
     """Run and grade one reference solution of the mini-world; return the seconds it took."""
     try:
-        task.start(lambda line: console.print(line))
+        task.start(console.print)
         sample = task.samples("train")[0]
         started = time.perf_counter()
         with task.open(sample) as session:

@@ -109,6 +109,7 @@ def _transfer(url: str, part: Path, report: Report) -> None:
         if total is not None and have < total:
             raise ConnectionError(f"received {have} of {total} bytes")
     except urllib.error.HTTPError as error:
+        error.close()
         # 416: nothing is left to send; the checksum shows whether the file is complete.
         if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE or not have:
             raise DataError(f"{url}: the server answered {error.code} {error.reason}") from error
