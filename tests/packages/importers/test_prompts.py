@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -17,31 +18,15 @@ from tests.launching import launch
 from tests.packages.importers import stand_ins
 from tests.runners.scripted import Scripted, answer, delta, play, reflection
 
-GENERATOR = '''"""Said by the module."""
-GENERATOR_PROMPT = """Playbook: {} | Reflection: {} | Question: {} | Context: {}
-Reply: {{"final_answer": "x", "of": {{"a": 1}}}} {{% keep %}} {{{{ both }}}}
-"""
-raise RuntimeError("never run")
-'''
-REFLECTOR = '''REFLECTOR_PROMPT = """Q {} R {} A {} G {} F {} B {}"""
-REFLECTOR_PROMPT_NO_GT = (
-    "blind Q {} R {} A {} "
-    "F {} B {}"
-)
-'''
-CURATOR = '''CURATOR_PROMPT = """gold {token_budget} {current_step}/{total_samples} {playbook_stats}
-{recent_reflection} || {current_playbook} || {question_context} {{"operations": []}}"""
-CURATOR_PROMPT_NO_GT = """no gold {current_playbook} {recent_reflection}"""
-'''
-
 
 @pytest.fixture
 def checkout(tmp_path):
-    folder = tmp_path / "checkout" / "ace" / "prompts"
-    folder.mkdir(parents=True)
-    for name, text in (("generator", GENERATOR), ("reflector", REFLECTOR), ("curator", CURATOR)):
-        (folder / f"{name}.py").write_text(text)
-    return stand_ins.finance_code(tmp_path / "checkout")
+    return stand_ins.write_checkout("small_finance", tmp_path / "checkout")
+
+
+@pytest.fixture
+def apps(tmp_path):
+    return stand_ins.appworld(tmp_path / "apps")
 
 
 def test_places_are_filled_and_braces_stay(checkout, tmp_path):
@@ -91,24 +76,6 @@ def test_a_run_uses_the_set(checkout, tmp_path):
     assert f"}}\n{json.dumps(reflection('why'))} || ## STRATEGIES" in curator
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "message"),
-    [
-        ("generator", "GENERATOR_PROMPT = '{} {} {}'", "generator.py: GENERATOR_PROMPT: fewer than 4 placeholders"),
-        ("generator", "GENERATOR_PROMPT = '{} {} {} {} {}'", "unknown placeholder"),
-        ("generator", "GENERATOR_PROMPT = '{'", "not a format string"),
-        ("generator", "GENERATOR_PROMPT = make()", "assigns no text to GENERATOR_PROMPT"),
-        ("curator", CURATOR.replace("{playbook_stats}", "{other}"), "unknown placeholder: {other}"),
-        ("reflector", "def (", "line 1: not valid Python"),
-    ],
-)
-def test_a_checkout_of_another_form_is_told_and_nothing_is_written(*, file, text, message, checkout, tmp_path, capsys):
-    (checkout / "ace" / "prompts" / f"{file}.py").write_text(text)
-    assert start("prompts", [str(checkout), str(tmp_path / "out")]) == 2
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
 def test_no_checkout_and_a_taken_folder_are_told(checkout, tmp_path, capsys):
     assert start("prompts", [str(tmp_path), str(tmp_path / "out")]) == 2
     assert "is it a checkout" in capsys.readouterr().err
@@ -126,11 +93,6 @@ def test_the_embedded_reader_learns_from_such_a_set_as_from_ours(style, tmp_path
     theirs = launch(tmp_path / "theirs", *settings, f"prompts={out}").metrics["headline"]
     assert theirs["after"] > theirs["before"] + 10
     assert abs(theirs["after"] - ours["after"]) < 10
-
-
-@pytest.fixture
-def apps(tmp_path):
-    return stand_ins.appworld(tmp_path / "apps")
 
 
 FIELDS = {
@@ -256,39 +218,6 @@ def test_reflector_and_curator_are_shown_the_conversation(acting):
     assert curator.content.endswith('"content": ""}]}\n' + steps)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda folder: (folder / "look_after.txt").unlink(), "no file looks like the Curator; name it with --curator"),
-        (
-            lambda folder: (folder / "second.txt").write_text((folder / "study.txt").read_text()),
-            "2 files could be the Reflector with ground truth: experiments/prompts/second.txt, experiments/prompts/",
-        ),
-        (lambda folder: _swap(folder / "study.txt", "{{test_report}}", "{{other}}"), "unknown placeholder: {{other}}"),
-        (lambda folder: _swap(folder / "look_after.txt", "{guidebook}", "{other}"), "unknown placeholder: {other}"),
-        (lambda folder: _swap(folder / "with_playbook.txt", "I look.", "{% if x %}"), "not a placeholder"),
-        (lambda folder: _code(folder).unlink(), "adaptation_react.py cannot be read"),
-        (lambda folder: _swap(_code(folder), "def truncate_output", "def other"), "has no function truncate_output"),
-        (lambda folder: _swap(_code(folder), '"Do better."', "better"), "is not of the form of"),
-    ],
-)
-def test_what_does_not_fit_is_told_and_nothing_is_written(*, change, message, apps, tmp_path, capsys):
-    change(apps / "experiments" / "prompts")
-    assert start("prompts", [str(apps), str(tmp_path / "out")]) == 2
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
-def _code(prompts):
-    return prompts.parent / "code" / "ace" / "adaptation_react.py"
-
-
-def _swap(path, old, new):
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
-
-
 def test_a_named_file_settles_it(apps, tmp_path, capsys):
     folder = apps / "experiments" / "prompts"
     (folder / "second.txt").write_text((folder / "study.txt").read_text())
@@ -300,24 +229,7 @@ def test_a_named_file_settles_it(apps, tmp_path, capsys):
     assert "--reflector is for a checkout of ace-agent/ace-appworld" in capsys.readouterr().err
 
 
-PAPER = """As Figure 9 shows.
-Figure 5: others
-F PROMPTS
-You act for me in a *Python* session. Apps are reached by `apis.<app>.<api>(...)`; print what you want to see.
-PLAYBOOK BEGIN {{ play\\_book }} PLAYBOOK END
-My name is: {{ main\\_user.first\\_name }} {{ main_user.last_name }}, {{ main_user.email }}, .
-
-[some examples]
-
-Now for the real thing.
-My name is: {{ main_user.first_name }}.
-Task: {{ input_str }}
-Figure 9: The agent
-no gold {current\\_step}/{total}
-|| || {{"oper-
-ations": []}}
-Figure 14: The curator
-"""
+PAPER = (Path(__file__).parent / "texts" / "paper.txt").read_text()
 
 
 def test_words_of_the_set_are_compared_with_the_papers_figures(checkout, apps, tmp_path, capsys):

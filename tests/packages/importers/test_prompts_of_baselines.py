@@ -1,5 +1,7 @@
 """Prompts of Dynamic Cheatsheet and StreamBench as prompt sets: the words are of this test, the form is theirs."""
 
+from functools import partial
+
 import pytest
 
 from ace_bench.cli.main import start
@@ -11,117 +13,12 @@ from ace_bench.store.calls import read_calls
 from ace_bench.store.prompts import PromptSet
 from ace_field.stream_memory import Memory, MemoryEntry
 from tests.launching import launch
-
-GENERATOR = "Solve it {{ so }}.\n[[CHEATSHEET]]\n---\n[[QUESTION]]\n<answer>x</answer>\n"
-CURATOR = "Old: [[PREVIOUS_CHEATSHEET]] | [[QUESTION]] | [[MODEL_ANSWER]] <cheatsheet></cheatsheet>"
-SYNTHESIS = "Old: [[PREVIOUS_CHEATSHEET]] | [[PREVIOUS_INPUT_OUTPUT_PAIRS]] | [[NEXT_INPUT]]"
-MODEL = r"""
-raise RuntimeError("never run")
-class Model:
-    def generate(self, flag, output_prefix, executed_code, depth):
-        current_output = f"{output_prefix}\n{code_execution_flag}\n\n{executed_code}"
-        warning_txt = ""
-        if depth:
-            warning_txt = f" (The last time.)"
-        return {"role": "user", "content": f"Go on.{warning_txt}"}
-
-    def advanced_generate(self, approach):
-        if approach == "history":
-            curated_cheatsheet = "# SO FAR\n\n"
-            curated_cheatsheet += f"## {i+1}: {previous_input_txt} {previous_output_txt}"
-            curated_cheatsheet += "# END"
-        else:
-            curated_cheatsheet = "# SO FAR\n\nWith care.\n\n"
-            curated_cheatsheet += f"## {i+1} ({similarity:.2f})\n{previous_input_txt}\n{previous_output_txt}\n---\n\n"
-            curated_cheatsheet += "\n\n# END"
-"""
-CODE = r"""
-def extract_and_run_python_code(text):
-    return f"It printed\n{python_output}\nand no more"
-"""
-DDXPLUS = r'''
-class Bench:
-    LABEL2TEXT = dict()
-
-    @staticmethod
-    def get_zeroshot_prompt(profile, option_text):
-        prompt = textwrap.dedent(f"""\
-        Who is ill?
-        {profile}BLANKS
-        Of these {{or none}}:
-        {option_text}""")
-        return strip_all_lines(prompt)
-
-    def get_cot_prompt(profile, option_text):
-        return strip_all_lines(f"""Think. {profile} {option_text} {{"rationale": "", "answer": ""}}""")
-
-    def get_fewshotcot_template(profile, option_text):
-        return strip_all_lines(f"""Think. {profile} {{fewshot_text}} {option_text}""")
-
-    def get_shot_template(self):
-        return strip_all_lines(textwrap.dedent(f"""\
-        {{question}}
-        It was {{answer}}"""))
-
-    def get_memprompt_template(self):
-        return strip_all_lines(textwrap.dedent(f"""\
-        {{question}}
-        You said {{answer}}
-        {{correctness}}"""))
-
-    def get_fewshot_template(self, profile, option_text):
-        return textwrap.dedent(f"""\
-        {option_text}
-        Such as:
-
-        {{fewshot_text}}
-
-        And {profile}?""")
-
-class Other(Bench):
-    LABEL2TEXT = {
-        0: 'Cold',
-        1: 'Guillain-Barré {syndrome}',
-    }
-'''.replace("{{or none}}", "or none").replace("BLANKS", "   ")
-QUERIES = r'''
-def get_zeroshot_prompt(schema, question):
-    return f"""{schema} {question}"""
-
-def get_shot_template():
-    return f"""{{question}}: {{answer}}"""
-
-def get_memprompt_template():
-    return f"""{{question}}: {{answer}}, {{correctness}}"""
-
-def get_fewshot_template(schema, question):
-    return f"""{schema} {{fewshot_text}} {question}"""
-'''
+from tests.packages.importers import stand_ins
 
 
 @pytest.fixture
 def cheatsheet(tmp_path):
-    files = {
-        "prompts/generator_prompt.txt": GENERATOR,
-        "prompts/curator_prompt_for_dc_cumulative.txt": CURATOR,
-        "prompts/curator_prompt_for_dc_retrieval_synthesis.txt": SYNTHESIS,
-        "dynamic_cheatsheet/language_model.py": MODEL,
-        "dynamic_cheatsheet/utils/execute_code.py": CODE,
-    }
-    return written(tmp_path / "checkout", files)
-
-
-@pytest.fixture
-def stream_bench(tmp_path):
-    files = {"stream_bench/benchmarks/ddxplus.py": DDXPLUS, "stream_bench/benchmarks/text_to_sql.py": QUERIES}
-    return written(tmp_path / "checkout", files)
-
-
-def written(folder, files):
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
-    return folder
+    return stand_ins.write_checkout("cheatsheet", tmp_path / "checkout")
 
 
 def test_the_cheatsheets_prompts_keep_every_byte_and_labels_follow_the_answer(cheatsheet, tmp_path):
@@ -154,7 +51,8 @@ def test_the_cheatsheets_prompts_keep_every_byte_and_labels_follow_the_answer(ch
     assert shown("executed", shown=code, output="5", left=1)[-1] == ("user", "Go on. (The last time.)")
 
 
-def test_ddxplus_is_asked_with_their_words_and_diagnoses(stream_bench, tmp_path):
+def test_ddxplus_is_asked_with_their_words_and_diagnoses(tmp_path):
+    stream_bench = stand_ins.write_checkout("stream_bench", tmp_path / "checkout")
     assert start("prompts", [str(stream_bench), str(tmp_path / "out")]) == 0
     prompts = PromptSet(tmp_path / "out", task="ddxplus", prompt_group="qa")
     options = "0. Cold\n1. Guillain-Barré {syndrome}"
@@ -175,43 +73,6 @@ def test_ddxplus_is_asked_with_their_words_and_diagnoses(stream_bench, tmp_path)
     assert shots.content == f"{options}\nSuch as:\n\n{examples}\n\nAnd Age: 5\n- cough?"
 
 
-MEMORIES = {
-    "webarena/prompt/instruction.txt": "Induce {it}.",
-    "webarena/prompt/one_shot.txt": "Like so.",
-    "webarena/induce_prompt.py": r"""
-def format_trajectory(thoughts, actions):
-    return f"<{t}|{acts}>"
-def format_examples(examples):
-    text = f"Q {ex['query']}\n{trajectory}"
-    return "".join(["# From"] + [text] + ["# To"])
-""",
-    "WebArena/prompts/memory_instruction.py": (
-        "SUCCESSFUL_SI = 'Well {done}'\nFAILED_SI = 'Badly'\nPARALLEL_SI = 'All {x}'"
-    ),
-    "WebArena/induce_scaling.py": r"""
-def main():
-    for i in range(2):
-        if i == 0:
-            text += f"Q {ex['query']}\n"
-        text += f"No {i+1}:\n"
-""",
-    "WebArena/induce_memory.py": r"""
-def format_trajectory(thoughts, actions):
-    return f"<{t}|{acts}>"
-def main():
-    text = f"Q {ex['query']}: {trajectory}" + f" It {status_label}: {autoeval_thoughts}"
-""",
-    "hotpotqa_runs/prompts.py": "COT_REFLECT_INSTRUCTION = '{examples} {context} {question}{scratchpad} Why?'",
-    "hotpotqa_runs/fewshots.py": "COT_REFLECT = 'Eg.'",
-    "alfworld_runs/reflexion_few_shot_examples.txt": "Two.",
-    "alfworld_runs/generate_reflections.py": r"""
-def _generate_reflection_query(log, memory):
-    query = f"{FEW_SHOT_EXAMPLES} {scenario}"
-    if memory:
-        query += " Before:\n"
-    query += " Now?"
-""",
-}
 ASKED = {
     "qa/inducer": "Induce {it}.\n\nLike so.\n\n# From\n\ne1\n\ne2\n\n# To",
     "qa/experience": "Q q?\n<r|a>",
@@ -224,11 +85,9 @@ ASKED = {
 
 
 def test_memories_ask_with_their_words_and_our_fields(tmp_path):
-    for repository in ("webarena", "WebArena", "hotpotqa_runs"):
-        beside = "alfworld_runs" if repository == "hotpotqa_runs" else repository
-        files = {name: text for name, text in MEMORIES.items() if name.split("/")[0] in (repository, beside)}
-        written(tmp_path / repository, files)
-    assert start("prompts", [*(str(folder) for folder in sorted(tmp_path.iterdir())), str(tmp_path / "out")]) == 0
+    named = ("awm", "reasoning_bank", "reflexion")
+    checkouts = [str(stand_ins.write_checkout(name, tmp_path / name)) for name in named]
+    assert start("prompts", [*checkouts, str(tmp_path / "out")]) == 0
     defaults = [folder / "default" for folder in prompt_folders()]
     given = {"background": "b", "question": "q?", "reasoning": "r", "answer": "a", "success": True, "reasons": "why"}
     given["attempts"] = [{"reply": "one", "trajectory": ""}, {"reply": "two", "trajectory": ""}]
@@ -243,43 +102,54 @@ def test_memories_ask_with_their_words_and_our_fields(tmp_path):
         assert [one.content for one in messages[:-1] if role in said] == said.get(role, [])
 
 
-@pytest.mark.parametrize(
-    ("file", "change", "message"),
-    [
-        ("prompts/generator_prompt.txt", ("[[QUESTION]]", ""), "generator_prompt.txt: no placeholder [[QUESTION]]"),
-        ("prompts/generator_prompt.txt", ("[[QUESTION]]", "[[QUESTION]] [[X]]"), "an unknown placeholder: X"),
-        ("prompts/curator_prompt_for_dc_cumulative.txt", None, "curator_prompt_for_dc_cumulative.txt cannot be read"),
-        ("dynamic_cheatsheet/language_model.py", ("def generate", "def other"), "has no function generate"),
-        ("dynamic_cheatsheet/language_model.py", ("{similarity:.2f}", ""), "words no earlier solutions"),
-        ("dynamic_cheatsheet/utils/execute_code.py", ("{python_output}", ""), "no texts around the output of code"),
-    ],
-)
-def test_a_checkout_of_another_form_is_one_sentence(*, file, change, message, cheatsheet, tmp_path, capsys):
-    path = cheatsheet / file
-    if change is None:
+CURATOR, AGENT = "ace/prompts/curator.py", "experiments/code/ace/adaptation_react.py"
+CHEATSHEET, DDXPLUS = "prompts/generator_prompt.txt", "stream_bench/benchmarks/ddxplus.py"
+MODEL = "dynamic_cheatsheet/language_model.py"
+APPS = "experiments/prompts"
+WRONG = [  # a checkout, its file, what is changed in it (None: it is gone), and what is said
+    ("small_finance", "ace/prompts/generator.py", "| Context: {}", "", "GENERATOR_PROMPT: fewer than 4 placeholders"),
+    ("small_finance", "ace/prompts/generator.py", "| Context: {}", "{} {}", "unknown placeholder"),
+    ("small_finance", "ace/prompts/generator.py", "| Context: {}", "{", "not a format string"),
+    ("small_finance", "ace/prompts/generator.py", "GENERATOR_PROMPT", "A", "assigns no text to GENERATOR_PROMPT"),
+    ("small_finance", CURATOR, "{playbook_stats}", "{other}", "unknown placeholder: {other}"),
+    ("small_finance", "ace/prompts/reflector.py", "REFLECTOR_PROMPT = ", "def (", "not valid Python"),
+    ("appworld", f"{APPS}/look_after.txt", None, "", "no file looks like the Curator; name it with --curator"),
+    ("appworld", f"{APPS}/study.txt", "{{test_report}}", "{{other}}", "unknown placeholder: {{other}}"),
+    ("appworld", f"{APPS}/look_after.txt", "{guidebook}", "{other}", "unknown placeholder: {other}"),
+    ("appworld", f"{APPS}/with_playbook.txt", "I look.", "{% if x %}", "not a placeholder"),
+    ("appworld", AGENT, None, "", "adaptation_react.py cannot be read"),
+    ("appworld", AGENT, "def truncate_output", "def other", "has no function truncate_output"),
+    ("appworld", AGENT, '"Do better."', "better", "is not of the form of"),
+    ("cheatsheet", CHEATSHEET, "[[QUESTION]]", "", "generator_prompt.txt: no placeholder [[QUESTION]]"),
+    ("cheatsheet", CHEATSHEET, "[[QUESTION]]", "[[QUESTION]] [[X]]", "an unknown placeholder: X"),
+    ("cheatsheet", "prompts/curator_prompt_for_dc_cumulative.txt", None, "", "dc_cumulative.txt cannot be read"),
+    ("cheatsheet", MODEL, "def generate", "def other", "has no function generate"),
+    ("cheatsheet", MODEL, "{similarity:.2f}", "", "words no earlier solutions"),
+    ("cheatsheet", "dynamic_cheatsheet/utils/execute_code.py", "{python_output}", "", "no texts around the output"),
+    ("stream_bench", DDXPLUS, "LABEL2TEXT = {", "LABELS = {", "has no list of diagnoses LABEL2TEXT"),
+    ("stream_bench", DDXPLUS, "'Cold'", "name()", "LABEL2TEXT holds more than numbers and names"),
+    ("stream_bench", DDXPLUS, "{profile}", "{patient}", "get_cot_prompt: an unknown placeholder: patient"),
+    ("stream_bench", DDXPLUS, 'f"""\\\n        Who', '"""\\\n        Who', "get_zeroshot_prompt has no f-string"),
+    ("awm", "webarena/induce_prompt.py", '"# To"', "", "no heading before the examples and one behind them"),
+    ("awm", "webarena/induce_prompt.py", "{t}|", "", "format_trajectory words no thought and action"),
+    ("reasoning_bank", "WebArena/induce_memory.py", "{status_label}", "", "main has no text with status_label"),
+    ("reflexion", "alfworld_runs/generate_reflections.py", 'query += " Now?"', "pass", "no earlier plans and no end"),
+]
+
+
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: case[-1][:40])
+def test_a_checkout_of_another_form_is_one_sentence_and_nothing_is_written(case, tmp_path, capsys):
+    name, file, old, new, message = case
+    write = stand_ins.appworld if name == "appworld" else partial(stand_ins.write_checkout, name)
+    path = write(tmp_path / "checkout") / file
+    if old is None:
         path.unlink()
     else:
-        path.write_text(path.read_text().replace(*change))
-    assert start("prompts", [str(cheatsheet), str(tmp_path / "out")]) == 2
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+    assert start("prompts", [str(tmp_path / "checkout"), str(tmp_path / "out")]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (("LABEL2TEXT = {", "LABELS = {"), "has no list of diagnoses LABEL2TEXT"),
-        (("'Cold'", "name()"), "LABEL2TEXT holds more than numbers and names"),
-        (("{profile}", "{patient}"), "get_cot_prompt: an unknown placeholder: patient"),
-        (('f"""\\\n        Who', '"""\\\n        Who'), "get_zeroshot_prompt has no f-string"),
-    ],
-)
-def test_another_stream_bench_is_one_sentence(*, change, message, stream_bench, tmp_path, capsys):
-    path = stream_bench / "stream_bench" / "benchmarks" / "ddxplus.py"
-    assert change[0] in path.read_text()
-    path.write_text(path.read_text().replace(*change))
-    assert start("prompts", [str(stream_bench), str(tmp_path / "out")]) == 2
-    assert message in capsys.readouterr().err
 
 
 def test_a_run_with_the_cheatsheets_prompts_asks_with_them(cheatsheet, tmp_path):
