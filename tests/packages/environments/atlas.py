@@ -9,10 +9,8 @@ from inspect_ai.scorer import Score, Target, accuracy, includes, model_graded_qa
 from inspect_ai.solver import Generate, TaskState, generate, solver, system_message, use_tools
 from inspect_ai.tool import ToolError, tool
 
-CITIES = {
-    "Australia": "Canberra", "Canada": "Ottawa", "Turkey": "Ankara", "Morocco": "Rabat", "Brazil": "Brasilia",
-    "Kenya": "Nairobi", "Peru": "Lima", "Norway": "Oslo", "Chile": "Santiago", "Cuba": "Havana",
-}  # fmt: skip
+from tests.packages.environments.capitals import CITIES
+
 SYSTEM = "You answer questions on geography."
 
 

@@ -5,10 +5,8 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from uuid import uuid4
 
-CITIES = {
-    "Australia": "Canberra", "Canada": "Ottawa", "Turkey": "Ankara", "Morocco": "Rabat", "Brazil": "Brasilia",
-    "Kenya": "Nairobi", "Peru": "Lima", "Norway": "Oslo", "Chile": "Santiago", "Cuba": "Havana",
-}  # fmt: skip
+from tests.packages.environments.capitals import CITIES
+
 ATLAS = {
     "type": "function",
     "name": "atlas",

@@ -1,7 +1,6 @@
 """Runs on Harbor tasks with the real package, whose machines are confined folders of this system (bubblewrap)."""
 
 import asyncio
-import json
 import logging
 import shutil
 import socket
@@ -9,11 +8,9 @@ from importlib.util import find_spec
 
 import pytest
 
-from ace_rehearsal.server.serve import ReaderServer
-from tests.backbones.serving import over_http, running
-from tests.doubles import Recording
 from tests.launching import launch
 from tests.packages.environments.machine_tasks import write_tasks
+from tests.packages.environments.running import rollouts
 from tests.wrong.refusing import refusal
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:harbor")  # it warns of its own functions
@@ -36,54 +33,14 @@ def test_a_missing_package_is_one_sentence(tmp_path, capsys):
     assert said.startswith("task.machine=docker needs Harbor, which is not installed: run")
 
 
-@pytest.fixture(scope="module")
-def noted(tmp_path_factory):
-    """A finished run whose model and tasks are real, over HTTP."""
-    folder = tmp_path_factory.mktemp("harbor")
-    tasks = write_tasks(folder / "tasks")
-    with running(ReaderServer(host="127.0.0.1", port=0)) as model:
-        yield launch(folder, *SMALL, MACHINE, f"task.folder={tasks}", *over_http(model.address))
-
-
 @needs_harbor
 @needs_bubblewrap
 class TestRuns:
-    def test_ace_learns_from_the_tests(self, noted):
-        assert (noted.status, noted.metrics["faults"]) == (0, {"adapt": {}, "evaluate": {}})
-        assert (noted.metrics["headline"]["before"], noted.metrics["headline"]["after"]) == (0.0, 100.0)
-        right = _rollouts(noted)[-1]
-        assert right["attempt"]["trajectory"][0]["action"] == right["grade"]["gold"]
-        assert "there is no fruit.txt" in _rollouts(noted)[4]["grade"]["report"]
-
-    def test_a_run_that_is_continued_ends_with_the_same_results(self, tmp_path):
-        asked = (
-            *SMALL,
-            MACHINE,
-            f"task.folder={write_tasks(tmp_path / 'tasks')}",
-            "concurrency=1",
-            "mode.before=false",
-        )
-        assert launch(tmp_path / "cut", *asked, "budget.calls=7").status == 3
-        continued, whole = (launch(tmp_path / place, *asked) for place in ("cut", "whole"))
-        assert continued.lasting() == whole.lasting()
-
-    def test_tests_and_solution_are_hidden_without_labels(self, tmp_path):
-        made = []
-
-        def recording(inner):
-            made.append(Recording(inner))
-            return made[-1]
-
-        tasks = write_tasks(tmp_path / "tasks")
-        asked = (f"task.folder={tasks}", "task.commands=block", "mode.before=false", "labels=none")
-        assert launch(tmp_path, *SMALL, MACHINE, *asked, backbone=recording).status == 0
-        assert not any("reference_answer" in text or "there is no fruit" in text for _, _, text in made[0].asked)
-
     def test_tests_that_write_no_reward_are_a_fault_of_the_task(self, tmp_path):
         tasks = write_tasks(tmp_path / "tasks", ("a", "b", "c"), test="#!/bin/bash\nexit 0\n")
         asked = ("method=base", "limit=1", "mode.before=false", f"task.folder={tasks}")
         ran = launch(tmp_path, *SMALL, MACHINE, *asked)
-        fault = _rollouts(ran)[-1]["fault"]
+        fault = rollouts(ran)[-1]["fault"]
         assert (ran.status, fault["owner"]) == (0, "task")
         assert "RewardFileNotFoundError" in fault["message"]
 
@@ -235,8 +192,3 @@ def _say(text):
 
 def _names(text):
     return [line.partition("=")[0] for line in text.splitlines() if "=" in line]
-
-
-def _rollouts(ran):
-    lines = (json.loads(line) for line in (ran.folder / "journal.jsonl").read_text().splitlines())
-    return [line for line in lines if "attempt" in line]
