@@ -41,7 +41,6 @@ class Backbone(Protocol):
     @property
     def identity(self) -> Record:
         """All settings but the seed that affect replies (model, sampling); part of cache keys and run digests."""
-        ...
 
     def complete(
         self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
@@ -53,11 +52,9 @@ class Backbone(Protocol):
         cannot or will not answer (kind ``context_length`` for a prompt that is too long). Raises
         ``BackboneUnavailable`` if no later call can succeed either.
         """
-        ...
 
     def count(self, text: str) -> int:
         """Count tokens with the model's tokenizer, or estimate them if it is unknown."""
-        ...
 
 
 class Lm(Protocol):
@@ -65,7 +62,6 @@ class Lm(Protocol):
 
     def __call__(self, messages: Sequence[Message], schema: Record | None = None) -> Completion:
         """Make one call, which the run counts and records."""
-        ...
 
 
 @runtime_checkable
@@ -74,7 +70,6 @@ class Keyed(Protocol):
 
     def check(self) -> None:
         """Raise ``SettingError`` if the key or program is missing; sends and starts nothing."""
-        ...
 
 
 @runtime_checkable
@@ -86,7 +81,6 @@ class Probing(Protocol):
 
         Raises ``ConfigError`` with the fix, or ``BackboneUnavailable`` if the backbone may answer later.
         """
-        ...
 
 
 @runtime_checkable
@@ -99,7 +93,6 @@ class Served(Probing, Protocol):
 
         ``None`` where the endpoint exists only once the backbone has started it.
         """
-        ...
 
 
 @runtime_checkable
@@ -108,7 +101,6 @@ class Adaptive(Protocol):
 
     def adopt(self, recorded: Record) -> None:
         """Take what was found out from the settings of a recorded call, which hold the backbone's identity."""
-        ...
 
 
 @runtime_checkable
@@ -120,7 +112,6 @@ class Interruptible(Protocol):
 
         The cancelled calls and all later ones raise ``Interrupted``.
         """
-        ...
 
 
 @runtime_checkable
@@ -129,7 +120,6 @@ class Priced(Protocol):
 
     def dollars(self, usage: Usage) -> float | None:
         """Return the price of some tokens; ``None`` if a price or a count is unknown."""
-        ...
 
 
 @runtime_checkable
@@ -138,7 +128,6 @@ class Limited(Protocol):
 
     def reply_limit(self, role: str) -> int | None:
         """Return the most tokens of a reply to a role; ``None`` if they are not limited."""
-        ...
 
 
 @runtime_checkable
@@ -147,7 +136,6 @@ class Sampled(Backbone, Protocol):
 
     def draws(self, role: str) -> bool:
         """Whether a role's prompt may get another reply when it is sent again."""
-        ...
 
     def complete(
         self,
@@ -159,7 +147,6 @@ class Sampled(Backbone, Protocol):
         seed: int | None = None,
     ) -> Completion:
         """Make one call, with ``seed`` in place of the backbone's own unless it sends none."""
-        ...
 
 
 class Staged(Protocol):
@@ -167,7 +154,6 @@ class Staged(Protocol):
 
     def at(self, stage: Stage) -> Backbone:
         """Return what makes the calls of a stage: the same object each time."""
-        ...
 
 
 def backbone_at(backbone: Backbone, stage: Stage) -> Backbone:
@@ -188,7 +174,6 @@ class Gathering(Protocol):
 
     def keep_in(self, folder: Path) -> None:
         """Record in a folder what is sent, and go on with what an earlier process of the run sent."""
-        ...
 
 
 @runtime_checkable
@@ -197,4 +182,3 @@ class CacheReporting(Protocol):
 
     def cache_counters(self) -> CacheCounters | None:
         """Return the current counters; ``None`` if the server does not report them."""
-        ...

@@ -17,38 +17,30 @@ class Context(Protocol):
     @classmethod
     def load(cls, record: Record) -> Self:
         """Restore a context from its ``dump``, exactly; raises ``DataError``."""
-        ...
 
     @property
     def digest(self) -> str:
         """SHA-256 of the content; contexts with equal digests render equally."""
-        ...
 
     @property
     def tokens(self) -> int:
         """Size in a prompt, in tokens."""
-        ...
 
     @property
     def size(self) -> int:
         """Number of items: bullets, demonstrations; 0 when empty."""
-        ...
 
     def render(self, sample: Sample) -> Mapping[str, str]:
         """Return the prompt fields that this context fills for a sample."""
-        ...
 
     def dump(self) -> Record:
         """Return the whole value as a JSON object with a ``kind``."""
-        ...
 
     def patch(self, earlier: Self) -> Record:
         """Return what changed since ``earlier``; its size follows the size of the change."""
-        ...
 
     def patched(self, patch: Record) -> Self:
         """Apply a ``patch`` made against this value."""
-        ...
 
 
 @runtime_checkable
@@ -57,7 +49,6 @@ class Reducible(Protocol):
 
     def shrink(self) -> Self | None:
         """Return a version without the least useful part; ``None`` if nothing can be dropped."""
-        ...
 
 
 @runtime_checkable
@@ -66,11 +57,9 @@ class HasBullets(Protocol):
 
     def official_text(self) -> str:
         """Return it in the text format of the authors' code, with counters."""
-        ...
 
     def prompt_text(self) -> str:
         """Return it for a system prompt, without counters."""
-        ...
 
     def bullet_changes(
         self, later: Sequence[Self], samples: Sequence[Sequence[str]]
@@ -79,4 +68,3 @@ class HasBullets(Protocol):
 
         ``samples`` are those that each later version was learnt from.
         """
-        ...

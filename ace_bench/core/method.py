@@ -47,81 +47,66 @@ class Method(Protocol[C]):
 
     def start(self, arena: Arena) -> C:
         """Return the context before any adaptation; makes no calls."""
-        ...
 
     @property
     def adaptation(self) -> Adaptation:
         """How it adapts its context; with ``none`` the start context is evaluated."""
-        ...
 
     @property
     def answering_roles(self) -> Sequence[str]:
         """The roles that answer samples in turn, by their place in the stream or split: usually the generator alone."""
-        ...
 
     @property
     def scores_last_trial(self) -> bool:
         """Whether a sample's answer is that of its last trial, which an event ``FINAL_TRIAL`` names (Reflexion)."""
-        ...
 
     @property
     def roles(self) -> Mapping[str, tuple[str, ...]]:
         """The roles that it calls besides those that answer samples, and the prompt templates of each."""
-        ...
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of each template in ``roles``, given those of a sample and of the context.
 
         A prompt set that uses another field is refused before the first call.
         """
-        ...
 
     @property
     def context_file(self) -> str | None:
         """The file that holds the context to evaluate, for a method that only evaluates one."""
-        ...
 
     @property
     def embedders(self) -> Sequence[object]:
         """The embedders it uses; the run connects those of an endpoint (``EndpointEmbedder``) before the first call."""
-        ...
 
     def baseline(self, arena: Arena) -> C:
         """Return the context that ``mode=evaluate`` compares a saved one with; makes no calls."""
-        ...
 
     def load(self, path: Path, like: C, arena: Arena) -> C:
         """Load a context to evaluate, of the same kind as ``like``; raises ``DataError`` or ``ConfigError``."""
-        ...
 
     def check(self, arena: Arena) -> None:
         """Raise ``ConfigError`` if the method cannot work with these settings, samples and labels; makes no calls."""
-        ...
 
     def select(self, context: C, sample: Sample) -> C:
         """Return the part of a context that the generator is shown for a sample (paper, section 3.1).
 
         Learning, saving and counting still use the whole context.
         """
-        ...
 
     def prepare(self, context: C, samples: Sequence[Sample], step: Step, arena: Arena) -> ContextUpdate[C]:
         """Return the context for the rollouts of these samples; like ``update``, pure apart from calls."""
-        ...
 
     def update(self, context: C, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate[C]:
         """Learn from one batch. Pure apart from calls through the arena: replaying a step gives the same update.
 
         An optimiser (``fit``) gets no rollouts and makes its own; a continued run replays the recorded ones.
         """
-        ...
 
     def workload(self, arena: Arena, learning: Learning) -> Workload | None:
         """Return what adaptation takes, for estimates: all steps of ``learning``, or the whole of ``fit``.
 
         ``None``: in proportion to what a rehearsal with a few samples takes.
         """
-        ...
 
 
 class Arena(Protocol):
@@ -130,43 +115,35 @@ class Arena(Protocol):
     @property
     def labels(self) -> Labels:
         """What adaptation may see."""
-        ...
 
     @property
     def prompts(self) -> Prompts:
         """The run's prompt set, bound to its task."""
-        ...
 
     @property
     def sections(self) -> tuple[str, ...]:
         """Playbook sections that suit the task."""
-        ...
 
     @property
     def tools(self) -> ToolRules | None:
         """What the agent's tools do; ``None`` for agents that answer without acting, and where nothing is declared."""
-        ...
 
     @property
     def learns_unreadable(self) -> bool:
         """Whether a role's reply that cannot be read is used as it is, as in the authors' code, or is a fault."""
-        ...
 
     @property
     def seed(self) -> int:
         """The run's seed, for a method's random choices."""
-        ...
 
     def samples(self, split: str) -> Sequence[Sample]:
         """Return the samples of a split, cut to ``limit``."""
-        ...
 
     def gold_answer(self, sample: Sample) -> str:
         """Return the reference answer of a training or validation sample; makes no calls.
 
         Raises ``ConfigError`` for other splits and unless ``labels`` is ``gold``.
         """
-        ...
 
     def rollout(
         self, sample: Sample, context: Context, *, trial: int = 0, reflection: str | None = None, own_seed: bool = False
@@ -176,38 +153,30 @@ class Arena(Protocol):
         ``reflection`` is the advice shown, ``None`` for none; a model may have replied with an empty one. With
         ``own_seed`` the replies of a later trial are drawn by a seed of its own, not by the run's.
         """
-        ...
 
     def conversation(self, rollout: Rollout, context: Context, *, reflection: str | None = None) -> tuple[Message, ...]:
         """Return the messages of a rollout, made with the same arguments, up to its last reply.
 
         Empty for agents that lead no conversation.
         """
-        ...
 
     def rollouts(self, samples: Sequence[Sample], context: Context) -> Sequence[Rollout]:
         """Make the first rollout of each sample in parallel; results in the order of ``samples``."""
-        ...
 
     def lm(self, role: str, session: str) -> Lm:
         """Return the role's backbone, bound to one session."""
-        ...
 
     def draws(self, role: str) -> bool | None:
         """Whether the role's backbone draws its replies at random; ``None`` if unknown."""
-        ...
 
     def counter(self, role: str) -> TokenCounter:
         """Return the token counter of the role's backbone."""
-        ...
 
     def context_length(self, role: str) -> int | None:
         """Return the most tokens of a prompt and its reply for the role's backbone; ``None`` if unknown."""
-        ...
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """Apply a function to items in parallel, within the run's concurrency; results in input order."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -28,24 +28,19 @@ class Prompts(Protocol):
 
     def render(self, role: str, fields: Mapping[str, Any]) -> tuple[Message, ...]:
         """Render a role's messages; an undefined field is an error."""
-        ...
 
     def is_dialogue(self, role: str) -> bool:
         """Whether a template is a whole conversation, with worked examples of its own."""
-        ...
 
     def uses(self, role: str, field: str) -> bool:
         """Whether a template, or one that it includes, shows a field."""
-        ...
 
     @property
     def digest(self) -> str:
         """Checksum over all templates of the set."""
-        ...
 
     def require(self, roles: Iterable[str]) -> None:
         """Raise ``ConfigError`` if a template is missing or cannot be used."""
-        ...
 
 
 class Sized(Protocol):
@@ -54,7 +49,6 @@ class Sized(Protocol):
     @property
     def size(self) -> int:
         """Number of items."""
-        ...
 
 
 T = TypeVar("T")

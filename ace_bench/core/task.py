@@ -19,7 +19,6 @@ class Session(Protocol):
     @property
     def finished(self) -> bool:
         """Whether the agent has declared the task complete, so that the environment takes no more actions."""
-        ...
 
     def step(self, action: str) -> str:
         """Run one action and return what the environment shows.
@@ -27,11 +26,9 @@ class Session(Protocol):
         Raises ``RolloutFault`` with owner ``model`` if the task takes no actions, or with owner ``task`` if the
         environment broke; then the rollout is attempted once more.
         """
-        ...
 
     def grade(self, answer: str | None) -> Grade:
         """Grade the final answer; ``None`` (no answer, or a fault) counts as wrong with full weight."""
-        ...
 
 
 class Task(Protocol):
@@ -51,19 +48,15 @@ class Task(Protocol):
 
     def samples(self, split: str) -> Sequence[Sample]:
         """All samples of a split in file order; an unknown split raises ``ConfigError``."""
-        ...
 
     def open(self, sample: Sample) -> AbstractContextManager[Session]:
         """Start a session for one attempt."""
-        ...
 
     def failing_grade(self, sample: Sample) -> Grade:
         """Grade a sample whose session could not be opened: wrong, with full weight."""
-        ...
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
         """Return the official metrics in percent over the grades of a split."""
-        ...
 
 
 @runtime_checkable
@@ -75,7 +68,6 @@ class Divisible(Protocol):
 
     def part_of(self, sample: Sample, division: str) -> str:
         """Return the name of a sample's part."""
-        ...
 
 
 @runtime_checkable
@@ -87,11 +79,9 @@ class Judged(Protocol):
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the judge's template, like ``Agent.prompt_fields``."""
-        ...
 
     def judge(self, sample: Sample, answer: str | None, grade: Grade, prompts: Prompts, lm: Lm) -> Grade:
         """Add a verdict to a session's grade; raises ``RolloutFault``, and the grade then stays as it was."""
-        ...
 
 
 @runtime_checkable
@@ -107,11 +97,9 @@ class Lifecycle(Protocol):
 
     def start(self, say: Callable[[str], None]) -> None:
         """Start, reporting progress in short lines; raises ``BackboneUnavailable`` or ``ConfigError``."""
-        ...
 
     def close(self) -> None:
         """Release everything; may be called at any time and more than once."""
-        ...
 
 
 @runtime_checkable
@@ -121,7 +109,6 @@ class Confining(Protocol):
     @property
     def confinement(self) -> Sequence[str] | None:
         """The layers that confined such code so far (see ``core.confine``); ``None`` if no code was run."""
-        ...
 
 
 class Agent(Protocol):
@@ -132,7 +119,6 @@ class Agent(Protocol):
 
         Raises ``RolloutFault`` when the attempt fails. It never grades.
         """
-        ...
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields that the agent fills, by template; none by default.
@@ -151,7 +137,6 @@ class Conversational(Protocol):
         self, sample: Sample, context: Context, attempt: Attempt, reflection: str | None
     ) -> tuple[Message, ...]:
         """Return the messages of an attempt, made with these arguments, up to its last reply."""
-        ...
 
 
 @runtime_checkable
