@@ -29,11 +29,11 @@ from ace_bench.runners.gateway import Caller
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.preflight import with_leakage
 from ace_bench.runners.run import Host, Launch
-from ace_bench.store.append_log import DAMAGED, DiskGuard
 from ace_bench.store.code import changed_modules
 from ace_bench.store.damage import JOURNAL, Damage, examine, lasting
-from ace_bench.store.files import DRAFT, replace_files
+from ace_bench.store.files import DRAFT, DiskGuard, replace_files
 from ace_bench.store.folder import LOCK, RunFolder
+from ace_bench.store.lines import DAMAGED
 from ace_bench.store.processes import last_code, read_processes
 from ace_bench.store.results import METRICS, SETTINGS, SUMMARY, damaged_files, read_about, read_metrics, read_settings
 

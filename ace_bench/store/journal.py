@@ -14,9 +14,9 @@ import msgspec
 
 from ace_bench.core.encoding import decoder_of
 from ace_bench.core.types import Attempt, Fault, Grade, Record, Stage
-from ace_bench.store.append_log import AppendLog, DiskGuard
 from ace_bench.store.call_log import CallLog
-from ace_bench.store.lines import read_lines
+from ace_bench.store.files import DiskGuard
+from ace_bench.store.lines import AppendLog, read_lines
 
 _log = logging.getLogger(__name__)
 

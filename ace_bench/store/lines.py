@@ -1,4 +1,4 @@
-"""Lines with checksums, of which ``append_log`` writes files; reads these and finds what is damaged in them.
+"""Files of JSON lines with checksums, which survive kills, full disks and damage.
 
 A line is a JSON object that ends in its number, counted from 1, and its checksum::
 
@@ -7,25 +7,40 @@ A line is a JSON object that ends in its number, counted from 1, and its checksu
 ``crc32`` is zlib's over all bytes of the line before ``,"crc32"``. Numbers reveal missing, repeated and reordered
 lines.
 
-Files of older versions have neither numbers nor checksums; they are read unchecked until a run
-continues them.
+Files of older versions have neither; they are read unchecked until a run continues them. The framing is ours: logs of
+libraries are binary, and these files are read with any JSON tool.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 import re
+import threading
+import time
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from io import FileIO
 from pathlib import Path
 from typing import Generic, TypeVar
 
+import msgspec
+
 from ace_bench.core.errors import StoreError
+from ace_bench.core.types import Record
+from ace_bench.store.files import DiskGuard, replace_files, sync
 
 T = TypeVar("T")
 
 SEAL = ("line", "crc32")
 """The fields at the end of each line that are not content."""
+
+DAMAGED = ".damaged"
+"""Suffix of the file with the damaged lines removed from another file, unchanged."""
+_SYNC_EVERY_S = 1.0
+_log = logging.getLogger(__name__)
 
 _SHOWN = 3
 _SEALED = re.compile(rb',"line":(\d+),"crc32":"([0-9a-f]{8})"\}$')
@@ -173,3 +188,110 @@ def _number(line: bytes) -> int | None:
 
 def _seal(head: bytes) -> bytes:
     return b',"crc32":"%08x"}' % zlib.crc32(head)
+
+
+class AppendLog(Generic[T]):
+    """A file of lines that one process writes.
+
+    Each ``append`` is passed to the operating system at once, so that a killed process loses nothing it wrote. The file
+    is synced to disk by the first append more than a second after the last sync. A failed append is cut off and no
+    other follows, so the file ends in a complete line.
+    """
+
+    def __init__(self, found: Lines[T], *, guard: DiskGuard | None = None, meaning: str = ""):
+        """Continue a file that was read. ``meaning`` ends the warning about damaged lines with their consequence."""
+        self.path = found.path
+        self.found = found
+        self.guard = guard or DiskGuard()
+        self._meaning = meaning
+        self._lock = threading.Lock()
+        self._encoder = msgspec.json.Encoder()
+        self._synced = time.monotonic()
+        self._repaired = False
+        self._count = len(self.found.entries)
+        self._size = 0
+        self._file: FileIO | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of lines."""
+        return self._count
+
+    def repair(self, keep: Collection[int] | None = None) -> None:
+        """Repair the file before any ``append``: keep only valid entries, or those with an index in ``keep``.
+
+        Damaged lines are moved to another file. Raises ``FolderUnwritable``.
+        """
+        found = self.found
+        kept = [line for place, line in enumerate(found.lines) if keep is None or place in keep]
+        if found.problems:
+            kept_in = f"; the damaged lines were moved to {self.path.name}{DAMAGED}" if found.damaged else ""
+            _log.warning("%s%s; %s", found.summary, kept_in, self._meaning)
+        with self.guard.writing(self.path):
+            if found.damaged:
+                aside = self.path.with_name(self.path.name + DAMAGED)
+                with aside.open("ab") as file:
+                    file.write(b"".join(line + b"\n" for line in found.damaged))
+                sync(aside)
+            if found.problems or len(kept) < len(found.lines) or not found.sealed:
+                data = b"".join(seal_line(unseal(line), number) for number, line in enumerate(kept, start=1))
+                replace_files({self.path: data})
+                self._size = len(data)
+            else:
+                self._size = found.whole
+            unfinished = self.path.stat().st_size - self._size if self.path.exists() else 0
+            if unfinished:
+                os.truncate(self.path, self._size)
+                _log.warning(
+                    "%s ended in %d bytes of a line that was never finished; they were cut off", self.path, unfinished
+                )
+            self._file = self.path.open("ab", buffering=0)
+        self._count = len(kept)
+        self._repaired = True
+        self.found = replace(found, entries=[], lines=[], damaged=())  # they may be large
+
+    def append(self, record: Record) -> None:
+        """Add one record; safe to call from several threads. Raises ``FolderUnwritable``."""
+        text = self._encoder.encode(record)
+        with self._lock, self.guard.writing(self.path):
+            file = self._opened()
+            line = seal_line(text, self._count + 1)
+            try:
+                _write(file, line)
+            except OSError:
+                with suppress(OSError):  # an unfinished line is cut off on the next opening
+                    file.truncate(self._size)
+                raise
+            self._count += 1
+            self._size += len(line)
+            if time.monotonic() - self._synced > _SYNC_EVERY_S:
+                self._sync(file)
+
+    def sync(self) -> None:
+        """Sync to disk; raises ``FolderUnwritable``."""
+        with self._lock, self.guard.writing(self.path):
+            self._sync(self._opened())
+
+    def close(self) -> None:
+        """Close the file without syncing."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+
+    def _opened(self) -> FileIO:
+        if not self._repaired:
+            self.repair()
+        if self._file is None:
+            raise RuntimeError(f"{self.path} is closed")
+        return self._file
+
+    def _sync(self, file: FileIO) -> None:
+        os.fsync(file.fileno())
+        self._synced = time.monotonic()
+
+
+def _write(file: FileIO, line: bytes) -> None:
+    written = 0
+    while written < len(line):  # a full disk may accept part of a line before it fails
+        written += file.write(line[written:])

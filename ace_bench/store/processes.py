@@ -16,9 +16,9 @@ from ace_bench.core.encoding import converted, decoder_of
 from ace_bench.core.errors import FolderUnwritable
 from ace_bench.core.redaction import redact_argument
 from ace_bench.core.resources import CONFIG_DIRS
-from ace_bench.store.append_log import AppendLog, DiskGuard
 from ace_bench.store.code import changed_modules, modules_in_words
-from ace_bench.store.lines import read_lines
+from ace_bench.store.files import DiskGuard
+from ace_bench.store.lines import AppendLog, read_lines
 
 FILE = "processes.jsonl"
 KILLED = "killed"

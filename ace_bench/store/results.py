@@ -17,8 +17,8 @@ import msgspec
 from ace_bench.core.encoding import converted, decoder_of
 from ace_bench.core.errors import FolderDamaged, StoreError
 from ace_bench.core.types import Labels
-from ace_bench.store.append_log import AppendLog, DiskGuard
-from ace_bench.store.lines import is_line_of, read_lines
+from ace_bench.store.files import DiskGuard
+from ace_bench.store.lines import AppendLog, is_line_of, read_lines
 
 METRICS, IDENTITY, SUMMARY, SETTINGS = "metrics.json", "identity.json", "summary.txt", "config.yaml"
 CHECKSUMS = "checksums.jsonl"

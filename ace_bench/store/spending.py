@@ -13,10 +13,9 @@ from pathlib import Path
 import msgspec
 from filelock import FileLock, Timeout
 
-from ace_bench.store.append_log import DiskGuard
 from ace_bench.store.call_log import FILE as CALLS
 from ace_bench.store.call_log import NOTHING, CallLog, Cost
-from ace_bench.store.files import DRAFT
+from ace_bench.store.files import DRAFT, DiskGuard
 
 FILE = "budget.json"
 _POLL_S = 0.002

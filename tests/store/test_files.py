@@ -7,8 +7,8 @@ from tests.launching import ROOT
 
 WRITER = "ace_bench/store/files.py"
 OWN_FILES = {
+    "ace_bench/store/lines.py": "logs that grow line by line, behind the guard of their folder",
     "ace_bench/store/folder.py": "the status of a run on a full disk, in place",
-    "ace_bench/store/append_log.py": "logs that grow line by line, behind the guard of their folder",
     "ace_bench/store/spending.py": "a draft behind the guard of its folder",
     "ace_bench/cli/data.py": "a download that continues where it was cut",
     "ace_bench/backbones/vllm/server.py": "the log of a server",

@@ -12,8 +12,7 @@ import msgspec
 import pytest
 
 from ace_bench.core.errors import FolderUnwritable, StoreError
-from ace_bench.store.append_log import AppendLog
-from ace_bench.store.lines import read_lines
+from ace_bench.store.lines import AppendLog, read_lines
 
 PARSE = msgspec.json.Decoder(dict[str, object]).decode
 

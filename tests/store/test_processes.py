@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from ace_bench.core.redaction import redact_argument
-from ace_bench.store.append_log import DiskGuard
 from ace_bench.store.environment import describe_environment
+from ace_bench.store.files import DiskGuard
 from ace_bench.store.processes import FILE, ProcessLog, accepted_code, last_code, read_processes, without_checks
 
 HERE = {"python": "3.11.9", "packages": {"numpy": "2.1"}, "git": {"code": {"commit": "a" * 40, "dirty": False}}}

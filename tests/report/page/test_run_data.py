@@ -18,7 +18,7 @@ from ace_bench.report.page.content import report_page
 from ace_bench.report.page.results import Results
 from ace_bench.report.page.run_data import Texts, call_data, run_data
 from ace_bench.report.records import read_run
-from ace_bench.store.append_log import DiskGuard
+from ace_bench.store.files import DiskGuard
 from ace_bench.store.folder import pack_samples, unpack_samples
 from ace_bench.store.processes import FILE as PROCESSES
 from ace_bench.store.processes import ProcessLog
