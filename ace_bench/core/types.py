@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fractions import Fraction
 from typing import Any, Literal, TypeVar
 
-_Number = TypeVar("_Number", int, float)
+_Number = TypeVar("_Number", int, float, Fraction)
 
 Record = Mapping[str, Any]
 """A JSON object: what the store writes and reads."""
@@ -104,19 +105,15 @@ class Usage:
     @property
     def tokens(self) -> int | None:
         """Tokens in and out."""
-        return _sum(self.prompt, self.completion)
+        return add_known(self.prompt, self.completion)
 
     def __add__(self, other: Usage) -> Usage:
         """Sum field by field; a sum with an unknown term is unknown."""
-        return Usage(
-            prompt=_sum(self.prompt, other.prompt),
-            completion=_sum(self.completion, other.completion),
-            cached=_sum(self.cached, other.cached),
-            usd=_sum(self.usd, other.usd),
-        )
+        return Usage(**{name: add_known(value, getattr(other, name)) for name, value in vars(self).items()})
 
 
-def _sum(a: _Number | None, b: _Number | None) -> _Number | None:
+def add_known(a: _Number | None, b: _Number | None) -> _Number | None:
+    """Add two numbers; a sum with an unknown term is unknown."""
     return None if a is None or b is None else a + b
 
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 import msgspec
 
 from ace_bench.core.encoding import decoder_of
-from ace_bench.core.errors import StoreError
-from ace_bench.core.types import NO_USAGE, Completion, Fault, Message, Record, Stage, Usage
+from ace_bench.core.types import NO_USAGE, Completion, Fault, Message, Record, Stage, Usage, add_known
 from ace_bench.store.files import DiskGuard
 from ace_bench.store.lines import AppendLog, read_lines
 from ace_bench.store.requests import PreparedRequest, RequestHistory
@@ -33,13 +33,13 @@ class PaidReply:
 
 
 class _Line(msgspec.Struct):
-    """What the log needs of a line; the request is only read by reports."""
+    """What the log needs of a line; what is in the request is only read by reports."""
 
     id: str
     stage: Stage
     role: str
+    request: msgspec.Raw
     fault: Fault | None = None
-    request: msgspec.Raw = msgspec.Raw()
 
 
 def _parse(line: bytes) -> tuple[_Line, PaidReply]:
@@ -57,7 +57,7 @@ class CallLog:
     """
 
     def __init__(self, path: Path, guard: DiskGuard | None = None):
-        """Read the file; raises ``StoreError`` where it cannot be read or a version wrote it that kept no prompts."""
+        """Read the file; raises ``StoreError`` if it cannot be read."""
         self.ledger = Ledger()
         self._log = AppendLog(
             read_lines(path, _parse),
@@ -72,11 +72,6 @@ class CallLog:
         self._by_id: dict[str, PaidReply] = {}
         self._requests = RequestHistory()
         for line, reply in self._log.found.entries:
-            if not bytes(line.request):
-                raise StoreError(
-                    f"{path} was begun by an older version of ace-bench, which kept no prompts, and cannot be "
-                    "continued; start a new run with resume=false or another folder (results=)"
-                )
             self._enter(line.id, reply, line.stage, line.role)
 
     @property
@@ -142,7 +137,6 @@ class Account:
     ``calls`` counts answered calls. ``seconds`` is model time, ``waited`` time lost to ``retries``, including
     those of unanswered calls. ``replayed`` calls came from the response cache: they count in ``calls`` and in no other
     sum. ``cut`` counts replies that ended at the limit of their length.
-    ``exact_usd`` makes ``usage.usd`` independent of the order of calls, which depends on threads.
     """
 
     calls: int = 0
@@ -152,12 +146,6 @@ class Account:
     usage: Usage = NO_USAGE
     seconds: float = 0.0
     waited: float = 0.0
-    exact_usd: Fraction | None = None
-
-    def __post_init__(self) -> None:
-        """Take the dollars of ``usage`` as exact."""
-        if self.exact_usd is None and self.usage.usd is not None:
-            object.__setattr__(self, "exact_usd", Fraction(self.usage.usd))
 
     @property
     def paid(self) -> int:
@@ -166,17 +154,7 @@ class Account:
 
     def __add__(self, other: Account) -> Account:
         """Sum field by field; unknown usage stays unknown."""
-        usd = None if self.exact_usd is None or other.exact_usd is None else self.exact_usd + other.exact_usd
-        return Account(
-            calls=self.calls + other.calls,
-            replayed=self.replayed + other.replayed,
-            retries=self.retries + other.retries,
-            cut=self.cut + other.cut,
-            usage=replace(self.usage + other.usage, usd=None if usd is None else float(usd)),
-            exact_usd=usd,
-            seconds=self.seconds + other.seconds,
-            waited=self.waited + other.waited,
-        )
+        return Account(**{name: value + getattr(other, name) for name, value in vars(self).items()})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,16 +168,14 @@ class Cost:
     @classmethod
     def of(cls, account: Account) -> Cost:
         """Return what a budget counts of some calls."""
-        used = account.usage
-        tokens = None if used.prompt is None or used.completion is None else used.prompt + used.completion
-        return cls(calls=account.paid, tokens=tokens, usd=used.usd)
+        return cls(calls=account.paid, tokens=account.usage.tokens, usd=account.usage.usd)
 
     def __add__(self, other: Cost) -> Cost:
         """Sum field by field; a sum with an unknown term is unknown."""
         return Cost(
             calls=self.calls + other.calls,
-            tokens=None if self.tokens is None or other.tokens is None else self.tokens + other.tokens,
-            usd=None if self.usd is None or other.usd is None else self.usd + other.usd,
+            tokens=add_known(self.tokens, other.tokens),
+            usd=add_known(self.usd, other.usd),
         )
 
     def __sub__(self, other: Cost) -> Cost:
@@ -211,11 +187,8 @@ class Cost:
         )
 
 
-NOTHING = Cost()
-
-
 class _Sums:
-    """An account that grows: adding a call to it takes a tenth of the time of adding two accounts."""
+    """An account that grows, quickly, with exact dollars: these do not depend on the order in which threads ended."""
 
     def __init__(self) -> None:
         self._calls = self._replayed = self._retries = self._cut = 0
@@ -226,65 +199,53 @@ class _Sums:
     def add(self, completion: Completion, *, answered: bool) -> None:
         """Add one call; an unanswered one adds only its cost."""
         self._calls += answered
+        self._replayed += completion.replayed
         self._retries += completion.retries
         self._cut += completion.cut
         self._seconds += completion.seconds
         self._waited += completion.waited
-        if completion.replayed:
-            self._replayed += 1
-            return
-        used = completion.usage
-        for place, tokens in enumerate((used.prompt, used.completion, used.cached)):
-            known = self._tokens[place]
-            self._tokens[place] = None if known is None or tokens is None else known + tokens
-        if self._usd is not None and used.usd != 0:
-            self._usd = None if used.usd is None else self._usd + Fraction(used.usd)
+        if not completion.replayed:
+            used = completion.usage
+            self._tokens = [*map(add_known, self._tokens, (used.prompt, used.completion, used.cached))]
+            if used.usd != 0:
+                self._usd = add_known(self._usd, None if used.usd is None else Fraction(used.usd))
 
     def account(self) -> Account:
         """Return the sums so far."""
         prompt, completion, cached = self._tokens
         usd = None if self._usd is None else float(self._usd)
-        return Account(
-            calls=self._calls,
-            replayed=self._replayed,
-            retries=self._retries,
-            cut=self._cut,
-            usage=Usage(prompt=prompt, completion=completion, cached=cached, usd=usd),
-            exact_usd=self._usd,
-            seconds=self._seconds,
-            waited=self._waited,
-        )
+        usage = Usage(prompt=prompt, completion=completion, cached=cached, usd=usd)
+        counts = {"calls": self._calls, "replayed": self._replayed, "retries": self._retries, "cut": self._cut}
+        return Account(**counts, usage=usage, seconds=self._seconds, waited=self._waited)
 
 
 class Ledger:
-    """Accounts by (stage, role). Safe to use from several threads."""
+    """Accounts of all calls, by stage, and by stage and role. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._sums: dict[tuple[Stage, str], _Sums] = {}
-        self._total = _Sums()
+        self._sums: defaultdict[tuple[str, ...], _Sums] = defaultdict(_Sums)
         self._lock = threading.Lock()
 
     def add(self, stage: Stage, role: str, completion: Completion, *, answered: bool = True) -> None:
         """Add one call; an unanswered one adds only its cost."""
         with self._lock:
-            own = self._sums.get((stage, role)) or self._sums.setdefault((stage, role), _Sums())
-            own.add(completion, answered=answered)
-            self._total.add(completion, answered=answered)
+            for key in ((), (stage,), (stage, role)):
+                self._sums[key].add(completion, answered=answered)
 
     @property
     def total(self) -> Account:
         """All calls together."""
-        with self._lock:
-            return self._total.account()
+        return self._account(())
 
     def stage(self, stage: Stage) -> Account:
         """All calls of a stage."""
-        return sum((account for (s, _), account in self._entries() if s is stage), Account())
+        return self._account((stage,))
 
     def roles(self, stage: Stage) -> dict[str, Account]:
         """The calls of a stage by role, in order of name."""
-        return {role: account for (s, role), account in self._entries() if s is stage}
-
-    def _entries(self) -> list[tuple[tuple[Stage, str], Account]]:
         with self._lock:
-            return [(key, sums.account()) for key, sums in sorted(self._sums.items())]
+            return {key[1]: sums.account() for key, sums in sorted(self._sums.items()) if key[:-1] == (stage,)}
+
+    def _account(self, key: tuple[str, ...]) -> Account:
+        with self._lock:
+            return self._sums[key].account()

@@ -47,7 +47,7 @@ class CallRecord:
     stage: Stage
     role: str
     session: str
-    at: float | None
+    at: float
     request: Request | None
     completion: Completion
     fault: Fault | None
@@ -55,10 +55,10 @@ class CallRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredCall:
-    """A line of ``calls.jsonl``; ``stored`` is ``None`` in files of versions that kept no prompts."""
+    """A line of ``calls.jsonl``, with the request as it is stored."""
 
     record: CallRecord
-    stored: StoredRequest | None
+    stored: StoredRequest
 
     @property
     def digest(self) -> str:
@@ -71,9 +71,9 @@ class _Line(msgspec.Struct):
     stage: Stage
     role: str
     session: str
-    at: float | None = None
+    at: float
+    request: StoredRequest
     fault: Fault | None = None
-    request: StoredRequest | None = None
 
 
 def read_calls(folder: str | Path) -> Iterator[CallRecord]:
@@ -86,8 +86,8 @@ def read_calls(folder: str | Path) -> Iterator[CallRecord]:
     for record in restore_calls(stored_calls(Path(folder)).check().entries):
         if record.request is None:
             raise StoreError(
-                f"{path} does not hold the messages of {record.id}: an older version of ace-bench wrote it, or it was "
-                "changed; repeat the run in a new folder with resume=false"
+                f"{path} does not hold the messages of {record.id}: it was changed; repeat the run in a new "
+                "folder with resume=false"
             )
         yield record
 
@@ -98,7 +98,7 @@ def first_settings(folder: Path, role: str) -> Record | None:
         with (folder / FILE).open("rb") as lines:
             for line in lines:
                 call = parse_call(line)
-                if call.record.role == role and call.stored is not None and call.stored.head is not None:
+                if call.record.role == role and call.stored.head is not None:
                     settings: Record = call.stored.head["settings"]
                     return settings
     except (OSError, ValueError, KeyError):
@@ -121,18 +121,8 @@ def restore_calls(calls: Sequence[StoredCall]) -> Iterator[CallRecord]:
 def parse_call(line: bytes) -> StoredCall:
     """Read a line of ``calls.jsonl``; raises ``ValueError``."""
     found: _Line = decoder_of(_Line).decode(line)
-    completion: Completion = decoder_of(Completion).decode(line)
-    record = CallRecord(
-        id=found.id,
-        stage=found.stage,
-        role=found.role,
-        session=found.session,
-        at=found.at,
-        request=None,
-        completion=completion,
-        fault=found.fault,
-    )
-    return StoredCall(record=record, stored=found.request)
+    own = msgspec.structs.asdict(found) | {"request": None, "completion": decoder_of(Completion).decode(line)}
+    return StoredCall(record=CallRecord(**own), stored=found.request)
 
 
 class _Requests:
@@ -143,7 +133,10 @@ class _Requests:
         places: dict[str, list[int]] = {}
         for place, call in enumerate(calls):
             places.setdefault(call.digest, []).append(place)
-        self._sources = [_sources(call.stored, place, places) for place, call in enumerate(calls)]
+        self._sources = [
+            (_place_of(call.stored.base, place, places), _place_of(call.stored.first, place, places))
+            for place, call in enumerate(calls)
+        ]
         self._last_use = {source: place for place, sources in enumerate(self._sources) for source in sources}
         self._known: dict[int, Request | None] = {}
 
@@ -157,26 +150,13 @@ class _Requests:
                 pending[missing.pop()] = None
             else:
                 del pending[at]
-                self._known[at] = self._restore(at)
+                base, first = (None if source is None else self._known.get(source) for source in self._sources[at])
+                self._known[at] = restore_request(self._calls[at].stored, base, first, self._calls[at].digest)
         request = self._known[place]
         for one in (place, *self._sources[place]):
             if one is not None and self._last_use.get(one, -1) <= place:
                 self._known.pop(one, None)
         return request
-
-    def _restore(self, place: int) -> Request | None:
-        call = self._calls[place]
-        if call.stored is None:
-            return None
-        base, first = (None if source is None else self._known.get(source) for source in self._sources[place])
-        return restore_request(call.stored, base, first, call.digest)
-
-
-def _sources(stored: StoredRequest | None, place: int, places: dict[str, list[int]]) -> tuple[int | None, int | None]:
-    """Return where the requests stand that a stored one refers to."""
-    if stored is None:
-        return None, None
-    return _place_of(stored.base, place, places), _place_of(stored.first, place, places)
 
 
 def _place_of(digest: str | None, place: int, places: dict[str, list[int]]) -> int | None:

@@ -89,7 +89,7 @@ def _lookup(settings: Any, path: str) -> Any:
 class _Line(msgspec.Struct):
     id: str
     role: str
-    request: StoredRequest | None = None
+    request: StoredRequest
     asked_again: int = 0
 
 
@@ -116,8 +116,6 @@ def _read_calls(folder: Path) -> list[_Call]:
     def parse(line: bytes) -> tuple[str, _Call]:
         found: _Line = decoder_of(_Line).decode(line)
         digest, request = found.id.rpartition("/")[0].rpartition("/")[2], found.request
-        if request is None:
-            return found.id, _Call(fields=None, asked_again=found.asked_again)
         base, last = request.base or "", len(request.messages) - 1
         heads[digest] = request.head or heads.get(base)
         retry = last > 0 and _is_retry(request.messages[last][1], repeated=retries.get(base) == last)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -14,7 +14,7 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from ace_bench.store.call_log import FILE as CALLS
-from ace_bench.store.call_log import NOTHING, CallLog, Cost
+from ace_bench.store.call_log import CallLog, Cost
 from ace_bench.store.files import DRAFT, DiskGuard
 
 FILE = "budget.json"
@@ -28,14 +28,14 @@ class _Entry(msgspec.Struct, kw_only=True):
 
     size: int
     spent: Cost
-    reserved: Cost = NOTHING
+    reserved: Cost = Cost()
 
 
 @dataclass(frozen=True, kw_only=True)
 class OtherRuns:
     """What other runs have spent and reserved, and whether one of them has calls in flight."""
 
-    cost: Cost = NOTHING
+    cost: Cost = field(default_factory=Cost)
     in_flight: bool = False
 
 

@@ -167,17 +167,3 @@ def test_a_call_that_damage_took_is_made_again_and_the_others_are_whole(opened, 
     assert {call.session: list(call.request.messages) for call in read_calls(tmp_path)} == {
         f"session {number}": messages for number, messages in enumerate(sent)
     }
-
-
-def test_folders_without_prompts_are_refused_in_one_sentence(opened, tmp_path):
-    path = tmp_path / "calls.jsonl"
-    log = opened()
-    ask(log, 0, playbook_prompt(1, "it"))
-    line = json.loads(path.read_text())
-    for name in ("request", "line", "crc32"):
-        del line[name]
-    path.write_text(json.dumps(line) + "\n")
-    with pytest.raises(StoreError, match=r"kept no prompts, and cannot be continued; .* resume=false"):
-        opened()
-    with pytest.raises(StoreError, match="does not hold the messages of session 0/generator"):
-        list(read_calls(tmp_path))
