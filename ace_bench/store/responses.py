@@ -25,11 +25,10 @@ from ace_bench.store.files import PRIVATE, make_folders
 FILE = "responses.sqlite"
 _log = logging.getLogger(__name__)
 
-_TABLE = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, model TEXT NOT NULL, text TEXT NOT NULL)"
-_ADD_CHECKSUM = "ALTER TABLE replies ADD COLUMN checksum INTEGER"  # caches of earlier versions have none
-_ALL = "SELECT * FROM replies"
-_VERSION = 1
-"""``user_version`` of a file whose checksums cover the keys."""
+_TABLE = """
+CREATE TABLE IF NOT EXISTS checked_replies (key TEXT PRIMARY KEY, model TEXT, text TEXT, checksum INTEGER) STRICT
+"""
+_ALL = "SELECT key, model, text, checksum FROM checked_replies"
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _LOCKED_S = 5.0
@@ -90,20 +89,20 @@ class Responses:
 
     def find(self, key: str) -> Completion | None:
         """Return the reply of a key, ``None`` if there is none."""
-        row = self._execute("SELECT model, text, checksum FROM replies WHERE key = ?", (key,))
+        row = self._execute(f"{_ALL} WHERE key = ?", (key,))
         if row is None:
             return None
-        model, text, checksum = row
-        if checksum != _checksum(key, model, text):
+        if not _is_sound(row):
             _log.warning("%s: a damaged reply is left out and paid for again", self._path)
-            self._execute("DELETE FROM replies WHERE key = ?", (key,))
+            self._execute("DELETE FROM checked_replies WHERE key = ?", (key,))
             return None
+        _, model, text, _ = row
         return Completion(text=text, usage=NO_USAGE, seconds=0.0, model=model, replayed=True)
 
     def add(self, key: str, completion: Completion) -> None:
         """Store a reply, unless the key has one."""
         values = (key, completion.model, completion.text)
-        self._execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", (*values, _checksum(*values)))
+        self._execute("INSERT OR IGNORE INTO checked_replies VALUES (?, ?, ?, ?)", (*values, _checksum(*values)))
 
     def close(self) -> None:
         """Close the file."""
@@ -142,10 +141,6 @@ class Responses:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
             connection.execute(_TABLE)
-            if len(connection.execute("PRAGMA table_info(replies)").fetchall()) == 3:
-                connection.execute(_ADD_CHECKSUM)
-            if not _covers_keys(connection):
-                _cover_keys(connection)
         except BaseException:
             connection.close()
             raise
@@ -185,8 +180,7 @@ def damage_of(path: Path) -> str:
     try:
         with closing(_read_only(path)) as connection:
             (state,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-            covers_keys = _covers_keys(connection)
-            damaged = sum(not _is_sound(row, covers_keys) for row in connection.execute(_ALL))
+            damaged = sum(not _is_sound(row) for row in connection.execute(_ALL))
     except sqlite3.Error as error:
         return f"{path} is damaged ({error})"
     if state != "ok":
@@ -200,17 +194,15 @@ def salvage(path: Path) -> int:
     The damaged file stays beside it. Raises ``StoreError``.
     """
     rows: list[tuple[Any, ...]] = []
-    covers_keys = True
     with suppress(sqlite3.Error), closing(_read_only(path)) as connection:
-        covers_keys = _covers_keys(connection)
         rows.extend(connection.execute(_ALL))  # keeps what comes before an error
-    sound = [row for row in rows if _is_sound(row, covers_keys)]
+    sound = [row for row in rows if _is_sound(row)]
     try:
         _rename(path)
         cache = Responses(path.parent)
     except OSError as error:
         raise StoreError(f"{path} cannot be replaced ({error.strerror}); make it writable") from error
-    for key, model, text, *_ in sound:
+    for key, model, text, _ in sound:
         cache.add(key, Completion(text=text, usage=NO_USAGE, seconds=0.0, model=model))
     cache.close()
     return len(sound)
@@ -225,31 +217,9 @@ def _rename(path: Path) -> Path:
     return aside
 
 
-def _covers_keys(connection: sqlite3.Connection) -> bool:
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    return bool(version >= _VERSION)
-
-
-def _cover_keys(connection: sqlite3.Connection) -> None:
-    """Renew the checksums of an earlier version's file, and drop the replies that do not match theirs."""
-    connection.execute("BEGIN IMMEDIATE")
-    if not _covers_keys(connection):  # another run may just have done it
-        # From the rows themselves: a damaged index may lead from a key to another key's row.
-        rows = connection.execute("SELECT rowid, key, model, text, checksum FROM replies NOT INDEXED").fetchall()
-        for number, *row in rows:
-            if _is_sound(tuple(row), covers_keys=False):
-                connection.execute("UPDATE replies SET checksum = ? WHERE rowid = ?", (_checksum(*row[:3]), number))
-            else:
-                connection.execute("DELETE FROM replies WHERE rowid = ?", (number,))
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
-    connection.execute("COMMIT")
-
-
-def _is_sound(row: tuple[Any, ...], covers_keys: bool) -> bool:
-    key, model, text, *checksum = row
-    if covers_keys:
-        return checksum == [_checksum(key, model, text)]
-    return checksum in ([], [None], [zlib.crc32(f"{model}\n{text}".encode())])
+def _is_sound(row: Sequence[Any]) -> bool:
+    *values, checksum = row
+    return bool(checksum == _checksum(*values))
 
 
 def _decode_text(raw: bytes) -> str:

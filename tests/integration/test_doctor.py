@@ -268,7 +268,7 @@ def test_of_a_damaged_cache_the_sound_replies_are_kept(doctor, tmp_path):
             for key in range(200):
                 cache.add(f"{key}", Completion(text=f"{key} " + "x" * 500, usage=NO_USAGE, seconds=0.0))
     with closing(sqlite3.connect(tmp_path / "0" / FILE)) as connection, connection:
-        connection.execute("UPDATE replies SET text = 'other' WHERE key = '7'")
+        connection.execute("UPDATE checked_replies SET text = 'other' WHERE key = '7'")
     data = bytearray((tmp_path / "1" / FILE).read_bytes())
     data[len(data) // 2 : len(data) // 2 + 5000] = bytes(5000)
     (tmp_path / "1" / FILE).write_bytes(data)
