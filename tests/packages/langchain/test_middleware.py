@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -85,7 +86,6 @@ def test_the_second_run_calls_the_right_tool_at_once(models):
     assert {role: account.calls for role, account in accounts.items()} == {"curator": 2, "generator": 5, "reflector": 2}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_what_two_runs_gain(models, learner):
     first, second = two_runs(models(), learner)
@@ -95,22 +95,16 @@ def test_what_two_runs_gain(models, learner):
     assert (second.bullets > 0) == (learner != "nothing")
 
 
-def test_threads_do_not_mix_and_a_new_instance_goes_on(models):
-    saver = MemorySaver()
-    ask(agent_on(models(), saver=saver), thread="a")
-    other = ask(agent_on(models(), saver=saver), thread="b")
-    assert called(other) == ["customer_record", "ledger_entries"]
-    assert called(ask(agent_on(models(), saver=saver), "Globex", thread="a")) == ["ledger_entries"]
-
-
-def test_the_playbook_survives_in_a_sqlite_file(models, tmp_path):
-    sqlite = pytest.importorskip("langgraph.checkpoint.sqlite", reason="needs langgraph-checkpoint-sqlite")
-    for name, tools in (("Acme", ["customer_record", "ledger_entries"]), ("Globex", ["ledger_entries"])):
-        connection = sqlite3.connect(tmp_path / "threads.sqlite", check_same_thread=False)
-        try:
-            assert called(ask(agent_on(models(), saver=sqlite.SqliteSaver(connection)), name)) == tools
-        finally:
-            connection.close()
+@pytest.mark.parametrize("kept", ["memory", "sqlite"])
+def test_threads_do_not_mix_and_a_new_instance_goes_on(models, kept, tmp_path):
+    if kept == "sqlite":
+        sqlite = pytest.importorskip("langgraph.checkpoint.sqlite", reason="needs langgraph-checkpoint-sqlite")
+    with closing(sqlite3.connect(tmp_path / "threads.sqlite", check_same_thread=False)) as connection:
+        saver = MemorySaver() if kept == "memory" else sqlite.SqliteSaver(connection)
+        ask(agent_on(models(), saver=saver), thread="a")
+        other = ask(agent_on(models(), saver=saver), thread="b")
+        assert called(other) == ["customer_record", "ledger_entries"]
+        assert called(ask(agent_on(models(), saver=saver), "Globex", thread="a")) == ["ledger_entries"]
 
 
 def test_async_and_streaming_learn_the_same(models):
