@@ -13,10 +13,8 @@ from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.prompts import estimate_tokens
-from ace_retrieval.features import Reranker
 
 Half = Literal["tuning", "report"]
-HALVES = (*get_args(Half), "all")
 Wording = Literal["natural", "distant"]
 
 Relevant = Callable[[str, Bullet], bool]
@@ -52,7 +50,7 @@ def read_playbook(path: Path) -> Playbook:
     return playbook
 
 
-def read_labels(path: Path, playbook: Playbook, *, half: str = "all") -> Sequence[Label]:
+def read_labels(path: Path, playbook: Playbook, *, half: Half) -> Sequence[Label]:
     """Read the labels of a half; raises ``DataError`` for a broken line, a repeated query and an unknown id."""
     labels: dict[str, Label] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -67,7 +65,7 @@ def read_labels(path: Path, playbook: Playbook, *, half: str = "all") -> Sequenc
         if label.query in labels:
             raise DataError(f"{path}: line {number}: the query {label.query!r} has a line already")
         labels[label.query] = label
-    return [label for label in labels.values() if half in ("all", label.half)]
+    return [label for label in labels.values() if label.half == half]
 
 
 def by_wording(labels: Sequence[Label]) -> Mapping[str, Sequence[str]]:
@@ -83,8 +81,3 @@ def labelled(labels: Sequence[Label]) -> Relevant:
     """Return relevance by labels."""
     relevant = {label.query: frozenset(label.relevant) for label in labels}
     return lambda query, bullet: bullet.id in relevant[query]
-
-
-def judged(judge: Reranker, threshold: float) -> Relevant:
-    """Return relevance by a cross-encoder; a bullet is relevant above the score ``threshold``."""
-    return lambda query, bullet: float(judge.scores(query, [bullet.content])[0]) > threshold

@@ -14,7 +14,7 @@ from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.embed import Embedder, Matrix, make_embedder
 from ace_bench.contexts.playbook.memo import EmbeddingMemo
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.measurement import Measurement, MeasurementRequest, Value
+from ace_bench.core.measurement import Measurement, MeasurementRequest
 from ace_retrieval.by_model import Model
 from ace_retrieval.features import Reranker
 from ace_retrieval.labels import SHIPPED, Relevant, by_wording, labelled, read_labels, read_playbook
@@ -57,6 +57,12 @@ class Measured(NamedTuple):
     precision_3: float
     p50_ms: float
     p95_ms: float
+
+    def shown(self) -> tuple[str, str, str, float, float, float, float, float]:
+        """Return the values of ``COLUMNS``: shares in percent."""
+        shares = (round(100 * share, 1) for share in (self.recall_1, self.recall_5, self.precision_3))
+        recall_1, recall_5, precision_3 = shares
+        return self.wording, self.row, self.variant, recall_1, recall_5, precision_3, self.p50_ms, self.p95_ms
 
 
 def model_variants() -> Sequence[Variant]:
@@ -206,10 +212,5 @@ def ab_table(request: MeasurementRequest) -> Measurement:
         embedder=make_embedder(chosen[-1] if chosen else "hashing"),
     )
     measured = [one for variant in retriever_variants(cross_encoder=False) for one in timing.measure(variant)]
-    rows = tuple(_row(one) for wording in timing.queries for one in measured if one.wording == wording)
+    rows = tuple(one.shown() for wording in timing.queries for one in measured if one.wording == wording)
     return Measurement(columns=COLUMNS, rows=rows, simulated=True)
-
-
-def _row(one: Measured) -> tuple[Value, ...]:
-    shares = (round(100 * share, 1) for share in (one.recall_1, one.recall_5, one.precision_3))
-    return one.wording, one.row, one.variant, *shares, one.p50_ms, one.p95_ms

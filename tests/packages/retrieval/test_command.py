@@ -54,18 +54,6 @@ def test_the_set_that_ships_has_halves_that_share_no_bullet_but_as_a_second_answ
 
 
 @pytest.mark.parametrize(
-    ("judge", "message"),
-    [("cosine", "by its own cosine"), ("e", "by its own cosine"), ("c", "orders the reranked way")],
-)
-def test_no_retriever_judges_itself(judge, message, tmp_path, capsys):
-    queries = tmp_path / "queries.txt"
-    queries.write_text("apples\n")
-    words = ["--judge", judge, "--queries", str(queries), "--embedder", "e", "--cross-encoder", "c"]
-    assert main(["retrieval", *words]) == 2
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
     ("line", "message"),
     [
         ('{"query": "q"}', "line 1: Object missing required field"),
