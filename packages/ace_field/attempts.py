@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import msgspec
 
 from ace_bench.core.encoding import converted
-from ace_bench.core.errors import RolloutFault
+from ace_bench.core.errors import SettingError
 from ace_bench.core.method import Arena, Span, exactly
-from ace_bench.core.prompts import Transcript, estimate_tokens, send_within_limit
+from ace_bench.core.prompts import Transcript, estimate_tokens
 from ace_bench.core.replies import ask
 from ace_bench.core.types import Attempt, Labels, Record, Rollout
-from ace_bench.methods.base import dropped_event, fault_event
+from ace_bench.methods.base import ask_role
 
 Item = TypeVar("Item", bound=msgspec.Struct)
 Shown = TypeVar("Shown", bound="HasSteps")
@@ -133,6 +134,12 @@ def valid_items(
     return found, refused
 
 
+def check_saved(initial: str | None, what: str) -> None:
+    """Raise ``SettingError`` where the memory to start from is not there."""
+    if initial is not None and not Path(initial).is_file():
+        raise SettingError(f"initial={initial} is not a file: give saved {what}, or null")
+
+
 def _judged(rollout: Rollout, arena: Arena) -> Judged:
     if rollout.fault is not None:
         return Judged(rollout=rollout, success=None)
@@ -143,10 +150,8 @@ def _judged(rollout: Rollout, arena: Arena) -> Judged:
         messages = arena.prompts.render(SELF_JUDGE, attempt_fields(rollout, steps))
         return ask(arena.lm(SELF_JUDGE, rollout.key), messages, SelfJudgement)
 
-    try:
-        reply, dropped = send_within_limit(Transcript(rollout.attempt.trajectory), send)
-    except RolloutFault as error:
-        return Judged(rollout=rollout, success=None, events=(fault_event(SELF_JUDGE, error.fault),))
+    reply, events = ask_role(SELF_JUDGE, Transcript(rollout.attempt.trajectory), send)
+    if reply is None:
+        return Judged(rollout=rollout, success=None, events=events)
     verdict = {"event": "judged_success" if reply.success else "judged_failure"}
-    events = (*dropped_event(SELF_JUDGE, dropped), verdict)
-    return Judged(rollout=rollout, success=reply.success, reasons=reply.reasoning, events=events)
+    return Judged(rollout=rollout, success=reply.success, reasons=reply.reasoning, events=(*events, verdict))

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
 import msgspec
 
 from ace_bench.contexts.loading import load_kind
-from ace_bench.core.errors import ConfigError, RolloutFault, SettingError
+from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload, exactly
-from ace_bench.core.prompts import Transcript, send_within_limit
+from ace_bench.core.prompts import Transcript
 from ace_bench.core.replies import ask
 from ace_bench.core.settings import Count, Protocol, Text
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Sample, Step
-from ace_bench.methods.base import BaseMethod, dropped_event, fault_event
+from ace_bench.methods.base import BaseMethod, ask_role
 from ace_field.attempts import (
     ATTEMPT_FIELDS,
     SELF_JUDGE,
     ShownAttempts,
     attempt_fields,
+    check_saved,
     judge,
     judge_calls,
     valid_items,
@@ -95,10 +95,9 @@ def induce(
         fields = {"background": of.inputs["background"], "experiences": texts}
         return ask(arena.lm(ROLE, session), arena.prompts.render(ROLE, fields), InducerReply)
 
-    try:
-        reply, dropped = send_within_limit(ShownAttempts(tuple(solved)), send)
-    except RolloutFault as error:
-        return ContextUpdate(context=memory, events=(fault_event(ROLE, error.fault),))
+    reply, events = ask_role(ROLE, ShownAttempts(tuple(solved)), send)
+    if reply is None:
+        return ContextUpdate(context=memory, events=events)
     count = arena.counter("generator")
     found, refused = valid_items(
         reply.workflows, Workflow, clean=lambda one: one.measured(count), most=_MOST, role=ROLE
@@ -106,7 +105,7 @@ def induce(
     grown = memory.with_new(found)
     added = [one.title for one in grown.items[len(memory.items) :]]
     induced = {"event": "induced", "from": len(solved), "workflows": added, "known": len(found) - len(added)}
-    return ContextUpdate(context=grown, events=(*dropped_event(ROLE, dropped), *refused, induced))
+    return ContextUpdate(context=grown, events=(*events, *refused, induced))
 
 
 _FIELDS = frozenset(("background", "experiences"))
@@ -119,8 +118,7 @@ class WorkflowMemory(BaseMethod[Workflows]):
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({ROLE: (ROLE, EXPERIENCE)})
 
     def __init__(self, *, initial: Text | None) -> None:
-        if initial is not None and not Path(initial).is_file():
-            raise SettingError(f"initial={initial} is not a file: give saved workflows, or null")
+        check_saved(initial, "workflows")
         self._initial = initial
 
     def start(self, arena: Arena) -> Workflows:

@@ -13,13 +13,11 @@ import msgspec
 from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.backbones import TokenCounter
-from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload, exactly
-from ace_bench.core.prompts import send_within_limit
 from ace_bench.core.replies import ask
 from ace_bench.core.settings import Count
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
-from ace_bench.methods.base import dropped_event, fault_event
+from ace_bench.methods.base import ask_role
 from ace_field.attempts import own_answer, steps_text
 from ace_field.long_context import SEPARATOR, History, HistoryMethod, Pair, worded
 
@@ -258,12 +256,9 @@ class ReMem(ExpRag):
                 fields = {**sample.inputs, "past_answers": shown.text, "thoughts": thoughts, "left": left}
                 return ask(lm, arena.prompts.render(TEMPLATE, fields), RefinerReply)
 
-            try:
-                reply, dropped = send_within_limit(state, send)
-            except RolloutFault as error:
-                return replace(state, events=(*state.events, fault_event(ROLE, error.fault)))
-            state = replace(state, events=(*state.events, *dropped_event(ROLE, dropped)))
-            if reply.operation == "act":
+            reply, events = ask_role(ROLE, state, send)
+            state = replace(state, events=(*state.events, *events))
+            if reply is None or reply.operation == "act":
                 break
             state = state.after(reply, count)
         return state

@@ -1,35 +1,128 @@
-"""ReasoningBank as a step learner: retrieve, attempt, judge, extract what the attempt teaches, append."""
+"""ReasoningBank (arXiv 2509.25140): titled items by the experience that taught them, and what learns them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from heapq import nlargest
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
+from msgspec import Meta
 
+from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.loading import load_kind
+from ace_bench.contexts.playbook.bullets import clean
 from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.selection import NearestTexts
-from ace_bench.core.errors import ConfigError, RolloutFault, SettingError
+from ace_bench.core.backbones import TokenCounter
+from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload, exactly
-from ace_bench.core.prompts import Transcript, send_within_limit
+from ace_bench.core.prompts import Transcript
 from ace_bench.core.replies import ask
 from ace_bench.core.settings import Count, Protocol, Text
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Sample, Step
-from ace_bench.methods.base import BaseMethod, dropped_event, fault_event
+from ace_bench.methods.base import BaseMethod, ask_role
 from ace_field.attempts import (
     ATTEMPT_FIELDS,
     SELF_JUDGE,
     Judged,
     attempt_fields,
+    check_saved,
     judge,
     judge_calls,
     valid_items,
 )
-from ace_field.reasoning_items import Experience, MemoryItem, ReasoningItems
+
+NO_ITEMS = "(none)"
+_SEPARATOR = "\n\n"
+
+
+class MemoryItem(msgspec.Struct, frozen=True, kw_only=True):
+    """A strategy, or a lesson of a failure. The bounds keep a reply that runs on from filling later prompts."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=200)]
+    description: Annotated[str, Meta(max_length=1_000)] = ""
+    content: Annotated[str, Meta(min_length=1, max_length=8_000)]
+
+    @property
+    def text(self) -> str:
+        """The item as a prompt shows it."""
+        return "\n".join(filter(None, (f"## {self.title}", self.description, self.content)))
+
+    def cleaned(self) -> MemoryItem:
+        """Return the item without control characters and white space around its texts, which may leave nothing."""
+        return MemoryItem(title=clean(self.title), description=clean(self.description), content=clean(self.content))
+
+
+class Experience(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one attempt taught: its question, whether it succeeded, its items and their length in tokens.
+
+    ``written`` are the items as the model wrote them, where they are kept so; ``items`` is then empty.
+    """
+
+    question: str
+    success: bool
+    items: tuple[MemoryItem, ...]
+    written: str = ""
+    tokens: int = 0
+
+    @property
+    def text(self) -> str:
+        """The items as a prompt shows them."""
+        return self.written or _SEPARATOR.join(item.text for item in self.items)
+
+    def measured(self, count: TokenCounter) -> Experience:
+        """Return the experience with its length, including the blank line after it."""
+        return msgspec.structs.replace(self, tokens=count(self.text + _SEPARATOR))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReasoningItems(ContextValue):
+    """All experiences in order; a sample is shown the items of the ``top_k`` whose questions are most like its own."""
+
+    experiences: tuple[Experience, ...] = ()
+    top_k: int = 1
+
+    kind: ClassVar[str] = "reasoning_items"
+    generator = GeneratorSpec(template="reasoning_bank", answer_format="json")
+    uses = MappingProxyType(
+        {
+            "memory_items": "Strategies and warnings from earlier work on similar tasks follow. Use those that "
+            "apply and leave the others aside."
+        }
+    )
+    grows = "experiences"
+
+    @property
+    def tokens(self) -> int:
+        """The most that a prompt can show: the sum over the ``top_k`` longest experiences."""
+        return sum(nlargest(self.top_k, (one.tokens for one in self.experiences)))
+
+    @property
+    def size(self) -> int:
+        """Number of items; those of a reply kept as written count as one."""
+        return sum(len(one.items) or 1 for one in self.experiences)
+
+    def with_experience(self, experience: Experience) -> ReasoningItems:
+        """Return the memory with one more experience, the last."""
+        return self.changed(experiences=(*self.experiences, experience))
+
+    def select(self, sample: Sample, nearest: NearestTexts) -> ReasoningItems:
+        """Return the experiences that the sample is shown, the most similar first."""
+        questions = [one.question for one in self.experiences]
+        found = nearest.find(questions, near=[sample.asked], top_k=self.top_k)
+        return replace(self, experiences=tuple(self.experiences[place] for place, _ in reversed(found)))
+
+    def render(self, sample: Sample) -> Mapping[str, str]:
+        """Return the field ``memory_items``."""
+        return {"memory_items": _SEPARATOR.join(one.text for one in self.experiences).strip() or NO_ITEMS}
+
+    def shrink(self) -> ReasoningItems | None:
+        """Return a version without the last experience, of a sample's the least similar; ``None`` without any."""
+        return replace(self, experiences=self.experiences[:-1]) if self.experiences else None
+
 
 ROLE = "extractor"
 FIELDS = ATTEMPT_FIELDS | {"success", "reasons", "gold", "most", "markdown"}
@@ -48,7 +141,7 @@ class ExtractorReply(msgspec.Struct, frozen=True, kw_only=True):
     """Memory items as the model wrote them; each is checked by itself."""
 
     reasoning: str = ""
-    memory_items: Annotated[list[Any], msgspec.Meta(extra_json_schema={"items": _ITEM})]
+    memory_items: Annotated[list[Any], Meta(extra_json_schema={"items": _ITEM})]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,16 +164,9 @@ class Extractor:
         def send(steps: Transcript) -> ExtractorReply | str:
             return self.ask(ROLE, {**attempt_fields(rollout, steps), **own}, rollout.key, arena)
 
-        try:
-            reply, dropped = send_within_limit(Transcript(rollout.attempt.trajectory), send)
-        except RolloutFault as error:
-            return None, (fault_event(ROLE, error.fault),)
-        experience, refused = self.read(reply, rollout.sample.asked, success=success)
+        told = ask_role(ROLE, Transcript(rollout.attempt.trajectory), send)
         learnt = {"event": "extracted_success" if success else "extracted_failure"}
-        events = (*dropped_event(ROLE, dropped), *refused, {**learnt, "items": [one.title for one in experience.items]})
-        if not experience.text:
-            return None, events
-        return experience.measured(arena.counter("generator")), events
+        return self.read(told, rollout, arena, success=success, learnt=learnt)
 
     def ask(self, template: str, fields: Mapping[str, Any], session: str, arena: Arena) -> ExtractorReply | str:
         """Return the reply to a template about attempts."""
@@ -88,13 +174,28 @@ class Extractor:
         messages, lm = arena.prompts.render(template, {**fields, **form}), arena.lm(ROLE, session)
         return lm(messages).text if self.as_written else ask(lm, messages, ExtractorReply)
 
-    def read(self, reply: ExtractorReply | str, question: str, *, success: bool) -> tuple[Experience, list[Record]]:
-        """Return the items of a reply as an experience, and an event for each that cannot be used."""
+    def read(
+        self,
+        told: tuple[ExtractorReply | str | None, tuple[Record, ...]],
+        rollout: Rollout,
+        arena: Arena,
+        *,
+        success: bool,
+        learnt: Record,
+    ) -> tuple[Experience | None, tuple[Record, ...]]:
+        """Return the items of a reply as an experience, ``None`` without any; events also say what was refused."""
+        reply, events = told
+        if reply is None:
+            return None, events
+        items, refused, written = list[MemoryItem](), list[Record](), ""
         if isinstance(reply, str):
-            return Experience(question=question, success=success, items=(), written=reply), []
-        clean = MemoryItem.cleaned
-        items, refused = valid_items(reply.memory_items, MemoryItem, clean=clean, most=self.most, role=ROLE)
-        return Experience(question=question, success=success, items=tuple(items)), refused
+            written = reply
+        else:
+            clean = MemoryItem.cleaned
+            items, refused = valid_items(reply.memory_items, MemoryItem, clean=clean, most=self.most, role=ROLE)
+        events = (*events, *refused, {**learnt, "items": [one.title for one in items]})
+        known = Experience(question=rollout.sample.asked, success=success, items=tuple(items), written=written)
+        return (known.measured(arena.counter("generator")) if known.text else None), events
 
 
 class ReasoningBank(BaseMethod[ReasoningItems]):
@@ -123,8 +224,7 @@ class ReasoningBank(BaseMethod[ReasoningItems]):
     ) -> None:
         if reference and protocol == "authors":
             raise SettingError("protocol=authors shows the extractor no reference answers: use reference=false")
-        if initial is not None and not Path(initial).is_file():
-            raise SettingError(f"initial={initial} is not a file: give saved memory items, or null")
+        check_saved(initial, "memory items")
         self.top_k = top_k
         self.extractor = Extractor(most=most_items, as_written=protocol == "authors")
         self.reference = reference

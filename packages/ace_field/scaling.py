@@ -8,15 +8,14 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from ace_bench.contexts.playbook.embed import Embedder
-from ace_bench.core.errors import ConfigError, RolloutFault, SettingError
+from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly
-from ace_bench.core.prompts import Transcript, send_within_limit
+from ace_bench.core.prompts import Transcript
 from ace_bench.core.settings import Count, Protocol, Text
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Step
-from ace_bench.methods.base import dropped_event, fault_event
+from ace_bench.methods.base import ask_role
 from ace_field.attempts import SELF_JUDGE, Judged, ShownAttempts, attempt_fields, judge, judge_calls, steps_text
-from ace_field.reasoning_bank import ROLE, ExtractorReply, ReasoningBank
-from ace_field.reasoning_items import Experience, ReasoningItems
+from ace_field.reasoning_bank import ROLE, Experience, ExtractorReply, ReasoningBank, ReasoningItems
 
 CONTRAST = "contrast"
 """Template of the extraction from several attempts."""
@@ -146,16 +145,10 @@ class Matts(ReasoningBank):
             return self.extractor.ask(CONTRAST, fields, group[0].rollout.key, arena)
 
         shown = ShownAttempts(tuple(_Attempt(one, Transcript(one.rollout.attempt.trajectory)) for one in finished))
-        try:
-            reply, dropped = send_within_limit(shown, send)
-        except RolloutFault as error:
-            return None, (fault_event(ROLE, error.fault),)
-        experience, refused = self.extractor.read(reply, rollout.sample.asked, success=success)
+        told = ask_role(ROLE, shown, send)
         successes = sum(one.success is True for one in finished)
-        contrasted: Record = {"event": "contrasted", "attempts": len(finished), "successes": successes}
-        titles = [item.title for item in experience.items]
-        events = (*dropped_event(ROLE, dropped), *refused, {**contrasted, "items": titles})
-        return (experience.measured(arena.counter("generator")) if experience.text else None), events
+        learnt: Record = {"event": "contrasted", "attempts": len(finished), "successes": successes}
+        return self.extractor.read(told, rollout, arena, success=success, learnt=learnt)
 
 
 def _reviewed(rollout: Rollout) -> str:

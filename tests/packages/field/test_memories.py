@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ace_bench.contexts import system_prompt
 from ace_bench.contexts.loading import restore
 from ace_bench.core.encoding import digest_of
-from ace_field.reasoning_items import Experience, MemoryItem, ReasoningItems
+from ace_field.reasoning_bank import Experience, MemoryItem, ReasoningItems
 from ace_field.stream_memory import Memory, MemoryEntry
 from ace_field.workflows import Workflow, Workflows
 from tests.launching import launch

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ace_bench.store.prompts import PromptSet
-from ace_field.reasoning_items import Experience, MemoryItem
+from ace_field.reasoning_bank import Experience, MemoryItem
 from ace_field.workflows import Workflow
 from ace_rehearsal.reader import EmbeddedBackbone
 from tests.packages.rehearsal.reader.conftest import CHOICES, FIELDS, PROMPTS, Ask, Render, World
