@@ -30,7 +30,6 @@ from ace_bench.cli.arguments import Parser, add_column, count
 from ace_bench.contexts.playbook.embed import Embedder, make_embedder
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import ConfigError
-from ace_bench.report.escaping import markdown_table
 from ace_bench.store.call_log import Account
 from ace_bench.store.files import cache_folder, write_files
 from ace_retrieval.by_model import Model
@@ -71,10 +70,11 @@ def _cells(one: Measured) -> tuple[str, ...]:
 def _write(options: argparse.Namespace, tables: dict[str, list[Measured]]) -> None:
     files: dict[Path, str] = {}
     if options.out is not None:
-        texts = (
-            f"{wording.capitalize()} queries:\n\n{markdown_table(_HEADINGS, map(_cells, results))}\n"
-            for wording, results in tables.items()
-        )
+        texts = []
+        for wording, results in tables.items():
+            lines = [_HEADINGS, ("---", "---", *["---:"] * 5), *map(_cells, results)]
+            rows = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+            texts.append(f"{wording.capitalize()} queries:\n\n{rows}")
         files[options.out] = "\n".join(texts)
     if options.json is not None:
         files[options.json] = json.dumps([one._asdict() for table in tables.values() for one in table], indent=2) + "\n"

@@ -9,10 +9,14 @@ from hypothesis import strategies as st
 from ace_bench.contexts import system_prompt
 from ace_bench.contexts.loading import restore
 from ace_bench.core.encoding import digest_of
+from ace_bench.runners.build import assemble
+from ace_bench.runners.composing import settled
+from ace_bench.runners.identifying import identify
+from ace_bench.runners.rehearsal import rehearse
 from ace_field.reasoning_bank import Experience, MemoryItem, ReasoningItems
 from ace_field.stream_memory import Memory, MemoryEntry
 from ace_field.workflows import Workflow, Workflows
-from tests.launching import launch
+from tests.launching import composed, launch
 from tests.methods.playing import context_of
 from tests.packages.field.making import (
     BROKEN,
@@ -133,6 +137,29 @@ def test_memories_keep_what_is_asked_and_not_the_schema(method, kept, tmp_path):
     entries = context_of(ran)[kept]
     assert len(entries) >= 3
     assert not any("CREATE TABLE" in entry["question"] for entry in entries)
+
+
+ESTIMATES = {  # calls for four samples: at least, and at most with replies like the stand-in's
+    "awm": {"online none": (8, 12), "offline gold": (24, 44)},
+    "awm_offline": {"offline gold": (5, 5)},
+    "reasoning_bank": {"online none": (8, 12), "online gold": (8, 8)},
+    "matts": {"online none": (28, 28)},
+    "reflexion": {"online none": (8, 32), "online gold": (4, 20)},
+    "best_of_k": {"online none": (28, 28), "online gold": (4, 20)},
+    "remem": {"online gold": (8, 16)},
+    "full_history": {"online gold": (4, 4)},
+    "mem_prompt": {"online gold": (4, 4)},
+}
+
+
+@pytest.mark.parametrize("method", ESTIMATES)
+def test_an_estimate_counts_the_calls_of_all_roles(method):
+    for words, calls in ESTIMATES[method].items():
+        mode, labels = words.split()
+        settings = (f"method={method}", f"mode={mode}", f"labels={labels}", "limit=4", "mode.before=false")
+        spec = assemble(identify(settled(*composed("task=formula", "task.source=sample", *settings))))
+        estimate = rehearse(spec)
+        assert (estimate.low.calls, estimate.typical.calls) == calls, words
 
 
 def entry(number):

@@ -48,6 +48,13 @@ def test_what_is_stored_is_shown_with_what_the_labels_reveal(method, labels, ans
     assert prompts_of(script)["toy-test-0"] == "Toy.ask toy-test-0?"
 
 
+@pytest.mark.parametrize(("labels", "kept"), [("gold", [1, 2]), ("none", [1, 2])])
+def test_long_context_keeps_no_failed_rollout(labels, kept, tmp_path):
+    broken = lambda call: BROKEN if call.sample[-1] == "0" else "x"  # noqa: E731
+    ran, _ = learn(tmp_path, "long_context", f"labels={labels}", generator=broken, test=3)
+    assert [int(pair["question"][-2]) for pair in context_of(ran)["pairs"]] == kept
+
+
 @pytest.mark.parametrize(
     ("settings", "numbers"),
     [(("top_k=2",), [3, 4]), (("top_k=3", "shown=correct"), [2, 4]), (("top_k=3", "shown=incorrect"), [3])],

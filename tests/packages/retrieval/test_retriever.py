@@ -10,6 +10,8 @@ from pathlib import Path
 import bm25s
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ace_bench.contexts.playbook.embed import HashingEmbedder, ModelEmbedder, make_embedder
 from ace_bench.contexts.playbook.memo import EmbeddingMemo
@@ -114,6 +116,21 @@ def test_words_stems_and_scores_are_those_of_the_library():
     )
     for nothing in ([], ["the a an"], ["?"]):
         assert LexicalIndex(playbook(*nothing).index.blocks).scores("lease").tolist() == [0.0] * len(nothing)
+
+
+WORDS = st.lists(st.sampled_from(("bond", "lease", "coupon", "ratio", "login")), min_size=1, max_size=4).map(" ".join)
+
+
+@given(st.lists(st.lists(WORDS, max_size=9), min_size=2, max_size=4))
+def test_an_index_that_followed_a_playbook_scores_as_one_made_anew(versions):
+    index = LexicalIndex()
+    for texts in versions:
+        blocks = playbook(*texts).index.blocks
+        index.update(blocks)
+        anew = LexicalIndex(blocks)
+        assert index.scores("bonds lease coupon").tolist() == anew.scores("bonds lease coupon").tolist()
+        assert set(index.vocabulary) == set(anew.vocabulary)
+        assert index.rarity("bond") == anew.rarity("bond")
 
 
 def test_corrections_are_validated_and_bounded():
