@@ -35,6 +35,11 @@ class FileUnwritable(AceBenchError):
 class StoreError(AceBenchError):
     """A run folder is in use, damaged or belongs to another configuration."""
 
+    @classmethod
+    def unreadable(cls, path: object, error: OSError) -> StoreError:
+        """Return the error for a file or folder that cannot be read."""
+        return cls(f"{path} cannot be read ({error.strerror}); make it readable, or restore it")
+
 
 class FolderDamaged(StoreError):
     """A file of a run folder is missing or does not hold what was written to it."""

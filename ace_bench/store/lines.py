@@ -89,7 +89,7 @@ def read_lines(path: Path, parse: Callable[[bytes], T]) -> Lines[T]:
     except FileNotFoundError:
         return Lines(path=path)
     except OSError as error:
-        raise StoreError(f"{path} cannot be read ({error.strerror}); make it readable, or restore it") from error
+        raise StoreError.unreadable(path, error) from error
     whole = data.rfind(b"\n") + 1
     lines = data[:whole].split(b"\n")[:-1]
     entries = _parse_intact(lines, parse)
@@ -132,11 +132,6 @@ def unseal(line: bytes) -> bytes:
     """Return the JSON object of a line without number and checksum."""
     seal = _SEALED.search(line, max(0, len(line) - _MAX_SEAL))
     return line.strip() if seal is None else line[: seal.start()] + b"}"
-
-
-def is_line_of(line: bytes, text: bytes) -> bool:
-    """Whether a line holds a JSON object, followed by its number and a valid checksum."""
-    return line.startswith(text[:-1] + b',"line":') and _number(line) is not None
 
 
 class _Reading(Generic[T]):

@@ -18,7 +18,7 @@ from ace_bench.core.encoding import converted, decoder_of
 from ace_bench.core.errors import FolderDamaged, StoreError
 from ace_bench.core.types import Labels
 from ace_bench.store.files import DiskGuard
-from ace_bench.store.lines import AppendLog, is_line_of, read_lines
+from ace_bench.store.lines import AppendLog, read_lines
 
 METRICS, IDENTITY, SUMMARY, SETTINGS = "metrics.json", "identity.json", "summary.txt", "config.yaml"
 CHECKSUMS = "checksums.jsonl"
@@ -146,9 +146,7 @@ def _metrics(files: CheckedFiles) -> dict[str, Any] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise StoreError(
-            f"{files.folder} cannot be read ({error.strerror}); make it readable, or restore it"
-        ) from error
+        raise StoreError.unreadable(files.folder, error) from error
     metrics = _read(files, METRICS, partial(_object, kind=_Metrics))
     if metrics["headline"]["split"] not in metrics["splits"]:
         raise FolderDamaged(f"{path} is damaged (no scores of its split); repeat the command of the run")
@@ -206,7 +204,7 @@ def _read(files: CheckedFiles, name: str, decode: Callable[[bytes], dict[str, An
     except FileNotFoundError as error:
         raise FolderDamaged(f"{path} is missing; repeat the command of the run") from error
     except OSError as error:
-        raise StoreError(f"{path} cannot be read ({error.strerror}); make it readable, or restore it") from error
+        raise StoreError.unreadable(path, error) from error
     except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or another shape
         raise FolderDamaged(f"{path} is damaged ({error}); repeat the command of the run") from error
 
@@ -224,9 +222,8 @@ class Checksums:
 
     def __init__(self, folder: Path, guard: DiskGuard):
         path = folder / CHECKSUMS
-        self._log = AppendLog(
-            read_lines(path, parse_checksum), guard=guard, meaning="the files they belong to are not checked"
-        )
+        meaning = "the files they belong to are not checked"
+        self._log = AppendLog(read_lines(path, parse_checksum), guard=guard, meaning=meaning)
         self._known = {(line.file, line.sha256) for line in self._log.found.entries}
         self._log.repair()
 
@@ -246,7 +243,7 @@ class Checksums:
 
 
 class CheckedFiles:
-    """The files of a run folder, each compared with its checksum when it is read; the checksums are read once."""
+    """The files of a run folder, each compared with its checksums when it is read; these are read once."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -255,28 +252,30 @@ class CheckedFiles:
         """Read a file; raises ``FolderDamaged``, and ``OSError``."""
         with open(f"{self.folder}/{name}", "rb", buffering=0) as file:
             content = file.readall()
-        digest = hashlib.sha256(content).hexdigest()
-        if not self._holds(_ChecksumLine(file=name, sha256=digest)):
-            versions = _versions(self.folder).get(name)
-            if versions and digest not in versions:
-                raise FolderDamaged(
-                    f"{self.folder / name} is damaged (its checksum does not fit); repeat the command of the run"
-                )
+        versions = self.versions.get(name)
+        if versions and hashlib.sha256(content).hexdigest() not in versions:
+            raise FolderDamaged(
+                f"{self.folder / name} is damaged (its checksum does not fit); repeat the command of the run"
+            )
         return content
 
-    def _holds(self, line: _ChecksumLine) -> bool:
-        """Whether the checksums hold a line, undamaged; looks for it without parsing the others."""
-        at = self._checksums.find(line.sha256.encode())
-        start, end = self._checksums.rfind(b"\n", 0, at) + 1, self._checksums.find(b"\n", at)
-        return min(at, end) > 0 and is_line_of(self._checksums[start:end], msgspec.json.encode(line))
-
     @cached_property
-    def _checksums(self) -> bytes:
+    def versions(self) -> dict[str, set[str]]:
+        """The checksums of each file, one for every version that was written."""
+        versions: dict[str, set[str]] = {}
+        for line in read_lines(self.folder / CHECKSUMS, parse_checksum).entries:
+            versions.setdefault(line.file, set()).add(line.sha256)
+        return versions
+
+    def is_intact(self, name: str) -> bool:
+        """Whether a file is there and undamaged; raises ``StoreError`` if it cannot be read."""
         try:
-            with open(f"{self.folder}/{CHECKSUMS}", "rb", buffering=0) as file:
-                return file.readall()
-        except OSError:
-            return b""  # read_lines says what is wrong
+            self.read(name)
+        except (FileNotFoundError, FolderDamaged):
+            return False
+        except OSError as error:
+            raise StoreError.unreadable(self.folder / name, error) from error
+        return True
 
 
 def read_checked(folder: Path, name: str) -> bytes:
@@ -286,29 +285,13 @@ def read_checked(folder: Path, name: str) -> bytes:
 
 def checksummed_files(folder: Path) -> set[str]:
     """Return the names of the files that have a checksum: all that were ever written as a whole."""
-    return set(_versions(folder))
+    return set(CheckedFiles(folder).versions)
 
 
 def damaged_files(folder: Path) -> tuple[str, ...]:
     """Return the files of a run folder that are missing or do not match their checksums."""
-    return tuple(name for name, known in _versions(folder).items() if _digest(folder / name) not in known)
-
-
-def _versions(folder: Path) -> dict[str, set[str]]:
-    """Return the checksums of each file, one for every version that was written."""
-    versions: dict[str, set[str]] = {}
-    for line in read_lines(folder / CHECKSUMS, parse_checksum).entries:
-        versions.setdefault(line.file, set()).add(line.sha256)
-    return versions
-
-
-def _digest(path: Path) -> str | None:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read ({error.strerror}); make it readable, or restore it") from error
+    files = CheckedFiles(folder)
+    return tuple(name for name in files.versions if not files.is_intact(name))
 
 
 def parse_checksum(line: bytes) -> _ChecksumLine:
