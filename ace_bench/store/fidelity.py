@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ace_bench.core.encoding import decoder_of
+from ace_bench.core.encoding import converted, decoder_of
 from ace_bench.core.errors import StoreError
 from ace_bench.core.replies import RETRY_START, is_offer
 from ace_bench.core.types import Record, Stage
-from ace_bench.store.authors_choices import CODES, AuthorsChoices
 from ace_bench.store.authors_code import UNKNOWN, is_at
 from ace_bench.store.call_log import FILE
 from ace_bench.store.calls import StoredRequest
@@ -32,6 +33,27 @@ _SHOWN = 5
 """Switches that a line names; all are in ``metrics.json``."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class AuthorsChoices:
+    """What a repository of the authors does for some tasks: ``authors_choices.yaml`` says what the fields are."""
+
+    name: str
+    tasks: tuple[str, ...]
+    loop: str
+    settings: Mapping[str, Sequence[Any]]
+    by_mode: Mapping[str, Mapping[str, Sequence[Any]]]
+    built_in: Mapping[str, Sequence[Any]]
+    sent: Mapping[str, Any]
+    repeats: bool
+
+
+@cache
+def _choices() -> tuple[AuthorsChoices, ...]:
+    text = (files(__package__) / "authors_choices.yaml").read_bytes()
+    found: tuple[AuthorsChoices, ...] = converted(msgspec.yaml.decode(text), tuple[AuthorsChoices, ...])
+    return found
+
+
 def certify(folder: Path, metrics: Record) -> Record:
     """Return the certificate of a run with these metrics, by its settings, calls and journal; raises ``StoreError``.
 
@@ -41,7 +63,7 @@ def certify(folder: Path, metrics: Record) -> Record:
     counts the calls by the field that is not as theirs (without a code: by the field that is sent), ``asked_again``
     replies by why they were asked for once more, and ``repeats_sent_once`` prompts that the authors' code sends again.
     """
-    code = next((one for one in CODES if metrics["task"] in one.tasks and metrics["method"] == _ACE), None)
+    code = next((one for one in _choices() if metrics["task"] in one.tasks and metrics["method"] == _ACE), None)
     calls = _read_calls(folder)
     if not calls and any(map(sum, (roles.values() for roles in metrics["calls"].values()))):
         raise StoreError(f"{folder / FILE} is missing; restore it")

@@ -1,12 +1,17 @@
 """What a run's certificate says of its switches and requests, counted from its own records."""
 
 import json
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
+from ace_bench.core.replies import RETRY_START
+from ace_bench.core.types import NO_USAGE, Completion, Message, Stage
 from ace_bench.report.records import read_run
 from ace_bench.store.authors_code import UNKNOWN, Source, with_record
+from ace_bench.store.call_log import CallLog, PaidReply
+from ace_bench.store.fidelity import certify
 from ace_bench.store.files import write_files
 from tests.backbones.serving import over_http
 from tests.launching import launch
@@ -85,6 +90,20 @@ def test_imported_prompts_are_theirs_if_their_commit_is(commit, differs, unknown
     found = ran.metrics["as_authors"]
     assert found["unknown"] == ["prompts"] * unknown
     assert found["differs"].get("prompts") == (differs and {"ours": commit, **differs})
+
+
+def test_a_reply_asked_for_again_by_a_later_process_counts_where_its_words_are_those_of_another(tmp_path):
+    question, reply = Message(role="user", content="Which?"), Message(role="assistant", content="no JSON")
+    again = Message(role="user", content=f"{RETRY_START}it holds no object. Send only the JSON object asked for above.")
+    for process in (["one"], ["two", "two again", "one again"]):
+        with closing(CallLog(tmp_path / "calls.jsonl")) as calls:
+            for session in process:
+                messages = [question, *([reply, again] if "again" in session else [])]
+                request = calls.prepare(session.split()[0], "generator", messages, schema=None, settings={})
+                done = PaidReply(completion=Completion(text="no JSON", usage=NO_USAGE, seconds=0.1))
+                calls.add(f"{request.name}/0", done, stage=Stage.ADAPT, request=request)
+    found = certify(tmp_path, {"task": "formula", "method": "base", "calls": {}})
+    assert found["requests"]["asked_again"] == {"empty": 0, "unreadable": 2}
 
 
 def test_what_no_code_was_published_for_counts_as_unknown(tmp_path):
