@@ -1,26 +1,32 @@
-"""A backbone as LangChain's chat model, and the published memory package run by its own agent on it."""
+"""A backbone as LangChain's chat model, saved contexts in agents on it, and what the package's page prints."""
 
 import asyncio
+import contextlib
+import importlib
+import importlib.util
+import io
 import json
+import re
 
 import pytest
-
-pytest.importorskip("langchain", reason="needs the extra langchain")
-
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 
+from ace_bench.contexts.base import NoContext
+from ace_bench.contexts.playbook.text_writer import write_text
 from ace_bench.core.errors import BackboneUnavailable, BudgetExhausted, CallLost, RolloutFault
 from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.limits import Budget, Stop
 from ace_bench.store.call_log import CallLog
 from ace_bench.tasks.catalog import make_task
+from ace_langchain import ContextMiddleware
 from ace_langchain.chat_model import BackboneChatModel
 from ace_rehearsal.reader import EmbeddedBackbone
 from tests.backbones.openai_compatible.scripted import Reply, answer, client, serving
-from tests.launching import launch
+from tests.contexts.making import playbook
+from tests.launching import ROOT, launch
 
 
 class Heard:
@@ -33,6 +39,13 @@ class Heard:
     def __call__(self, messages, schema=None):
         self.messages.append(tuple(messages))
         return Completion(text="fine", usage=self._usage, seconds=0.0, model="m")
+
+
+class Failing(EmbeddedBackbone):
+    """Fails at each call: one that was made before is not made again."""
+
+    def complete(self, messages, **_):
+        raise RolloutFault(Fault(owner="backbone", kind="timeout", message="late"))
 
 
 @pytest.fixture
@@ -59,16 +72,12 @@ def test_messages_go_in_and_text_and_usage_come_out(wait):
     asked = [SystemMessage([{"type": "text", "text": "Be "}, {"type": "text", "text": "brief."}]), HumanMessage("Hi?"),
              AIMessage("Ho."), HumanMessage("Well?")]  # fmt: skip
     said = asyncio.run(model.ainvoke(asked)) if wait else model.invoke(asked)
-    assert said.text == "fine"
+    assert (said.text, said.response_metadata["model_name"]) == ("fine", "m")
     assert said.usage_metadata["total_tokens"] == 9
     assert said.usage_metadata["input_token_details"] == {"cache_read": 5}
-    assert said.response_metadata["model_name"] == "m"
     contents = ("system", "Be brief."), ("user", "Hi?"), ("assistant", "Ho."), ("user", "Well?")
     assert lm.messages == [tuple(Message(role=role, content=content) for role, content in contents)]
-
-
-def test_unknown_usage_stays_unknown():
-    assert BackboneChatModel(lm=Heard()).invoke("Hi").usage_metadata is None
+    assert BackboneChatModel(lm=Heard()).invoke("Hi").usage_metadata is None, "unknown usage stays unknown"
 
 
 @pytest.mark.parametrize(
@@ -78,12 +87,15 @@ def test_unknown_usage_stays_unknown():
         ([HumanMessage([{"type": "image", "url": "x"}])], {}, "text only"),
         ("Hi", {"stop": ["x"]}, "leave out stop"),
         ("Hi", {"temperature": 1.0}, "leave out temperature"),
+        ([HumanMessage("Hi"), ToolMessage("1", tool_call_id="1")], {}, "this backbone takes no tools"),
     ],
 )
 def test_what_a_backbone_has_not_is_refused(asked, settings, message):
     lm = Heard()
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, NotImplementedError), match=message):
         BackboneChatModel(lm=lm).invoke(asked, **settings)
+    with pytest.raises(NotImplementedError, match="this backbone takes no tools: use an OpenAI-compatible one"):
+        create_agent(BackboneChatModel(lm=lm), tools=[add]).invoke({"messages": [("user", "Add.")]})
     assert not lm.messages
 
 
@@ -93,30 +105,14 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-def test_tools_are_refused_by_a_backbone_that_takes_none():
-    lm = Heard()
-    with pytest.raises(NotImplementedError, match="this backbone takes no tools: use an OpenAI-compatible one"):
-        create_agent(BackboneChatModel(lm=lm), tools=[add]).invoke({"messages": [("user", "Add.")]})
-    with pytest.raises(NotImplementedError, match="takes no tools"):
-        BackboneChatModel(lm=lm).invoke([HumanMessage("Hi"), ToolMessage("1", tool_call_id="1")])
-    assert not lm.messages
-
-
 def test_tool_calls_are_recorded_and_replayed(through):
     question = {"messages": [("user", "Add the two numbers 17 and 25.")]}
-    model, log = through(EmbeddedBackbone())
-    said = create_agent(model, tools=[add]).invoke(question)["messages"]
-    assert said[1].tool_calls[0]["args"] == {"a": 17, "b": 25}
-    assert [message.text for message in said[2:]] == ["42", "42"]
-    assert log.ledger.total.calls == 2
-
-    class Dead(EmbeddedBackbone):
-        def complete(self, messages, **_):
-            raise AssertionError("a finished call was made again")
-
-    again, log = through(Dead())
-    assert create_agent(again, tools=[add]).invoke(question)["messages"][-1].text == "42"
-    assert log.ledger.total.calls == 2
+    for backbone in (EmbeddedBackbone(), Failing()):
+        model, log = through(backbone)
+        said = create_agent(model, tools=[add]).invoke(question)["messages"]
+        assert said[1].tool_calls[0]["args"] == {"a": 17, "b": 25}
+        assert [message.text for message in said[2:]] == ["42", "42"]
+        assert log.ledger.total.calls == 2
 
 
 def test_an_openai_compatible_backbone_gets_tools_and_history_in_the_protocols_form():
@@ -131,8 +127,7 @@ def test_an_openai_compatible_backbone_gets_tools_and_history_in_the_protocols_f
     assert said.tool_calls == [{"name": "add", "args": {"a": 1, "b": 2}, "id": "c1", "type": "tool_call"}]
     assert said.invalid_tool_calls[0]["error"] == "the arguments are not a JSON object"
     first, second, third = server.asked()
-    assert first["tools"][0]["function"]["name"] == "add"
-    assert first["tool_choice"] == "required"
+    assert (first["tools"][0]["function"]["name"], first["tool_choice"]) == ("add", "required")
     assert third["tool_choice"] == {"type": "function", "function": {"name": "add"}}
     assert second["messages"][1] == {"role": "assistant", "content": "", "tool_calls": [call, broken]}
     assert second["messages"][2] == {"role": "tool", "tool_call_id": "c1", "content": "3"}
@@ -147,10 +142,6 @@ def test_a_server_without_tools_is_told_by_its_own_words():
 
 
 def test_faults_and_stops_come_through_an_agent(through):
-    class Failing(EmbeddedBackbone):
-        def complete(self, messages, **_):
-            raise RolloutFault(Fault(owner="backbone", kind="timeout", message="late"))
-
     model, _ = through(Failing())
     with pytest.raises(CallLost, match="late"):
         create_agent(model).invoke({"messages": [("user", "Hi")]})
@@ -186,9 +177,41 @@ def test_the_package_run_by_its_own_agent_notes_what_our_method_notes(through, t
     assert log.ledger.total.calls == ran.metrics["calls"]["adapt"]["generator"] == 12
     assert len(noted) > 3
 
-    class Dead(EmbeddedBackbone):
-        def complete(self, messages, **_):
-            raise AssertionError("a finished call was made again")
 
-    again, _ = through(Dead())
-    assert observed(again, samples) == noted
+def system_texts(context, system=None, *, wait=False):
+    """The system messages of an agent with a saved context."""
+    lm = Heard()
+    agent = create_agent(BackboneChatModel(lm=lm), middleware=[ContextMiddleware(context)], system_prompt=system)
+    question = {"messages": [("user", "Add 2 and 2.")]}
+    reply = asyncio.run(agent.ainvoke(question)) if wait else agent.invoke(question)
+    assert reply["messages"][-1].text == "fine"
+    return [message.content for message in lm.messages[0] if message.role == "system"]
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_a_saved_context_follows_the_agents_own_system_message(wait, tmp_path):
+    path = tmp_path / "playbook.txt"
+    path.write_text(write_text(playbook("carry the one")))
+    (heard,) = system_texts(path, "You add numbers.", wait=wait)
+    assert heard.startswith("You add numbers.\n\nLessons from earlier work")
+    assert "[others-00001] carry the one\n</playbook>" in heard
+    assert system_texts(playbook("carry the one"), "You add numbers.") == [heard]
+    assert system_texts(playbook("one"))[0].startswith("Lessons from earlier work")
+    assert system_texts(NoContext(), "You add numbers.") == ["You add numbers."]
+
+
+def test_the_pages_example_prints_what_the_page_shows():
+    page = (ROOT / "docs/integrations.md").read_text()
+    example, shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL).groups()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(example, "docs/integrations.md", "exec"), {"__name__": "example"})
+    assert printed.getvalue() == shown
+
+
+def test_without_the_extra_one_sentence_names_it(monkeypatch):
+    import ace_langchain as package
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(ImportError, match=r"needs an extra: pip install 'ace-bench\[langchain\]'"):
+        importlib.reload(package)

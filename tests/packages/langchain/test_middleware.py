@@ -6,12 +6,8 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-
-pytest.importorskip("langchain", reason="needs the extra langchain")
-
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
-    HumanInTheLoopMiddleware,
     ModelCallLimitMiddleware,
     SummarizationMiddleware,
     ToolRetryMiddleware,
@@ -19,10 +15,9 @@ from langchain.agents.middleware import (
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import MemorySaver
-from langgraph.types import Command
 
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.errors import BackboneUnavailable, ConfigError
+from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Completion, Feedback, Stage, Usage
 from ace_langchain import ACEMiddleware, AceRoles, BackboneChatModel, DeltaEntry, observe
 from ace_langchain.two_runs import LEARNERS, two_runs
@@ -170,16 +165,13 @@ def test_a_subclass_or_a_function_reflects_instead(models):
         assert (bullet.section, bullet.helpful, bullet.content) == ("checked", 1, "Say the sum.")
 
 
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
+def test_entries_that_cannot_be_used_are_refused(models):
+    for entry, message in (
         ("text", "must return DeltaEntry values, not str"),
         (DeltaEntry(category="x", content="y", outcome="good"), "success, failure, neutral, not 'good'"),
-    ],
-)
-def test_entries_that_cannot_be_used_are_refused(models, entry, message):
-    with pytest.raises(ValueError, match=message):
-        ask(agent_on(models(), reflector=lambda _: [entry]))
+    ):
+        with pytest.raises(ValueError, match=message):
+            ask(agent_on(models(), reflector=lambda _, entry=entry: [entry]))
 
 
 def test_feedback_is_shown_to_the_reflector_and_counts_on_bullets(models):
@@ -207,9 +199,6 @@ def test_failing_tools_do_not_stop_learning(models):
         raise RuntimeError("payments are in the ledger")
 
     counted = models()
-    failing = agent_on(counted, tools=[customer_record, ledger_entries])
-    with pytest.raises(RuntimeError, match="in the ledger"):
-        ask(failing)
     retried = ToolRetryMiddleware(max_retries=0, on_failure=lambda error: f"Error: {error}")
     agent = agent_on(counted, retried, tools=[customer_record, ledger_entries])
     assert called(ask(agent)) == ["customer_record", "ledger_entries"]
@@ -226,15 +215,6 @@ def test_new_threads_can_start_with_a_saved_playbook(models, tmp_path):
     path.write_text('{"kind": "instruction", "text": "Be brief.", "demonstrations": []}')
     with pytest.raises(ConfigError, match="is not a playbook"):
         ACEMiddleware(initial=path)
-
-
-def test_it_waits_for_a_human(models):
-    agent = agent_on(models(), HumanInTheLoopMiddleware(interrupt_on={"ledger_entries": True}))
-    waiting = ask(agent)
-    assert waiting["__interrupt__"]
-    state = agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), in_thread("a"))
-    assert called(state) == ["customer_record", "ledger_entries"]
-    assert "ledger_entries(account='Acme')" in bullets(state)[0]
 
 
 def test_agents_in_several_threads_do_not_disturb_each_other(models):
@@ -263,12 +243,3 @@ def test_a_role_that_fails_costs_a_lesson_and_not_the_answer(models, caplog):
     assert state["messages"][-1].text == "Acme has paid 120 EUR."
     assert bullets(state) == []
     assert "the reflector failed" in caplog.text
-
-
-def test_a_server_that_is_gone_is_named():
-    from ace_langchain import CountedModels
-    from tests.backbones.openai_compatible.scripted import client
-
-    gone = CountedModels(backbone=client("http://127.0.0.1:9/v1"))
-    with pytest.raises(BackboneUnavailable, match="cannot be reached"):
-        ask(agent_on(gone))

@@ -5,8 +5,6 @@ from importlib import import_module
 
 import pytest
 
-pytest.importorskip("langchain", reason="needs the extra langchain")
-
 from ace_bench.cli.main import start
 from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
