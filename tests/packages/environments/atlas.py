@@ -32,13 +32,17 @@ def choices(lands: int = 10):
 
 
 @tool
-def atlas():
+def atlas(kind: str = "atlas"):
     async def execute(land: str):
         """Look up the capital of a country.
 
         Args:
             land: Name of the country.
         """
+        if kind == "broken":
+            raise RuntimeError("the atlas burnt down")
+        if kind == "hanging":
+            time.sleep(3)
         if land not in CITIES:
             raise ToolError(f"no country {land}")
         return CITIES[land]
@@ -46,39 +50,9 @@ def atlas():
     return execute
 
 
-@tool
-def broken():
-    async def execute(land: str):
-        """Look up the capital of a country.
-
-        Args:
-            land: Name of the country.
-        """
-        raise RuntimeError("the atlas burnt down")
-
-    return execute
-
-
-@tool
-def hanging():
-    async def execute(land: str):
-        """Look up the capital of a country.
-
-        Args:
-            land: Name of the country.
-        """
-        time.sleep(3)
-        return land
-
-    return execute
-
-
-TOOLS = {"atlas": atlas, "broken": broken, "hanging": hanging}
-
-
 @task
 def lookup(name: str = "atlas"):
-    solver = [system_message(SYSTEM), use_tools(TOOLS[name]()), generate()]
+    solver = [system_message(SYSTEM), use_tools(atlas(name)), generate()]
     return Task(dataset=_samples(_open), solver=solver, scorer=[includes(), half()], message_limit=20)
 
 

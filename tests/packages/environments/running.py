@@ -21,11 +21,11 @@ ATLAS, CITIES = f"task.name={HERE / 'atlas.py'}", f"task.environment={HERE / 'ci
 PACKAGES = {"inspect": "inspect_ai", "verifiers": "verifiers", "harbor": "harbor"}
 NEEDED = {"gepa": "dspy", "mipro": "dspy", "heuristic": "agent_episodic_memory"}
 SMALL = ("mode.epochs=1", "mode.before=false", "embedder=hashing", "estimate=false")
-_MARKS = {
+MARKS = {
     name: (pytest.mark.skipif(find_spec(package) is None, reason=f"needs the extra {name}: make test-environments"),)
     for name, package in PACKAGES.items()
 }
-_MARKS["harbor"] += (
+MARKS["harbor"] += (
     pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs the program bwrap"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:harbor"),  # it warns of its own functions
 )
@@ -33,7 +33,7 @@ _MARKS["harbor"] += (
 
 def case(environment: str, *values: Any) -> Any:
     """A row of a parametrised test, skipped where the environment's package is missing."""
-    return pytest.param(environment, *values, marks=_MARKS.get(environment, ()))
+    return pytest.param(environment, *values, marks=MARKS.get(environment, ()))
 
 
 @contextmanager

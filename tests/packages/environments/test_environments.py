@@ -1,5 +1,7 @@
 """What all environments of other packages promise, on the real packages and servers."""
 
+from importlib.util import find_spec
+
 import pytest
 
 from ace_rehearsal.server.serve import ReaderServer
@@ -109,6 +111,14 @@ REFUSED = [
 @pytest.mark.parametrize(("environment", "asked", "said"), REFUSED)
 def test_what_cannot_work_is_refused_before_anything_is_spent(environment, asked, said, tmp_path, capsys):
     assert said in refusal([f"task={environment}", *asked], tmp_path / "results", capsys)
+
+
+@pytest.mark.parametrize("environment", [name for name in PACKAGES if find_spec(PACKAGES[name]) is None])
+def test_a_missing_package_is_one_sentence(environment, tmp_path, capsys):
+    named = {"inspect": "name=x.py@x", "verifiers": "environment=x", "harbor": "folder=x"}[environment]
+    assert "which is not installed: run `pip" in refusal(
+        [f"task={environment}", f"task.{named}"], tmp_path / "r", capsys
+    )
 
 
 SLOW = "did nothing for 0.5 s (task.timeout)"

@@ -1,23 +1,19 @@
-"""Runs on Harbor tasks with the real package, whose machines are confined folders of this system (bubblewrap)."""
+"""Harbor tasks on confined folders of this system (bubblewrap): what is refused, and what commands can reach."""
 
 import asyncio
 import logging
-import shutil
 import socket
-from importlib.util import find_spec
 
 import pytest
 
 from tests.launching import launch
 from tests.packages.environments.machine_tasks import write_tasks
-from tests.packages.environments.running import rollouts
+from tests.packages.environments.running import MARKS, rollouts
 from tests.wrong.refusing import refusal
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:harbor")  # it warns of its own functions
+pytestmark = [*MARKS["harbor"]]
 SMALL = ("task=harbor", "mode.epochs=1", "embedder=hashing", "estimate=false")
 MACHINE = "task.machine=bubblewrap"
-needs_harbor = pytest.mark.skipif(find_spec("harbor") is None, reason="needs the extra harbor, and Python 3.12")
-needs_bubblewrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs the program bwrap")
 
 
 @pytest.fixture(autouse=True)
@@ -27,128 +23,122 @@ def _quiet():
     logging.getLogger("harbor").handlers.clear()
 
 
-@pytest.mark.skipif(find_spec("harbor") is not None, reason="Harbor is installed")
-def test_a_missing_package_is_one_sentence(tmp_path, capsys):
-    said = refusal(["task=harbor", "task.folder=x"], tmp_path / "results", capsys)
-    assert said.startswith("task.machine=docker needs Harbor, which is not installed: run")
+def test_tests_that_write_no_reward_are_a_fault_of_the_task(tmp_path):
+    tasks = write_tasks(tmp_path / "tasks", ("a", "b", "c"), test="#!/bin/bash\nexit 0\n")
+    asked = ("method=base", "limit=1", "mode.before=false", f"task.folder={tasks}")
+    ran = launch(tmp_path, *SMALL, MACHINE, *asked)
+    fault = rollouts(ran)[-1]["fault"]
+    assert (ran.status, fault["owner"]) == (0, "task")
+    assert "RewardFileNotFoundError" in fault["message"]
 
 
-@needs_harbor
-@needs_bubblewrap
-class TestRuns:
-    def test_tests_that_write_no_reward_are_a_fault_of_the_task(self, tmp_path):
-        tasks = write_tasks(tmp_path / "tasks", ("a", "b", "c"), test="#!/bin/bash\nexit 0\n")
-        asked = ("method=base", "limit=1", "mode.before=false", f"task.folder={tasks}")
-        ran = launch(tmp_path, *SMALL, MACHINE, *asked)
-        fault = rollouts(ran)[-1]["fault"]
-        assert (ran.status, fault["owner"]) == (0, "task")
-        assert "RewardFileNotFoundError" in fault["message"]
+@pytest.mark.parametrize(
+    ("files", "asked", "said"),
+    [
+        ({}, "task.folder=null", "task.folder is not set: name a folder of Harbor tasks"),
+        ({}, "task.folder=nowhere", "task.folder=nowhere holds no Harbor task"),
+        ({}, "task.machine=oven", "task.machine=oven is unknown: give MODULE:CLASS or one of"),
+        ({}, "task.machine=nowhere:Oven", "task.machine=nowhere:Oven cannot be used"),
+        ({"settings": "[environment]\ncpus = 'many'\n"}, MACHINE, "a cannot be used"),
+        (
+            {"dockerfile": "RUN apt-get update"},
+            MACHINE,
+            "has 'RUN apt-get update', which machine=bubblewrap cannot",
+        ),
+        ({"dockerfile": "COPY ../tests /app/"}, MACHINE, "'COPY ../tests /app/', which machine=bubblewrap cannot"),
+        ({"settings": "[environment]\ngpus = 1\n"}, MACHINE, "bubblewrap environment does not support GPU"),
+        (
+            {"settings": "[environment]\nskills_dir = '/skills'\n"},
+            MACHINE,
+            "a needs skills, which is not supported",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_spent(files, asked, said, tmp_path, capsys):
+    tasks = write_tasks(tmp_path / "tasks", ("a", "b", "c"), **files)
+    given = ["task=harbor", MACHINE, f"task.folder={tasks}", asked]
+    assert said in refusal(given, tmp_path / "results", capsys)
 
-    @pytest.mark.parametrize(
-        ("files", "asked", "said"),
-        [
-            ({}, "task.folder=null", "task.folder is not set: name a folder of Harbor tasks"),
-            ({}, "task.folder=nowhere", "task.folder=nowhere holds no Harbor task"),
-            ({}, "task.machine=oven", "task.machine=oven is unknown: give MODULE:CLASS or one of"),
-            ({}, "task.machine=nowhere:Oven", "task.machine=nowhere:Oven cannot be used"),
-            ({"settings": "[environment]\ncpus = 'many'\n"}, MACHINE, "a cannot be used"),
-            (
-                {"dockerfile": "RUN apt-get update"},
-                MACHINE,
-                "has 'RUN apt-get update', which machine=bubblewrap cannot",
-            ),
-            ({"dockerfile": "COPY ../tests /app/"}, MACHINE, "'COPY ../tests /app/', which machine=bubblewrap cannot"),
-            ({"settings": "[environment]\ngpus = 1\n"}, MACHINE, "bubblewrap environment does not support GPU"),
-            (
-                {"settings": "[environment]\nskills_dir = '/skills'\n"},
-                MACHINE,
-                "a needs skills, which is not supported",
-            ),
-        ],
+
+def test_a_command_sees_neither_tests_nor_solution_nor_the_network(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        reach = f"(echo > /dev/tcp/127.0.0.1/{listening.getsockname()[1]}) && echo reached"
+        printed, scores = _attempt(tmp_path, f"ls / /tests /solution {tmp_path}; cat /etc/shadow", reach, "env")
+    assert "tests" not in printed[0].splitlines()
+    assert printed[0].count("No such file or directory") == 4
+    assert "reached" not in printed[1]
+    assert set(_names(printed[2])) <= {"HOME", "LANG", "OLDPWD", "PATH", "PWD", "SHLVL", "_"}
+    assert scores.total == 0.0
+
+
+def test_a_command_that_is_no_text_is_told_to_the_model(tmp_path):
+    printed, scores = _attempt(tmp_path, "echo \0", "echo \ud800", "x" * 30_000, "touch a.txt")
+    assert [text.startswith("Error: a command is a text") for text in printed] == [True, True, True, False]
+    assert scores.total == 1.0
+
+
+def test_files_stay_and_processes_end_with_their_command(tmp_path):
+    printed, scores = _attempt(
+        tmp_path, "touch a.txt; (sleep 60; rm a.txt) & echo $!", "ls; ls /proc | grep -c '^[0-9]'"
     )
-    def test_what_cannot_work_is_refused_before_anything_is_spent(self, files, asked, said, tmp_path, capsys):
-        tasks = write_tasks(tmp_path / "tasks", ("a", "b", "c"), **files)
-        given = ["task=harbor", MACHINE, f"task.folder={tasks}", asked]
-        assert said in refusal(given, tmp_path / "results", capsys)
+    assert "a.txt" in printed[1]
+    assert scores.total == 1.0
 
 
-@needs_harbor
-@needs_bubblewrap
-class TestAttempts:
-    """What a model's commands can reach: each test plays one attempt by a script of commands."""
+def test_a_reward_that_a_command_writes_does_not_count(tmp_path):
+    forge = "echo 1 > /logs/verifier/reward.txt; echo '{\"reward\": 1}' > /logs/verifier/reward.json"
+    assert _attempt(tmp_path, forge)[1].total == 0.0
 
-    def test_a_command_sees_neither_tests_nor_solution_nor_the_network(self, tmp_path):
-        with socket.create_server(("127.0.0.1", 0)) as listening:
-            reach = f"(echo > /dev/tcp/127.0.0.1/{listening.getsockname()[1]}) && echo reached"
-            printed, scores = _attempt(tmp_path, f"ls / /tests /solution {tmp_path}; cat /etc/shadow", reach, "env")
-        assert "tests" not in printed[0].splitlines()
-        assert printed[0].count("No such file or directory") == 4
-        assert "reached" not in printed[1]
-        assert set(_names(printed[2])) <= {"HOME", "LANG", "OLDPWD", "PATH", "PWD", "SHLVL", "_"}
-        assert scores.total == 0.0
 
-    def test_a_command_that_is_no_text_is_told_to_the_model(self, tmp_path):
-        printed, scores = _attempt(tmp_path, "echo \0", "echo \ud800", "x" * 30_000, "touch a.txt")
-        assert [text.startswith("Error: a command is a text") for text in printed] == [True, True, True, False]
-        assert scores.total == 1.0
+def test_a_link_to_this_system_brings_nothing_out(tmp_path):
+    from harbor.models.task.config import EnvironmentConfig
+    from harbor.models.trial.paths import TrialPaths
 
-    def test_files_stay_and_processes_end_with_their_command(self, tmp_path):
-        printed, scores = _attempt(
-            tmp_path, "touch a.txt; (sleep 60; rm a.txt) & echo $!", "ls; ls /proc | grep -c '^[0-9]'"
-        )
-        assert "a.txt" in printed[1]
-        assert scores.total == 1.0
+    from ace_environments.harbor_bubblewrap import BubblewrapEnvironment
 
-    def test_a_reward_that_a_command_writes_does_not_count(self, tmp_path):
-        forge = "echo 1 > /logs/verifier/reward.txt; echo '{\"reward\": 1}' > /logs/verifier/reward.json"
-        assert _attempt(tmp_path, forge)[1].total == 0.0
+    async def fetch():
+        folder = write_tasks(tmp_path / "tasks", ("a",)) / "a" / "environment"
+        paths = TrialPaths(trial_dir=tmp_path / "trial")
+        machine = BubblewrapEnvironment(folder, "a", "a", paths, EnvironmentConfig())
+        await machine.start(force_build=False)
+        await machine.exec(f"cd /logs/agent; touch kept; ln -s {tmp_path}/secret file; ln -s {tmp_path} /tmp/out")
+        await machine.download_dir("/logs/agent", tmp_path / "fetched")
+        with pytest.raises(ValueError, match="leads out"):
+            await machine.download_dir("/tmp/out", tmp_path / "fetched")
+        with pytest.raises(ValueError, match="leads out"):
+            await machine.upload_file(folder / "Dockerfile", "/tmp/out/Dockerfile")
+        await machine.stop(delete=True)
 
-    def test_a_link_to_this_system_brings_nothing_out(self, tmp_path):
-        from harbor.models.task.config import EnvironmentConfig
-        from harbor.models.trial.paths import TrialPaths
+    (tmp_path / "secret").write_text("1")
+    asyncio.run(fetch())
+    assert [path.name for path in (tmp_path / "fetched").iterdir()] == ["kept"]
 
-        from ace_environments.harbor_bubblewrap import BubblewrapEnvironment
 
-        async def fetch():
-            folder = write_tasks(tmp_path / "tasks", ("a",)) / "a" / "environment"
-            paths = TrialPaths(trial_dir=tmp_path / "trial")
-            machine = BubblewrapEnvironment(folder, "a", "a", paths, EnvironmentConfig())
-            await machine.start(force_build=False)
-            await machine.exec(f"cd /logs/agent; touch kept; ln -s {tmp_path}/secret file; ln -s {tmp_path} /tmp/out")
-            await machine.download_dir("/logs/agent", tmp_path / "fetched")
-            with pytest.raises(ValueError, match="leads out"):
-                await machine.download_dir("/tmp/out", tmp_path / "fetched")
-            with pytest.raises(ValueError, match="leads out"):
-                await machine.upload_file(folder / "Dockerfile", "/tmp/out/Dockerfile")
-            await machine.stop(delete=True)
+def test_a_command_that_does_not_end_is_told_to_the_model(tmp_path):
+    printed, scores = _attempt(tmp_path, "sleep 30", "touch a.txt; yes | head -c 100000")
+    assert printed[0] == "Error: the command did not end within 1 s"
+    assert 8000 < len(printed[1]) < 9000
+    assert scores.total == 1.0
 
-        (tmp_path / "secret").write_text("1")
-        asyncio.run(fetch())
-        assert [path.name for path in (tmp_path / "fetched").iterdir()] == ["kept"]
 
-    def test_a_command_that_does_not_end_is_told_to_the_model(self, tmp_path):
-        printed, scores = _attempt(tmp_path, "sleep 30", "touch a.txt; yes | head -c 100000")
-        assert printed[0] == "Error: the command did not end within 1 s"
-        assert 8000 < len(printed[1]) < 9000
-        assert scores.total == 1.0
+def test_files_of_the_environment_are_copied(tmp_path):
+    made = "FROM debian\nENV PLACE=here\nWORKDIR /srv/work\nCOPY notes.txt data/ ./\n"
+    tasks = {"dockerfile": made, "notes.txt": "a note\n", "data/more.csv": "1"}
+    printed, _ = _attempt(tmp_path, "pwd; ls; cat notes.txt; echo $PLACE", **tasks)
+    assert printed[0].split() == ["/srv/work", "more.csv", "notes.txt", "a", "note", "here"]
 
-    def test_files_of_the_environment_are_copied(self, tmp_path):
-        made = "FROM debian\nENV PLACE=here\nWORKDIR /srv/work\nCOPY notes.txt data/ ./\n"
-        tasks = {"dockerfile": made, "notes.txt": "a note\n", "data/more.csv": "1"}
-        printed, _ = _attempt(tmp_path, "pwd; ls; cat notes.txt; echo $PLACE", **tasks)
-        assert printed[0].split() == ["/srv/work", "more.csv", "notes.txt", "a", "note", "here"]
 
-    def test_an_attempt_that_is_stopped_is_scored_as_it_stands(self, tmp_path):
-        async def play(episode, ask):
-            playing = asyncio.ensure_future(episode.play(ask))
-            while len(asked) < 2 and not playing.done():
-                await asyncio.sleep(0.01)
-            playing.cancel()
-            await asyncio.wait([playing])
+def test_an_attempt_that_is_stopped_is_scored_as_it_stands(tmp_path):
+    async def play(episode, ask):
+        playing = asyncio.ensure_future(episode.play(ask))
+        while len(asked) < 2 and not playing.done():
+            await asyncio.sleep(0.01)
+        playing.cancel()
+        await asyncio.wait([playing])
 
-        asked = []
-        _, scores = _attempt(tmp_path, "touch a.txt", None, play=play, asked=asked)
-        assert scores.total == 1.0
+    asked = []
+    _, scores = _attempt(tmp_path, "touch a.txt", None, play=play, asked=asked)
+    assert scores.total == 1.0
 
 
 def _attempt(folder, *commands, play=None, asked=None, **files):
