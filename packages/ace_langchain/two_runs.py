@@ -1,9 +1,10 @@
-"""First run against second run: what an agent gains from its playbook, and what learning costs."""
+"""A LangChain agent's first run against its second: what it gains from its playbook, and what learning costs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, Literal, Protocol
 
 from langchain.agents import create_agent
@@ -12,17 +13,27 @@ from langchain_core.messages import HumanMessage, RemoveMessage
 from langgraph.checkpoint.memory import MemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
-from ace_bench.core.errors import RolloutFault
+from ace_bench.api import open_backbone
+from ace_bench.core.errors import ConfigError, RolloutFault
+from ace_bench.core.measurement import Measurement, MeasurementRequest, Value
+from ace_bench.core.replies import takes_tools
 from ace_bench.core.types import Feedback, Stage
 from ace_bench.store.call_log import Account, Ledger
 from ace_langchain.chat_model import BackboneChatModel
 from ace_langchain.middleware import ACEMiddleware
-from ace_langchain.roles import AceRoles, Models
+from ace_langchain.roles import AceRoles, CountedModels, Models
 from ace_langchain.toy_office import DeskQuestion, desk_questions, desk_tools
 
+COLUMNS = ("learner", "run", "score", "calls", "tokens in", "learning calls", "bullets")
 Learner = Literal["nothing", "heuristic", "ace", "ace_gold"]
 """No middleware; the heuristic; ACE's roles, which see what the tools return; the same and the right calls."""
-LEARNERS: Sequence[Learner] = ("nothing", "heuristic", "ace", "ace_gold")
+_LABELS: Mapping[Learner, str] = {
+    "nothing": "no playbook",
+    "heuristic": "heuristic reflector",
+    "ace": "ACE's roles, without feedback",
+    "ace_gold": "ACE's roles, right calls shown",
+}
+LEARNERS: Sequence[Learner] = tuple(_LABELS)
 GENERATOR = "generator"
 _CALLS_PER_QUESTION = 4
 _SYSTEM = "You answer questions of the office staff with the tools."
@@ -50,6 +61,39 @@ class RunResult:
     prompt_tokens: int | None
     learning_calls: int
     bullets: int
+
+
+def two_runs_table(request: MeasurementRequest) -> Measurement:
+    """Measure with each seed; figures are means over them."""
+    by_seed = [_measure(request, seed) for seed in request.seeds]
+    rows = [
+        (_LABELS[learner], str(number + 1), *_means([runs[learner][number] for _, runs in by_seed]))
+        for learner in LEARNERS
+        for number in (0, 1)
+    ]
+    return Measurement(columns=COLUMNS, rows=tuple(rows), simulated=any(simulated for simulated, _ in by_seed))
+
+
+def _measure(request: MeasurementRequest, seed: int) -> tuple[bool, Mapping[Learner, tuple[RunResult, RunResult]]]:
+    """Return whether the backbone is simulated, and both runs of each learner."""
+    opened = open_backbone(request.backbone, folder=request.folder, settings=request.settings, seed=seed)
+    with opened as backbone:
+        if not takes_tools(backbone):
+            raise ConfigError(f"{backbone.name} takes no tools: choose an OpenAI-compatible backbone, vLLM or embedded")
+        runs = {learner: two_runs(CountedModels(backbone=backbone), learner) for learner in LEARNERS}
+        return backbone.simulated, runs
+
+
+def _means(results: Sequence[RunResult]) -> tuple[Value, ...]:
+    tokens = [result.prompt_tokens for result in results]
+    known = [count for count in tokens if count is not None]
+    return (
+        100 * fmean(result.score for result in results),
+        fmean(result.calls for result in results),
+        fmean(known) if len(known) == len(tokens) else None,
+        fmean(result.learning_calls for result in results),
+        fmean(result.bullets for result in results),
+    )
 
 
 def two_runs(models: CountingModels, learner: Learner) -> tuple[RunResult, RunResult]:
