@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,13 +10,14 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 import msgspec
 
+from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.encoding import converted
 from ace_bench.core.errors import SettingError
-from ace_bench.core.method import Arena, Span, exactly
+from ace_bench.core.method import Arena, C, ContextUpdate, Learning, Span, Workload, exactly
 from ace_bench.core.prompts import Transcript, estimate_tokens
 from ace_bench.core.replies import ask
-from ace_bench.core.types import Attempt, Labels, Record, Rollout
-from ace_bench.methods.base import ask_role
+from ace_bench.core.types import Attempt, Labels, Record, Rollout, Step
+from ace_bench.methods.base import BaseMethod, ask_role
 
 Item = TypeVar("Item", bound=msgspec.Struct)
 Shown = TypeVar("Shown", bound="HasSteps")
@@ -60,6 +62,27 @@ def steps_text(attempt: Attempt) -> str:
     while estimate_tokens(steps.text) > _MOST_TOKENS and (fewer := steps.shrink()) is not None:
         steps = fewer
     return steps.text
+
+
+class AppendingMethod(BaseMethod[C]):
+    """Appends what attempts leave to its context, one after the other, and makes no calls of its own."""
+
+    @abstractmethod
+    def append(self, context: C, rollout: Rollout, count: TokenCounter) -> C | None:
+        """Return the context with what a rollout leaves; ``None`` for nothing."""
+
+    def update(self, context: C, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate[C]:
+        """Append the samples of a batch; no call is made."""
+        events, count = list[Record](), arena.counter("generator")
+        for rollout in rollouts:
+            grown = self.append(context, rollout, count)
+            context = context if grown is None else grown
+            events.append({"sample": rollout.sample.id, "event": "skipped" if grown is None else "remembered"})
+        return ContextUpdate(context=context, events=tuple(events))
+
+    def workload(self, arena: Arena, learning: Learning) -> Workload:
+        """Return one rollout a sample and no other calls."""
+        return Workload(rollouts=exactly(learning.samples), roles={})
 
 
 class HasSteps(Protocol):

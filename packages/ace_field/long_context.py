@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import msgspec
 
 from ace_bench.contexts.base import ContextValue
-from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly
+from ace_bench.core.backbones import TokenCounter
+from ace_bench.core.method import Arena
 from ace_bench.core.settings import Share
-from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Sample, Step
-from ace_bench.methods.base import BaseMethod
-from ace_field.attempts import own_answer
+from ace_bench.core.types import GeneratorSpec, Labels, Rollout, Sample
+from ace_field.attempts import AppendingMethod, own_answer
 
 SEPARATOR = "\n\n"
 _SHOWN: Mapping[Labels, Literal["reference", "verdict", "own"]] = {
@@ -78,8 +78,8 @@ class History(ContextValue):
 H = TypeVar("H", bound=History)
 
 
-class HistoryMethod(BaseMethod[H]):
-    """Appends a text for every sample, and makes no calls of its own.
+class HistoryMethod(AppendingMethod[H]):
+    """Appends a text for every sample.
 
     Where the context length of the generator's backbone is known, a prompt shows the newest texts that take at most the
     share ``fill`` of it; a prompt that is still too long goes without the oldest quarter of these until it fits.
@@ -102,21 +102,10 @@ class HistoryMethod(BaseMethod[H]):
         del sample
         return context.visible()
 
-    def update(self, context: H, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate[H]:
-        """Append the samples of a batch; no call is made."""
-        events, count = list[Record](), arena.counter("generator")
-        for rollout in rollouts:
-            text = self.text(rollout, context)
-            if text is not None:
-                pair = Pair(rollout.sample.asked, text, count(text + SEPARATOR))
-                context = context.with_pair(pair)
-            events.append({"sample": rollout.sample.id, "event": "skipped" if text is None else "remembered"})
-        return ContextUpdate(context=context, events=tuple(events))
-
-    def workload(self, arena: Arena, learning: Learning) -> Workload:
-        """Return one rollout a sample and no other calls."""
-        del arena
-        return Workload(rollouts=exactly(learning.samples), roles={})
+    def append(self, context: H, rollout: Rollout, count: TokenCounter) -> H | None:
+        """Append a text for a rollout."""
+        text = self.text(rollout, context)
+        return None if text is None else context.with_pair(Pair(rollout.sample.asked, text, count(text + SEPARATOR)))
 
 
 class LongContext(HistoryMethod[History]):

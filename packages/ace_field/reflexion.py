@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import msgspec
 
@@ -29,44 +28,23 @@ class SelfReflection(msgspec.Struct, frozen=True, kw_only=True):
     reflection: str
 
 
-class _Ours:
-    """Notes are JSON, shown as paragraphs, to the reflector, too."""
+def _keep_note(reply: str, *, authors: bool, acts: bool) -> str:
+    return reply.strip().replace("\n", "") if authors and not acts else reply
 
-    as_text = False
 
-    def note(self, reply: str, *, acts: bool) -> str:
-        """Return a note as it is kept."""
-        del acts
-        return reply
-
-    def shown(self, notes: Sequence[str], *, acts: bool) -> str:
-        """Return notes as a trial is shown them."""
-        del acts
+def _show_notes(notes: Sequence[str], *, authors: bool, acts: bool) -> str:
+    """Return notes as a trial is shown them; the authors' as on AlfWorld where attempts act, else as on HotPotQA."""
+    if not authors:
         return _SEPARATOR.join(notes)
-
-    def earlier(self, notes: Sequence[str], *, acts: bool) -> str:
-        """Return notes as the reflector is shown them."""
-        return self.shown(notes, acts=acts)
-
-
-class _Authors(_Ours):
-    """Notes are text. As on AlfWorld where attempts act, else as on HotPotQA: in a line, unseen by the reflector."""
-
-    as_text = True
-
-    def note(self, reply: str, *, acts: bool) -> str:
-        return reply if acts else reply.strip().replace("\n", "")
-
-    def shown(self, notes: Sequence[str], *, acts: bool) -> str:
-        if acts:
-            return "\n".join(f"Trial {number}:\n{note.strip()}" for number, note in enumerate(notes))
-        return "\n".join(f"- {note}" for note in notes)
-
-    def earlier(self, notes: Sequence[str], *, acts: bool) -> str:
-        return "\n".join(f"Trial #{number}: {note}" for number, note in enumerate(notes)) if acts else ""
+    if acts:
+        return "\n".join(f"Trial {number}:\n{note.strip()}" for number, note in enumerate(notes))
+    return "\n".join(f"- {note}" for note in notes)
 
 
-_RULES: Mapping[Protocol, _Ours] = MappingProxyType({"ours": _Ours(), "authors": _Authors()})
+def _show_reflector(notes: Sequence[str], *, authors: bool, acts: bool) -> str:
+    if not authors:
+        return _SEPARATOR.join(notes)
+    return "\n".join(f"Trial #{number}: {note}" for number, note in enumerate(notes)) if acts else ""
 
 
 class Reflexion(BaseMethod[NoContext]):
@@ -85,7 +63,7 @@ class Reflexion(BaseMethod[NoContext]):
     follows = "noahshinn/reflexion@218cf0e"
 
     def __init__(self, *, trials: Count, memory: Count, protocol: Protocol) -> None:
-        self._rules = _RULES[protocol]
+        self._authors = protocol == "authors"
         self._trials = trials
         self._memory = memory
 
@@ -128,7 +106,8 @@ class Reflexion(BaseMethod[NoContext]):
             if reflection is None:
                 break
             reflections.append(reflection)
-            shown = self._rules.shown(reflections[-self._memory :], acts=latest.attempt.ended is not None)
+            acts = latest.attempt.ended is not None
+            shown = _show_notes(reflections[-self._memory :], authors=self._authors, acts=acts)
             latest = arena.rollout(first.sample, context, trial=trial, reflection=shown)
             counts = latest if latest.fault is None else counts
         events.append({"event": FINAL_TRIAL, "first": first.key, "last": counts.key, "trials": latest.trial + 1})
@@ -136,16 +115,14 @@ class Reflexion(BaseMethod[NoContext]):
 
     def _reflect(self, rollout: Rollout, earlier: Sequence[str], arena: Arena) -> tuple[str | None, tuple[Record, ...]]:
         """Return a reflection on a failed trial, ``None`` where the call failed, and events."""
-
-        acts = rollout.attempt.ended is not None
-        notes = self._rules.earlier(earlier[-self._memory :], acts=acts)
-        as_text = self._rules.as_text
+        acts, authors = rollout.attempt.ended is not None, self._authors
+        notes = _show_reflector(earlier[-self._memory :], authors=authors, acts=acts)
 
         def send(steps: Transcript) -> str:
-            fields: dict[str, Any] = {**attempt_fields(rollout, steps), "reflections": notes, "as_text": as_text}
+            fields = {**attempt_fields(rollout, steps), "reflections": notes, "as_text": authors}
             lm, messages = arena.lm(ROLE, rollout.key), arena.prompts.render(TEMPLATE, fields)
-            reply = lm(messages).text if as_text else ask(lm, messages, SelfReflection).reflection
-            return self._rules.note(reply, acts=acts)
+            reply = lm(messages).text if authors else ask(lm, messages, SelfReflection).reflection
+            return _keep_note(reply, authors=authors, acts=acts)
 
         try:
             reflection, dropped = send_within_limit(Transcript(rollout.attempt.trajectory), send)

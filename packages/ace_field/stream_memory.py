@@ -15,11 +15,10 @@ from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.backbones import GENERATOR, TokenCounter
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly
+from ace_bench.core.method import Arena, Learning, Workload
 from ace_bench.core.settings import Count, Protocol
-from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Sample, Step
-from ace_bench.methods.base import BaseMethod
-from ace_field.attempts import own_answer
+from ace_bench.core.types import GeneratorSpec, Labels, Rollout, Sample
+from ace_field.attempts import AppendingMethod, own_answer
 
 _SEPARATOR = "\n\n"
 _DROPPED = 4
@@ -120,7 +119,7 @@ class Memory(ContextValue):
         return replace(self, entries=kept) if self.entries else None
 
 
-class StreamMemory(BaseMethod[Memory]):
+class StreamMemory(AppendingMethod[Memory]):
     """Stores the model's own answers with the verdict right or wrong, and makes no calls of its own.
 
     Reference answers are never stored. Of an agent's attempt the code that it ran is stored. With
@@ -147,16 +146,15 @@ class StreamMemory(BaseMethod[Memory]):
                 "a memory of right and wrong answers needs verdicts, which labels=none hides: use labels=correctness"
             )
 
-    def update(self, context: Memory, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate[Memory]:
-        """Store the answers of a batch; no call is made."""
-        memory, events, count = context, list[Record](), arena.counter("generator")
-        for rollout in rollouts:
-            entry = None if rollout.fault is not None else _entry(rollout, reasoning=self._authors)
-            stored = entry is not None and self.stores(correct=entry.correct)
-            if entry is not None and stored:
-                memory = memory.with_entry(entry.measured(count), replaces=not self._authors)
-            events.append({"sample": rollout.sample.id, "event": "remembered" if stored else "skipped"})
-        return ContextUpdate(context=memory, events=tuple(events))
+    def append(self, context: Memory, rollout: Rollout, count: TokenCounter) -> Memory | None:
+        """Store an answer with its verdict; ``None`` where either is missing, or not to be stored."""
+        attempt, correct = rollout.attempt, rollout.feedback.correct
+        answer = own_answer(attempt)
+        if rollout.fault is not None or answer is None or correct is None or not self.stores(correct=correct):
+            return None
+        rationale = attempt.reasoning if self._authors and attempt.ended is None else ""
+        entry = MemoryEntry(question=rollout.sample.asked, answer=answer, correct=correct, rationale=rationale)
+        return context.with_entry(entry.measured(count), replaces=not self._authors)
 
     def stores(self, *, correct: bool) -> bool:
         """Whether an answer with this verdict is stored."""
@@ -164,8 +162,8 @@ class StreamMemory(BaseMethod[Memory]):
         return True
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
-        """Return one rollout a sample and no other calls."""
-        return Workload(rollouts=exactly(learning.samples), roles={}, shown_samples=self.start(arena).top_k)
+        """Return one rollout a sample, shown as many others."""
+        return replace(super().workload(arena, learning), shown_samples=self.start(arena).top_k)
 
 
 class SimilarMemory(StreamMemory):
@@ -228,13 +226,3 @@ class RecentMemory(StreamMemory):
         """Return the entries with the verdicts to show."""
         del sample
         return context.visible()
-
-
-def _entry(rollout: Rollout, *, reasoning: bool) -> MemoryEntry | None:
-    """Return the answer with its verdict; ``None`` where either is missing."""
-    attempt, correct = rollout.attempt, rollout.feedback.correct
-    answer = own_answer(attempt)
-    if answer is None or correct is None:
-        return None
-    rationale = attempt.reasoning if reasoning and attempt.ended is None else ""
-    return MemoryEntry(question=rollout.sample.asked, answer=answer, correct=correct, rationale=rationale)
