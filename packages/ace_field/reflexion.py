@@ -28,11 +28,12 @@ class SelfReflection(msgspec.Struct, frozen=True, kw_only=True):
     reflection: str
 
 
-def _keep_note(reply: str, *, authors: bool, acts: bool) -> str:
+def keep_note(reply: str, *, authors: bool, acts: bool) -> str:
+    """Return a note as it is kept."""
     return reply.strip().replace("\n", "") if authors and not acts else reply
 
 
-def _show_notes(notes: Sequence[str], *, authors: bool, acts: bool) -> str:
+def show_notes(notes: Sequence[str], *, authors: bool, acts: bool) -> str:
     """Return notes as a trial is shown them; the authors' as on AlfWorld where attempts act, else as on HotPotQA."""
     if not authors:
         return _SEPARATOR.join(notes)
@@ -41,7 +42,8 @@ def _show_notes(notes: Sequence[str], *, authors: bool, acts: bool) -> str:
     return "\n".join(f"- {note}" for note in notes)
 
 
-def _show_reflector(notes: Sequence[str], *, authors: bool, acts: bool) -> str:
+def show_reflector(notes: Sequence[str], *, authors: bool, acts: bool) -> str:
+    """Return notes as the reflector is shown them."""
     if not authors:
         return _SEPARATOR.join(notes)
     return "\n".join(f"Trial #{number}: {note}" for number, note in enumerate(notes)) if acts else ""
@@ -107,7 +109,7 @@ class Reflexion(BaseMethod[NoContext]):
                 break
             reflections.append(reflection)
             acts = latest.attempt.ended is not None
-            shown = _show_notes(reflections[-self._memory :], authors=self._authors, acts=acts)
+            shown = show_notes(reflections[-self._memory :], authors=self._authors, acts=acts)
             latest = arena.rollout(first.sample, context, trial=trial, reflection=shown)
             counts = latest if latest.fault is None else counts
         events.append({"event": FINAL_TRIAL, "first": first.key, "last": counts.key, "trials": latest.trial + 1})
@@ -116,13 +118,13 @@ class Reflexion(BaseMethod[NoContext]):
     def _reflect(self, rollout: Rollout, earlier: Sequence[str], arena: Arena) -> tuple[str | None, tuple[Record, ...]]:
         """Return a reflection on a failed trial, ``None`` where the call failed, and events."""
         acts, authors = rollout.attempt.ended is not None, self._authors
-        notes = _show_reflector(earlier[-self._memory :], authors=authors, acts=acts)
+        notes = show_reflector(earlier[-self._memory :], authors=authors, acts=acts)
 
         def send(steps: Transcript) -> str:
             fields = {**attempt_fields(rollout, steps), "reflections": notes, "as_text": authors}
             lm, messages = arena.lm(ROLE, rollout.key), arena.prompts.render(TEMPLATE, fields)
             reply = lm(messages).text if authors else ask(lm, messages, SelfReflection).reflection
-            return _keep_note(reply, authors=authors, acts=acts)
+            return keep_note(reply, authors=authors, acts=acts)
 
         try:
             reflection, dropped = send_within_limit(Transcript(rollout.attempt.trajectory), send)

@@ -16,7 +16,7 @@ import pytest
 from ace_bench.cli.main import start
 from ace_bench.store.prompts import PromptSet
 from ace_bench.tasks.ddxplus import CONDITIONS, answer_of
-from ace_field.reflexion import _RULES
+from ace_field.reflexion import keep_note, show_reflector
 from tests.launching import composed
 from tests.official import ours
 from tests.official.authors import checkout, run_attempts, run_memory
@@ -230,11 +230,11 @@ def test_reflexion_reflects_and_shows_notes_as_the_authors_do(
         call.prompt.partition("<reflection>\n")[2].partition("\n</reflection>")[0] for call in script.of("generator")
     ]
     assert [text for text in shown if text] == [text.partition("Reflections:\n")[2] for text in theirs["shown"]]
-    agents, rules, acting = PromptSet(prompts, task="appworld", prompt_group="agent"), _RULES["authors"], list[str]()
+    agents, acting = PromptSet(prompts, task="appworld", prompt_group="agent"), list[str]()
     for one in attempts:
-        notes = [rules.note(trial["note"], acts=True) for trial in one["trials"]]
+        notes = [keep_note(trial["note"], authors=True, acts=True) for trial in one["trials"]]
         for number in range(len(notes)):
-            earlier = rules.earlier(notes[:number][-3:], acts=True)
+            earlier = show_reflector(notes[:number][-3:], authors=True, acts=True)
             fields = {"question": one["query"], "trajectory": one["steps"], "reflections": earlier}
             acting += [message.content for message in agents.render("self_reflection", fields)]
     assert acting == theirs["acting"]
