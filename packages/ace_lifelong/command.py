@@ -6,7 +6,7 @@ They show what each stage leaves, and what it takes from the others.
     ace-bench lifelong results/main method=ace,dc --out life
 
 Prints methods and orders, and writes lifelong.md (also .tex) with stages and matrices, lifelong.csv (a line a method
-and order), tests.csv (a line a run, test and stage) and, with matplotlib, figures as PDF and PNG: retention, matrices,
+and order), tests.csv (a line a run, test and stage) and, with matplotlib, figures as PDF and PNG: retention,
 and the growth of contexts and costs. Runs on other samples, stages or models are in tables of their own.
 KEY=VALUE[,VALUE] chooses runs by their settings. docs/lifelong.md explains the measures.
 """

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import isnan, nan
+from math import nan
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from ace_bench.report.conditions import marks_of
 from ace_bench.report.figures.draw import Drawing, Panel, Series
 from ace_bench.report.figures.style import MAX_SERIES, Look, amount_axis, count_axis, looks, percent_axis
-from ace_lifelong.lives import STAGES_SHOWN, Life, Lives, Stream
+from ace_lifelong.lives import STAGES_SHOWN, LifeTest, Lives, Stream
 from ace_lifelong.measures import Measure, difference, score
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _MOST, _ACROSS, _ORDERS = 9, 3, 2
 """Methods of a figure, in a line, and orders that have figures of their own."""
-_LETTERS, _DARK, _WITH_BARS = 12, 60, 4
-"""Letters of a stage in a figure, the score from which a cell is dark, and the most stages with intervals."""
+_LETTERS, _WITH_BARS = 12, 4
+"""Letters of a stage in a figure, and the most stages with intervals."""
 _STAGES = "stages learnt"
 _DODGE = 0.04
 """The distance between series, so that their intervals stand beside each other."""
@@ -35,7 +35,6 @@ def drawings(stream: Stream) -> Iterator[tuple[str, Drawing]]:
         some = [one for one in learning if one.order == order]
         suffix = f"_order{number}" if len(stream.orders) > 1 else ""
         yield f"retention{suffix}", _retention(some, f"Score of each stage, {_short(order)}\n{about}")
-        yield f"matrices{suffix}", _matrices(some, f"Score of each stage (column) after each stage (row)\n{about}")
         yield f"growth{suffix}", _growth(some, f"Growth and plasticity, {_short(order)}\n{about}")
     if len(stream.orders) > 1:
         yield "orders", _by_order(learning, stream.orders, f"Score of all stages at the end, by order\n{about}")
@@ -108,43 +107,14 @@ def _series(name: str, look: Look, x: Sequence[float], found: Sequence[Measure |
     return Series(name=name, look=look, kind="line", x=x, y=y, low=low, high=high)
 
 
-def _matrices(lives: Sequence[Lives], title: str) -> Drawing:
-    """Draw the score of each stage after each number of learnt stages as cells, a panel a method."""
-    shown = lives[:_MOST]
-    panels = [Panel(series=(), title=one.name, scales=(partial(_cells, one),)) for one in shown]
-    more = f"{len(lives) - _MOST} methods more are in the table" if len(lives) > _MOST else ""
-    height = 0.9 + -(-len(panels) // _ACROSS) * (0.8 + 0.25 * len(lives[0].order))
-    return Drawing(panels=panels, title=title, height=height, across=min(_ACROSS, len(panels)), more=more, wide=True)
-
-
-def _cells(one: Lives, axis: Axes) -> None:
-    """Draw the scores of one method; frames mark each stage right after it was learnt."""
-    from matplotlib.patches import Rectangle
-
-    rows = [[one.mean(one.at(number), stage) for stage in one.order] for number in range(len(one.order) + 1)]
-    values = [[nan if found is None else found for found in row] for row in rows]
-    axis.imshow(values, cmap="Blues", vmin=0, vmax=100, aspect="auto")
-    axis.set_xticks(range(len(one.order)), [f"{place}" for place, _ in enumerate(one.order, 1)])
-    axis.set_yticks(
-        range(len(rows)), ["before", *(f"{place} {name[:_LETTERS]}" for place, name in enumerate(one.order, 1))]
-    )
-    axis.grid(visible=False)
-    for row, line in enumerate(values):
-        for column, found in enumerate(line):
-            colour = "white" if found > _DARK else "black"
-            axis.annotate("" if isnan(found) else f"{found:.0f}", (column, row), ha="center", va="center", color=colour)
-        if row:
-            axis.add_patch(Rectangle((row - 1.5, row - 0.5), 1, 1, fill=False, linewidth=1.5, edgecolor="black"))
-
-
 def _growth(lives: Sequence[Lives], title: str) -> Drawing:
     """Draw the size of the context, of a prompt, and the cost of a stage; and learning against learning afresh."""
     lives = lives[:MAX_SERIES]
     look = looks([one.name for one in lives])
-    amounts: Mapping[str, Callable[[Life, int], float | None]] = {
-        "context tokens": _size,
-        "prompt tokens an answer": _asked,
-        "tokens to learn the stage": lambda life, number: life.spent.get(f"stage{number}", 0) if number else None,
+    amounts: Mapping[str, _Amount] = {
+        "context tokens": lambda test, _: test.tokens if test else None,
+        "prompt tokens an answer": lambda test, _: test.asked if test else None,
+        "tokens to learn the stage": lambda _, spent: spent,
     }
     panels = [_amounts(lives, look, label, value) for label, value in amounts.items()]
     afresh = [_afresh(one, look[one.name], _DODGE * at) for at, one in enumerate(lives) if one.scores(one.fresh)]
@@ -156,30 +126,22 @@ def _growth(lives: Sequence[Lives], title: str) -> Drawing:
     return Drawing(panels=panels, title=title, height=4.6, across=2, wide=True)
 
 
-def _size(life: Life, number: int) -> float | None:
-    name = f"stage{number}" if number else "before"
-    return life.tests[name].tokens if name in life.tests else None
+_Amount = Callable[[LifeTest | None, float | None], float | None]
+"""What is drawn of a test (``None``: it was not made) and of the tokens of learning the stage before it."""
 
 
-def _asked(life: Life, number: int) -> float | None:
-    name = f"stage{number}" if number else "before"
-    return life.tests[name].asked if name in life.tests else None
-
-
-def _amounts(
-    lives: Sequence[Lives], look: Mapping[str, Look], label: str, value: Callable[[Life, int], float | None]
-) -> Panel:
+def _amounts(lives: Sequence[Lives], look: Mapping[str, Look], label: str, value: _Amount) -> Panel:
     series, every = [], list[float]()
     for one in lives:
-        known = [
-            (float(number), fmean(some))
-            for number in range(len(one.order) + 1)
-            if (some := [y for life in one.seeds.values() if (y := value(life, number)) is not None])
-        ]
-        every += [y for _, y in known]
-        series.append(
-            Series(name=one.name, look=look[one.name], kind="line", x=[x for x, _ in known], y=[y for _, y in known])
-        )
+        x, y = list[float](), list[float]()
+        for number in range(len(one.order) + 1):
+            name, seeds = one.at(number), one.seeds.values()
+            found = (value(life.tests.get(name), life.spent.get(name, 0) if number else None) for life in seeds)
+            if some := [amount for amount in found if amount is not None]:
+                x.append(float(number))
+                y.append(fmean(some))
+        every += y
+        series.append(Series(name=one.name, look=look[one.name], kind="line", x=x, y=y))
 
     def scale(axis: Axes) -> None:
         amount_axis(axis, [y for y in every if y > 0] or [1.0])

@@ -86,7 +86,7 @@ def test_measures_are_what_their_definitions_say(lives, tmp_path, capsys):
 @pytest.mark.slow
 def test_each_order_has_its_figures(lives, tmp_path):
     assert command.main([str(lives), "--out", str(tmp_path)]) == 0
-    names = {f"{kind}_order{n}.png" for kind in ("retention", "matrices", "growth") for n in (1, 2)}
+    names = {f"{kind}_order{n}.png" for kind in ("retention", "growth") for n in (1, 2)}
     assert names | {"orders.png"} == {path.name for path in tmp_path.glob("*.png")}
     files = write_sweep_figures(load_runs(lives, "method=dc"), tmp_path / "own", x="order")
     assert [path.suffix for path in files] == [".pdf", ".png"], "the order is a list"
