@@ -10,13 +10,17 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 import msgspec
 
+from ace_bench.contexts.base import ContextValue
+from ace_bench.contexts.playbook.embed import Embedder
+from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.encoding import converted
 from ace_bench.core.errors import SettingError
 from ace_bench.core.method import Arena, C, ContextUpdate, Learning, Span, Workload, exactly
 from ace_bench.core.prompts import Transcript, estimate_tokens
 from ace_bench.core.replies import ask
-from ace_bench.core.types import Attempt, Labels, Record, Rollout, Step
+from ace_bench.core.settings import Count
+from ace_bench.core.types import Attempt, Labels, Record, Rollout, Sample, Step
 from ace_bench.methods.base import BaseMethod, ask_role
 
 Item = TypeVar("Item", bound=msgspec.Struct)
@@ -83,6 +87,39 @@ class AppendingMethod(BaseMethod[C]):
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return one rollout a sample and no other calls."""
         return Workload(rollouts=exactly(learning.samples), roles={})
+
+
+@dataclass(frozen=True, kw_only=True)
+class NearestValue(ContextValue):
+    """A context that shows a sample only its nearest items."""
+
+    @abstractmethod
+    def select(self, sample: Sample, nearest: NearestTexts) -> Self:
+        """Return the part that a sample is shown."""
+
+
+N = TypeVar("N", bound=NearestValue)
+
+
+@dataclass(kw_only=True, eq=False)
+class NearestMethod(BaseMethod[N]):
+    """Shows each sample the ``top_k`` items whose questions are most like its own."""
+
+    top_k: Count
+    embedder: Embedder
+
+    def __post_init__(self) -> None:
+        """Share what is embedded between samples."""
+        self._nearest = NearestTexts(self.embedder)
+
+    @property
+    def embedders(self) -> Sequence[Embedder]:
+        """What finds similar questions."""
+        return (self.embedder,)
+
+    def select(self, context: N, sample: Sample) -> N:
+        """Return the items nearest to the sample."""
+        return context.select(sample, self._nearest)
 
 
 class HasSteps(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ace_bench.contexts.base import NoContext
 from ace_bench.core.errors import ConfigError
@@ -13,6 +14,7 @@ from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Step
 from ace_bench.methods.base import BaseMethod
 
 
+@dataclass(kw_only=True, eq=False)
 class BestOfK(BaseMethod[NoContext]):
     """Answers a sample again and again with the same prompt, each time by another seed, and chooses one answer.
 
@@ -28,8 +30,7 @@ class BestOfK(BaseMethod[NoContext]):
     generator = GeneratorSpec(template="reflexion", answer_format="json")
     scores_last_trial = True
 
-    def __init__(self, *, trials: Count) -> None:
-        self._trials = trials
+    trials: Count
 
     def start(self, arena: Arena) -> NoContext:
         """Return that there is no context."""
@@ -37,7 +38,7 @@ class BestOfK(BaseMethod[NoContext]):
 
     def check(self, arena: Arena) -> None:
         """Raise ``ConfigError`` where all draws would be the same reply."""
-        if self._trials > 1 and arena.draws("generator") is False:
+        if self.trials > 1 and arena.draws("generator") is False:
             raise ConfigError(
                 "method=best_of_k: at temperature 0 all draws are the same reply; set sampling.generator.temperature "
                 "above 0"
@@ -62,7 +63,7 @@ class BestOfK(BaseMethod[NoContext]):
     def _most(self, labels: Labels, *, acts: bool) -> int:
         """Return the most draws of a sample."""
         again = 1 if acts else 3 if labels is Labels.NONE else 2
-        return 1 + again * (self._trials - 1)
+        return 1 + again * (self.trials - 1)
 
     def _draw_until_right(self, first: Rollout, context: NoContext, arena: Arena) -> Record:
         draws = [first]

@@ -10,16 +10,15 @@ from typing import Any, ClassVar, Literal, Self
 
 import msgspec
 
-from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload, exactly
 from ace_bench.core.replies import ask
-from ace_bench.core.settings import Count
+from ace_bench.core.settings import Count, Share
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
 from ace_bench.methods.base import ask_role
-from ace_field.attempts import own_answer, steps_text
-from ace_field.long_context import SEPARATOR, History, HistoryMethod, Pair, worded
+from ace_field.attempts import NearestMethod, NearestValue, own_answer, steps_text
+from ace_field.long_context import SEPARATOR, History, HistoryMethod, Pair, room_in, worded
 
 ROLE = "refiner"
 TEMPLATE = "refine"
@@ -36,7 +35,7 @@ class Thoughts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 @dataclass(frozen=True, kw_only=True)
-class Experiences(History):
+class Experiences(History, NearestValue):
     """Attempts, the oldest first. A prompt shows the ``top_k`` nearest by question, the most similar last.
 
     ``None`` shows the newest that fit into ``room``. ``thoughts`` are those on the samples to be attempted.
@@ -73,18 +72,13 @@ class Experiences(History):
         return {"past_answers": SEPARATOR.join(pair.text for pair in self.pairs), "thoughts": thoughts}
 
 
-class FullHistory(HistoryMethod[Experiences]):
-    """Shows the newest attempts that take at most the share ``fill`` of a known context length.
+class ExperienceMethod(HistoryMethod[Experiences]):
+    """Keeps attempts with their reasoning, or an agent's steps, and with what ``labels`` reveals.
 
-    An attempt is kept with its reasoning, or an agent's steps, and with what ``labels`` reveals: the verdict and what
-    the environment showed, never a reference answer.
+    That is the verdict and what the environment showed, never a reference answer.
     """
 
     generator = _SPEC
-
-    def start(self, arena: Arena) -> Experiences:
-        """Return no attempts."""
-        return Experiences(room=self.room(arena))
 
     def text(self, rollout: Rollout, context: Experiences) -> str | None:
         """Return an attempt as text; ``None`` for one that failed or has no answer."""
@@ -100,31 +94,28 @@ class FullHistory(HistoryMethod[Experiences]):
         )
 
 
-class ExpRag(FullHistory):
-    """Shows each sample the ``top_k`` attempts whose questions are most like its own."""
+@dataclass(kw_only=True, eq=False)
+class FullHistory(ExperienceMethod):
+    """Shows the newest attempts that take at most the share ``fill`` of a known context length."""
 
-    def __init__(self, *, top_k: Count, embedder: Embedder) -> None:
-        super().__init__(fill=1.0)
-        self._top_k = top_k
-        self._embedder = embedder
-        self._nearest = NearestTexts(embedder)
-
-    @property
-    def embedders(self) -> Sequence[Embedder]:
-        """What finds similar questions."""
-        return (self._embedder,)
+    fill: Share
 
     def start(self, arena: Arena) -> Experiences:
         """Return no attempts."""
-        return Experiences(top_k=self._top_k)
+        return Experiences(room=room_in(arena, self.fill))
 
-    def select(self, context: Experiences, sample: Sample) -> Experiences:
-        """Return the attempts nearest to the sample."""
-        return context.select(sample, self._nearest)
+
+@dataclass(kw_only=True, eq=False)
+class ExpRag(NearestMethod[Experiences], ExperienceMethod):
+    """Shows each sample the ``top_k`` attempts whose questions are most like its own."""
+
+    def start(self, arena: Arena) -> Experiences:
+        """Return no attempts."""
+        return Experiences(top_k=self.top_k)
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return one rollout a sample."""
-        return replace(super().workload(arena, learning), shown_samples=self._top_k)
+        return replace(super().workload(arena, learning), shown_samples=self.top_k)
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,17 +182,16 @@ class _Refined:
         return replace(self, shown=tuple(found), events=(*self.events, refined))
 
 
+@dataclass(kw_only=True, eq=False)
 class ReMem(ExpRag):
     """Thinks of a sample and refines the experiences found for it, in at most ``rounds`` operations, before it acts.
 
     The role ``refiner`` chooses each operation. What it drops leaves the memory, and its notes stay.
     """
 
-    roles: Mapping[str, tuple[str, ...]] = MappingProxyType({ROLE: (TEMPLATE,)})
+    roles = MappingProxyType({ROLE: (TEMPLATE,)})
 
-    def __init__(self, *, top_k: Count, rounds: Count, embedder: Embedder) -> None:
-        super().__init__(top_k=top_k, embedder=embedder)
-        self._rounds = rounds
+    rounds: Count
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the refiner's template."""
@@ -243,13 +233,13 @@ class ReMem(ExpRag):
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return also one to all operations a sample."""
-        calls = exactly(learning.samples).times(Span(1, self._rounds))
+        calls = exactly(learning.samples).times(Span(1, self.rounds))
         return replace(super().workload(arena, learning), roles={ROLE: calls})
 
     def _refine(self, sample: Sample, pairs: Sequence[Pair], session: str, arena: Arena) -> _Refined:
         lm, count = arena.lm(ROLE, session), arena.counter("generator")
         state = _Refined(tuple(pairs))
-        for left in range(self._rounds, 0, -1):
+        for left in range(self.rounds, 0, -1):
 
             def send(shown: _Refined, left: int = left) -> RefinerReply:
                 thoughts = SEPARATOR.join(shown.thoughts)

@@ -79,19 +79,7 @@ H = TypeVar("H", bound=History)
 
 
 class HistoryMethod(AppendingMethod[H]):
-    """Appends a text for every sample.
-
-    Where the context length of the generator's backbone is known, a prompt shows the newest texts that take at most the
-    share ``fill`` of it; a prompt that is still too long goes without the oldest quarter of these until it fits.
-    """
-
-    def __init__(self, *, fill: Share) -> None:
-        self._fill = fill
-
-    def room(self, arena: Arena) -> int | None:
-        """Return the most tokens of all texts in a prompt."""
-        length = arena.context_length("generator")
-        return None if length is None else int(self._fill * length)
+    """Appends a text for every sample; a prompt that is too long goes without the oldest quarter until it fits."""
 
     @abstractmethod
     def text(self, rollout: Rollout, context: H) -> str | None:
@@ -108,18 +96,28 @@ class HistoryMethod(AppendingMethod[H]):
         return None if text is None else context.with_pair(Pair(rollout.sample.asked, text, count(text + SEPARATOR)))
 
 
+def room_in(arena: Arena, fill: float) -> int | None:
+    """Return the most tokens of all texts in a prompt: a share of the generator's context length, where it is known."""
+    length = arena.context_length("generator")
+    return None if length is None else int(fill * length)
+
+
+@dataclass(kw_only=True, eq=False)
 class LongContext(HistoryMethod[History]):
     """Appends every question with an answer and shows them all.
 
     With ``labels=gold`` the answers are the reference answers, with ``correctness`` the model's own with the verdict,
-    with ``none`` its own alone.
+    with ``none`` its own alone. Where the context length of the generator's backbone is known, a prompt shows the
+    newest texts that take at most the share ``fill`` of it.
     """
 
     generator = GeneratorSpec(template="history", answer_format="text")
 
+    fill: Share
+
     def start(self, arena: Arena) -> History:
         """Return the history without pairs."""
-        return History(room=self.room(arena), answers=_SHOWN[arena.labels])
+        return History(room=room_in(arena, self.fill), answers=_SHOWN[arena.labels])
 
     def text(self, rollout: Rollout, context: History) -> str | None:
         """Return a pair as text; ``None`` where an attempt has no answer or no verdict to show."""

@@ -11,10 +11,8 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta
 
-from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.loading import load_kind
 from ace_bench.contexts.playbook.bullets import clean
-from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import ConfigError, SettingError
@@ -23,11 +21,13 @@ from ace_bench.core.prompts import Transcript
 from ace_bench.core.replies import ask
 from ace_bench.core.settings import Count, Protocol, Text
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Sample, Step
-from ace_bench.methods.base import BaseMethod, ask_role
+from ace_bench.methods.base import ask_role
 from ace_field.attempts import (
     ATTEMPT_FIELDS,
     SELF_JUDGE,
     Judged,
+    NearestMethod,
+    NearestValue,
     attempt_fields,
     check_saved,
     judge,
@@ -79,7 +79,7 @@ class Experience(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReasoningItems(ContextValue):
+class ReasoningItems(NearestValue):
     """All experiences in order; a sample is shown the items of the ``top_k`` whose questions are most like its own."""
 
     experiences: tuple[Experience, ...] = ()
@@ -198,7 +198,8 @@ class Extractor:
         return (known.measured(arena.counter("generator")) if known.text else None), events
 
 
-class ReasoningBank(BaseMethod[ReasoningItems]):
+@dataclass(kw_only=True, eq=False)
+class ReasoningBank(NearestMethod[ReasoningItems]):
     """Learns from every attempt, the failed ones too; nothing is ever removed.
 
     ``top_k`` is the number of experiences whose items a sample is shown, ``most_items`` that of items from one attempt.
@@ -208,34 +209,21 @@ class ReasoningBank(BaseMethod[ReasoningItems]):
     """
 
     generator = GeneratorSpec(template="reasoning_bank", answer_format="json")
-    roles: Mapping[str, tuple[str, ...]] = MappingProxyType({ROLE: (ROLE,), SELF_JUDGE: (SELF_JUDGE,)})
-
+    roles = MappingProxyType({ROLE: (ROLE,), SELF_JUDGE: (SELF_JUDGE,)})
     follows = "google-research/reasoning-bank@ed80611"
 
-    def __init__(  # noqa: PLR0913 - settings, all keyword-only
-        self,
-        *,
-        top_k: Count,
-        most_items: Count,
-        reference: bool,
-        initial: Text | None,
-        embedder: Embedder,
-        protocol: Protocol,
-    ) -> None:
-        if reference and protocol == "authors":
-            raise SettingError("protocol=authors shows the extractor no reference answers: use reference=false")
-        check_saved(initial, "memory items")
-        self.top_k = top_k
-        self.extractor = Extractor(most=most_items, as_written=protocol == "authors")
-        self.reference = reference
-        self._initial = initial
-        self._embedder = embedder
-        self._nearest = NearestTexts(embedder)
+    most_items: Count
+    reference: bool
+    initial: Text | None
+    protocol: Protocol
 
-    @property
-    def embedders(self) -> Sequence[Embedder]:
-        """What finds similar questions."""
-        return (self._embedder,)
+    def __post_init__(self) -> None:
+        """Raise ``SettingError`` for settings that exclude each other."""
+        super().__post_init__()
+        if self.reference and self.protocol == "authors":
+            raise SettingError("protocol=authors shows the extractor no reference answers: use reference=false")
+        check_saved(self.initial, "memory items")
+        self.extractor = Extractor(most=self.most_items, as_written=self.protocol == "authors")
 
     def check(self, arena: Arena) -> None:
         """Raise ``ConfigError`` where ``reference`` asks for what ``labels`` hides."""
@@ -247,19 +235,15 @@ class ReasoningBank(BaseMethod[ReasoningItems]):
 
     def start(self, arena: Arena) -> ReasoningItems:
         """Return the empty memory, or the one to start from."""
-        if self._initial is None:
+        if self.initial is None:
             return ReasoningItems(top_k=self.top_k)
-        loaded = load_kind(ReasoningItems, self._initial, arena=arena, required_by="ReasoningBank")
+        loaded = load_kind(ReasoningItems, self.initial, arena=arena, required_by="ReasoningBank")
         measured = tuple(one.measured(arena.counter("generator")) for one in loaded.experiences)
         return replace(loaded, experiences=measured, top_k=self.top_k)
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the extractor's and of the judge's template."""
         return {ROLE: inputs | FIELDS, SELF_JUDGE: inputs | ATTEMPT_FIELDS}
-
-    def select(self, context: ReasoningItems, sample: Sample) -> ReasoningItems:
-        """Return the experiences nearest to the sample."""
-        return context.select(sample, self._nearest)
 
     def update(
         self, context: ReasoningItems, rollouts: Sequence[Rollout], step: Step, arena: Arena

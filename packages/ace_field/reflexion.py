@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import msgspec
@@ -49,6 +50,7 @@ def show_reflector(notes: Sequence[str], *, authors: bool, acts: bool) -> str:
     return "\n".join(f"Trial #{number}: {note}" for number, note in enumerate(notes)) if acts else ""
 
 
+@dataclass(kw_only=True, eq=False)
 class Reflexion(BaseMethod[NoContext]):
     """Tries a sample up to ``trials`` times: after each failure the model reflects, and the next trial sees that.
 
@@ -59,15 +61,14 @@ class Reflexion(BaseMethod[NoContext]):
     """
 
     generator = GeneratorSpec(template="reflexion", answer_format="json")
-    roles: Mapping[str, tuple[str, ...]] = MappingProxyType({ROLE: (TEMPLATE,), SELF_JUDGE: (SELF_JUDGE,)})
+    roles = MappingProxyType({ROLE: (TEMPLATE,), SELF_JUDGE: (SELF_JUDGE,)})
     scores_last_trial = True
 
     follows = "noahshinn/reflexion@218cf0e"
 
-    def __init__(self, *, trials: Count, memory: Count, protocol: Protocol) -> None:
-        self._authors = protocol == "authors"
-        self._trials = trials
-        self._memory = memory
+    trials: Count
+    memory: Count
+    protocol: Protocol
 
     def start(self, arena: Arena) -> NoContext:
         """Return that there is no context."""
@@ -87,18 +88,18 @@ class Reflexion(BaseMethod[NoContext]):
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return from no retry to all trials."""
-        again = self._trials - 1
+        again = self.trials - 1
         samples = exactly(learning.samples)
-        judged = {SELF_JUDGE: samples.times(Span(1, self._trials))} if arena.labels is Labels.NONE and again else {}
+        judged = {SELF_JUDGE: samples.times(Span(1, self.trials))} if arena.labels is Labels.NONE and again else {}
         roles = {ROLE: samples.times(Span(0, again)), **judged}
-        return Workload(rollouts=samples.times(Span(1, self._trials)), roles=roles)
+        return Workload(rollouts=samples.times(Span(1, self.trials)), roles=roles)
 
     def _try_again(self, first: Rollout, context: NoContext, arena: Arena) -> list[Record]:
         """Reflect and try again until a trial succeeds; returns the events, with the trial that counts."""
         events: list[Record] = []
         reflections: list[str] = []
         latest = counts = first
-        for trial in range(1, self._trials):
+        for trial in range(1, self.trials):
             (judged,) = judge([latest], arena)
             events += judged.events
             if judged.success is not False:
@@ -109,7 +110,7 @@ class Reflexion(BaseMethod[NoContext]):
                 break
             reflections.append(reflection)
             acts = latest.attempt.ended is not None
-            shown = show_notes(reflections[-self._memory :], authors=self._authors, acts=acts)
+            shown = show_notes(reflections[-self.memory :], authors=self.protocol == "authors", acts=acts)
             latest = arena.rollout(first.sample, context, trial=trial, reflection=shown)
             counts = latest if latest.fault is None else counts
         events.append({"event": FINAL_TRIAL, "first": first.key, "last": counts.key, "trials": latest.trial + 1})
@@ -117,8 +118,8 @@ class Reflexion(BaseMethod[NoContext]):
 
     def _reflect(self, rollout: Rollout, earlier: Sequence[str], arena: Arena) -> tuple[str | None, tuple[Record, ...]]:
         """Return a reflection on a failed trial, ``None`` where the call failed, and events."""
-        acts, authors = rollout.attempt.ended is not None, self._authors
-        notes = show_reflector(earlier[-self._memory :], authors=authors, acts=acts)
+        acts, authors = rollout.attempt.ended is not None, self.protocol == "authors"
+        notes = show_reflector(earlier[-self.memory :], authors=authors, acts=acts)
 
         def send(steps: Transcript) -> str:
             fields = {**attempt_fields(rollout, steps), "reflections": notes, "as_text": authors}

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly
 from ace_bench.core.prompts import Transcript
-from ace_bench.core.settings import Count, Protocol, Text
+from ace_bench.core.settings import Count
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Step
 from ace_bench.methods.base import ask_role
 from ace_field.attempts import SELF_JUDGE, Judged, ShownAttempts, attempt_fields, judge, judge_calls, steps_text
@@ -38,6 +37,7 @@ class _Attempt:
         return {**attempt_fields(rollout, self.steps), **own}
 
 
+@dataclass(kw_only=True, eq=False)
 class Matts(ReasoningBank):
     """ReasoningBank that makes ``attempts`` at a sample and extracts from all of them at once.
 
@@ -45,36 +45,21 @@ class Matts(ReasoningBank):
     before over again. The first attempt is the sample's answer. With ``protocol=authors`` nobody judges the attempts.
     """
 
-    roles: Mapping[str, tuple[str, ...]] = MappingProxyType({ROLE: (CONTRAST,), SELF_JUDGE: (SELF_JUDGE,)})
+    roles = MappingProxyType({ROLE: (CONTRAST,), SELF_JUDGE: (SELF_JUDGE,)})
 
-    def __init__(  # noqa: PLR0913 - settings, all keyword-only
-        self,
-        *,
-        scaling: Literal["parallel", "sequential"],
-        attempts: Count,
-        top_k: Count,
-        most_items: Count,
-        reference: bool,
-        initial: Text | None,
-        embedder: Embedder,
-        protocol: Protocol,
-    ) -> None:
-        super().__init__(
-            top_k=top_k,
-            most_items=most_items,
-            reference=reference,
-            initial=initial,
-            embedder=embedder,
-            protocol=protocol,
-        )
-        if attempts == 1:
+    scaling: Literal["parallel", "sequential"]
+    attempts: Count
+
+    def __post_init__(self) -> None:
+        """Raise ``SettingError`` for settings that exclude each other."""
+        super().__post_init__()
+        if self.attempts == 1:
             raise SettingError("attempts=1 leaves nothing to compare: use more, or method=reasoning_bank")
-        if scaling == "sequential":
-            if protocol == "authors":
+        self._sequential = self.scaling == "sequential"
+        if self._sequential:
+            if self.protocol == "authors":
                 raise SettingError("protocol=authors: their code runs scaling=parallel alone")
             self.generator = RECHECKED
-        self._sequential = scaling == "sequential"
-        self._attempts = attempts
 
     def check(self, arena: Arena) -> None:
         """Raise ``ConfigError`` also where all draws would be the same reply."""
@@ -99,7 +84,7 @@ class Matts(ReasoningBank):
             judged = [Judged(rollout=rollout, success=rollout.feedback.correct) for rollout in made]
         else:
             judged = judge(made, arena)
-        size = self._attempts
+        size = self.attempts
         of_samples = [judged[at : at + size] for at in range(0, len(judged), size)]
         memory, events = context, list[Record]()
         learnt = arena.map(lambda group: self._extract(group, arena), of_samples)
@@ -111,14 +96,14 @@ class Matts(ReasoningBank):
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return all attempts, one extraction a sample, and the judge's calls."""
-        samples, made = exactly(learning.samples), learning.samples * self._attempts
+        samples, made = exactly(learning.samples), learning.samples * self.attempts
         judged = {} if self.extractor.as_written else judge_calls(arena, made)
         return Workload(rollouts=exactly(made), roles={ROLE: samples, **judged}, shown_samples=self.top_k)
 
     def _attempt_again(
         self, context: ReasoningItems, first: Sequence[Rollout], arena: Arena
     ) -> Sequence[Sequence[Rollout]]:
-        trials = range(1, self._attempts)
+        trials = range(1, self.attempts)
         if not self._sequential:
             asked = [(rollout.sample, trial) for rollout in first for trial in trials]
             drawn = iter(arena.map(lambda one: arena.rollout(one[0], context, trial=one[1], own_seed=True), asked))

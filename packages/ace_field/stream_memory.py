@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import random
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from ace_bench.contexts.base import ContextValue
-from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.backbones import GENERATOR, TokenCounter
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import Arena, Learning, Workload
 from ace_bench.core.settings import Count, Protocol
 from ace_bench.core.types import GeneratorSpec, Labels, Rollout, Sample
-from ace_field.attempts import AppendingMethod, own_answer
+from ace_field.attempts import AppendingMethod, NearestMethod, NearestValue, own_answer
 
 _SEPARATOR = "\n\n"
 _DROPPED = 4
@@ -55,7 +53,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 
 
 @dataclass(frozen=True, kw_only=True)
-class Memory(ContextValue):
+class Memory(NearestValue):
     """Entries in the order in which they were stored, and which of them a sample is shown.
 
     ``recall`` picks the ``top_k`` entries nearest by question, or the latest ones in their order. ``order`` is that of
@@ -119,6 +117,7 @@ class Memory(ContextValue):
         return replace(self, entries=kept) if self.entries else None
 
 
+@dataclass(kw_only=True, eq=False)
 class StreamMemory(AppendingMethod[Memory]):
     """Stores the model's own answers with the verdict right or wrong, and makes no calls of its own.
 
@@ -132,8 +131,7 @@ class StreamMemory(AppendingMethod[Memory]):
 
     follows = "stream-bench/stream-bench@cf72f26"
 
-    def __init__(self, *, protocol: Protocol) -> None:
-        self._authors = protocol == "authors"
+    protocol: Protocol
 
     @abstractmethod
     def start(self, arena: Arena) -> Memory:
@@ -152,9 +150,10 @@ class StreamMemory(AppendingMethod[Memory]):
         answer = own_answer(attempt)
         if rollout.fault is not None or answer is None or correct is None or not self.stores(correct=correct):
             return None
-        rationale = attempt.reasoning if self._authors and attempt.ended is None else ""
+        authors = self.protocol == "authors"
+        rationale = attempt.reasoning if authors and attempt.ended is None else ""
         entry = MemoryEntry(question=rollout.sample.asked, answer=answer, correct=correct, rationale=rationale)
-        return context.with_entry(entry.measured(count), replaces=not self._authors)
+        return context.with_entry(entry.measured(count), replaces=not authors)
 
     def stores(self, *, correct: bool) -> bool:
         """Whether an answer with this verdict is stored."""
@@ -166,7 +165,8 @@ class StreamMemory(AppendingMethod[Memory]):
         return replace(super().workload(arena, learning), shown_samples=self.start(arena).top_k)
 
 
-class SimilarMemory(StreamMemory):
+@dataclass(kw_only=True, eq=False)
+class SimilarMemory(NearestMethod[Memory], StreamMemory):
     """Shows each sample the ``top_k`` stored questions most like its own.
 
     ``remember=correct`` stores right answers only and shows no verdicts (Self-StreamICL); ``all`` stores and shows
@@ -174,53 +174,36 @@ class SimilarMemory(StreamMemory):
     ``generators`` share the memory and answer in turn, from the second on as in StreamBench's code (MAM-StreamICL).
     """
 
-    def __init__(  # noqa: PLR0913 - settings, all keyword-only
-        self,
-        *,
-        remember: Literal["correct", "all"],
-        top_k: Count,
-        order: Order,
-        shown: Verdicts,
-        embedder: Embedder,
-        protocol: Protocol,
-        generators: Count = 1,
-    ):
-        super().__init__(protocol=protocol)
-        first, *others = (GENERATOR, *(f"{GENERATOR}_{number}" for number in range(2, generators + 1)))
-        self.answering_roles = (*others, first)
-        self._only_correct = remember == "correct"
-        self._start = Memory(top_k=top_k, order=order, shown=shown, verdicts=not self._only_correct)
-        self._embedder = embedder
-        self._nearest = NearestTexts(embedder)
+    remember: Literal["correct", "all"]
+    order: Order
+    shown: Verdicts
+    generators: Count = 1
 
-    @property
-    def embedders(self) -> Sequence[Embedder]:
-        """What finds similar questions."""
-        return (self._embedder,)
+    def __post_init__(self) -> None:
+        """Name the roles that answer in turn."""
+        super().__post_init__()
+        first, *others = (GENERATOR, *(f"{GENERATOR}_{number}" for number in range(2, self.generators + 1)))
+        self.answering_roles = (*others, first)
 
     def start(self, arena: Arena) -> Memory:
         """Return the memory without entries."""
-        return self._start
+        return Memory(top_k=self.top_k, order=self.order, shown=self.shown, verdicts=self.remember == "all")
 
     def stores(self, *, correct: bool) -> bool:
         """Whether an answer with this verdict is stored."""
-        return correct or not self._only_correct
-
-    def select(self, context: Memory, sample: Sample) -> Memory:
-        """Return the entries nearest to the sample."""
-        return context.select(sample, self._nearest)
+        return correct or self.remember == "all"
 
 
+@dataclass(kw_only=True, eq=False)
 class RecentMemory(StreamMemory):
     """Shows every sample the latest ``top_k`` answers, the oldest first (GrowPrompt)."""
 
-    def __init__(self, *, top_k: Count, shown: Verdicts, protocol: Protocol):
-        super().__init__(protocol=protocol)
-        self._start = Memory(recall="latest", top_k=top_k, shown=shown)
+    top_k: Count
+    shown: Verdicts
 
     def start(self, arena: Arena) -> Memory:
         """Return the memory without entries."""
-        return self._start
+        return Memory(recall="latest", top_k=self.top_k, shown=self.shown)
 
     def select(self, context: Memory, sample: Sample) -> Memory:
         """Return the entries with the verdicts to show."""
